@@ -41,8 +41,9 @@ metal-check:   # the same on a Mac
 	@tools/gpu-check --device METAL --out metal-check.json $(ARGS)
 check-compilers: setup
 	@tools/check-header && tools/check-compilers $(JOBS)
-fuzz: all   # make fuzz T=30 SEED=7: random expressions, texts and programs against their oracles; 100,000 random calls under the sanitizers
+fuzz: all   # make fuzz T=30 SEED=7 N=400: random expressions, texts and programs against their oracles; N networks; 100,000 random calls under the sanitizers
 	@$(BUILD)/fuzz --seconds $(or $(T),30) $(if $(SEED),--seed $(SEED))
+	@FIRST=$(or $(SEED),$$(date +%s)) N=$(or $(N),400) $(BUILD)/test_networks
 	@cmake -S . -B build-asan -DTG_ASAN=ON -DCMAKE_BUILD_TYPE=Debug > build-asan.log 2>&1 && cmake --build build-asan -j $(JOBS) --target fuzz_calls > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
 	@rm -f build-asan.log
 	@build-asan/fuzz_calls $(if $(SEED),--seed $(SEED))

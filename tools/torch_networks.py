@@ -3,6 +3,7 @@ and says "done". PROGRAMS: Python text, a function for each; DATA: their leaves,
 1: PyTorch refused or gave other shapes, 2: numbers left the range of their dtype, 3: PyTorch lacks a derivative) and how many doubles follow: the
 largest value, gradient and second gradient on the way, not counted; then the values of all outputs, and how far each of them moves when all values on
 the way, and all gradients, are moved by about the rounding of their dtype. SAMPLES such runs are made, by up to LOUDNESS times that."""
+import math
 import os
 import random
 import sys
@@ -31,8 +32,10 @@ class Noise(torch.autograd.Function):
         ctx.dtype = dtype
         relative, absolute, most = DTYPES[dtype]
         if not loudness:
-            finite = x[torch.isfinite(x)]
-            largest = float(finite.abs().max()) if finite.numel() else 0.0
+            largest = float(x.detach().abs().max()) if x.numel() else 0.0
+            if not math.isfinite(largest):
+                finite = x[torch.isfinite(x)]
+                largest = float(finite.abs().max()) if finite.numel() else 0.0
             outside = outside or largest > most
             scale[order] = max(scale[order], largest)
             return x.clone()
@@ -177,7 +180,7 @@ def bce_logits(x, t, weight, reduction):
 
 
 def newton_schulz(x, steps, c0, c1, c2, eps):
-    x = x / (x.norm() + eps)
+    x = N(x / N(x.norm() + eps, "f64"), "f64")  # N sees how large its gradients are on the way
     for _ in range(steps):
         a = x @ x.T
         x = c0 * x + (c1 * a + c2 * a @ a) @ x

@@ -50,7 +50,9 @@ UOp *beside_gate(Rewrite *rw, UOp *y, UOp *p) {
   vec_free(rw->mem, &order);
   if (!ok) return NULL;
   UOp *zero = uop_const(rw->st, (DType)y->dtype, (Scalar){.i = 0});
-  return inside ? y : zero ? uop_new(rw->st, OPS_GATE, (DType)y->dtype, 1, 3, (UOp *[]){y, p, zero}, ARG0) : NULL;
+  return inside ? y
+         : zero ? uop_new(rw->st, OPS_GATE, (DType)y->dtype, 1, 3, (UOp *[]){y, p, zero}, ARG0)
+                : NULL;
 }
 
 bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c) {

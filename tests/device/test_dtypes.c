@@ -514,6 +514,19 @@ static void test_accumulators(void **state) {
         IS(tg_var(v, .biased = true), f ? d : TG_F32, 0.1875);
         if (d != TG_F64) IS(tg_sum(x, .dtype = TG_I64), TG_I64, 3);
       }
+    /* what a maximum begins with is less than all numbers of its dtype, also where that has no infinity */
+    for (size_t i = 0; i < N(rule); i++) {
+      TgDType d = rule[i].d;
+      if (d < TG_F16 || (d == TG_F64 && !has_f64())) continue;
+      TgTensor *x = OF(d, -1, -2, -3, -4), *at = OF(TG_I32, 1, 1, 3), *v = OF(d, -5, -6, -7);
+      IS(tg_max_pool2d(tg_reshape(x, TG_SHAPE(1, 1, 4)), .axes = 1, .kernel = TG_SIZES(3),
+                       .padding = TG_SIZES(1)),
+         d, -1, -3);
+      IS(tg_scatter_reduce(x, 0, at, v, TG_SCATTER_AMAX, .exclude_self = true), d, -1, -5, -3, -7);
+      IS(tg_scatter_reduce(x, 0, at, v, TG_SCATTER_AMIN, .exclude_self = true), d, -1, -6, -3, -7);
+      IS(tg_cummax(x, 0, NULL), d, -1, -1, -1, -1);
+      IS(tg_max(x), d, -1);
+    }
     /* 1 + 1 + .. in f16 stops at 2048, in fp8 at 16 */
     TgTensor *big = tg_full(C, TG_SHAPE(4096), 1, .dtype = TG_F16);
     IS(tg_sum(big), TG_F16, 4096);

@@ -14,13 +14,14 @@ static int rows_of(const NetRow *table) {
 }
 
 static bool step(Net *p) {
-  static const NetRow *const tables[] = {net_math,   net_math,   net_math,  net_math,  net_move,
+  static const NetRow *const tables[] = {net_math,   net_math,   net_math,  net_math,   net_move,
                                          net_layers, net_layers, net_index, net_layers, net_math};
   const NetRow *table = tables[net_below(p, 10)], *row = &table[net_below(p, rows_of(table))];
   p->row = row->name;
   int before = p->n;
   row->make(p, row);
-  if (p->n > before && !p->record->noted && p->record->nsteps < 32) p->record->rows[p->record->nsteps++] = p->row;
+  if (p->n > before && !p->record->noted && p->record->nsteps < 32)
+    p->record->rows[p->record->nsteps++] = p->row;
   return p->n > before;
 }
 
@@ -58,7 +59,8 @@ static void output(NetOut *out, int *n, TgTensor *t, TgDType dtype, const char *
   ++*n;
 }
 
-static void note_outputs(Net *p, const bool *term, const int *value, int nvalues, const NetOut *out, int nout) {
+static void note_outputs(Net *p, const bool *term, const int *value, int nvalues, const NetOut *out,
+                         int nout) {
   NetText *text = &p->record->python;
   net_say(text, " return [");
   for (int i = 0; i < nvalues; i++)
@@ -71,7 +73,8 @@ static void note_outputs(Net *p, const bool *term, const int *value, int nvalues
     net_say(text, "l%d,", p->leaf_node[i]);
   net_say(text, "], [");
   for (int i = 0; i < nout; i++)
-    net_say(text, "(%s,'%s'),", net_sizes(tg_ndim(out[i].t), tg_shape(out[i].t)), tg_dtype_name(out[i].dtype));
+    net_say(text, "(%s,'%s'),", net_sizes(tg_ndim(out[i].t), tg_shape(out[i].t)),
+            tg_dtype_name(out[i].dtype));
   net_say(text, "]\n");
 }
 
@@ -92,15 +95,15 @@ bool net_build(Net *p, NetOut *out, int *nout) {
   for (int tries = 0; steps > 0 && tries < TRIES && !p->fault[0]; tries++)
     steps -= step(p);
   if (p->fault[0] || tg_error(p->ctx)) return failed(p, p->row);
-  TgDType wide = net_wants_f64(r->number) || p->exact ? TG_F64 : TG_F32, own = net_wants_f64(r->number) ? TG_F64 : TG_F32;
+  TgDType wide = net_wants_f64(r->number) || p->exact ? TG_F64 : TG_F32,
+          own = net_wants_f64(r->number) ? TG_F64 : TG_F32;
   TgTensor *loss = tg_full(p->ctx, TG_SCALAR, 0, .dtype = wide);
   for (int i = p->n - 1; i >= 0; i--) {
     NetNode *x = &p->node[i];
     bool plain = x->most < NET_INFINITE;
     if (net_is_float(x) && plain && (!x->read || terms == 0) && terms < 12)
       term[i] = true, terms++, loss = tg_add(loss, weighed(p, x->t, wide));
-    if (all || i == p->n - 1 || (nvalues < 4 && net_chance(p, 6)))
-      value[nvalues++] = i;
+    if (all || i == p->n - 1 || (nvalues < 4 && net_chance(p, 6))) value[nvalues++] = i;
   }
   for (int i = 0; i < nvalues; i++)
     output(out, nout, p->node[value[i]].t, p->node[value[i]].dtype, "value", p->node[value[i]].name);

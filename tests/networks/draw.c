@@ -141,7 +141,8 @@ static NetNode *leaf(Net *p, TgDType dtype, int n, const int64_t *d, const doubl
     r->dtype[p->n] = dtype;
   }
   TgDType own = r->dtype[p->n];
-  TgTensor *t = p->given ? p->given[p->ngiven] : tg_from_f64(p->ctx, r->data + r->at[p->n], net_dtype(p, own), n, d);
+  TgTensor *t =
+      p->given ? p->given[p->ngiven] : tg_from_f64(p->ctx, r->data + r->at[p->n], net_dtype(p, own), n, d);
   if (p->ngiven == NET_NODES) return NULL;
   if (!p->given) p->made[p->ngiven] = t;
   p->ngiven++;
@@ -159,8 +160,8 @@ static NetNode *leaf(Net *p, TgDType dtype, int n, const int64_t *d, const doubl
   return x;
 }
 
-static const int themes[16] = {NET_F32, NET_F32, NET_F32, NET_F32,  NET_F32,  NET_F32, NET_F64, NET_F64,
-                               NET_F64, NET_F16, NET_F16, NET_BF16, NET_BF16, NET_FP8,       NET_MIXED,     NET_MIXED};
+static const int themes[16] = {NET_F32, NET_F32, NET_F32, NET_F32,  NET_F32,  NET_F32, NET_F64,   NET_F64,
+                               NET_F64, NET_F16, NET_F16, NET_BF16, NET_BF16, NET_FP8, NET_MIXED, NET_MIXED};
 
 int net_theme(uint64_t number) { return themes[number * 7919 % 16]; }
 

@@ -66,13 +66,16 @@ static void linear(Net *p, const NetRow *row) {
 
 static void summed_products(Net *p, const NetRow *row) { /* einsum */
   (void)row;
+
   static const struct {
     const char *formula;
     int rank; /* of the first operand */
     const char *second;
-  } ways[] = {{"ij,jk->ik", 2, "jk"},   {"ij,kj->ki", 2, "kj"}, {"ij,ij->", 2, "ij"},   {"ij,ij->i", 2, "ij"},
-              {"bij,bjk->bik", 3, "bjk"}, {"bij,jk->ikb", 3, "jk"}, {"i,j->ij", 1, "j"},   {"ij->ji", 2, NULL},
-              {"ij->", 2, NULL},          {"bhij->bjh", 4, NULL},   {"...i,ik->...k", 2, "ik"}, {"ij,jk", 2, "jk"}};
+  } ways[] = {{"ij,jk->ik", 2, "jk"}, {"ij,kj->ki", 2, "kj"},     {"ij,ij->", 2, "ij"},
+              {"ij,ij->i", 2, "ij"},  {"bij,bjk->bik", 3, "bjk"}, {"bij,jk->ikb", 3, "jk"},
+              {"i,j->ij", 1, "j"},    {"ij->ji", 2, NULL},        {"ij->", 2, NULL},
+              {"bhij->bjh", 4, NULL}, {"...i,ik->...k", 2, "ik"}, {"ij,jk", 2, "jk"}};
+
   int k = net_below(p, (int)(sizeof ways / sizeof *ways));
   NetNode *x = net_as_rank(p, net_filled(p, 0), ways[k].rank), *y = NULL;
   if (!x) return;
@@ -93,8 +96,8 @@ static void summed_products(Net *p, const NetRow *row) { /* einsum */
     if (!y) return;
   }
   TgTensor *in[] = {x->t, tensor_of(y)};
-  net_out(p, tg_einsum(ways[k].formula, in, y ? 2 : 1), 10 * x->most, "torch.einsum('%s', %s%s%s)", ways[k].formula,
-          x->name, y ? ", " : "", y ? y->name : "");
+  net_out(p, tg_einsum(ways[k].formula, in, y ? 2 : 1), 10 * x->most, "torch.einsum('%s', %s%s%s)",
+          ways[k].formula, x->name, y ? ", " : "", y ? y->name : "");
 }
 
 /* ---- convolutions and pools */
@@ -145,8 +148,21 @@ static void convolved(Net *p, const NetRow *row) {
   }
   NetNode *w = weight(p, axes + 2, d), *b = w && net_chance(p, 2) ? WEIGHT(p, cout) : NULL;
   if (!w) return;
-  TgConvOptions o = TG_WITH(TgConvOptions, .groups = groups, .stride = given(stride), .dilation = given(dilation),
-                            .padding = given(pad));
+  TgSizes pads = given(pad);
+  char from[100];
+  snprintf(from, sizeof from, "%s", x->name);
+  if (net_chance(p, 4)) { /* another padding behind than before */
+    int64_t both[6];
+    pads.n = 2 * axes;
+    for (int i = 0; i < axes; i++) { /* the last axis first */
+      both[2 * i] = pads.v[2 * i] = pad.v[axes - 1 - i];
+      both[2 * i + 1] = pads.v[2 * i + 1] = pad.v[axes - 1 - i] + net_below(p, 2);
+    }
+    snprintf(from, sizeof from, "F.pad(%s, %s)", x->name, net_sizes(2 * axes, both));
+    pad = (Sizes){axes, {0}};
+  }
+  TgConvOptions o = TG_WITH(TgConvOptions, .groups = groups, .stride = given(stride),
+                            .dilation = given(dilation), .padding = pads);
   TgTensor *y;
   if (net_chance(p, 2)) {
     TgConv2d l = {w->t, tensor_of(b), o};
@@ -155,8 +171,8 @@ static void convolved(Net *p, const NetRow *row) {
     o.bias = tensor_of(b);
     y = tg_conv2d_opt(x->t, w->t, &o);
   }
-  net_out(p, y, 5 * x->most, "F.conv%dd(%s, %s, %s, %s, %s, %s, %lld)", axes, x->name, w->name, name_of(b), said(stride),
-          said(pad), said(dilation), (long long)groups);
+  net_out(p, y, 5 * x->most, "F.conv%dd(%s, %s, %s, %s, %s, %s, %lld)", axes, from, w->name, name_of(b),
+          said(stride), said(pad), said(dilation), (long long)groups);
 }
 
 static void convolved_back(Net *p, const NetRow *row) {
@@ -171,14 +187,16 @@ static void convolved_back(Net *p, const NetRow *row) {
   for (int i = 0; i < axes; i++) {
     int64_t most = stride.v[i] > dilation.v[i] ? stride.v[i] : dilation.v[i];
     if (more.v[i] >= most) more.v[i] = most - 1;
-    if ((tg_dim(x->t, 2 + i) - 1) * stride.v[i] + dilation.v[i] * (kernel.v[i] - 1) + 1 + more.v[i] <= 2 * pad.v[i])
+    if ((tg_dim(x->t, 2 + i) - 1) * stride.v[i] + dilation.v[i] * (kernel.v[i] - 1) + 1 + more.v[i] <=
+        2 * pad.v[i])
       pad.v[i] = 0;
     d[2 + i] = kernel.v[i];
   }
   NetNode *w = weight(p, axes + 2, d), *b = w && net_chance(p, 2) ? WEIGHT(p, cout) : NULL;
   if (!w) return;
-  TgConvOptions o = TG_WITH(TgConvOptions, .groups = groups, .stride = given(stride), .dilation = given(dilation),
-                            .padding = given(pad), .output_padding = given(more));
+  TgConvOptions o =
+      TG_WITH(TgConvOptions, .groups = groups, .stride = given(stride), .dilation = given(dilation),
+              .padding = given(pad), .output_padding = given(more));
   TgTensor *y;
   if (net_chance(p, 2)) {
     TgConvTranspose2d l = {w->t, tensor_of(b), o};
@@ -187,8 +205,8 @@ static void convolved_back(Net *p, const NetRow *row) {
     o.bias = tensor_of(b);
     y = tg_conv_transpose2d_opt(x->t, w->t, &o);
   }
-  net_out(p, y, 5 * x->most, "F.conv_transpose%dd(%s, %s, %s, %s, %s, %s, %lld, %s)", axes, x->name, w->name, name_of(b),
-          said(stride), said(pad), said(more), (long long)groups, said(dilation));
+  net_out(p, y, 5 * x->most, "F.conv_transpose%dd(%s, %s, %s, %s, %s, %s, %lld, %s)", axes, x->name, w->name,
+          name_of(b), said(stride), said(pad), said(more), (long long)groups, said(dilation));
 }
 
 static void pooled(Net *p, const NetRow *row) {
@@ -196,8 +214,8 @@ static void pooled(Net *p, const NetRow *row) {
   int axes = net_between(p, 1, 3), kind = net_below(p, 3);
   NetNode *x = picture(p, axes);
   if (!x) return;
-  Sizes kernel = drawn(p, axes, 1, 3), stride = drawn(p, axes, 1, 3), dilation = drawn(p, axes, 1, kind ? 1 : 2),
-        pad = {axes, {0}};
+  Sizes kernel = drawn(p, axes, 1, 3), stride = drawn(p, axes, 1, 3),
+        dilation = drawn(p, axes, 1, kind ? 1 : 2), pad = {axes, {0}};
   for (int i = 0; i < axes; i++) {
     int64_t size = tg_dim(x->t, 2 + i);
     if (dilation.v[i] * (kernel.v[i] - 1) + 1 > size) kernel.v[i] = 1;
@@ -209,30 +227,33 @@ static void pooled(Net *p, const NetRow *row) {
   switch (kind) {
   case 0:
     p->row = "max_pool";
-    net_out(p, tg_max_pool2d(x->t, .axes = axes, .kernel = given(kernel), .stride = given(stride),
-                             .dilation = given(dilation), .padding = given(pad), .ceil_mode = up),
-            x->most, "F.max_pool%dd(%s, %s, %s, %s, %s, %s)", axes, x->name, said(kernel), said(stride), said(pad),
-            said(dilation), ceil);
+    net_out(p,
+            tg_max_pool2d(x->t, .axes = axes, .kernel = given(kernel), .stride = given(stride),
+                          .dilation = given(dilation), .padding = given(pad), .ceil_mode = up),
+            x->most, "F.max_pool%dd(%s, %s, %s, %s, %s, %s)", axes, x->name, said(kernel), said(stride),
+            said(pad), said(dilation), ceil);
     break;
   case 1:
     p->row = "avg_pool";
-    net_out(p, tg_avg_pool2d(x->t, .axes = axes, .kernel = given(kernel), .stride = given(stride),
-                             .padding = given(pad), .ceil_mode = up, .exclude_pad = real),
-            x->most, "F.avg_pool%dd(%s, %s, %s, %s, %s, %s)", axes, x->name, said(kernel), said(stride), said(pad), ceil,
-            real ? "False" : "True");
+    net_out(p,
+            tg_avg_pool2d(x->t, .axes = axes, .kernel = given(kernel), .stride = given(stride),
+                          .padding = given(pad), .ceil_mode = up, .exclude_pad = real),
+            x->most, "F.avg_pool%dd(%s, %s, %s, %s, %s, %s)", axes, x->name, said(kernel), said(stride),
+            said(pad), ceil, real ? "False" : "True");
     break;
   default: {
     Sizes size = {axes, {0}};
     for (int i = 0; i < axes; i++)
       size.v[i] = tg_dim(x->t, 2 + i);
     p->row = "max_unpool";
-    TgTensor *y = tg_max_pool2d(x->t, .axes = axes, .kernel = given(kernel), .stride = given(kernel), .indices = &places);
+    TgTensor *y = tg_max_pool2d(x->t, .axes = axes, .kernel = given(kernel), .stride = given(kernel),
+                                .indices = &places);
     if (!y) {
       net_out(p, NULL, 0, " ");
       return;
     }
-    net_out(p, tg_max_unpool2d(y, places, .axes = axes, .kernel = given(kernel), .output_size = given(size)), x->most,
-            "unpool(%s, %s, %s)", x->name, said(kernel), said(size));
+    net_out(p, tg_max_unpool2d(y, places, .axes = axes, .kernel = given(kernel), .output_size = given(size)),
+            x->most, "unpool(%s, %s, %s)", x->name, said(kernel), said(size));
   }
   }
 }
@@ -246,9 +267,11 @@ static void resized(Net *p, const NetRow *row) {
   Sizes size = drawn(p, axes, 1, 7);
   bool corners = mode == TG_LINEAR && net_chance(p, 2);
   const char *name = mode == TG_LINEAR ? linear[axes - 1] : mode == TG_NEAREST ? "nearest" : "nearest-exact";
-  net_out(p, tg_interpolate(x->t, axes, size.v, .mode = (TgInterpolation)mode, .align_corners = corners), x->most,
-          "F.interpolate(%s, %s, mode='%s'%s)", x->name, said(size), name,
-          mode ? "" : corners ? ", align_corners=True" : ", align_corners=False");
+  net_out(p, tg_interpolate(x->t, axes, size.v, .mode = (TgInterpolation)mode, .align_corners = corners),
+          x->most, "F.interpolate(%s, %s, mode='%s'%s)", x->name, said(size), name,
+          mode      ? ""
+          : corners ? ", align_corners=True"
+                    : ", align_corners=False");
 }
 
 /* ---- norms */
@@ -262,20 +285,23 @@ static void normed(Net *p, const NetRow *row) { /* over the last axes */
     d[i] = tg_dim(x->t, n - dims + i);
   if (kind == 2) dims = 1, d[0] = tg_dim(x->t, -1);
   double eps = net_chance(p, 2) ? 1e-5 : 0.01;
-  NetNode *w = net_chance(p, 2) ? weight(p, dims, d) : NULL, *b = w && !(kind == 2) ? weight(p, dims, d) : NULL;
+  NetNode *w = net_chance(p, 2) ? weight(p, dims, d) : NULL,
+          *b = w && !(kind == 2) ? weight(p, dims, d) : NULL;
   if (kind == 2) {
     TgRMSNorm l = {tensor_of(w), eps, d[0]};
     p->row = "rms_norm";
-    net_out(p, net_chance(p, 2) ? tg_rms_norm_run(&l, x->t)
-                                : tg_rms_norm(x->t, .weight = tensor_of(w), .eps = eps, .dims = 1),
+    net_out(p,
+            net_chance(p, 2) ? tg_rms_norm_run(&l, x->t)
+                             : tg_rms_norm(x->t, .weight = tensor_of(w), .eps = eps, .dims = 1),
             4, "F.rms_norm(%s, %s, %s, %g)", x->name, net_sizes(1, d), name_of(w), eps);
     return;
   }
   TgLayerNorm l = {tensor_of(w), tensor_of(b), eps, dims, {0}};
   memcpy(l.shape, d, sizeof l.shape);
   p->row = "layer_norm";
-  net_out(p, kind ? tg_layer_norm_run(&l, x->t)
-                  : tg_layer_norm(x->t, .weight = tensor_of(w), .bias = tensor_of(b), .eps = eps, .dims = dims),
+  net_out(p,
+          kind ? tg_layer_norm_run(&l, x->t)
+               : tg_layer_norm(x->t, .weight = tensor_of(w), .bias = tensor_of(b), .eps = eps, .dims = dims),
           5, "F.layer_norm(%s, %s, %s, %s, %g)", x->name, net_sizes(dims, d), name_of(w), name_of(b), eps);
 }
 
@@ -291,8 +317,8 @@ static void normed_by_channel(Net *p, const NetRow *row) {
     TgGroupNorm l = {tensor_of(w), tensor_of(b), eps, groups, c};
     p->row = "group_norm";
     if (tg_numel(x->t) / groups < 2) return; /* PyTorch refuses */
-    net_out(p, tg_group_norm_run(&l, x->t), 5, "F.group_norm(%s, %lld, %s, %s, %g)", x->name, (long long)groups,
-            name_of(w), name_of(b), eps);
+    net_out(p, tg_group_norm_run(&l, x->t), 5, "F.group_norm(%s, %lld, %s, %s, %g)", x->name,
+            (long long)groups, name_of(w), name_of(b), eps);
     break;
   }
   case 1: {
@@ -300,8 +326,8 @@ static void normed_by_channel(Net *p, const NetRow *row) {
     if (tg_ndim(x->t) != 4) return;
     p->row = "layer_norm2d";
     net_out(p, tg_layer_norm2d_run(&l, x->t), 5,
-            "F.layer_norm(%s.movedim(1, -1), (%lld,), %s, %s, %g).movedim(-1, 1)", x->name, (long long)c, name_of(w),
-            name_of(b), eps);
+            "F.layer_norm(%s.movedim(1, -1), (%lld,), %s, %s, %g).movedim(-1, 1)", x->name, (long long)c,
+            name_of(w), name_of(b), eps);
     break;
   }
   case 2: {
@@ -309,8 +335,9 @@ static void normed_by_channel(Net *p, const NetRow *row) {
     if (!var) return;
     var->read = true;
     p->row = "batch_norm";
-    net_out(p, tg_batch_norm(x->t, mean->t, var->t, .weight = tensor_of(w), .bias = tensor_of(b), .eps = eps), 8,
-            "batch_norm(%s, %s, %s, %s, %s, %g)", x->name, mean->name, var->name, name_of(w), name_of(b), eps);
+    net_out(p, tg_batch_norm(x->t, mean->t, var->t, .weight = tensor_of(w), .bias = tensor_of(b), .eps = eps),
+            8, "batch_norm(%s, %s, %s, %s, %s, %g)", x->name, mean->name, var->name, name_of(w), name_of(b),
+            eps);
     break;
   }
   default: {
@@ -331,8 +358,8 @@ static TgDType scored(const NetNode *q, const NetNode *k) {
 
 static void attended(Net *p, const NetRow *row) {
   (void)row;
-  int64_t b = net_between(p, 1, 2), h = net_between(p, 1, 2) * 2, l = net_between(p, 1, 5), s = net_between(p, 1, 5),
-          d = net_between(p, 1, 4), e = net_between(p, 1, 4);
+  int64_t b = net_between(p, 1, 2), h = net_between(p, 1, 2) * 2, l = net_between(p, 1, 5),
+          s = net_between(p, 1, 5), d = net_between(p, 1, 4), e = net_between(p, 1, 4);
   bool grouped = net_chance(p, 4), causal = net_chance(p, 3);
   double scale = net_chance(p, 2) ? 0 : 0.7;
   int64_t heads = grouped ? h / 2 : h;
@@ -340,8 +367,8 @@ static void attended(Net *p, const NetRow *row) {
           *v = k ? WEIGHT(p, b, heads, s, e) : NULL, *m = NULL, *x = net_pick(p);
   if (!v || !x) return;
   if (tg_numel(x->t) == b * h * l * d && net_chance(p, 2))
-    q = net_out(p, tg_reshape(x->t, TG_SHAPE(b, h, l, d)), x->most, "%s.reshape(%lld, %lld, %lld, %lld)", x->name,
-                (long long)b, (long long)h, (long long)l, (long long)d);
+    q = net_out(p, tg_reshape(x->t, TG_SHAPE(b, h, l, d)), x->most, "%s.reshape(%lld, %lld, %lld, %lld)",
+                x->name, (long long)b, (long long)h, (long long)l, (long long)d);
   if (!q) return;
   q->read = true;
   int masked = net_below(p, 4);
@@ -351,7 +378,8 @@ static void attended(Net *p, const NetRow *row) {
   if (masked == 2) m = weight(p, 4 - off, md + off);
   if (masked == 3) { /* a float mask with -inf in places, whole rows too */
     NetNode *c = net_mask(p, 4 - off, md + off), *f = c ? weight(p, 4 - off, md + off) : NULL;
-    if (f && f->dtype == TG_FP8E4M3) f = net_out(p, tg_cast(f->t, net_dtype(p, TG_F32)), 1.6, "%s * 1", f->name);
+    if (f && f->dtype == TG_FP8E4M3)
+      f = net_out(p, tg_cast(f->t, net_dtype(p, TG_F32)), 1.6, "%s * 1", f->name);
     if (f) f->read = true; /* fp8e4m3 has no infinity */
     m = f ? net_out(p, tg_masked_fill(f->t, tg_logical_not(c->t), -INFINITY), 1.6,
                     "torch.masked_fill(%s, ~%s, float('-inf'))", f->name, c->name)
@@ -359,16 +387,18 @@ static void attended(Net *p, const NetRow *row) {
     if (m) m->read = true, m->most = NET_INFINITE;
   }
   if (masked && !m) return;
-  TgAttentionOptions o = TG_WITH(TgAttentionOptions, .mask = tensor_of(m), .causal = causal, .grouped = grouped);
+  TgAttentionOptions o =
+      TG_WITH(TgAttentionOptions, .mask = tensor_of(m), .causal = causal, .grouped = grouped);
   if (scale > 0) o.scale = scale;
   net_out(p, tg_scaled_dot_product_attention_opt(q->t, k->t, v->t, &o), 1.6,
-          "attention(%s, %s, %s, %s, %s, %s, %s, '%s')", q->name, k->name, v->name, name_of(m), causal ? "True" : "False",
-          grouped ? "True" : "False", scale > 0 ? "0.7" : "None", tg_dtype_name(scored(q, k)));
+          "attention(%s, %s, %s, %s, %s, %s, %s, '%s')", q->name, k->name, v->name, name_of(m),
+          causal ? "True" : "False", grouped ? "True" : "False", scale > 0 ? "0.7" : "None",
+          tg_dtype_name(scored(q, k)));
 }
 
 static void heads(Net *p) {
-  int64_t h = net_between(p, 1, 2), width = h * net_between(p, 1, 3), t = net_between(p, 1, 4), s = net_between(p, 1, 4),
-          b = net_between(p, 1, 2);
+  int64_t h = net_between(p, 1, 2), width = h * net_between(p, 1, 3), t = net_between(p, 1, 4),
+          s = net_between(p, 1, 4), b = net_between(p, 1, 2);
   bool first = net_chance(p, 2), causal = net_chance(p, 3), plain = net_chance(p, 3);
   NetNode *q = first ? WEIGHT(p, b, t, width) : WEIGHT(p, t, b, width),
           *k = q ? first ? WEIGHT(p, b, s, width) : WEIGHT(p, s, b, width) : NULL,
@@ -383,15 +413,16 @@ static void heads(Net *p) {
                             .width = width,
                             .heads = h};
   net_out(p, tg_multihead_attention_run_opt(&a, q->t, k->t, k->t, &TG_WITH(TgMultiheadRun, .causal = causal)),
-          6, "multihead(%s, %s, %s, %s, %s, %s, %lld, %s, %s, '%s')", q->name, k->name, in->name, name_of(in_bias), out->name,
-          name_of(out_bias), (long long)h, causal ? "True" : "False", first ? "True" : "False",
-          p->theme == NET_FP8 ? "bf16" : tg_dtype_name(in->dtype));
+          6, "multihead(%s, %s, %s, %s, %s, %s, %lld, %s, %s, '%s')", q->name, k->name, in->name,
+          name_of(in_bias), out->name, name_of(out_bias), (long long)h, causal ? "True" : "False",
+          first ? "True" : "False", p->theme == NET_FP8 ? "bf16" : tg_dtype_name(in->dtype));
 }
 
 static void recurrent(Net *p) {
   int kind = net_below(p, 3), layers = net_between(p, 1, 2), ways = net_between(p, 1, 2);
   bool plain = net_chance(p, 3), first = net_chance(p, 2), started = net_chance(p, 2);
-  int64_t in = net_between(p, 1, 3), hidden = net_between(p, 1, 3), t = net_between(p, 1, 3), b = net_between(p, 1, 2);
+  int64_t in = net_between(p, 1, 3), hidden = net_between(p, 1, 3), t = net_between(p, 1, 3),
+          b = net_between(p, 1, 2);
   if (kind == 2) layers = ways = 1;
   TgRnnOptions o = TG_WITH(TgRnnOptions, .layers = layers, .bidirectional = ways == 2, .plain = plain,
                            .batch_first = first);
@@ -400,18 +431,23 @@ static void recurrent(Net *p) {
   int64_t gates = kind == 1 ? 3 : 4;
   char list[400] = "";
   TgLSTMCell cell = {0};
-  NetNode *x = kind == 2 ? WEIGHT(p, b, in) : first ? WEIGHT(p, b, t, in) : WEIGHT(p, t, b, in), *h = NULL, *c = NULL;
+  NetNode *x = kind == 2 ? WEIGHT(p, b, in)
+               : first   ? WEIGHT(p, b, t, in)
+                         : WEIGHT(p, t, b, in),
+          *h = NULL, *c = NULL;
   if (!x) return;
   for (int i = 0; i < layers; i++)
     for (int j = 0; j < ways; j++) {
-      NetNode *w = WEIGHT(p, gates * hidden, i ? ways * hidden : in), *u = w ? WEIGHT(p, gates * hidden, hidden) : NULL;
-      NetNode *bw = u && !plain ? WEIGHT(p, gates * hidden) : NULL, *bu = bw ? WEIGHT(p, gates * hidden) : NULL;
+      NetNode *w = WEIGHT(p, gates * hidden, i ? ways * hidden : in),
+              *u = w ? WEIGHT(p, gates * hidden, hidden) : NULL;
+      NetNode *bw = u && !plain ? WEIGHT(p, gates * hidden) : NULL,
+              *bu = bw ? WEIGHT(p, gates * hidden) : NULL;
       if (!u || (!plain && !bu)) return;
       TgRnnLayer l = {w->t, u->t, tensor_of(bw), tensor_of(bu)};
       lstm.ways[i][j] = gru.ways[i][j] = l;
       cell = (TgLSTMCell){w->t, u->t, tensor_of(bw), tensor_of(bu)};
-      snprintf(list + strlen(list), sizeof list - strlen(list), plain ? "%s,%s," : "%s,%s,%s,%s,", w->name, u->name,
-               name_of(bw), name_of(bu));
+      snprintf(list + strlen(list), sizeof list - strlen(list), plain ? "%s,%s," : "%s,%s,%s,%s,", w->name,
+               u->name, name_of(bw), name_of(bu));
     }
   if (started) {
     h = kind == 2 ? WEIGHT(p, b, hidden) : WEIGHT(p, layers * ways, b, hidden);
@@ -426,8 +462,12 @@ static void recurrent(Net *p) {
   else
     p->row = "lstm_cell", y = tg_lstm_cell_run(&cell, x->t, tensor_of(h), tensor_of(c), &cells);
   int which = !y ? 0 : kind == 0 ? net_below(p, 3) : kind == 1 ? net_below(p, 2) : 2 * net_below(p, 2);
-  net_out(p, which == 0 ? y : which == 1 ? last : cells, 3, "recurrent(%d, %s, %s, %s, (%s), %d, %d, %s, %s)[%d]", kind,
-          x->name, name_of(h), name_of(c), list, layers, ways, plain ? "True" : "False", first ? "True" : "False", which);
+  net_out(p,
+          which == 0   ? y
+          : which == 1 ? last
+                       : cells,
+          3, "recurrent(%d, %s, %s, %s, (%s), %d, %d, %s, %s)[%d]", kind, x->name, name_of(h), name_of(c),
+          list, layers, ways, plain ? "True" : "False", first ? "True" : "False", which);
 }
 
 /* What is computed inside of these is not seen from outside: all of it in one dtype. */
@@ -446,7 +486,8 @@ static void judged(Net *p, const NetRow *row) { /* by labels */
   NetNode *x = net_filled(p, 2), *w, *labels;
   if (!x) return;
   int n = tg_ndim(x->t), axis = net_chance(p, 2) ? n - 1 : 1, kind = net_below(p, 3), how = net_below(p, 3);
-  int64_t d[NET_RANK], classes = tg_dim(x->t, axis), ignored = net_chance(p, 3) ? net_below(p, (int)classes) : -100;
+  int64_t d[NET_RANK], classes = tg_dim(x->t, axis),
+                       ignored = net_chance(p, 3) ? net_below(p, (int)classes) : -100;
   int k = 0;
   for (int i = 0; i < n; i++)
     if (i != axis) d[k++] = tg_dim(x->t, i);
@@ -454,7 +495,9 @@ static void judged(Net *p, const NetRow *row) { /* by labels */
   labels = net_places(p, k, d, 0, classes);
   w = labels && kind != 1 && net_chance(p, 2) ? net_in(p, WEIGHT(p, classes), NET_POSITIVE) : NULL;
   if (!labels) return;
-  if (w) w->read = true, w = net_out(p, tg_detach(w->t), 5, "%s.detach()", w->name); /* PyTorch has no gradient of it */
+  if (w)
+    w->read = true,
+    w = net_out(p, tg_detach(w->t), 5, "%s.detach()", w->name); /* PyTorch has no gradient of it */
   if (w) w->read = true;
   if (how == TG_MEAN && ignored >= 0) how = TG_SUM; /* a mean of none is NaN */
   TgLossOptions o = TG_WITH(TgLossOptions, .axis = TG_AXES(axis), .reduction = (TgReduction)how);
@@ -467,13 +510,15 @@ static void judged(Net *p, const NetRow *row) { /* by labels */
   else if (kind == 1)
     p->row = "cross_entropy", y = tg_cross_entropy_opt(x->t, labels->t, &o);
   else {
-    x = net_out(p, tg_log_softmax(x->t, .axis = TG_AXES(axis)), 2 * x->most + 2, "torch.log_softmax(%s, %d)", x->name, axis);
+    x = net_out(p, tg_log_softmax(x->t, .axis = TG_AXES(axis)), 2 * x->most + 2, "torch.log_softmax(%s, %d)",
+                x->name, axis);
     if (!x) return;
     x->read = true;
     p->row = "nll", y = tg_nll_opt(x->t, labels->t, &o);
   }
-  net_out(p, y, how == TG_SUM ? 60 : 8, "%s(%s, %s, %d, %s, '%s', %lld, %g)", kind == 2 ? "nll" : "cross_entropy",
-          x->name, labels->name, axis, name_of(w), reductions[how], (long long)ignored, smooth);
+  net_out(p, y, how == TG_SUM ? 60 : 8, "%s(%s, %s, %d, %s, '%s', %lld, %g)",
+          kind == 2 ? "nll" : "cross_entropy", x->name, labels->name, axis, name_of(w), reductions[how],
+          (long long)ignored, smooth);
 }
 
 static void judged_by_values(Net *p, const NetRow *row) {
@@ -487,8 +532,8 @@ static void judged_by_values(Net *p, const NetRow *row) {
   switch (kind) {
   case 0:
     p->row = "mse";
-    net_out(p, tg_mse(x->t, t->t, .reduction = (TgReduction)how), 8 * most, "F.mse_loss(%s, %s, reduction='%s')", x->name,
-            t->name, reductions[how]);
+    net_out(p, tg_mse(x->t, t->t, .reduction = (TgReduction)how), 8 * most,
+            "F.mse_loss(%s, %s, reduction='%s')", x->name, t->name, reductions[how]);
     break;
   case 1:
   case 2: {
@@ -506,8 +551,10 @@ static void judged_by_values(Net *p, const NetRow *row) {
       w = net_chance(p, 2) ? net_in(p, WEIGHT(p, tg_dim(x->t, -1)), NET_POSITIVE) : NULL;
       if (w) w->read = true;
       p->row = "binary_cross_entropy_logits";
-      net_out(p, tg_binary_cross_entropy_logits(x->t, t->t, .weight = tensor_of(w), .reduction = (TgReduction)how),
-              2 * most, "bce_logits(%s, %s, %s, '%s')", x->name, t->name, name_of(w), reductions[how]);
+      net_out(
+          p,
+          tg_binary_cross_entropy_logits(x->t, t->t, .weight = tensor_of(w), .reduction = (TgReduction)how),
+          2 * most, "bce_logits(%s, %s, %s, '%s')", x->name, t->name, name_of(w), reductions[how]);
     }
     break;
   }
@@ -518,8 +565,11 @@ static void judged_by_values(Net *p, const NetRow *row) {
     if (!t) return;
     t->read = true;
     p->row = "cross_entropy";
-    net_out(p, tg_cross_entropy(x->t, t->t, .axis = TG_AXES(axis), .reduction = (TgReduction)how, .label_smoothing = smooth),
-            most, "soft_cross_entropy(%s, %s, %d, '%s', %g)", x->name, t->name, axis, reductions[how], smooth);
+    net_out(p,
+            tg_cross_entropy(x->t, t->t, .axis = TG_AXES(axis), .reduction = (TgReduction)how,
+                             .label_smoothing = smooth),
+            most, "soft_cross_entropy(%s, %s, %d, '%s', %g)", x->name, t->name, axis, reductions[how],
+            smooth);
   }
   }
 }
@@ -530,7 +580,8 @@ static void orthogonal(Net *p, const NetRow *row) {
   NetNode *x = WEIGHT(p, m, n);
   if (!x) return;
   static const double c[] = {3.4445, -4.775, 2.0315};
-  net_out(p, tg_newton_schulz(x->t, 2, c, 1e-7), 1.5, "newton_schulz(%s, 2, 3.4445, -4.775, 2.0315, 1e-7)", x->name);
+  net_out(p, tg_newton_schulz(x->t, 2, c, 1e-7), 1.5, "newton_schulz(%s, 2, 3.4445, -4.775, 2.0315, 1e-7)",
+          x->name);
 }
 
 const NetRow net_layers[] = {{.name = "matmul", .make = multiplied},

@@ -66,6 +66,7 @@ static void with_number(Net *p, const NetRow *row) {
       {"eq_scalar", "%s == %g", tg_eq_scalar, NET_ANY, 1},
       {"ne_scalar", "%s != %g", tg_ne_scalar, NET_ANY, 1},
   };
+
   (void)row;
   int k = net_below(p, (int)(sizeof ways / sizeof *ways));
   double v = number(p);
@@ -103,11 +104,13 @@ static void clamped(Net *p, const NetRow *row) {
   default:
     l = net_beside(p, x), h = l ? net_beside(p, x) : NULL;
     if (!l || !h) return;
-    x = net_out(p, tg_clamp_tensor(x->t, l->t, NULL), x->most + l->most, "torch.maximum(%s, %s)", x->name, l->name);
+    x = net_out(p, tg_clamp_tensor(x->t, l->t, NULL), x->most + l->most, "torch.maximum(%s, %s)", x->name,
+                l->name);
     if (!x) return;
     x->read = true;
     if (net_broadcasts(x, h))
-      net_out(p, tg_clamp_tensor(x->t, NULL, h->t), x->most + h->most, "torch.minimum(%s, %s)", x->name, h->name);
+      net_out(p, tg_clamp_tensor(x->t, NULL, h->t), x->most + h->most, "torch.minimum(%s, %s)", x->name,
+              h->name);
   }
 }
 
@@ -152,18 +155,20 @@ static void chosen(Net *p, const NetRow *row) {
   NetNode *a = net_pick(p), *b = net_beside(p, a), *c = a && b ? choice(p, a) : NULL;
   if (!c || !net_broadcasts(b, c)) return;
   if (net_chance(p, 3))
-    net_out(p, tg_masked_fill(a->t, c->t, 0.75), a->most, "torch.masked_fill(%s, %s, 0.75)", a->name, c->name);
+    net_out(p, tg_masked_fill(a->t, c->t, 0.75), a->most, "torch.masked_fill(%s, %s, 0.75)", a->name,
+            c->name);
   else
-    net_out(p, tg_where(c->t, a->t, b->t), a->most + b->most, "torch.where(%s, %s, %s)", c->name, a->name, b->name);
+    net_out(p, tg_where(c->t, a->t, b->t), a->most + b->most, "torch.where(%s, %s, %s)", c->name, a->name,
+            b->name);
 }
 
 static void converted(Net *p, const NetRow *row) {
   (void)row;
   static const TgDType f32[] = {TG_F32, TG_F16, TG_BF16}, f64[] = {TG_F64, TG_F64, TG_F32};
   static const TgDType narrow[] = {TG_F32, TG_BF16, TG_F16};
-  TgDType to = p->theme == NET_F32 ? f32[net_below(p, 12) % 12 > 9 ? 1 + net_below(p, 2) : 0]
+  TgDType to = p->theme == NET_F32   ? f32[net_below(p, 12) % 12 > 9 ? 1 + net_below(p, 2) : 0]
                : p->theme == NET_F64 ? f64[net_below(p, 3)]
-                               : narrow[net_below(p, 3)];
+                                     : narrow[net_below(p, 3)];
   NetNode *x = net_chance(p, 3) ? net_wants(p, net_chance(p, 2)) : NULL;
   if (!x) x = net_pick(p);
   if (!x || (!net_is_float(x) && x->most > 64)) return;
@@ -174,12 +179,24 @@ static void logic(Net *p, const NetRow *row) {
   (void)row;
   NetNode *x = net_wants(p, false), *f = net_pick(p);
   switch (net_below(p, 6)) {
-  case 0: if (x) net_out(p, tg_logical_not(x->t), 1, "~%s", x->name); break;
-  case 1: if (f) net_out(p, tg_signbit(f->t), 1, "torch.signbit(%s)", f->name); break;
-  case 2: if (f) net_out(p, tg_isfinite(f->t), 1, "torch.isfinite(%s)", f->name); break;
-  case 3: if (f) net_out(p, tg_isnan(f->t), 1, "torch.isnan(%s)", f->name); break;
-  case 4: if (f) net_out(p, tg_isinf(f->t), 1, "torch.isinf(%s)", f->name); break;
-  default: if (f) net_out(p, tg_logical_not(f->t), 1, "%s == 0", f->name); break;
+  case 0:
+    if (x) net_out(p, tg_logical_not(x->t), 1, "~%s", x->name);
+    break;
+  case 1:
+    if (f) net_out(p, tg_signbit(f->t), 1, "torch.signbit(%s)", f->name);
+    break;
+  case 2:
+    if (f) net_out(p, tg_isfinite(f->t), 1, "torch.isfinite(%s)", f->name);
+    break;
+  case 3:
+    if (f) net_out(p, tg_isnan(f->t), 1, "torch.isnan(%s)", f->name);
+    break;
+  case 4:
+    if (f) net_out(p, tg_isinf(f->t), 1, "torch.isinf(%s)", f->name);
+    break;
+  default:
+    if (f) net_out(p, tg_logical_not(f->t), 1, "%s == 0", f->name);
+    break;
   }
 }
 
@@ -211,12 +228,15 @@ static void reduced(Net *p, const NetRow *row) {
   double n = counted(x, a), most = x->most;
   const char *s = net_axes(a), *keep = k ? "True" : "False";
   int less = net_between(p, 0, 2);
-#define REDUCED(f, python, bound)                                                                              \
-  p->row = #f, net_out(p, tg_##f(x->t, .axis = a, .keepdim = k), bound, python "(%s, %s, %s)", x->name, s, keep)
+#define REDUCED(f, python, bound)                                                                            \
+  p->row = #f,                                                                                               \
+  net_out(p, tg_##f(x->t, .axis = a, .keepdim = k), bound, python "(%s, %s, %s)", x->name, s, keep)
   switch (kind) {
   case 0: REDUCED(sum, "torch.sum", most * sqrt(n) * 1.5); break;
   case 1: REDUCED(mean, "torch.mean", most); break;
-  case 2: if (n <= 12) REDUCED(prod, "prod", pow(most, n)); break;
+  case 2:
+    if (n <= 12) REDUCED(prod, "prod", pow(most, n));
+    break;
   case 3: REDUCED(max, "torch.amax", most); break;
   case 4: REDUCED(min, "torch.amin", most); break;
   case 5: REDUCED(any, "torch.any", 1); break;
@@ -226,8 +246,9 @@ static void reduced(Net *p, const NetRow *row) {
   case 9:
     if (n <= less || n < 2) return; /* of one element PyTorch's second derivative is NaN */
     p->row = kind == 8 ? "var" : "std";
-    net_out(p, kind == 8 ? tg_var(x->t, .axis = a, .keepdim = k, .correction = less)
-                         : tg_std(x->t, .axis = a, .keepdim = k, .correction = less),
+    net_out(p,
+            kind == 8 ? tg_var(x->t, .axis = a, .keepdim = k, .correction = less)
+                      : tg_std(x->t, .axis = a, .keepdim = k, .correction = less),
             most * most, "torch.%s(%s, %s, correction=%d, keepdim=%s)", p->row, x->name, s, less, keep);
     break;
   case 10: {
@@ -237,16 +258,17 @@ static void reduced(Net *p, const NetRow *row) {
     p->row = dev ? "std_mean" : "var_mean";
     TgTensor *y = dev ? tg_std_mean(x->t, &mean, .axis = a, .keepdim = k, .correction = less)
                       : tg_var_mean(x->t, &mean, .axis = a, .keepdim = k, .correction = less);
-    x = net_out(p, tg_add(y, mean), most * most, "sum(torch.%s(%s, %s, correction=%d, keepdim=%s))", p->row, x->name,
-                s, less, keep);
+    x = net_out(p, tg_add(y, mean), most * most, "sum(torch.%s(%s, %s, correction=%d, keepdim=%s))", p->row,
+                x->name, s, less, keep);
     break;
   }
   default: {
     if (!tg_ndim(x->t)) return;
     int axis = net_below(p, tg_ndim(x->t));
     p->row = kind == 11 ? "argmax" : "argmin";
-    net_out(p, kind == 11 ? tg_argmax(x->t, .axis = TG_AXES(axis), .keepdim = k)
-                          : tg_argmin(x->t, .axis = TG_AXES(axis), .keepdim = k),
+    net_out(p,
+            kind == 11 ? tg_argmax(x->t, .axis = TG_AXES(axis), .keepdim = k)
+                       : tg_argmin(x->t, .axis = TG_AXES(axis), .keepdim = k),
             (double)tg_dim(x->t, axis), "torch.%s(%s, %d, %s)", p->row, x->name, axis, keep);
   }
   }
@@ -265,20 +287,28 @@ static void along(Net *p, const NetRow *row) {
   const char *n = x->name, *falling = down ? "True" : "False";
   switch (kind) {
   case 0: net_out(p, tg_softmax(x->t, .axis = axis), 1, "torch.softmax(%s, %d)", n, a); break;
-  case 1: net_out(p, tg_log_softmax(x->t, .axis = axis), 2 * most + 3, "torch.log_softmax(%s, %d)", n, a); break;
+  case 1:
+    net_out(p, tg_log_softmax(x->t, .axis = axis), 2 * most + 3, "torch.log_softmax(%s, %d)", n, a);
+    break;
   case 2: net_out(p, tg_softmin(x->t, .axis = axis), 1, "F.softmin(%s, %d)", n, a); break;
   case 3:
     p->row = "normalize";
-    net_out(p, tg_normalize(x->t, .axis = axis.v[0], .p = norm), 3,
-            "normalize(%s, float('%g'), %d)", n, norm, a);
+    net_out(p, tg_normalize(x->t, .axis = axis.v[0], .p = norm), 3, "normalize(%s, float('%g'), %d)", n, norm,
+            a);
     break;
-  case 4: p->row = "cumsum", net_out(p, tg_cumsum(x->t, a), most * sqrt(size) * 1.5, "torch.cumsum(%s, %d)", n, a); break;
+  case 4:
+    p->row = "cumsum", net_out(p, tg_cumsum(x->t, a), most * sqrt(size) * 1.5, "torch.cumsum(%s, %d)", n, a);
+    break;
   case 5:
     p->row = "cumprod";
     if (size <= 10) net_out(p, tg_cumprod(x->t, a), pow(most, size), "torch.cumprod(%s, %d)", n, a);
     break;
-  case 6: p->row = "cummax", net_out(p, tg_cummax(x->t, a, NULL), most, "torch.cummax(%s, %d)[0]", n, a); break;
-  case 7: p->row = "cummin", net_out(p, tg_cummin(x->t, a, NULL), most, "torch.cummin(%s, %d)[0]", n, a); break;
+  case 6:
+    p->row = "cummax", net_out(p, tg_cummax(x->t, a, NULL), most, "torch.cummax(%s, %d)[0]", n, a);
+    break;
+  case 7:
+    p->row = "cummin", net_out(p, tg_cummin(x->t, a, NULL), most, "torch.cummin(%s, %d)[0]", n, a);
+    break;
   case 8: net_out(p, tg_logcumsumexp(x->t, a), most + 3, "logcumsumexp(%s, %d)", n, a); break;
   case 9:
   case 10:
@@ -296,10 +326,11 @@ static void along(Net *p, const NetRow *row) {
     p->row = "topk";
     TgTensor *y = tg_topk(x->t, k, &places, .axis = axis, .smallest = !down);
     if (net_chance(p, 2))
-      net_out(p, y, most, "torch.sort(%s, dim=%d, descending=%s, stable=True)[0].narrow(%d, 0, %d)", n, a, falling, a, k);
+      net_out(p, y, most, "torch.sort(%s, dim=%d, descending=%s, stable=True)[0].narrow(%d, 0, %d)", n, a,
+              falling, a, k);
     else
-      net_out(p, places, size, "torch.sort(%s, dim=%d, descending=%s, stable=True)[1].narrow(%d, 0, %d)", n, a, falling,
-              a, k);
+      net_out(p, places, size, "torch.sort(%s, dim=%d, descending=%s, stable=True)[1].narrow(%d, 0, %d)", n,
+              a, falling, a, k);
     break;
   }
   case 13: {
@@ -309,7 +340,8 @@ static void along(Net *p, const NetRow *row) {
       net_out(p, places, size, "first_places(%s, %d, %s)", n, a, falling);
     break;
   }
-  default: p->row = "cumsum", net_out(p, tg_cumsum(x->t, a), most * sqrt(size) * 1.5, "torch.cumsum(%s, %d)", n, a);
+  default:
+    p->row = "cumsum", net_out(p, tg_cumsum(x->t, a), most * sqrt(size) * 1.5, "torch.cumsum(%s, %d)", n, a);
   }
 }
 
@@ -319,9 +351,16 @@ static void integers(Net *p, const NetRow *row) { /* that were made, computed wi
   if (!a || a->most > 100) return;
   int v = net_between(p, 1, 5);
   switch (net_below(p, 4)) {
-  case 0: net_out(p, tg_mod_scalar(tg_mul_scalar(a->t, 3), v), v, "torch.remainder(%s * 3, %d)", a->name, v); break;
-  case 1: net_out(p, tg_floordiv_scalar(tg_sub_scalar(a->t, 3), v), a->most, "torch.div(%s - 3, %d, rounding_mode='floor')", a->name, v); break;
-  case 2: net_out(p, tg_bitxor_scalar(tg_shl_scalar(a->t, 1), v), 2 * a->most + 8, "(%s * 2) ^ %d", a->name, v); break;
+  case 0:
+    net_out(p, tg_mod_scalar(tg_mul_scalar(a->t, 3), v), v, "torch.remainder(%s * 3, %d)", a->name, v);
+    break;
+  case 1:
+    net_out(p, tg_floordiv_scalar(tg_sub_scalar(a->t, 3), v), a->most,
+            "torch.div(%s - 3, %d, rounding_mode='floor')", a->name, v);
+    break;
+  case 2:
+    net_out(p, tg_bitxor_scalar(tg_shl_scalar(a->t, 1), v), 2 * a->most + 8, "(%s * 2) ^ %d", a->name, v);
+    break;
   default: net_out(p, tg_gt_scalar(a->t, v), 1, "%s > %d", a->name, v);
   }
 }

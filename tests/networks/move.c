@@ -46,7 +46,8 @@ static void reshaped(Net *p, const NetRow *row) { /* two axes merged, or one spl
     if (net_chance(p, 2)) {
       int64_t parts[] = {-1, by};
       p->row = "unflatten";
-      net_out(p, tg_unflatten(x->t, a, 2, parts), x->most, "%s.unflatten(%d, %s)", x->name, a, net_sizes(2, parts));
+      net_out(p, tg_unflatten(x->t, a, 2, parts), x->most, "%s.unflatten(%d, %s)", x->name, a,
+              net_sizes(2, parts));
       return;
     }
   }
@@ -57,11 +58,16 @@ static void squeezed(Net *p, const NetRow *row) {
   (void)row;
   NetNode *x = net_pick(p);
   if (!x) return;
-  int n = tg_ndim(x->t), a = net_between(p, -n - 1, n), b = n ? net_below(p, n) : 0, c = n ? net_below(p, n) : 0;
+  int n = tg_ndim(x->t), a = net_between(p, -n - 1, n), b = n ? net_below(p, n) : 0,
+      c = n ? net_below(p, n) : 0;
   switch (net_below(p, 5)) {
   case 0: net_out(p, tg_squeeze_all(x->t), x->most, "%s.squeeze()", x->name); break;
-  case 1: if (n) net_out(p, tg_squeeze(x->t, b), x->most, "%s.squeeze(%d)", x->name, b); break;
-  case 2: if (n) net_out(p, tg_transpose(x->t, b, c - n), x->most, "%s.transpose(%d, %d)", x->name, b, c - n); break;
+  case 1:
+    if (n) net_out(p, tg_squeeze(x->t, b), x->most, "%s.squeeze(%d)", x->name, b);
+    break;
+  case 2:
+    if (n) net_out(p, tg_transpose(x->t, b, c - n), x->most, "%s.transpose(%d, %d)", x->name, b, c - n);
+    break;
   default: net_out(p, tg_unsqueeze(x->t, a), x->most, "%s.unsqueeze(%d)", x->name, a);
   }
 }
@@ -88,7 +94,8 @@ static void expanded(Net *p, const NetRow *row) {
   case 1:
     p->row = "repeat_interleave";
     if (axis >= 0)
-      net_out(p, tg_repeat_interleave(x->t, by, axis), x->most, "%s.repeat_interleave(%d, %d)", x->name, by, axis);
+      net_out(p, tg_repeat_interleave(x->t, by, axis), x->most, "%s.repeat_interleave(%d, %d)", x->name, by,
+              axis);
     break;
   default: net_out(p, tg_expand(x->t, n, d), x->most, "%s.expand(%s)", x->name, net_sizes(n, d));
   }
@@ -107,8 +114,8 @@ static void turned(Net *p, const NetRow *row) {
   else {
     int many = a == b ? 1 : 2;
     p->row = "roll";
-    net_out(p, tg_roll(x->t, many, shifts, both), x->most, "%s.roll(%s, %s)", x->name, net_sizes(many, shifts),
-            net_sizes(many, both));
+    net_out(p, tg_roll(x->t, many, shifts, both), x->most, "%s.roll(%s, %s)", x->name,
+            net_sizes(many, shifts), net_sizes(many, both));
   }
 }
 
@@ -139,11 +146,12 @@ static void padded(Net *p, const NetRow *row) {
     for (int i = 0; i < n; i++)
       ends[i] = to[i] - tg_dim(x->t, i);
     p->row = "pad_to";
-    net_out(p, tg_pad_to(x->t, n, to, 0.25), x->most, "F.pad(%s, %s, value=0.25)", x->name, pads(n, zeros, ends));
+    net_out(p, tg_pad_to(x->t, n, to, 0.25), x->most, "F.pad(%s, %s, value=0.25)", x->name,
+            pads(n, zeros, ends));
   } else if (net_chance(p, 2)) {
     double v = net_chance(p, 2) ? 0.5 : 0;
-    net_out(p, v > 0 ? tg_pad_value(x->t, lo, hi, v) : tg_pad(x->t, lo, hi), x->most, "F.pad(%s, %s, value=%g)",
-            x->name, pads(n, lo, hi), v);
+    net_out(p, v > 0 ? tg_pad_value(x->t, lo, hi, v) : tg_pad(x->t, lo, hi), x->most,
+            "F.pad(%s, %s, value=%g)", x->name, pads(n, lo, hi), v);
   } else
     net_out(p, tg_shrink_to(x->t, n, tg_shape(x->t)), x->most, "%s * 1", x->name);
 }
@@ -168,7 +176,8 @@ static void cut(Net *p, const NetRow *row) {
   NetNode *x = net_filled(p, 1);
   if (!x) return;
   int n = tg_ndim(x->t), a = net_below(p, n), size = (int)tg_dim(x->t, a);
-  int from = net_below(p, size), to = from + 1 + net_below(p, size - from), at = net_between(p, -size, size - 1);
+  int from = net_below(p, size), to = from + 1 + net_below(p, size - from),
+      at = net_between(p, -size, size - 1);
   int64_t lo[NET_RANK] = {0}, hi[NET_RANK];
   char text[TEXT] = "";
   for (int i = 0; i < n; i++) {
@@ -177,7 +186,9 @@ static void cut(Net *p, const NetRow *row) {
     snprintf(text + strlen(text), TEXT - strlen(text), "%lld:%lld,", (long long)lo[i], (long long)hi[i]);
   }
   switch (net_below(p, 4)) {
-  case 0: net_out(p, tg_slice(x->t, a, from, to), x->most, "%s.narrow(%d, %d, %d)", x->name, a, from, to - from); break;
+  case 0:
+    net_out(p, tg_slice(x->t, a, from, to), x->most, "%s.narrow(%d, %d, %d)", x->name, a, from, to - from);
+    break;
   case 1: net_out(p, tg_select(x->t, a, at), x->most, "%s.select(%d, %d)", x->name, a, at); break;
   case 2: net_out(p, tg_shrink_to(x->t, n, hi), x->most, "head(%s, %s)", x->name, net_sizes(n, hi)); break;
   default: net_out(p, tg_shrink(x->t, lo, hi), x->most, "%s[%s]", x->name, text);
@@ -222,9 +233,7 @@ static void items(Net *p, const NetRow *row) { /* x[..] of every kind of index *
         snprintf(text + at, TEXT - at, "%s.long(),", r->name);
         break;
       } /* fall through */
-    default:
-      index[k++] = (TgIndex)TG_ALL;
-      snprintf(text + at, TEXT - at, ":,");
+    default: index[k++] = (TgIndex)TG_ALL; snprintf(text + at, TEXT - at, ":,");
     }
   }
   (void)rows;
@@ -236,7 +245,8 @@ static void backwards(Net *p, const NetRow *row) { /* PyTorch has no slice of ne
   NetNode *x = net_filled(p, 1);
   if (!x) return;
   int step = net_between(p, 1, 3);
-  net_out(p, tg_getitem(x->t, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, -step))), x->most, "%s.flip(0)[::%d]", x->name, step);
+  net_out(p, tg_getitem(x->t, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, -step))), x->most, "%s.flip(0)[::%d]",
+          x->name, step);
 }
 
 /* ---- joined and parted */
@@ -256,7 +266,11 @@ static void joined(Net *p, const NetRow *row) {
   TgTensor *all[] = {x->t, y->t, x->t};
   int many = net_between(p, 1, 3);
   char text[64];
-  snprintf(text, sizeof text, many == 1 ? "[%s]" : many == 2 ? "[%s, %s]" : "[%s, %s, %s]", x->name, y->name, x->name);
+  snprintf(text, sizeof text,
+           many == 1   ? "[%s]"
+           : many == 2 ? "[%s, %s]"
+                       : "[%s, %s, %s]",
+           x->name, y->name, x->name);
   if (stack)
     net_out(p, tg_stack(all, many, a), 1.6 + x->most, "torch.stack(%s, %d)", text, a);
   else
@@ -267,7 +281,8 @@ static void parted(Net *p, const NetRow *row) {
   (void)row;
   NetNode *x = net_filled(p, 1);
   if (!x) return;
-  int a = net_below(p, tg_ndim(x->t)), size = (int)tg_dim(x->t, a), by = net_between(p, 1, size < 4 ? size : 4), n;
+  int a = net_below(p, tg_ndim(x->t)), size = (int)tg_dim(x->t, a),
+      by = net_between(p, 1, size < 4 ? size : 4), n;
   TgTensor *parts[64];
   if (size > 40) return;
   double most = x->most;
@@ -296,8 +311,12 @@ static void diagonals(Net *p, const NetRow *row) {
   else if (n > 1) {
     int a = net_below(p, n), b = (a + 1 + net_below(p, n - 1)) % n;
     switch (net_below(p, 3)) {
-    case 0: p->row = "tril", net_out(p, tg_tril(x->t, off), x->most, "torch.tril(%s, %d)", x->name, off); break;
-    case 1: p->row = "triu", net_out(p, tg_triu(x->t, off), x->most, "torch.triu(%s, %d)", x->name, off); break;
+    case 0:
+      p->row = "tril", net_out(p, tg_tril(x->t, off), x->most, "torch.tril(%s, %d)", x->name, off);
+      break;
+    case 1:
+      p->row = "triu", net_out(p, tg_triu(x->t, off), x->most, "torch.triu(%s, %d)", x->name, off);
+      break;
     default:
       if (off >= tg_dim(x->t, b) || -off >= tg_dim(x->t, a)) off = 0;
       net_out(p, tg_diagonal(x->t, off, a, b), x->most, "torch.diagonal(%s, %d, %d, %d)", x->name, off, a, b);
@@ -309,7 +328,8 @@ static void windows(Net *p, const NetRow *row) {
   (void)row;
   NetNode *x = net_filled(p, 1);
   if (!x) return;
-  int a = net_below(p, tg_ndim(x->t)), size = net_between(p, 1, (int)tg_dim(x->t, a)), step = net_between(p, 1, 3);
+  int a = net_below(p, tg_ndim(x->t)), size = net_between(p, 1, (int)tg_dim(x->t, a)),
+      step = net_between(p, 1, 3);
   net_out(p, tg_unfold(x->t, a, size, step), x->most, "%s.unfold(%d, %d, %d)", x->name, a, size, step);
 }
 
@@ -323,8 +343,8 @@ static void grid(Net *p, const NetRow *row) {
   if (tg_meshgrid(in, 2, xy, out)) out[0] = NULL;
   a->read = b->read = true;
   int k = net_below(p, 2);
-  net_out(p, out[0] ? out[k] : NULL, 1.6, "torch.meshgrid(%s, %s, indexing='%s')[%d]", a->name, b->name, xy ? "xy" : "ij",
-          k);
+  net_out(p, out[0] ? out[k] : NULL, 1.6, "torch.meshgrid(%s, %s, indexing='%s')[%d]", a->name, b->name,
+          xy ? "xy" : "ij", k);
 }
 
 static void rearranged(Net *p, const NetRow *row) {
@@ -337,9 +357,11 @@ static void rearranged(Net *p, const NetRow *row) {
     net_out(p, tg_rearrange(x->t, "(h w) -> w h", TG_NAMED({"h", h})), x->most,
             "%s.unflatten(0, (%lld, -1)).transpose(0, 1)", x->name, (long long)h);
   else if (n == 2)
-    net_out(p, tg_rearrange(x->t, "a b -> b 1 a", NULL, 0), x->most, "%s.transpose(0, 1).unsqueeze(1)", x->name);
+    net_out(p, tg_rearrange(x->t, "a b -> b 1 a", NULL, 0), x->most, "%s.transpose(0, 1).unsqueeze(1)",
+            x->name);
   else if (n == 3)
-    net_out(p, tg_rearrange(x->t, "a b c -> (c a) b", NULL, 0), x->most, "%s.permute(2, 0, 1).flatten(0, 1)", x->name);
+    net_out(p, tg_rearrange(x->t, "a b c -> (c a) b", NULL, 0), x->most, "%s.permute(2, 0, 1).flatten(0, 1)",
+            x->name);
   else
     net_out(p, tg_rearrange(x->t, "... a b -> b ... a", NULL, 0), x->most, "%s.movedim(-1, 0)", x->name);
 }
@@ -355,7 +377,8 @@ static void gathered(Net *p, const NetRow *row) {
     d[k] = net_between(p, 1, (int)tg_dim(x->t, k));
   d[a] = net_between(p, 1, 5);
   i = net_places(p, n, d, 0, tg_dim(x->t, a));
-  if (i) net_out(p, tg_gather(x->t, a, i->t), x->most, "torch.gather(%s, %d, %s.long())", x->name, a, i->name);
+  if (i)
+    net_out(p, tg_gather(x->t, a, i->t), x->most, "torch.gather(%s, %d, %s.long())", x->name, a, i->name);
 }
 
 static void taken(Net *p, const NetRow *row) {
@@ -366,8 +389,8 @@ static void taken(Net *p, const NetRow *row) {
   int64_t d[] = {net_between(p, 1, 4), net_between(p, 1, 3)};
   i = net_places(p, n, d, 0, tg_dim(x->t, 0));
   if (!i) return;
-  net_out(p, net_chance(p, 2) ? tg_take(x->t, i->t) : tg_embedding(x->t, i->t), x->most, "%s[%s.long()]", x->name,
-          i->name);
+  net_out(p, net_chance(p, 2) ? tg_take(x->t, i->t) : tg_embedding(x->t, i->t), x->most, "%s[%s.long()]",
+          x->name, i->name);
 }
 
 static void scattered(Net *p, const NetRow *row) {
@@ -389,16 +412,18 @@ static void scattered(Net *p, const NetRow *row) {
   if (!src) return;
   src->read = true;
   if (way < 0)
-    net_out(p, tg_scatter(x->t, a, i->t, src->t), x->most, "torch.scatter(%s, %d, %s.long(), %s)", x->name, a, i->name,
-            src->name);
+    net_out(p, tg_scatter(x->t, a, i->t, src->t), x->most, "torch.scatter(%s, %d, %s.long(), %s)", x->name, a,
+            i->name, src->name);
   else if (once)
     net_out(p, tg_scatter(x->t, a, i->t, src->t, .reduce = TG_SCATTER_ADD), x->most + 5,
             "torch.scatter_add(%s, %d, %s.long(), %s)", x->name, a, i->name, src->name);
   else {
     p->row = "scatter_reduce";
-    net_out(p, tg_scatter_reduce(x->t, a, i->t, src->t, (TgScatterReduce)(TG_SCATTER_ADD + way), .exclude_self = without),
-            way == 1 ? 8 * x->most : x->most + 5, "scatter_reduce(%s, %d, %s.long(), %s, '%s', %s)", x->name, a,
-            i->name, src->name, ways[way], without ? "False" : "True");
+    net_out(p,
+            tg_scatter_reduce(x->t, a, i->t, src->t, (TgScatterReduce)(TG_SCATTER_ADD + way),
+                              .exclude_self = without),
+            way == 1 ? 8 * x->most : x->most + 5, "scatter_reduce(%s, %d, %s.long(), %s, '%s', %s)", x->name,
+            a, i->name, src->name, ways[way], without ? "False" : "True");
   }
 }
 
@@ -419,10 +444,12 @@ static void put(Net *p, const NetRow *row) {
   if (!v) return;
   v->read = true;
   TgTensor *y = tg_index_put(x->t, TG_IDX(TG_TENSOR(i->t)), v->t, .accumulate = more);
-  net_out(p, y, x->most + 4, "%s.index_put((%s.long(),), %s, %s)", x->name, i->name, v->name, more ? "True" : "False");
+  net_out(p, y, x->most + 4, "%s.index_put((%s.long(),), %s, %s)", x->name, i->name, v->name,
+          more ? "True" : "False");
 }
 
-static void set(Net *p, const NetRow *row) { /* x[from:to] = v of an expression, which both get gradients of */
+static void set(Net *p,
+                const NetRow *row) { /* x[from:to] = v of an expression, which both get gradients of */
   (void)row;
   NetNode *x = net_filled(p, 1), *v;
   if (!x) return;
@@ -481,8 +508,12 @@ const NetRow net_move[] = {{.name = "permute", .make = permuted},
                            {.name = "rearrange", .make = rearranged},
                            {0}};
 
-const NetRow net_index[] = {{.name = "gather", .make = gathered},     {.name = "take", .make = taken},
-                            {.name = "scatter", .make = scattered},   {.name = "scatter", .make = scattered},
-                            {.name = "index_put", .make = put},       {.name = "setitem", .make = set},
-                            {.name = "masked_select", .make = selected}, {.name = "one_hot", .make = hot},
+const NetRow net_index[] = {{.name = "gather", .make = gathered},
+                            {.name = "take", .make = taken},
+                            {.name = "scatter", .make = scattered},
+                            {.name = "scatter", .make = scattered},
+                            {.name = "index_put", .make = put},
+                            {.name = "setitem", .make = set},
+                            {.name = "masked_select", .make = selected},
+                            {.name = "one_hot", .make = hot},
                             {0}};

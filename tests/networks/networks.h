@@ -39,8 +39,8 @@ typedef struct NetRecord {
   size_t ndata, room;
   NetText python;
   bool noted, second;
-  bool all;      /* every value is compared */
-  bool reads;    /* needs values while it is built, so it cannot be captured */
+  bool all;             /* every value is compared */
+  bool reads;           /* needs values while it is built, so it cannot be captured */
   const char *rows[32]; /* those that made it */
 } NetRecord;
 
@@ -56,11 +56,11 @@ typedef struct Net {
   int n;
   TgTensor *leaf[NET_LEAVES]; /* floats */
   int leaf_node[NET_LEAVES], nleaves;
-  TgTensor *const *given; /* leaves that a captured function was given; NULL: they are made */
+  TgTensor *const *given;    /* leaves that a captured function was given; NULL: they are made */
   TgTensor *made[NET_NODES]; /* the leaves, integers too */
   int ngiven;
-  const char *row;               /* at work */
-  char fault[600];               /* "": none */
+  const char *row; /* at work */
+  char fault[600]; /* "": none */
 } Net;
 
 typedef struct NetRow {
@@ -86,9 +86,9 @@ bool net_chance(Net *p, int of); /* one time in so many */
 double net_fraction(Net *p);     /* 0 .. 1 */
 
 /* ---- values. NULL: there is none such, or it became too large; the row then gives up, which is fine. */
-NetNode *net_pick(Net *p);              /* a float */
+NetNode *net_pick(Net *p); /* a float */
 NetNode *net_pick_in(Net *p, int domain);
-NetNode *net_filled(Net *p, int rank);  /* a float that has elements, of at least so many axes */
+NetNode *net_filled(Net *p, int rank); /* a float that has elements, of at least so many axes */
 NetNode *net_in(Net *p, NetNode *x, int domain);
 NetNode *net_as_rank(Net *p, NetNode *x, int rank);
 NetNode *net_fresh(Net *p, int n, const int64_t *d); /* a float leaf */
@@ -117,7 +117,7 @@ typedef struct NetOut {
 /* The program of record->number; false: p->fault says why not. What is compared: values, the loss, gradients,
  * gradients of gradients. */
 bool net_build(Net *p, NetOut *out, int *nout);
-int net_theme(uint64_t number); /* which dtypes it has */
+int net_theme(uint64_t number);      /* which dtypes it has */
 bool net_wants_f64(uint64_t number); /* has floats of f64, which not every device has */
 
 /* ---- running and judging */
@@ -137,7 +137,8 @@ typedef struct NetResult {
   char fault[600]; /* "": it ran */
 } NetResult;
 
-/* What is right, and how far rounding moves it; count is of all outputs together. undecided: it cannot be said
+/* What is right, and how far rounding moves it; count is of all outputs together. undecided: it cannot be
+ * said
  */
 typedef struct NetReference {
   double *v, *far;
@@ -154,9 +155,10 @@ typedef struct NetRun {
   double loudness;
 } NetRun;
 
-void net_record(NetRecord *r, NetResult *out); /* builds it once, and notes what it is; out has faults alone */
+void net_record(NetRecord *r,
+                NetResult *out); /* builds it once, and notes what it is; out has faults alone */
 void net_run(NetRecord *const *r, int n, NetRun how, NetResult *out); /* n programs as one schedule */
-void net_end(void);                                                  /* closes all devices, ends PyTorch */
+void net_end(void);                                                   /* closes all devices, ends PyTorch */
 void net_result_free(NetResult *r);
 void net_record_free(NetRecord *r);
 /* By the twin on INTERP in f64, moved so many times. */
@@ -165,7 +167,8 @@ bool net_twin(NetRecord *r, int samples, double most, NetReference *out, char *f
 bool net_torch(NetRecord *const *r, int n, int samples, double most, NetReference *out);
 bool net_has_torch(void);
 void net_reference_free(NetReference *r);
-/* The place of the first value that is wrong, -1: none. careful: the reference was moved much. *decided counts
- * values of which less than a hundredth is in doubt. */
-int64_t net_wrong(const NetResult *got, const NetReference *want, bool careful, int *output, int64_t *decided);
+/* The place of the first value that is wrong, -1: none. careful: the reference was moved much. *decided
+ * counts values of which less than a hundredth is in doubt. */
+int64_t net_wrong(const NetResult *got, const NetReference *want, bool careful, int *output,
+                  int64_t *decided);
 #endif

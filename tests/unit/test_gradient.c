@@ -149,16 +149,21 @@ static void derivatives(TgContext *ctx, TgTensor *(*f)(TgTensor *), TgTensor *(*
 
 static void test_second_derivatives(void **state) {
   (void)state;
+
   static const struct {
     const char *name;
     TgTensor *(*f)(TgTensor *), *(*of)(TgTensor *);
-  } all[] = {{"asin", tg_asin, to_unit},    {"acos", tg_acos, to_unit},        {"atan", tg_atan, itself},
-             {"atanh", tg_atanh, to_unit},  {"asinh", tg_asinh, itself},       {"acosh", tg_acosh, above_one},
-             {"sinh", tg_sinh, itself},     {"cosh", tg_cosh, itself},         {"tanh", tg_tanh, itself},
-             {"erf", tg_erf, itself},       {"tan", tg_tan, to_unit},          {"sigmoid", tg_sigmoid, itself},
-             {"gelu", tg_gelu, itself},     {"gelu_erf", tg_gelu_erf, itself}, {"mish", tg_mish, itself},
-             {"silu", tg_silu, itself},     {"softplus", tg_softplus, itself}, {"logsigmoid", tg_logsigmoid, itself},
+  } all[] = {{"asin", tg_asin, to_unit},        {"acos", tg_acos, to_unit},
+             {"atan", tg_atan, itself},         {"atanh", tg_atanh, to_unit},
+             {"asinh", tg_asinh, itself},       {"acosh", tg_acosh, above_one},
+             {"sinh", tg_sinh, itself},         {"cosh", tg_cosh, itself},
+             {"tanh", tg_tanh, itself},         {"erf", tg_erf, itself},
+             {"tan", tg_tan, to_unit},          {"sigmoid", tg_sigmoid, itself},
+             {"gelu", tg_gelu, itself},         {"gelu_erf", tg_gelu_erf, itself},
+             {"mish", tg_mish, itself},         {"silu", tg_silu, itself},
+             {"softplus", tg_softplus, itself}, {"logsigmoid", tg_logsigmoid, itself},
              {"softsign", tg_softsign, itself}};
+
   TgContext *ctx = tg_open_with(.device = "INTERP");
   for (size_t k = 0; k < TG_COUNT(all); k++) {
     double got[2][201], want[2][201];
@@ -166,7 +171,8 @@ static void test_second_derivatives(void **state) {
     for (int o = 0; o < 2; o++)
       for (int i = 0; i < 201; i++)
         if (!(fabs(got[o][i] - want[o][i]) <= 1e-6 * fmax(1, fabs(want[o][i]))))
-          fail_msg("derivative %d of %s at %g: %.9g, not %.9g", o + 1, all[k].name, -1.6 + 0.016 * i, got[o][i], want[o][i]);
+          fail_msg("derivative %d of %s at %g: %.9g, not %.9g", o + 1, all[k].name, -1.6 + 0.016 * i,
+                   got[o][i], want[o][i]);
   }
   tg_close(ctx);
 }

@@ -36,8 +36,7 @@ static const char *const names[] = {"pad",        "pad_mode", "shrink_pad", "fli
                                     "repeat",     "roll",     "unfold",     "max_pool", "avg_pool", "resize",
                                     "take",       "gather",   "getitem",    "cumsum",   "cumprod",  "cummax",
                                     "sort",       "scatter",  "diagonal",   "tril",     "cat",      "slice",
-                                    "interleave", "softmax",  "max",        "var",
-                                    "conv",       "conv"};
+                                    "interleave", "softmax",  "max",        "var",      "conv",     "conv"};
 
 enum { KINDS = sizeof names / sizeof *names };
 
@@ -57,7 +56,8 @@ static TgTensor *convolved(TgContext *c, TgTensor *x) {
   for (int i = 0; i < nw; i++)
     v[i] = sin(i + 0.2);
   if (!tg_numel(x)) return NULL;
-  return tg_conv2d(tg_reshape(x, 2 + axes, d), tg_from_f64(c, v, tg_dtype(x), 2 + axes, w), .groups = groups, .stride = stride, .padding = pad);
+  return tg_conv2d(tg_reshape(x, 2 + axes, d), tg_from_f64(c, v, tg_dtype(x), 2 + axes, w), .groups = groups,
+                   .stride = stride, .padding = pad);
 }
 
 /* One operation with random sides on x; NULL: it does not apply, or is refused. */
@@ -251,7 +251,59 @@ static void test_gradients(void **state) {
   assert_true(taken > n / 2);
 }
 
+/* Gradients of convolutions by picture and by weights, sides of each axis their own. INTERP looks at every
+ * access: a factor may not be read where only the gate beside it says that there is nothing. */
+static void test_reads_inside(void **state) {
+  (void)state;
+
+  enum { CONVOLUTIONS = 400 };
+
+  double v[MOST];
+  TgContext *c = open_on("INTERP");
+  rng = 5;
+  for (int i = 0; i < MOST; i++)
+    v[i] = i % 7 - 3;
+  for (int i = 0; i < CONVOLUTIONS; i++)
+    TG_SCOPE(c) {
+      int axes = between(1, 3), groups = between(1, 3);
+      int64_t d[5] = {1, groups}, w[5] = {groups * between(1, 2), 1};
+      TgSizes stride = {.n = axes}, pad = {.n = axes};
+      for (int k = 0; k < axes; k++) {
+        d[2 + k] = between(2, 5), w[2 + k] = between(1, 3), stride.v[k] = between(1, 3),
+              pad.v[k] = between(0, 2);
+        if (w[2 + k] > d[2 + k] + 2 * pad.v[k]) w[2 + k] = 1;
+      }
+      TgTensor *x[] = {tg_from_f64(c, v, TG_F32, 2 + axes, d), tg_from_f64(c, v, TG_F32, 2 + axes, w)}, *g[2];
+      TgTensor *y = tg_conv2d(x[0], x[1], .groups = groups, .stride = stride, .padding = pad);
+      assert_int_equal(tg_gradient(tg_sum(tg_square(y)), x, 2, g), TG_OK);
+      if (tg_realize_many(g, 2)) fail_msg("convolution %d: %s", i, tg_errmsg(c));
+    }
+  tg_close(c);
+}
+
+static void test_windows(void **state) { /* of every size and step, far past the end too */
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  double v[8], got[64];
+  for (int i = 0; i < 8; i++)
+    v[i] = i;
+  for (int n = 0; n <= 6; n++)
+    for (int size = 0; size <= n; size++)
+      for (int step = 1; step <= 9; step++)
+        TG_SCOPE(c) {
+          TgTensor *y = tg_unfold(tg_from_f64(c, v, TG_F32, TG_SHAPE(n)), 0, size, step);
+          int many = (n - size) / step + 1;
+          assert_int_equal(tg_dim(y, 0), many), assert_int_equal(tg_dim(y, 1), size);
+          assert_int_equal(tg_read_f64(y, got, (size_t)(many * size)), TG_OK);
+          for (int k = 0; k < many * size; k++)
+            if (got[k] != k / size * step + k % size)
+              fail_msg("unfold of %d by %d, step %d: element %d is %g", n, size, step, k, got[k]);
+        }
+  tg_close(c);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_reads_inside),
+                                     cmocka_unit_test(test_windows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,9 @@ static void test_lists(void **s) {
   m = of_x(&g, "t"), says(c, &m, x, x);
   g = base, put_node(&g, 1, "SplitToSequence", "x sizes", "l"), put_node(&g, 1, "Identity", "l", "same");
   put_node(&g, 1, "SequenceAt", "same last", "t"), m = of_x(&g, "t"), says(c, &m, x, "[4.0]");
+  g = base, n = node("SplitToSequence", "x sizes", "l"), attr_int(&n, "keepdims", 0), put(&g, 1, &n);
+  put_node(&g, 1, "SequenceAt", "l last", "t"), m = of_x(&g, "t"); /* sizes are given: the axis stays */
+  says(c, &m, x, "[4.0]");
   /* of values that are known, as they are */
   g = base, put_node(&g, 1, "SequenceConstruct", "sizes sizes", "l");
   n = node("ConcatFromSequence", "l", "t"), attr_int(&n, "axis", -1), put(&g, 1, &n);

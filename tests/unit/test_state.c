@@ -391,6 +391,25 @@ static void test_graphs(void **state) {
   ERROR(tg_alu("ADD", &x, 1), TG_ERR_VALUE, "ADD takes 2 operands, 1");
   ERROR(tg_alu("ADD", (TgTensor *[]){x, i}, 2), TG_ERR_DTYPE, "i32 as operand 1");
   ERROR(tg_alu("SQRT", &i, 1), TG_ERR_DTYPE, "SQRT with i32");
+  static const char *const of_ints[] = {"CDIV", "CMOD", "FLOORDIV", "FLOORMOD", "SHL", "SHR"};
+  static const char *const of_bits[] = {"AND", "OR", "XOR"};
+  static const char *const of_floats[] = {"EXP2", "LOG2", "EXP",  "LOG",       "SIN",
+                                          "COS",  "TAN",  "SQRT", "RECIPROCAL"};
+  TgTensor *truth = X("[true, false]");
+  for (size_t k = 0; k < sizeof of_ints / sizeof *of_ints; k++) {
+    ERROR(tg_alu(of_ints[k], (TgTensor *[]){x, x}, 2), TG_ERR_DTYPE, of_ints[k]);
+    ERROR(tg_alu(of_ints[k], (TgTensor *[]){truth, truth}, 2), TG_ERR_DTYPE, of_ints[k]);
+  }
+  for (size_t k = 0; k < sizeof of_bits / sizeof *of_bits; k++) {
+    ERROR(tg_alu(of_bits[k], (TgTensor *[]){x, x}, 2), TG_ERR_DTYPE, of_bits[k]);
+    assert_non_null(tg_alu(of_bits[k], (TgTensor *[]){truth, truth}, 2));
+  }
+  for (size_t k = 0; k < sizeof of_floats / sizeof *of_floats; k++)
+    ERROR(tg_alu(of_floats[k], &i, 1), TG_ERR_DTYPE, of_floats[k]);
+  ERROR(tg_alu("POW", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "POW");
+  ERROR(tg_alu("FDIV", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "FDIV");
+  ERROR(tg_alu("THREEFRY", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "THREEFRY");
+  ERROR(tg_alu("WHERE", (TgTensor *[]){i, i, i}, 3), TG_ERR_DTYPE, "operand 0");
   ERROR(tg_alu("REDUCE", &i, 1), TG_ERR_VALUE, "REDUCE");
   TEXT(tg_sequential(x, (TgTensor * (*const[])(TgTensor *)){twice, tg_neg, twice}, 3), "[-4.0, -16.0]");
   int n = tg_schedule((TgTensor *[]){tg_sum(x), tg_exp(x)}, 2, NULL, NULL);

@@ -299,6 +299,8 @@ static void test_beside(void **s) {
       {{"location=../w.bin"}, "not in the model's folder"},
       {{"location=/etc/hostname"}, "not in the model's folder"},
       {{"location=link"}, "not in the model's folder"},
+      {{"location=beside"}, "not in the model's folder"}, /* of a folder whose name begins with this one's */
+      {{"location=within"}, "[6.0, 8.0]"},
       {{"location=.."}, "not in the model's folder"},
       {{"location="}, "not in the model's folder"},
       {{"offset=0"}, "without a location"},
@@ -313,6 +315,15 @@ static void test_beside(void **s) {
   write_file("sub/w.bin", weights, sizeof weights);
   snprintf(path, sizeof path, "%s/link", folder);
   assert_int_equal(symlink("/etc/passwd", path), 0);
+  snprintf(path, sizeof path, "%s/within", folder);
+  assert_int_equal(symlink("sub/w.bin", path), 0);
+  char other[sizeof folder + 40], file[sizeof other + 40];
+  snprintf(other, sizeof other, "%s-other", folder), snprintf(file, sizeof file, "%s/w.bin", other);
+  assert_int_equal(mkdir(other, 0700), 0);
+  snprintf(path, sizeof path, "%s/beside", folder);
+  assert_int_equal(symlink(file, path), 0);
+  FILE *f = fopen(file, "wb");
+  assert_true(f && fwrite(weights, 1, sizeof weights, f) == sizeof weights && !fclose(f));
   TgContext *c = opened();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     TG_SCOPE(c) {
@@ -327,6 +338,7 @@ static void test_beside(void **s) {
       }
       tg_onnx_free(o);
     }
+  unlink(file), rmdir(other);
   tg_close(c);
 }
 

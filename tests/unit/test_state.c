@@ -103,17 +103,9 @@ static void test_questions(void **state) {
   TEXT(tg_scalar_like(X("[1]"), 0.5), "0.5");
 }
 
-static void test_memory(void **state) {
+static void test_windows(void **state) {
   (void)state;
-  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *y = tg_clone(x), *e = tg_empty_like(x);
-  tg_assign(x, tg_mul_scalar(x, 10));
-  TEXT(x, "[[10.0, 20.0], [30.0, 40.0]]");
-  TEXT(y, "[[1.0, 2.0], [3.0, 4.0]]");
-  TEXT(tg_assign(e, y), "[[1.0, 2.0], [3.0, 4.0]]");
-  const float *m = tg_map(tg_transpose(y, 0, 1));
-  assert_non_null(m);
-  assert_true(m[0] == 1 && m[1] == 3 && m[2] == 2 && m[3] == 4);
-  assert_non_null(tg_map(tg_zeros(C, TG_SHAPE(0, 3))));
+  TgTensor *y = X("[[1.0, 2.0], [3.0, 4.0]]");
   /* windows of nothing, and of an axis of nothing */
   TEXT(tg_unfold(X("[1, 2, 3]"), 0, 1, 2), "[[1], [3]]");
   TEXT(tg_unfold(X("[1, 2, 3, 4, 5]"), 0, 2, 3),
@@ -125,7 +117,30 @@ static void test_memory(void **state) {
   TEXT(tg_sum(windows), "0.0");
   windows = tg_unfold(tg_zeros(C, TG_SHAPE(2, 0)), 1, 0, 3);
   assert_true(tg_dim(windows, 1) == 1 && !tg_dim(windows, 2));
+}
+
+/* Of names of either case; and from X / (|X| + eps). */
+static void test_names_and_norms(void **state) {
+  (void)state;
+  TgTensor *y = X("[[1.0, 2.0], [3.0, 4.0]]"), *x = X("[[3.0, 0.0], [0.0, 4.0]]");
   TEXT(tg_rearrange(y, "aZ Az -> (Az aZ)", NULL, 0), "[1.0, 3.0, 2.0, 4.0]");
+  TEXT(tg_round(tg_mul_scalar(tg_newton_schulz(x, 0, (const double[]){3.4, -4.8, 2.0}, 5), 100)),
+       "[[30.0, 0.0], [0.0, 40.0]]");
+  TEXT(tg_round(tg_mul_scalar(tg_newton_schulz(x, 0, (const double[]){3.4, -4.8, 2.0}, 0), 100)),
+       "[[60.0, 0.0], [0.0, 80.0]]");
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *y = tg_clone(x), *e = tg_empty_like(x);
+  tg_assign(x, tg_mul_scalar(x, 10));
+  TEXT(x, "[[10.0, 20.0], [30.0, 40.0]]");
+  TEXT(y, "[[1.0, 2.0], [3.0, 4.0]]");
+  TEXT(tg_assign(e, y), "[[1.0, 2.0], [3.0, 4.0]]");
+  const float *m = tg_map(tg_transpose(y, 0, 1));
+  assert_non_null(m);
+  assert_true(m[0] == 1 && m[1] == 3 && m[2] == 2 && m[3] == 4);
+  assert_non_null(tg_map(tg_zeros(C, TG_SHAPE(0, 3))));
   TgTensor *z = tg_clone(tg_zeros(C, TG_SHAPE(0)));
   TEXT(z, "[]");
   TEXT(tg_replace(x, tg_cast(y, TG_I32)), "[[1, 2], [3, 4]]");
@@ -571,9 +586,11 @@ static void test_batch_norm(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      BOTH(test_text),           BOTH(test_questions), BOTH(test_memory),   BOTH(test_updates),
-      BOTH(test_versions),       BOTH(test_roots),     BOTH(test_diagonal), BOTH(test_scalars),
-      BOTH(test_items),          BOTH(test_kernel),    BOTH(test_graphs),   BOTH(test_custom_gradient),
-      BOTH(test_factorisations), BOTH(test_batch_norm)};
+      BOTH(test_text),      BOTH(test_questions),       BOTH(test_memory),
+      BOTH(test_windows),   BOTH(test_names_and_norms), BOTH(test_updates),
+      BOTH(test_versions),  BOTH(test_roots),           BOTH(test_diagonal),
+      BOTH(test_scalars),   BOTH(test_items),           BOTH(test_kernel),
+      BOTH(test_graphs),    BOTH(test_custom_gradient), BOTH(test_factorisations),
+      BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

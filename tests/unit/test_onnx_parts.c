@@ -145,6 +145,15 @@ static void test_functions(void **s) {
   value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){2});
   m = model(&g), put(&m, 25, &f);
   refused(c, load(c, &m) != NULL, "2 inputs and 1 outputs, the function F has 1 and 1");
+  /* a function may be of another opset than the model: axes are an attribute before 13 */
+  Msg axes = {0}, opset = {0};
+  put_text(&axes, 1, "axes"), put_int(&axes, 20, 7), put_int(&axes, 8, 0), put_int(&opset, 2, 11);
+  f.n = 0, put_text(&f, 1, "F"), put_text(&f, 10, "my"), names_put(&f, 4, "a"), names_put(&f, 5, "y");
+  n = node("ReduceSum", "a", "y"), put(&n, 5, &axes), put(&f, 7, &n), put(&f, 9, &opset), g.n = 0;
+  n = node("F", "x", "out"), put_text(&n, 7, "my"), put(&g, 1, &n);
+  value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){1});
+  m = model(&g), put(&m, 25, &f);
+  says(c, &m, "[1.0, 2.0]", "[3.0]");
   tg_close(c);
 }
 

@@ -5,9 +5,9 @@ place that is passed marks itself, where it can be told only if the change makes
 which of its tests can notice a mutant at all, and each mutant is run with these alone: a test is what cmocka calls one, and the switch's
 file stands between a program and cmocka. First come the short tests, the likeliest first; who survives them has the long ones, too.
 
-Each result is a line of results.json in the folder of the copy as soon as it is known. An interrupted run goes on where it was; --again
-tries those again that were not noticed. tools/mutants_equal has the mutants that change nothing that anyone could see, and says why; they
-are not run and do not count.
+Each result is a line of results.json in the folder of the copy as soon as it is known. An interrupted run goes on where it was, as long as
+the folders that are drawn from stay as they are; --again tries those again that were not noticed, such as with tests that are new.
+tools/mutants_equal has the mutants that change nothing that anyone could see, and says why; they are not run and do not count.
 
 The extents of expressions come from libclang's Python bindings. What stands in macros, in constants (case labels, sizes of arrays, static
 initialisers that are no rows) or in headers is no candidate. Of what no test notices the file is compiled without and with the change, and

@@ -519,14 +519,16 @@ class Trial:
                     own, left = own - r.seconds, left - r.seconds
                     mine.append(r)
             now += [(name, mine)] if mine else []
-        later = [(name, [r for r in hit if not any(r in mine for n, mine in now if n == name)]) for name, hit in self.tests.items()]
+        begun = lambda name: [r for n, mine in now if n == name for r in mine]
+        later = [(name, [r for r in hit if r not in begun(name) and r.seconds <= self.limit]) for name, hit in self.tests.items()]
         later = sorted(((name, hit) for name, hit in later if hit), key=lambda x: sum(r.seconds for r in x[1]))
         for name, hit in now + later:
-            if time.time() - self.began > self.limit:
-                return None
-            by = self.noticed(name, hit)
-            if by:
-                return by
+            for some in [hit] if (name, hit) in now else [[r] for r in hit]:      # a long one at a time
+                if time.time() - self.began > self.limit:
+                    return None
+                by = self.noticed(name, some)
+                if by:
+                    return by
         return None
 
     def run(self, name, rows, mutant, cache):

@@ -402,6 +402,9 @@ def built(at, ms, sanitizers):
         with open(header, "w") as f:
             f.write(SWITCH_H)
     top = max(m.number for m in ms) + 1
+    dropped = os.path.join(where, "dropped.json")                    # by an earlier call
+    known = set(loaded(dropped)) if os.path.exists(dropped) else set()
+    ms[:] = [m for m in ms if key_of(m) not in known]
     while True:
         files = {}
         for m in ms:
@@ -418,7 +421,8 @@ def built(at, ms, sanitizers):
             raise ValueError(f"the instrumented tree does not build:\n{out[-3000:]}")
         for m in gone:
             print(f"{m.number:4}  does not compile: {change(m)}", flush=True)
-            ms.remove(m)
+            known.add(key_of(m)), ms.remove(m)
+        saved(dropped, sorted(known))
 
 
 def text_lines(m):

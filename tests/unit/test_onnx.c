@@ -912,6 +912,16 @@ static void test_bounds(void **s) {
   GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,
         {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)},
         .known = true, .opset = 20);
+  /* of as many axes as there may be */
+  int64_t sixteen[TG_MAX_RANK] = {2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  Node turned = {"ReverseSequence",
+                 2,
+                 {tg_reshape(tg_from_text(c, "[1.0, 2.0, 3.0, 4.0]"), TG_MAX_RANK, sixteen),
+                  tg_cast(tg_from_text(c, "[2, 1]"), TG_I64)},
+                 .opset = 17};
+  TgTensor *y = run_node(c, &turned);
+  ok(c);
+  assert_string_equal(tg_to_text(tg_reshape(y, TG_SHAPE(4))), "[3.0, 2.0, 1.0, 4.0]");
   /* frames */
   TgTensor *signal = tg_from_text(c, "[[1.0, 2.0, 3.0, 4.0]]"), *window = tg_ones(c, TG_SHAPE(4)),
            *long_one = tg_ones(c, TG_SHAPE(5)), *none = tg_cast(tg_from_text(c, "[0]"), TG_I64),

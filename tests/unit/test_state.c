@@ -119,6 +119,18 @@ static void test_windows(void **state) {
   assert_true(tg_dim(windows, 1) == 1 && !tg_dim(windows, 2));
 }
 
+/* A convolution along as many axes as there may be. */
+static void test_most_axes(void **state) {
+  (void)state;
+  TgTensor *x = tg_requires_grad(tg_ones(C, TG_SHAPE(1, 1, 2, 2, 2, 2)), true), *g[1];
+  TgTensor *w = tg_full(C, TG_SHAPE(1, 1, 1, 1, 1, 1), 2);
+  TEXT(tg_sum(tg_conv2d(x, w)), "32.0");
+  TEXT(tg_sum(tg_conv_transpose2d(x, w, .stride = TG_SIZES(2), .output_padding = TG_SIZES(1))), "32.0");
+  assert_int_equal(tg_gradient(tg_sum(tg_square(tg_conv_transpose2d(x, w, .stride = TG_SIZES(2)))), &x, 1, g),
+                   TG_OK);
+  TEXT(tg_sum(g[0]), "128.0");
+}
+
 /* Of names of either case; and from X / (|X| + eps). */
 static void test_names_and_norms(void **state) {
   (void)state;
@@ -586,11 +598,10 @@ static void test_batch_norm(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      BOTH(test_text),      BOTH(test_questions),       BOTH(test_memory),
-      BOTH(test_windows),   BOTH(test_names_and_norms), BOTH(test_updates),
-      BOTH(test_versions),  BOTH(test_roots),           BOTH(test_diagonal),
-      BOTH(test_scalars),   BOTH(test_items),           BOTH(test_kernel),
-      BOTH(test_graphs),    BOTH(test_custom_gradient), BOTH(test_factorisations),
+      BOTH(test_text),      BOTH(test_questions),       BOTH(test_memory),          BOTH(test_windows),
+      BOTH(test_most_axes), BOTH(test_names_and_norms), BOTH(test_updates),         BOTH(test_versions),
+      BOTH(test_roots),     BOTH(test_diagonal),        BOTH(test_scalars),         BOTH(test_items),
+      BOTH(test_kernel),    BOTH(test_graphs),          BOTH(test_custom_gradient), BOTH(test_factorisations),
       BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

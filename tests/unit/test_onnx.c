@@ -439,7 +439,7 @@ static Msg attr_text(const char *name, const char *v) {
 typedef struct Node {
   const char *op;
   int nin;
-  TgTensor *in[5];
+  TgTensor *in[8]; /* NULL: left out */
   int nattrs;
   Msg attr[2];
   bool known, microsoft;
@@ -447,15 +447,16 @@ typedef struct Node {
 } Node;
 
 static TgTensor *run_node(TgContext *c, const Node *n) { /* known: input 1 is an initializer of i64 */
-  static const char *const names[] = {"a", "b", "c", "d", "e"};
+  static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
   Msg g = {0}, node = {0};
-  const char *given[5];
-  TgTensor *in[5], *y = NULL;
+  const char *given[8];
+  TgTensor *in[8], *y = NULL;
   int k = 0;
   if (n->microsoft) put_text(&node, 7, "com.microsoft");
   for (int i = 0; i < n->nin; i++) {
     Msg v = {0};
-    put_text(&node, 1, names[i]);
+    put_text(&node, 1, n->in[i] ? names[i] : "");
+    if (!n->in[i]) continue;
     if (n->known && i == 1) {
       int64_t data[16];
       assert_int_equal(tg_read(n->in[1], data, tg_nbytes(n->in[1])), TG_OK);
@@ -894,6 +895,31 @@ static void test_misfits(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* Peepholes: what a gate sees of the cell. With weights of 0 it sees nothing else. */
+static void test_peepholes(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *none = tg_zeros(c, TG_SHAPE(1, 4, 1)), *cell = tg_ones(c, TG_SHAPE(1, 1, 1)),
+           *holes = tg_from_text(c, "[[0.5, -1.0, 2.0]]"); /* input, output, forget */
+  Node lstm = {"LSTM",
+               8,
+               {tg_ones(c, TG_SHAPE(1, 1, 1)), none, none, NULL, NULL, NULL, cell, holes},
+               1,
+               {attr_int("hidden_size", 1)},
+               .opset = 14};
+  double forget = 1 / (1 + exp(-2)), want = 1 / (1 + exp(forget)) * tanh(forget), got;
+  TgTensor *y = run_node(c, &lstm);
+  ok(c);
+  assert_int_equal(tg_read_f64(y, &got, 1), TG_OK);
+  if (!(fabs(got - want) < 1e-6)) fail_msg("%g, not %g", got, want);
+  lstm.nin = 7; /* without them */
+  y = run_node(c, &lstm);
+  ok(c);
+  assert_int_equal(tg_read_f64(y, &got, 1), TG_OK);
+  assert_true(fabs(got - 0.5 * tanh(0.5)) < 1e-6);
+  tg_close(c);
+}
+
 /* Numbers at the end of what is allowed, and one past it. */
 static void test_bounds(void **s) {
   (void)s;
@@ -1028,6 +1054,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
+                                     cmocka_unit_test(test_peepholes),
                                      cmocka_unit_test(test_strict),
                                      cmocka_unit_test(test_deform),
                                      cmocka_unit_test(test_regions),

@@ -895,6 +895,58 @@ static void test_misfits(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* An operator of each kind of inputs, given one that it does not take. */
+static void test_kinds(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *f = tg_ones(c, TG_SHAPE(2, 2)), *i = tg_cast(f, TG_I64), *b = tg_cast(f, TG_BOOL),
+           *h = tg_cast(f, TG_F16);
+
+  const struct {
+    const char *op;
+    int nin, wrong;
+    TgTensor *in[5];
+    int opset;
+  } bad[] = {{"Gelu", 1, 0, {i}, 20},
+             {"Softmax", 1, 0, {b}, 0},
+             {"Abs", 1, 0, {b}, 0},
+             {"Not", 1, 0, {f}, 0},
+             {"Xor", 2, 1, {b, i}, 0},
+             {"BitwiseNot", 1, 0, {f}, 18},
+             {"BitwiseAnd", 2, 0, {b, b}, 18},
+             {"BitwiseAnd", 2, 1, {i, f}, 18},
+             {"Add", 2, 0, {b, b}, 0},
+             {"Add", 2, 1, {f, h}, 0},
+             {"Sum", 2, 1, {f, i}, 0},
+             {"Sum", 2, 1, {f, h}, 0},
+             {"Concat", 2, 1, {f, i}, 0},
+             {"Where", 3, 0, {f, f, f}, 0},
+             {"Where", 3, 2, {b, f, i}, 0},
+             {"Gather", 2, 1, {f, f}, 0},
+             {"ScatterND", 3, 1, {f, f, f}, 0},
+             {"ScatterND", 3, 2, {f, i, h}, 0},
+             {"Compress", 2, 1, {f, i}, 0},
+             {"BatchNormalization", 5, 0, {i, f, f, f, f}, 0},
+             {"BatchNormalization", 5, 4, {f, f, f, f, i}, 0},
+             {"RoiAlign", 3, 1, {f, i, i}, 0},
+             {"RoiAlign", 3, 2, {f, f, f}, 0},
+             {"NegativeLogLikelihoodLoss", 2, 1, {f, f}, 0},
+             {"Dropout", 3, 1, {f, i, b}, 0},
+             {"Dropout", 3, 2, {f, f, f}, 0},
+             {"MatMulInteger", 2, 1, {i, f}, 0}};
+
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+    Node n = {bad[k].op,
+              bad[k].nin,
+              {bad[k].in[0], bad[k].in[1], bad[k].in[2], bad[k].in[3], bad[k].in[4]},
+              .opset = bad[k].opset};
+    char text[100];
+    snprintf(text, sizeof text, "node the node (%s): input %d is ", bad[k].op, bad[k].wrong);
+    node_says(c, &n, text);
+  }
+  tg_close(c);
+}
+
 /* Peepholes: what a gate sees of the cell. With weights of 0 it sees nothing else. */
 static void test_peepholes(void **s) {
   (void)s;
@@ -1054,6 +1106,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
+                                     cmocka_unit_test(test_kinds),
                                      cmocka_unit_test(test_peepholes),
                                      cmocka_unit_test(test_strict),
                                      cmocka_unit_test(test_deform),

@@ -72,7 +72,7 @@ static void test_text(void **state) {
   TEXT(tg_from_text(C, "[300, -1]", .dtype = TG_U8), "[44, 255]");
   TEXT(tg_from_text(C, "0.1", .dtype = TG_F64), "0.1");
   ERROR(X("[[1, 2], [3]]"), TG_ERR_VALUE, "ragged");
-  ERROR(X("[1, [2]]"), TG_ERR_VALUE, "ragged");
+  ERROR(X("[1, [2]]"), TG_ERR_VALUE, "a list where the others have a number");
   ERROR(X("[[1], 2]"), TG_ERR_VALUE, "ragged");
   ERROR(X("[[], [1]]"), TG_ERR_VALUE, "ragged");
   ERROR(X("[1, x]"), TG_ERR_VALUE, "column 5");
@@ -117,6 +117,26 @@ static void test_windows(void **state) {
   TEXT(tg_sum(windows), "0.0");
   windows = tg_unfold(tg_zeros(C, TG_SHAPE(2, 0)), 1, 0, 3);
   assert_true(tg_dim(windows, 1) == 1 && !tg_dim(windows, 2));
+}
+
+/* One bool beside a number is a number; the order of integers is that of their signs. */
+static void test_mixed(void **state) {
+  (void)state;
+  TgTensor *b = X("[true, true]"), *i = X("[2, 3]"), *f = X("[2.5, 3.5]");
+  TEXT(tg_add(i, b), "[3, 4]");
+  TEXT(tg_add(b, i), "[3, 4]");
+  TEXT(tg_mul(f, b), "[2.5, 3.5]");
+  TEXT(tg_mul(b, f), "[2.5, 3.5]");
+  TEXT(tg_sub(i, b), "[1, 2]");
+  TEXT(tg_sub(b, i), "[-1, -2]");
+  TEXT(tg_maximum(i, b), "[2, 3]");
+  TEXT(tg_maximum(b, i), "[2, 3]");
+  TEXT(tg_add(b, b), "[true, true]");
+  static const TgDType narrow[] = {TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64};
+  for (size_t k = 0; k < sizeof narrow / sizeof *narrow; k++)
+    TEXT(tg_sort(tg_cast(X("[200, 3, 130, 0, 255]"), narrow[k]), NULL), "[0, 3, 130, 200, 255]");
+  TEXT(tg_sort(tg_cast(X("[100, -3, 0, -128, 127]"), TG_I8), NULL), "[-128, -3, 0, 100, 127]");
+  TEXT(tg_sort(X("[true, false, true]"), NULL), "[false, true, true]");
 }
 
 /* A convolution along as many axes as there may be. */
@@ -598,10 +618,10 @@ static void test_batch_norm(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      BOTH(test_text),      BOTH(test_questions),       BOTH(test_memory),          BOTH(test_windows),
-      BOTH(test_most_axes), BOTH(test_names_and_norms), BOTH(test_updates),         BOTH(test_versions),
-      BOTH(test_roots),     BOTH(test_diagonal),        BOTH(test_scalars),         BOTH(test_items),
-      BOTH(test_kernel),    BOTH(test_graphs),          BOTH(test_custom_gradient), BOTH(test_factorisations),
-      BOTH(test_batch_norm)};
+      BOTH(test_text),           BOTH(test_questions), BOTH(test_memory),          BOTH(test_windows),
+      BOTH(test_mixed),          BOTH(test_most_axes), BOTH(test_names_and_norms), BOTH(test_updates),
+      BOTH(test_versions),       BOTH(test_roots),     BOTH(test_diagonal),        BOTH(test_scalars),
+      BOTH(test_items),          BOTH(test_kernel),    BOTH(test_graphs),          BOTH(test_custom_gradient),
+      BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

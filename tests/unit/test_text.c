@@ -221,6 +221,21 @@ static void test_no_locale(void **state) { /* where a comma is the decimal point
   setlocale(LC_NUMERIC, "C");
 }
 
+/* Blanks at the end are nothing, with or without an end of the line. */
+static void test_blanks(void **state) {
+  (void)state;
+  static const char *const is[] = {"u0 = 1:f32\n   ", "u0 = 1:f32\n\t", "u0 = 1:f32\n  \n", "u0 = 1:f32   "};
+  for (size_t i = 0; i < TG_COUNT(is); i++) {
+    TgMem mem = {0};
+    UOpStore *st = store_new(&mem);
+    UOpText t;
+    TgError err = {0};
+    if (!uop_parse(&t, st, &mem, is[i], strlen(is[i]), &err)) fail_msg("'%s': %s", is[i], err.msg);
+    uop_text_free(&t);
+    store_free(st);
+  }
+}
+
 /* A box has the colour of what its op is for. */
 static void test_dot(void **state) {
   (void)state;
@@ -447,9 +462,9 @@ static void test_no_memory(void **state) { /* the n-th allocation fails, for eve
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),     cmocka_unit_test(test_nodes),
-                                     cmocka_unit_test(test_round_trip), cmocka_unit_test(test_no_locale),
-                                     cmocka_unit_test(test_errors),     cmocka_unit_test(test_dot),
-                                     cmocka_unit_test(test_damaged),    cmocka_unit_test(test_no_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_values),    cmocka_unit_test(test_nodes),   cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_no_locale), cmocka_unit_test(test_errors),  cmocka_unit_test(test_dot),
+      cmocka_unit_test(test_blanks),    cmocka_unit_test(test_damaged), cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

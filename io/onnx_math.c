@@ -91,9 +91,8 @@ static TgTensor *op_bitcast(OnnxCall *c) {
 
 static TgTensor *op_clip(OnnxCall *c) {
   if (c->opset < 11) return tg_clamp(c->in[0], attr_f(c, "min", -INFINITY), attr_f(c, "max", INFINITY));
-  return c->nin > 1 && (c->in[1] || c->in[2])
-             ? keep_dtype(c->in[0], tg_clamp_tensor(c->in[0], c->in[1], c->nin > 2 ? c->in[2] : NULL))
-             : op_identity(c->in[0]);
+  return c->in[1] || c->in[2] ? keep_dtype(c->in[0], tg_clamp_tensor(c->in[0], c->in[1], c->in[2]))
+                              : op_identity(c->in[0]);
 }
 
 static TgTensor *op_leaky(OnnxCall *c) { return tg_leaky_relu(c->in[0], attr_f(c, "alpha", 0.01f)); }

@@ -23,9 +23,7 @@ TgTensor *onnx_gemm(OnnxCall *c) {
   y = tg_matmul(attr_i(c, "transA", 0) ? tg_transpose(a, 0, 1) : a,
                 attr_i(c, "transB", 0) ? tg_transpose(b, 0, 1) : b);
   if (alpha != 1) y = as(tg_mul_scalar(y, alpha), tg_dtype(a));
-  return c->nin > 2 && c->in[2]
-             ? tg_add(y, beta != 1 ? as(tg_mul_scalar(c->in[2], beta), tg_dtype(a)) : c->in[2])
-             : y;
+  return c->in[2] ? tg_add(y, beta != 1 ? as(tg_mul_scalar(c->in[2], beta), tg_dtype(a)) : c->in[2]) : y;
 }
 
 /* ---- spatial attributes */
@@ -123,7 +121,7 @@ static TgTensor *op_fused_conv(OnnxCall *c) {
   TgTensor *y = op_conv(c);
   const OnnxAttr *p = call_attr(c, "activation_params", ONNX_FLOATS);
   int n = p ? (int)p->nfloats : 0;
-  if (input(c, 3)) y = tg_add(y, c->in[3]);
+  if (c->in[3]) y = tg_add(y, c->in[3]);
   return onnx_activated(c, y, n > 0 ? p->floats[0] : 0, n > 1 ? p->floats[1] : 0, n);
 }
 
@@ -328,7 +326,7 @@ static TgTensor *op_layer_norm(OnnxCall *c) {
   if (c->nout > 1) c->out[1] = mean;
   if (c->nout > 2) c->out[2] = inv;
   y = tg_mul(y, c->in[1]);
-  return c->nin > 2 && c->in[2] ? tg_add(y, c->in[2]) : y;
+  return c->in[2] ? tg_add(y, c->in[2]) : y;
 }
 
 TgTensor *onnx_rms(TgTensor *x, TgAxes axes, double eps, TgTensor **inv) {
@@ -435,7 +433,7 @@ static bool range_of(TgDType d, double *lo, double *hi) {
 static TgTensor *op_quantize(OnnxCall *c) {
   TgTensor *x = c->in[0];
   TgTensor *scale = beside(c, x, c->in[1]);
-  TgTensor *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
+  TgTensor *zero = c->in[2] ? beside(c, x, c->in[2]) : NULL;
   int64_t to = attr_i(c, "output_dtype", 0);
   if (!attr_i(c, "saturate", 1)) return call_fail(c, TG_ERR_VALUE, "saturate 0 is not implemented");
   const OnnxNarrow *narrow = onnx_narrow(zero ? c->raw[2]->narrow : to);
@@ -453,7 +451,7 @@ static TgTensor *op_quantize(OnnxCall *c) {
 static TgTensor *op_dequantize(OnnxCall *c) {
   TgTensor *x = c->in[0];
   TgTensor *scale = beside(c, x, c->in[1]);
-  TgTensor *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
+  TgTensor *zero = c->in[2] ? beside(c, x, c->in[2]) : NULL;
   if (!scale) return NULL;
   TgDType small = tg_dtype(x) == TG_FP8E4M3 || tg_dtype(x) == TG_FP8E5M2 ? TG_F32 : TG_I32;
   TgTensor *y = as(x, small);
@@ -504,7 +502,7 @@ static TgTensor *op_matmul_integer(OnnxCall *c) {
 
 static TgTensor *op_conv_integer(OnnxCall *c) {
   Spatial s = {0};
-  if (c->nin > 2 && c->in[2] && tg_numel(c->in[2]) != 1)
+  if (c->in[2] && tg_numel(c->in[2]) != 1)
     return call_fail(c, TG_ERR_SHAPE, "%lld zero points of the input", (long long)tg_numel(c->in[2]));
   return !onnx_spatial(c, c->in[0], c->in[1], &s)
              ? NULL

@@ -89,14 +89,14 @@ static TgTensor *op_deform_conv(OnnxCall *c) {
     TgTensor *one = tg_mul(read_at(flat, index), tg_mul(y.weight[k / 2], x.weight[k % 2]));
     sum = sum ? tg_add(sum, one) : one;
   }
-  if (c->nin > 4 && c->in[4])
+  if (c->in[4])
     sum = tg_mul(sum, tg_reshape(c->in[4], TG_SHAPE(d.n * d.offset_groups, 1, d.taps * d.out[0] * d.out[1])));
   /* as columns: (n, groups, channels of a group x taps, out) */
   int64_t each = d.channels / d.groups * d.taps, maps = tg_dim(w, 0);
   TgTensor *columns = tg_reshape(sum, TG_SHAPE(d.n, d.groups, each, d.out[0] * d.out[1]));
   TgTensor *r = tg_matmul(tg_reshape(w, TG_SHAPE(1, d.groups, maps / d.groups, each)), columns);
   r = tg_reshape(r, TG_SHAPE(d.n, maps, d.out[0], d.out[1]));
-  if (c->nin > 3 && c->in[3]) r = tg_add(r, tg_reshape(c->in[3], TG_SHAPE(1, maps, 1, 1)));
+  if (c->in[3]) r = tg_add(r, tg_reshape(c->in[3], TG_SHAPE(1, maps, 1, 1)));
   return tg_cast(r, tg_dtype(c->in[0]));
 }
 

@@ -146,10 +146,7 @@ static TgTensor *op_slice(OnnxCall *c) {
     if (step < -n - 1) step = -n - 1;
     b = b < 0 ? (b < -n ? -1 : b + n) : b > n ? n : b;
     e = e < 0 ? (e < -n ? -1 : e + n) : e > n ? n : e;
-    if (step > 0)
-      b = b < 0 ? 0 : b, e = e < 0 ? 0 : e;
-    else
-      b = b >= n ? n - 1 : b;
+    if (step > 0) b = b < 0 ? 0 : b, e = e < 0 ? 0 : e;
     if (step > 0 ? b >= e : b <= e) b = e = 0, step = 1;
     index[axis] =
         (TgIndex){.kind = TG_INDEX_STEP, .begin = b, .end = step < 0 && e < 0 ? TG_OPEN : e, .step = step};

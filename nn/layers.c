@@ -356,10 +356,7 @@ TgRMSNorm tg_rms_norm_new_opt(TgContext *ctx, int64_t dim, const TgLayerOptions 
 }
 
 TgTensor *tg_rms_norm_run(const TgRMSNorm *l, TgTensor *x) {
-  TgDType d = tg_dtype(x);
-  bool narrow = d == TG_F16 || d == TG_BF16 || d == TG_FP8E4M3 || d == TG_FP8E5M2;
-  TgTensor *y = tg_rms_norm(narrow ? tg_float(x) : x, .eps = l->eps);
-  if (narrow) y = tg_cast(y, d);
+  TgTensor *y = tg_rms_norm(x, .eps = l->eps);
   return l->weight ? tg_mul(y, l->weight) : y;
 }
 

@@ -5,9 +5,9 @@ place that is passed marks itself, where it can be told only if the change makes
 which of its tests can notice a mutant at all, and each mutant is run with these alone: a test is what cmocka calls one, and the switch's
 file stands between a program and cmocka. First come the short tests, the likeliest first; who survives them has the long ones, too.
 
-Each result is a line of results.json in the folder of the copy as soon as it is known. An interrupted run goes on where it was; --again
-tries those again that were not noticed. tools/mutants_equal has the mutants that change nothing that anyone could see, and says why; they
-are not run and do not count.
+Each result is a line of results.json in the folder of the copy as soon as it is known. An interrupted run goes on where it was, as long as
+the folders that are drawn from stay as they are; --again tries those again that were not noticed, such as with tests that are new.
+tools/mutants_equal has the mutants that change nothing that anyone could see, and says why; they are not run and do not count.
 
 The extents of expressions come from libclang's Python bindings. What stands in macros, in constants (case labels, sizes of arrays, static
 initialisers that are no rows) or in headers is no candidate. Of what no test notices the file is compiled without and with the change, and
@@ -402,6 +402,9 @@ def built(at, ms, sanitizers):
         with open(header, "w") as f:
             f.write(SWITCH_H)
     top = max(m.number for m in ms) + 1
+    dropped = os.path.join(where, "dropped.json")                    # by an earlier call
+    known = set(loaded(dropped)) if os.path.exists(dropped) else set()
+    ms[:] = [m for m in ms if key_of(m) not in known]
     while True:
         files = {}
         for m in ms:
@@ -418,7 +421,8 @@ def built(at, ms, sanitizers):
             raise ValueError(f"the instrumented tree does not build:\n{out[-3000:]}")
         for m in gone:
             print(f"{m.number:4}  does not compile: {change(m)}", flush=True)
-            ms.remove(m)
+            known.add(key_of(m)), ms.remove(m)
+        saved(dropped, sorted(known))
 
 
 def text_lines(m):
@@ -519,14 +523,16 @@ class Trial:
                     own, left = own - r.seconds, left - r.seconds
                     mine.append(r)
             now += [(name, mine)] if mine else []
-        later = [(name, [r for r in hit if not any(r in mine for n, mine in now if n == name)]) for name, hit in self.tests.items()]
+        begun = lambda name: [r for n, mine in now if n == name for r in mine]
+        later = [(name, [r for r in hit if r not in begun(name) and r.seconds <= self.limit]) for name, hit in self.tests.items()]
         later = sorted(((name, hit) for name, hit in later if hit), key=lambda x: sum(r.seconds for r in x[1]))
         for name, hit in now + later:
-            if time.time() - self.began > self.limit:
-                return None
-            by = self.noticed(name, hit)
-            if by:
-                return by
+            for some in [hit] if (name, hit) in now else [[r] for r in hit]:      # a long one at a time
+                if time.time() - self.began > self.limit:
+                    return None
+                by = self.noticed(name, some)
+                if by:
+                    return by
         return None
 
     def run(self, name, rows, mutant, cache):

@@ -563,19 +563,16 @@ static UOp *replaced(Kernel *k, UOp *u, const UOp *old, int n, UOp *const *with,
 static bool unlooped(Kernel *k, UOp *u, UOpVec *out) {
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return vec_push(k->mem, out, u);
   if (u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE && is_const_int(u->src[0]->src[0], 0)) return true;
-  bool range = u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE, ok = true, changed = false;
+  bool range = u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE, ok = true;
   UOpVec src = {0};
   if (range) ok = vec_push(k->mem, &src, u->src[0]);
-  for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
-    size_t at = src.len;
+  for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++)
     ok = unlooped(k, u->src[i], &src);
-    changed |= src.len != at + 1 || src.at[at] != u->src[i];
-  }
   if (u->op == OPS_LOOP && !range)
     for (size_t i = 0; ok && i < src.len; i++)
       ok = vec_push(k->mem, out, src.at[i]);
   else if (ok) {
-    UOp *now = changed ? uop_new(k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : u;
+    UOp *now = uop_new(k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg);
     ok = now && vec_push(k->mem, out, now);
   }
   vec_free(k->mem, &src);

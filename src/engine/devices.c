@@ -194,7 +194,6 @@ static TgStatus copy_between(Device *to, void *dst, Device *from, const void *sr
 }
 
 TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
-  if (!nbytes) return TG_OK;
   if (to == from) return to->backend->copy(to, dst, src, nbytes);
   if (!(from->backend->has & HAS_OWN_MEMORY)) return to->backend->copy_in(to, dst, src, nbytes);
   if (!(to->backend->has & HAS_OWN_MEMORY)) return from->backend->copy_out(from, dst, src, nbytes);

@@ -534,7 +534,7 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     default:
       for (int l = 0; l < in->lanes; l++) {
         Scalar v[3] = {{0}};
-        for (int i = 0; i < in->nsrc && i < 3; i++)
+        for (int i = 0; i < in->nsrc; i++)
           v[i] = s[in->src[i] + l];
         if (!scalar_eval((Ops)in->op, (DType)in->from, v, &s[in->dst + l]))
           return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s on %s has no meaning", p->name,

@@ -63,7 +63,7 @@ TgTensor *tg_one_hot(TgTensor *labels, int64_t n) {
   DType wide = dtype_size(dt(labels)) < 4 ? DT_I32 : dt(labels);
   TgTensor *l = tg_unsqueeze(tensor_cast(labels, dtype_public(wide)), -1);
   if (!l || !s) return NULL;
-  UOp *i = u_arange(st, s, r, wide == DT_I64 || wide == DT_U64 || n > INT32_MAX ? DT_I64 : DT_I32);
+  UOp *i = u_arange(st, s, r, n > INT32_MAX ? DT_I64 : DT_I32);
   return tensor_new(
       ctx, uop_cast(st, uop_alu2(st, OPS_CMPEQ, u_broadcast(st, l->uop, s), uop_cast(st, i, wide)), DT_I32));
 }

@@ -260,13 +260,6 @@ TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
              SHAPE_OF(x));
   TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "unfold: rank of %s", SHAPE_OF(x));
   UOpStore *st = x->ctx->store;
-  if (size == 0 || dims(x)[a] == 0) {
-    int64_t d[TG_MAX_RANK + 1];
-    for (int i = 0; i < rank(x); i++)
-      d[i] = i == a ? (dims(x)[a] - size) / step + 1 : dims(x)[i];
-    d[rank(x)] = size;
-    return tensor_new(x->ctx, u_full(st, dt(x), (Scalar){.i = 0}, ints_get(st, rank(x) + 1, d)));
-  }
   step = TG_MIN(step, dims(x)[a] - size + 1); /* one window, however far the next would be */
   UOp *u = u_windows(st, x->uop, a, size, step, 1);
   int64_t order[TG_MAX_RANK];

@@ -37,7 +37,7 @@ static TgTensor *running(const char *op, TgTensor *x, int axis, TgTensor **indic
   if (indices) *indices = NULL;
   if (!along(op, x, axis, &a)) return NULL;
   UOp *at;
-  if (a.scalar || nelem(x) == 0)
+  if (a.scalar)
     at = u_full(a.st, DT_I32, (Scalar){.i = 0}, x->uop->shape);
   else {
     UOp *u = uop_alu1(a.st, OPS_DETACH, x->uop);

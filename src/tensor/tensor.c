@@ -78,7 +78,6 @@ static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *
   DType dtype = dtype_of(o.dtype, DT_F32);
   TG_REQUIRE(ctx, dtype, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)o.dtype);
   const Ints *shape = shape_make(ctx, op, n, d);
-  if (!shape) return NULL;
   return tensor_placed(tensor_new(ctx, u_full(ctx->store, dtype, scalar_number(dtype, v), shape)), op,
                        o.device);
 }

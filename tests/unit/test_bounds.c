@@ -110,6 +110,28 @@ static void test_binary(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
+/* Of u64 only a constant below 2^63 is known: bounds are signed. */
+static void test_u64(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *few = uop_const_int(st, DT_U64, 5), *many = uop_const_int(st, DT_U64, INT64_MIN + 5),
+      *v = uop_cast(st, var(st, DT_U8, 1, 7), DT_U64);
+  assert_true(few->vmin == 5 && few->vmax == 5);
+  UOp *pairs[][2] = {{few, many}, {many, few}, {few, v}, {v, v}, {v, many}};
+  assert_true(many->vmin == INT64_MIN && many->vmax == INT64_MAX);
+  for (int op = 0; op < OPS_COUNT; op++)
+    for (size_t i = 0; i < TG_COUNT(pairs); i++) {
+      if (!(op_flags((Ops)op) & OPF_B) || op_flags((Ops)op) & OPF_CMP || op == OPS_FDIV || op == OPS_POW)
+        continue;
+      UOp *u = uop_alu2(st, (Ops)op, pairs[i][0], pairs[i][1]);
+      if (u->op != OPS_CONST && (u->vmin != INT64_MIN || u->vmax != INT64_MAX))
+        fail_msg("%s of u64: [%lld, %lld]", op_name((Ops)op), (long long)u->vmin, (long long)u->vmax);
+    }
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
 static void test_others(void **state) { /* NEG, CAST to every integer dtype, WHERE */
   (void)state;
   TgMem mem = {0};
@@ -146,6 +168,7 @@ static void test_others(void **state) { /* NEG, CAST to every integer dtype, WHE
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_binary), cmocka_unit_test(test_others)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_binary), cmocka_unit_test(test_u64),
+                                     cmocka_unit_test(test_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

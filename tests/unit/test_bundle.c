@@ -95,6 +95,10 @@ static void test_bundle(void **state) {
   TgContext *c = tg_open_with(.device = "CPU", .threads = 1);
   assert_int_equal(compute(c, &expected), TG_OK);
   assert_int_equal(tg_bundle_save(c, file), TG_OK);
+  assert_int_equal(tg_error(c), TG_OK);
+  assert_int_equal(tg_bundle_save(c, "/nowhere/at/all"), TG_ERR_IO);
+  assert_non_null(strstr(tg_errmsg(c), "bundle_save: /nowhere/at/all: "));
+  tg_clear_error(c);
   tg_close(c);
   with_compiler(false);
   assert_int_equal(apart(runs_from_bundle), 0);

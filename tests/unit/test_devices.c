@@ -82,6 +82,15 @@ static void default_moves(void **state) {
   TEXT(X("[5.0]"), "CPU", "[5.0]");
 }
 
+/* One that does not open takes no options either. */
+static void none_opens(void **state) {
+  (void)state;
+  TgContext *c = tg_open_with(.device = "NOWHERE", .cores = 3, .memory_limit = 1 << 20);
+  assert_int_not_equal(tg_error(c), TG_OK);
+  assert_non_null(strstr(tg_errmsg(c), "NOWHERE"));
+  tg_close(c);
+}
+
 /* ---- where tensors are */
 static void moves(void **state) {
   (void)state;
@@ -358,9 +367,13 @@ static void symbolic(void **state) {
 
 int main(void) {
 #define ONE(f) cmocka_unit_test_setup_teardown(f, open_cpu, close_it)
-  const struct CMUnitTest tests[] = {
-      ONE(default_moves),  ONE(moves),         ONE(copied_once), ONE(numbers),   ONE(mixed),
-      ONE(stores_between), ONE(created_there), ONE(draws),       ONE(gradients), ONE(training),
-      ONE(captured),       ONE(files),         ONE(swept),       ONE(limits),    ONE(symbolic)};
+  const struct CMUnitTest tests[] = {ONE(default_moves), ONE(moves),
+                                     ONE(copied_once),   ONE(numbers),
+                                     ONE(mixed),         ONE(stores_between),
+                                     ONE(created_there), ONE(draws),
+                                     ONE(gradients),     ONE(training),
+                                     ONE(captured),      ONE(files),
+                                     ONE(swept),         cmocka_unit_test(none_opens),
+                                     ONE(limits),        ONE(symbolic)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

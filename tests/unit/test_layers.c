@@ -208,7 +208,7 @@ static void test_norms(void **state) {
 /* by the batch when training, by the running statistics when not */
 static void test_batch_norm(void **state) {
   (void)state;
-  TgBatchNorm l = tg_batch_norm_new(C, 2);
+  TgBatchNorm l = tg_batch_norm_new(C, 2, .counted = true);
   TgTensor *x = wave(0.8, TG_SHAPE(3, 2, 2));
   to_f64(&l.weight, 1), to_f64(&l.bias, 2);
   double w[2], b[2], v[12], y[12];
@@ -218,8 +218,15 @@ static void test_batch_norm(void **state) {
   /* mean 0, variance 1 */
   for (int i = 0; i < 12; i++)
     assert_true(fabs(y[i] - (v[i] / sqrt(1 + 1e-5) * w[i / 2 % 2] + b[i / 2 % 2])) < 1e-6);
+  double mean[2];
+  assert_int_equal(tg_item_i64(l.num_batches_tracked), 0); /* it was only asked */
+  assert_int_equal(tg_read_f64(l.running_mean, mean, 2), TG_OK);
+  assert_true(mean[0] == 0 && mean[1] == 0);
   tg_set_training(C, true);
   assert_int_equal(tg_read_f64(tg_batch_norm_run(&l, x), y, 12), TG_OK);
+  assert_int_equal(tg_item_i64(l.num_batches_tracked), 1);
+  assert_int_equal(tg_read_f64(l.running_mean, mean, 2), TG_OK);
+  assert_true(mean[0] != 0 && mean[1] != 0);
   for (int c = 0; c < 2; c++) {
     double m = 0, q = 0;
     for (int i = 0; i < 12; i++)

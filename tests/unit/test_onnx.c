@@ -447,7 +447,7 @@ static Msg attr_text(const char *name, const char *v) {
 typedef struct Node {
   const char *op;
   int nin;
-  TgTensor *in[5];
+  TgTensor *in[8]; /* NULL: left out */
   int nattrs;
   Msg attr[2];
   bool known, microsoft;
@@ -455,15 +455,16 @@ typedef struct Node {
 } Node;
 
 static TgTensor *run_node(TgContext *c, const Node *n) { /* known: input 1 is an initializer of i64 */
-  static const char *const names[] = {"a", "b", "c", "d", "e"};
+  static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
   Msg g = {0}, node = {0};
-  const char *given[5];
-  TgTensor *in[5], *y = NULL;
+  const char *given[8];
+  TgTensor *in[8], *y = NULL;
   int k = 0;
   if (n->microsoft) put_text(&node, 7, "com.microsoft");
   for (int i = 0; i < n->nin; i++) {
     Msg v = {0};
-    put_text(&node, 1, names[i]);
+    put_text(&node, 1, n->in[i] ? names[i] : "");
+    if (!n->in[i]) continue;
     if (n->known && i == 1) {
       int64_t data[16];
       assert_int_equal(tg_read(n->in[1], data, tg_nbytes(n->in[1])), TG_OK);
@@ -902,6 +903,83 @@ static void test_misfits(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* An operator of each kind of inputs, given one that it does not take. */
+static void test_kinds(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *f = tg_ones(c, TG_SHAPE(2, 2)), *i = tg_cast(f, TG_I64), *b = tg_cast(f, TG_BOOL),
+           *h = tg_cast(f, TG_F16);
+
+  const struct {
+    const char *op;
+    int nin, wrong;
+    TgTensor *in[5];
+    int opset;
+  } bad[] = {{"Gelu", 1, 0, {i}, 20},
+             {"Softmax", 1, 0, {b}, 0},
+             {"Abs", 1, 0, {b}, 0},
+             {"Not", 1, 0, {f}, 0},
+             {"Xor", 2, 1, {b, i}, 0},
+             {"BitwiseNot", 1, 0, {f}, 18},
+             {"BitwiseAnd", 2, 0, {b, b}, 18},
+             {"BitwiseAnd", 2, 1, {i, f}, 18},
+             {"Add", 2, 0, {b, b}, 0},
+             {"Add", 2, 1, {f, h}, 0},
+             {"Sum", 2, 1, {f, i}, 0},
+             {"Sum", 2, 1, {f, h}, 0},
+             {"Concat", 2, 1, {f, i}, 0},
+             {"Where", 3, 0, {f, f, f}, 0},
+             {"Where", 3, 2, {b, f, i}, 0},
+             {"Gather", 2, 1, {f, f}, 0},
+             {"ScatterND", 3, 1, {f, f, f}, 0},
+             {"ScatterND", 3, 2, {f, i, h}, 0},
+             {"Compress", 2, 1, {f, i}, 0},
+             {"BatchNormalization", 5, 0, {i, f, f, f, f}, 0},
+             {"BatchNormalization", 5, 4, {f, f, f, f, i}, 0},
+             {"RoiAlign", 3, 1, {f, i, i}, 0},
+             {"RoiAlign", 3, 2, {f, f, f}, 0},
+             {"NegativeLogLikelihoodLoss", 2, 1, {f, f}, 0},
+             {"Dropout", 3, 1, {f, i, b}, 0},
+             {"Dropout", 3, 2, {f, f, f}, 0},
+             {"MatMulInteger", 2, 1, {i, f}, 0}};
+
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+    Node n = {bad[k].op,
+              bad[k].nin,
+              {bad[k].in[0], bad[k].in[1], bad[k].in[2], bad[k].in[3], bad[k].in[4]},
+              .opset = bad[k].opset};
+    char text[100];
+    snprintf(text, sizeof text, "node the node (%s): input %d is ", bad[k].op, bad[k].wrong);
+    node_says(c, &n, text);
+  }
+  tg_close(c);
+}
+
+/* Peepholes: what a gate sees of the cell. With weights of 0 it sees nothing else. */
+static void test_peepholes(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *none = tg_zeros(c, TG_SHAPE(1, 4, 1)), *cell = tg_ones(c, TG_SHAPE(1, 1, 1)),
+           *holes = tg_from_text(c, "[[0.5, -1.0, 2.0]]"); /* input, output, forget */
+  Node lstm = {"LSTM",
+               8,
+               {tg_ones(c, TG_SHAPE(1, 1, 1)), none, none, NULL, NULL, NULL, cell, holes},
+               1,
+               {attr_int("hidden_size", 1)},
+               .opset = 14};
+  double forget = 1 / (1 + exp(-2)), want = 1 / (1 + exp(forget)) * tanh(forget), got;
+  TgTensor *y = run_node(c, &lstm);
+  ok(c);
+  assert_int_equal(tg_read_f64(y, &got, 1), TG_OK);
+  if (!(fabs(got - want) < 1e-6)) fail_msg("%g, not %g", got, want);
+  lstm.nin = 7; /* without them */
+  y = run_node(c, &lstm);
+  ok(c);
+  assert_int_equal(tg_read_f64(y, &got, 1), TG_OK);
+  assert_true(fabs(got - 0.5 * tanh(0.5)) < 1e-6);
+  tg_close(c);
+}
+
 /* Numbers at the end of what is allowed, and one past it. */
 static void test_bounds(void **s) {
   (void)s;
@@ -920,6 +998,16 @@ static void test_bounds(void **s) {
   GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,
         {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)},
         .known = true, .opset = 20);
+  /* of as many axes as there may be */
+  int64_t sixteen[TG_MAX_RANK] = {2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  Node turned = {"ReverseSequence",
+                 2,
+                 {tg_reshape(tg_from_text(c, "[1.0, 2.0, 3.0, 4.0]"), TG_MAX_RANK, sixteen),
+                  tg_cast(tg_from_text(c, "[2, 1]"), TG_I64)},
+                 .opset = 17};
+  TgTensor *y = run_node(c, &turned);
+  ok(c);
+  assert_string_equal(tg_to_text(tg_reshape(y, TG_SHAPE(4))), "[3.0, 2.0, 1.0, 4.0]");
   /* frames */
   TgTensor *signal = tg_from_text(c, "[[1.0, 2.0, 3.0, 4.0]]"), *window = tg_ones(c, TG_SHAPE(4)),
            *long_one = tg_ones(c, TG_SHAPE(5)), *none = tg_cast(tg_from_text(c, "[0]"), TG_I64),
@@ -1026,6 +1114,8 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
+                                     cmocka_unit_test(test_kinds),
+                                     cmocka_unit_test(test_peepholes),
                                      cmocka_unit_test(test_strict),
                                      cmocka_unit_test(test_deform),
                                      cmocka_unit_test(test_regions),

@@ -145,6 +145,15 @@ static void test_functions(void **s) {
   value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){2});
   m = model(&g), put(&m, 25, &f);
   refused(c, load(c, &m) != NULL, "2 inputs and 1 outputs, the function F has 1 and 1");
+  /* a function may be of another opset than the model: axes are an attribute before 13 */
+  Msg axes = {0}, opset = {0};
+  put_text(&axes, 1, "axes"), put_int(&axes, 20, 7), put_int(&axes, 8, 0), put_int(&opset, 2, 11);
+  f.n = 0, put_text(&f, 1, "F"), put_text(&f, 10, "my"), names_put(&f, 4, "a"), names_put(&f, 5, "y");
+  n = node("ReduceSum", "a", "y"), put(&n, 5, &axes), put(&f, 7, &n), put(&f, 9, &opset), g.n = 0;
+  n = node("F", "x", "out"), put_text(&n, 7, "my"), put(&g, 1, &n);
+  value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){1});
+  m = model(&g), put(&m, 25, &f);
+  says(c, &m, "[1.0, 2.0]", "[3.0]");
   tg_close(c);
 }
 
@@ -199,6 +208,9 @@ static void test_lists(void **s) {
   m = of_x(&g, "t"), says(c, &m, x, x);
   g = base, put_node(&g, 1, "SplitToSequence", "x sizes", "l"), put_node(&g, 1, "Identity", "l", "same");
   put_node(&g, 1, "SequenceAt", "same last", "t"), m = of_x(&g, "t"), says(c, &m, x, "[4.0]");
+  g = base, n = node("SplitToSequence", "x sizes", "l"), attr_int(&n, "keepdims", 0), put(&g, 1, &n);
+  put_node(&g, 1, "SequenceAt", "l last", "t"), m = of_x(&g, "t"); /* sizes are given: the axis stays */
+  says(c, &m, x, "[4.0]");
   /* of values that are known, as they are */
   g = base, put_node(&g, 1, "SequenceConstruct", "sizes sizes", "l");
   n = node("ConcatFromSequence", "l", "t"), attr_int(&n, "axis", -1), put(&g, 1, &n);
@@ -296,6 +308,8 @@ static void test_beside(void **s) {
       {{"location=../w.bin"}, "not in the model's folder"},
       {{"location=/etc/hostname"}, "not in the model's folder"},
       {{"location=link"}, "not in the model's folder"},
+      {{"location=beside"}, "not in the model's folder"}, /* of a folder whose name begins with this one's */
+      {{"location=within"}, "[6.0, 8.0]"},
       {{"location=.."}, "not in the model's folder"},
       {{"location="}, "not in the model's folder"},
       {{"offset=0"}, "without a location"},
@@ -310,6 +324,15 @@ static void test_beside(void **s) {
   write_file("sub/w.bin", weights, sizeof weights);
   snprintf(path, sizeof path, "%s/link", folder);
   assert_int_equal(symlink("/etc/passwd", path), 0);
+  snprintf(path, sizeof path, "%s/within", folder);
+  assert_int_equal(symlink("sub/w.bin", path), 0);
+  char other[sizeof folder + 40], file[sizeof other + 40];
+  snprintf(other, sizeof other, "%s-other", folder), snprintf(file, sizeof file, "%s/w.bin", other);
+  assert_int_equal(mkdir(other, 0700), 0);
+  snprintf(path, sizeof path, "%s/beside", folder);
+  assert_int_equal(symlink(file, path), 0);
+  FILE *f = fopen(file, "wb");
+  assert_true(f && fwrite(weights, 1, sizeof weights, f) == sizeof weights && !fclose(f));
   TgContext *c = opened();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     TG_SCOPE(c) {
@@ -324,6 +347,7 @@ static void test_beside(void **s) {
       }
       tg_onnx_free(o);
     }
+  unlink(file), rmdir(other);
   tg_close(c);
 }
 

@@ -72,7 +72,7 @@ static void test_text(void **state) {
   TEXT(tg_from_text(C, "[300, -1]", .dtype = TG_U8), "[44, 255]");
   TEXT(tg_from_text(C, "0.1", .dtype = TG_F64), "0.1");
   ERROR(X("[[1, 2], [3]]"), TG_ERR_VALUE, "ragged");
-  ERROR(X("[1, [2]]"), TG_ERR_VALUE, "ragged");
+  ERROR(X("[1, [2]]"), TG_ERR_VALUE, "a list where the others have a number");
   ERROR(X("[[1], 2]"), TG_ERR_VALUE, "ragged");
   ERROR(X("[[], [1]]"), TG_ERR_VALUE, "ragged");
   ERROR(X("[1, x]"), TG_ERR_VALUE, "column 5");
@@ -103,17 +103,9 @@ static void test_questions(void **state) {
   TEXT(tg_scalar_like(X("[1]"), 0.5), "0.5");
 }
 
-static void test_memory(void **state) {
+static void test_windows(void **state) {
   (void)state;
-  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *y = tg_clone(x), *e = tg_empty_like(x);
-  tg_assign(x, tg_mul_scalar(x, 10));
-  TEXT(x, "[[10.0, 20.0], [30.0, 40.0]]");
-  TEXT(y, "[[1.0, 2.0], [3.0, 4.0]]");
-  TEXT(tg_assign(e, y), "[[1.0, 2.0], [3.0, 4.0]]");
-  const float *m = tg_map(tg_transpose(y, 0, 1));
-  assert_non_null(m);
-  assert_true(m[0] == 1 && m[1] == 3 && m[2] == 2 && m[3] == 4);
-  assert_non_null(tg_map(tg_zeros(C, TG_SHAPE(0, 3))));
+  TgTensor *y = X("[[1.0, 2.0], [3.0, 4.0]]");
   /* windows of nothing, and of an axis of nothing */
   TEXT(tg_unfold(X("[1, 2, 3]"), 0, 1, 2), "[[1], [3]]");
   TEXT(tg_unfold(X("[1, 2, 3, 4, 5]"), 0, 2, 3),
@@ -125,7 +117,62 @@ static void test_memory(void **state) {
   TEXT(tg_sum(windows), "0.0");
   windows = tg_unfold(tg_zeros(C, TG_SHAPE(2, 0)), 1, 0, 3);
   assert_true(tg_dim(windows, 1) == 1 && !tg_dim(windows, 2));
+}
+
+/* One bool beside a number is a number; the order of integers is that of their signs. */
+static void test_mixed(void **state) {
+  (void)state;
+  TgTensor *b = X("[true, true]"), *i = X("[2, 3]"), *f = X("[2.5, 3.5]");
+  TEXT(tg_add(i, b), "[3, 4]");
+  TEXT(tg_add(b, i), "[3, 4]");
+  TEXT(tg_mul(f, b), "[2.5, 3.5]");
+  TEXT(tg_mul(b, f), "[2.5, 3.5]");
+  TEXT(tg_sub(i, b), "[1, 2]");
+  TEXT(tg_sub(b, i), "[-1, -2]");
+  TEXT(tg_maximum(i, b), "[2, 3]");
+  TEXT(tg_maximum(b, i), "[2, 3]");
+  TEXT(tg_add(b, b), "[true, true]");
+  static const TgDType narrow[] = {TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64};
+  for (size_t k = 0; k < sizeof narrow / sizeof *narrow; k++)
+    TEXT(tg_sort(tg_cast(X("[200, 3, 130, 0, 255]"), narrow[k]), NULL), "[0, 3, 130, 200, 255]");
+  TEXT(tg_sort(tg_cast(X("[100, -3, 0, -128, 127]"), TG_I8), NULL), "[-128, -3, 0, 100, 127]");
+  TEXT(tg_sort(X("[true, false, true]"), NULL), "[false, true, true]");
+}
+
+/* A convolution along as many axes as there may be. */
+static void test_most_axes(void **state) {
+  (void)state;
+  TgTensor *x = tg_requires_grad(tg_ones(C, TG_SHAPE(1, 1, 2, 2, 2, 2)), true), *g[1];
+  TgTensor *w = tg_full(C, TG_SHAPE(1, 1, 1, 1, 1, 1), 2);
+  TEXT(tg_sum(tg_conv2d(x, w)), "32.0");
+  TEXT(tg_sum(tg_conv_transpose2d(x, w, .stride = TG_SIZES(2), .output_padding = TG_SIZES(1))), "32.0");
+  assert_int_equal(tg_gradient(tg_sum(tg_square(tg_conv_transpose2d(x, w, .stride = TG_SIZES(2)))), &x, 1, g),
+                   TG_OK);
+  TEXT(tg_sum(g[0]), "128.0");
+}
+
+/* Of names of either case; and from X / (|X| + eps). */
+static void test_names_and_norms(void **state) {
+  (void)state;
+  TgTensor *y = X("[[1.0, 2.0], [3.0, 4.0]]"), *x = X("[[3.0, 0.0], [0.0, 4.0]]");
   TEXT(tg_rearrange(y, "aZ Az -> (Az aZ)", NULL, 0), "[1.0, 3.0, 2.0, 4.0]");
+  TEXT(tg_round(tg_mul_scalar(tg_newton_schulz(x, 0, (const double[]){3.4, -4.8, 2.0}, 5), 100)),
+       "[[30.0, 0.0], [0.0, 40.0]]");
+  TEXT(tg_round(tg_mul_scalar(tg_newton_schulz(x, 0, (const double[]){3.4, -4.8, 2.0}, 0), 100)),
+       "[[60.0, 0.0], [0.0, 80.0]]");
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *y = tg_clone(x), *e = tg_empty_like(x);
+  tg_assign(x, tg_mul_scalar(x, 10));
+  TEXT(x, "[[10.0, 20.0], [30.0, 40.0]]");
+  TEXT(y, "[[1.0, 2.0], [3.0, 4.0]]");
+  TEXT(tg_assign(e, y), "[[1.0, 2.0], [3.0, 4.0]]");
+  const float *m = tg_map(tg_transpose(y, 0, 1));
+  assert_non_null(m);
+  assert_true(m[0] == 1 && m[1] == 3 && m[2] == 2 && m[3] == 4);
+  assert_non_null(tg_map(tg_zeros(C, TG_SHAPE(0, 3))));
   TgTensor *z = tg_clone(tg_zeros(C, TG_SHAPE(0)));
   TEXT(z, "[]");
   TEXT(tg_replace(x, tg_cast(y, TG_I32)), "[[1, 2], [3, 4]]");
@@ -391,6 +438,25 @@ static void test_graphs(void **state) {
   ERROR(tg_alu("ADD", &x, 1), TG_ERR_VALUE, "ADD takes 2 operands, 1");
   ERROR(tg_alu("ADD", (TgTensor *[]){x, i}, 2), TG_ERR_DTYPE, "i32 as operand 1");
   ERROR(tg_alu("SQRT", &i, 1), TG_ERR_DTYPE, "SQRT with i32");
+  static const char *const of_ints[] = {"CDIV", "CMOD", "FLOORDIV", "FLOORMOD", "SHL", "SHR"};
+  static const char *const of_bits[] = {"AND", "OR", "XOR"};
+  static const char *const of_floats[] = {"EXP2", "LOG2", "EXP",  "LOG",       "SIN",
+                                          "COS",  "TAN",  "SQRT", "RECIPROCAL"};
+  TgTensor *truth = X("[true, false]");
+  for (size_t k = 0; k < sizeof of_ints / sizeof *of_ints; k++) {
+    ERROR(tg_alu(of_ints[k], (TgTensor *[]){x, x}, 2), TG_ERR_DTYPE, of_ints[k]);
+    ERROR(tg_alu(of_ints[k], (TgTensor *[]){truth, truth}, 2), TG_ERR_DTYPE, of_ints[k]);
+  }
+  for (size_t k = 0; k < sizeof of_bits / sizeof *of_bits; k++) {
+    ERROR(tg_alu(of_bits[k], (TgTensor *[]){x, x}, 2), TG_ERR_DTYPE, of_bits[k]);
+    assert_non_null(tg_alu(of_bits[k], (TgTensor *[]){truth, truth}, 2));
+  }
+  for (size_t k = 0; k < sizeof of_floats / sizeof *of_floats; k++)
+    ERROR(tg_alu(of_floats[k], &i, 1), TG_ERR_DTYPE, of_floats[k]);
+  ERROR(tg_alu("POW", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "POW");
+  ERROR(tg_alu("FDIV", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "FDIV");
+  ERROR(tg_alu("THREEFRY", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "THREEFRY");
+  ERROR(tg_alu("WHERE", (TgTensor *[]){i, i, i}, 3), TG_ERR_DTYPE, "operand 0");
   ERROR(tg_alu("REDUCE", &i, 1), TG_ERR_VALUE, "REDUCE");
   TEXT(tg_sequential(x, (TgTensor * (*const[])(TgTensor *)){twice, tg_neg, twice}, 3), "[-4.0, -16.0]");
   int n = tg_schedule((TgTensor *[]){tg_sum(x), tg_exp(x)}, 2, NULL, NULL);
@@ -552,9 +618,10 @@ static void test_batch_norm(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      BOTH(test_text),           BOTH(test_questions), BOTH(test_memory),   BOTH(test_updates),
-      BOTH(test_versions),       BOTH(test_roots),     BOTH(test_diagonal), BOTH(test_scalars),
-      BOTH(test_items),          BOTH(test_kernel),    BOTH(test_graphs),   BOTH(test_custom_gradient),
+      BOTH(test_text),           BOTH(test_questions), BOTH(test_memory),          BOTH(test_windows),
+      BOTH(test_mixed),          BOTH(test_most_axes), BOTH(test_names_and_norms), BOTH(test_updates),
+      BOTH(test_versions),       BOTH(test_roots),     BOTH(test_diagonal),        BOTH(test_scalars),
+      BOTH(test_items),          BOTH(test_kernel),    BOTH(test_graphs),          BOTH(test_custom_gradient),
       BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

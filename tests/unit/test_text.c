@@ -221,6 +221,57 @@ static void test_no_locale(void **state) { /* where a comma is the decimal point
   setlocale(LC_NUMERIC, "C");
 }
 
+/* Blanks at the end are nothing, with or without an end of the line. */
+static void test_blanks(void **state) {
+  (void)state;
+  static const char *const is[] = {"u0 = 1:f32\n   ", "u0 = 1:f32\n\t", "u0 = 1:f32\n  \n", "u0 = 1:f32   "};
+  for (size_t i = 0; i < TG_COUNT(is); i++) {
+    TgMem mem = {0};
+    UOpStore *st = store_new(&mem);
+    UOpText t;
+    TgError err = {0};
+    if (!uop_parse(&t, st, &mem, is[i], strlen(is[i]), &err)) fail_msg("'%s': %s", is[i], err.msg);
+    uop_text_free(&t);
+    store_free(st);
+  }
+}
+
+/* A box has the colour of what its op is for. */
+static void test_dot(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *text, *colour;
+  } is[] = {
+      {"b = BUFFER[f32, 0, 6]\nroots b\n", "#ffd8b1"},
+      {"b = BUFFER[f32, 0, 6]\nRESHAPE[(2, 3)](b)\n", "#d0d0f8"},
+      {"b = BUFFER[f32, 0, 6]\nNEG(b)\n", "#f4f4f4"},
+      {"b = BUFFER[f32, 0, 6]\nREDUCE_AXIS[ADD, (0)](b)\n", "#ff9090"},
+      {"b = BUFFER[f32, 0, 6]\nSCAN_AXIS[ADD, (0)](b)\n", "#ff9090"},
+      {"b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nGATHER(b, i)\n", "#c8e6a0"},
+      {"b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nSCATTER[ADD](b, b, i)\n", "#c8e6a0"},
+      {"b = BUFFER[f32, 0, 6]\nSTORE(b, b)\n", "#c8e6a0"},
+      {"r = RANGE[0, LOOP](8)\nroots r\n", "#ffc0c0"},
+  };
+
+  for (size_t i = 0; i < TG_COUNT(is); i++) {
+    TgMem mem = {0};
+    UOpStore *st = store_new(&mem);
+    UOpText t;
+    TgError err = {0};
+    Str out;
+    char box[60];
+    assert_true(uop_parse(&t, st, &mem, is[i].text, strlen(is[i].text), &err));
+    str_init(&out, &mem);
+    assert_true(uop_dot(&out, st, &mem, t.roots.at, t.roots.len));
+    snprintf(box, sizeof box, "n%u [fillcolor=\"%s\"", t.roots.at[0]->id, is[i].colour);
+    if (!strstr(str_text(&out), box)) fail_msg("%s: no %s in\n%s", is[i].text, box, str_text(&out));
+    str_free(&out), uop_text_free(&t);
+    store_free(st);
+    assert_int_equal(mem.live, 0);
+  }
+}
+
 static void test_errors(void **state) {
   (void)state;
 
@@ -411,9 +462,9 @@ static void test_no_memory(void **state) { /* the n-th allocation fails, for eve
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),     cmocka_unit_test(test_nodes),
-                                     cmocka_unit_test(test_round_trip), cmocka_unit_test(test_no_locale),
-                                     cmocka_unit_test(test_errors),     cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_no_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_values),    cmocka_unit_test(test_nodes),   cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_no_locale), cmocka_unit_test(test_errors),  cmocka_unit_test(test_dot),
+      cmocka_unit_test(test_blanks),    cmocka_unit_test(test_damaged), cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

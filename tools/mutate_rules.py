@@ -196,7 +196,9 @@ class Reader:
     def guard(self, c, children):
         then = list(children[1].get_children()) if children[1].kind == K.COMPOUND_STMT else [children[1]]
         s = self.span(children[0])
-        if then and then[-1].kind.name in LEAVES and not self.in_macro(children[0]):
+        if then and then[-1].kind.name in LEAVES and not self.in_macro(children[0]) and self.has_effects(children[0]):
+            self.add(c, "guard", s, "0 && (" + self.text(*s) + ")", "!(tg_mutant_on(", None, ")) && (", s, ")")     # nor is it asked
+        elif then and then[-1].kind.name in LEAVES and not self.in_macro(children[0]):
             self.add(c, "guard", s, "0 && (" + self.text(*s) + ")", "tg_mutant_or(", None, ", !!(", s, "), 0)")
 
     def early(self, s):

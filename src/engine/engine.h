@@ -100,7 +100,7 @@ typedef struct SlabPool {
 } SlabPool;
 
 struct GraphNodes *engine_graph_nodes(TgContext *ctx); /* NULL: the engine is not open */
-SlabPool *engine_slabs(TgContext *ctx);       /* NULL: the engine is not open */
+SlabPool *engine_slabs(TgContext *ctx);                /* NULL: the engine is not open */
 TgStatus slabs_take(TgContext *ctx, Plan *p); /* before p runs; also where it fails, slabs_return follows */
 void slabs_return(TgContext *ctx, Plan *p);
 /* What no plan uses now is given back, of d, NULL: of all; whether there was any. */

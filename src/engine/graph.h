@@ -48,9 +48,9 @@ typedef struct Graph {
 
 bool graph_init(Graph *g, TgContext *ctx, int device);
 void graph_free(Graph *g);
-bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */
-bool graph_copy(Graph *g);                 /* then: the copy of all roots, and the key */
-UOp *graph_root(const Graph *g, size_t i); /* the copy of root i */
+bool graph_reach(Graph *g, UOp *root);               /* adds a root, and all it needs; false: recorded */
+bool graph_copy(Graph *g);                           /* then: the copy of all roots, and the key */
+UOp *graph_root(const Graph *g, size_t i);           /* the copy of root i */
 GraphNode *graph_node(const Graph *g, const UOp *u); /* of a node that was reached; NULL: it was not */
 
 /* Variables of one store's sizes as another's: number(user, i) is what variable i is there, -1: out of

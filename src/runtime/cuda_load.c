@@ -102,8 +102,7 @@ TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries
     return error_set(err, TG_ERR_DEVICE,
                      "CUDA: TG_EMU is set, but this library has no emulators: those of tg have");
   if (!(lib->driver = os->library_open("libcuda.so.1")))
-    return error_set(err, TG_ERR_DEVICE,
-                     "CUDA: there is no libcuda.so.1, the driver of NVIDIA's GPUs%s",
+    return error_set(err, TG_ERR_DEVICE, "CUDA: there is no libcuda.so.1, the driver of NVIDIA's GPUs%s",
                      emulators() ? "; TG_EMU=1 emulates one" : "");
   TgStatus st = calls_found(os, err, DRIVER, "libcuda.so.1", lib->driver, api);
   int version = 0;

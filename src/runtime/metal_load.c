@@ -53,8 +53,7 @@ TgStatus metal_load(const TgOs *os, const TgEnv *env, TgError *err, MetalLibrari
     lib->graphics = os->library_open(FRAMEWORK("CoreGraphics"));
     lib->metal = os->library_open(FRAMEWORK("Metal"));
     if (!lib->objc || !lib->foundation || !lib->metal)
-      st = error_set(err, TG_ERR_DEVICE,
-                     "METAL: there is no %s, which macOS has%s",
+      st = error_set(err, TG_ERR_DEVICE, "METAL: there is no %s, which macOS has%s",
                      lib->objc ? "framework Metal" : "Objective-C runtime (libobjc.A.dylib)",
                      emulators() ? "; TG_EMU=1 emulates a GPU with it" : "");
     if (!st) st = calls_found(os, err, lib, api);

@@ -32,7 +32,7 @@ static Box of_centre(double x, double y, double w, double h) {
 
 static int class_of(double v) { return v >= 0 && v < 1e9 ? (int)v : -1; }
 
-/* The best of n scores that stand step apart. */
+/* The index of the largest of n scores, which have this stride. */
 static int best_of(const double *at, int64_t n, int64_t step) {
   int64_t best = 0;
   for (int64_t i = 1; i < n; i++)
@@ -139,8 +139,8 @@ static bool nms(const Decoding *d) {
   return true;
 }
 
-/* Boxes as rows (along 1, apart stride) or as columns: centre and size in pixels, then an objectness where
- * there is one, then scores. */
+/* Of each box: centre and size in pixels, an objectness where `first` is 5, then scores. The strides are
+ * those from one box to the next, and from one number of a box to the next. */
 static bool yolo(const Decoding *d, int64_t boxes, int64_t next_box, int64_t next, int first,
                  int64_t classes) {
   for (int64_t i = 0; i < boxes; i++) {

@@ -190,7 +190,7 @@ static TgTensor *resnet_run(const void *model, TgTensor *x) { /* (b, 3, 32, 32) 
 }
 
 /* ---- text: a character's number is its place among those that the text has; the last tenth is the test.
- * Items are windows of it, side by side. */
+ * Items are contiguous windows of it. */
 typedef struct Text {
   uint8_t *all; /* of the dataset that frees it; else NULL */
   const uint8_t *at;

@@ -1,7 +1,8 @@
 /* loader.c: batches of a dataset, made ahead. In: a dataset (a count and a function that writes one item).
- * Out: the tensors of each batch, epoch after epoch. Threads take the numbers of batches in turn and write
- * them into a ring of slots; whoever takes batches gets them in that order. Threads touch host memory alone,
- * never a context. Which items a batch has, and each item's random bits, depend on seed and epoch only. */
+ * Out: the tensors of each batch, epoch after epoch. Each thread takes the number of the next batch and
+ * writes them into a ring of slots; whoever takes batches gets them in that order. Threads touch host memory
+ * alone, never a context. Which items a batch has, and each item's random bits, depend on seed and epoch
+ * only. */
 #include "io_private.h"
 #include <pthread.h>
 #include <signal.h>

@@ -45,8 +45,8 @@ static bool slots_check(Slots *s, const UOpVec *nodes) {
   return true;
 }
 
-/* Where t's elements begin; what stands apart in memory is copied side by side, for an argument that is only
- * read. */
+/* The address of t's first element. A strided view is copied to contiguous memory first, which is right for
+ * an argument that is only read. */
 static void *element_at(TgContext *ctx, TgTensor *t, Buffer **memory) {
   int64_t start;
   UOp *u = value_in_memory(ctx, t);

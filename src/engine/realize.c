@@ -60,7 +60,7 @@ static bool want(Run *r, TgTensor *t, bool only) {
   if (waits) return stays ? store_root(r, buffer_get(ctx, bottom)) : own_copy(r, t);
   if (b) { /* its value lies in memory that is not its own */
     if (stays) return true;
-    if (b->places || b->store || b->borrowed) return own_copy(r, t);
+    if (b->places || b->store || b->borrowed || !is_place(v)) return own_copy(r, t);
     UOp *now = memory_node(ctx, b), *own = now ? view_on(ctx, v, bottom, now) : NULL;
     if (!own) return no_memory(ctx);
     tensor_set(t, own);

@@ -150,6 +150,8 @@ UOp *view_bottom(UOp *u);                          /* the BUFFER that u is a vie
 UOp *view_on(TgContext *ctx, UOp *u, const UOp *at, UOp *base);
 /* the BUFFER of which u is one piece in order, from element `start`; NULL: there is none */
 UOp *piece_of(UOp *u, int64_t *start);
+/* u, a view of memory: each of its elements is one place, which no other element is */
+bool is_place(const UOp *u);
 /* t becomes a place that can be stored to, of its value if that is kept; false: recorded */
 bool place_ready(const char *op, TgTensor *t, bool keep_value);
 /* value to view, a view of place t's memory: waits. All places of the memory see it */

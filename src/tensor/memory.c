@@ -113,7 +113,7 @@ void tensor_set(TgTensor *t, UOp *u) {
 }
 
 /* ---- stores */
-static bool is_place(const UOp *u) { /* each element is one place of memory, which no other element is */
+bool is_place(const UOp *u) {
   for (; u->op != OPS_BUFFER; u = u->src[0])
     if (u->op == OPS_EXPAND) return false;
   return true;

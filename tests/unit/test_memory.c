@@ -719,6 +719,26 @@ static void state_however_made(void **state) {
   }
 }
 
+/* A computed view has elements of its own to store to, where the value that it shows has no handle any more.
+ */
+static void repeated_elements_computed(void **state) {
+  (void)state;
+  for (int released = 0; released < 2; released++) {
+    TgTensor *x = tg_keep(tg_mul_scalar(tg_arange(C, 0, 3, 1, .dtype = TG_I32), 10));
+    TgTensor *twice = tg_expand(tg_reshape(x, TG_SHAPE(3, 1)), TG_SHAPE(3, 2)), *sum = tg_sum(twice);
+    OK(tg_realize(x));
+    if (released) tg_release(x);
+    OK(tg_realize(twice));
+    assert_non_null(tg_setitem_scalar(twice, TG_IDX(TG_AT(1), TG_AT(0)), 7));
+    TEXT(twice, "[[0, 0], [7, 10], [20, 20]]");
+    TEXT(sum, "60");
+    if (!released) {
+      TEXT(x, "[0, 10, 20]");
+      tg_release(x);
+    }
+  }
+}
+
 int main(void) {
 #define ALL(t)                                                                                               \
   cmocka_unit_test_setup_teardown(t, open_interp, close_it),                                                 \
@@ -756,6 +776,7 @@ int main(void) {
                                      ALL(cleared_inside),
                                      ALL(state_of_two),
                                      ALL(old_version_of_capture),
-                                     ALL(state_however_made)};
+                                     ALL(state_however_made),
+                                     ALL(repeated_elements_computed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

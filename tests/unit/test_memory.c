@@ -719,21 +719,27 @@ static void state_however_made(void **state) {
   }
 }
 
-/* A computed view has elements of its own to store to, where the value that it shows has no handle any more.
- */
+/* A computed view has elements of its own to store to, where what it shows has no handle any more: that was
+ * released, or its memory holds another value by now. */
 static void repeated_elements_computed(void **state) {
   (void)state;
-  for (int released = 0; released < 2; released++) {
+  for (int how = 0; how < 4; how++) {
     TgTensor *x = tg_keep(tg_mul_scalar(tg_arange(C, 0, 3, 1, .dtype = TG_I32), 10));
+    if (how == 3) OK(tg_realize(x));
     TgTensor *twice = tg_expand(tg_reshape(x, TG_SHAPE(3, 1)), TG_SHAPE(3, 2)), *sum = tg_sum(twice);
     OK(tg_realize(x));
-    if (released) tg_release(x);
+    if (how == 1) tg_release(x);
+    if (how == 3) twice = tg_cast(twice, TG_I32); /* its value of now */
+    if (how >= 2) {
+      tg_assign(x, tg_full(C, TG_SCALAR, 5, .dtype = TG_I32));
+      OK(tg_realize(x));
+    }
     OK(tg_realize(twice));
     assert_non_null(tg_setitem_scalar(twice, TG_IDX(TG_AT(1), TG_AT(0)), 7));
     TEXT(twice, "[[0, 0], [7, 10], [20, 20]]");
     TEXT(sum, "60");
-    if (!released) {
-      TEXT(x, "[0, 10, 20]");
+    if (how != 1) {
+      TEXT(x, how ? "[5, 5, 5]" : "[0, 10, 20]");
       tg_release(x);
     }
   }

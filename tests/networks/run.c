@@ -315,13 +315,17 @@ void net_end(void) {
 /* ---- judging */
 int64_t net_wrong(const NetResult *got, const NetReference *want, bool careful, int *output,
                   int64_t *decided) {
-  double times = careful ? 12 : 16, coarsest = 0, finest = 1;
+  double times = careful ? 12 : 16, coarsest = 0, finest = 1, longest = 0;
   for (int i = 0; i < got->n; i++) {
     double relative, absolute;
     net_rounding(tg_dtype_is_float(got->value[i].dtype) ? got->value[i].dtype : TG_F64, &relative, &absolute);
     coarsest = fmax(coarsest, relative);
     if (tg_dtype_is_float(got->value[i].dtype)) finest = fmin(finest, relative);
+    longest = fmax(longest, (double)got->value[i].count);
   }
+  /* Of n equal numbers that are added one after another each addition may round the same way, which no noise
+   * shows. Sums are in f32 where they are not in f64. */
+  double one_way = longest / 4 * (finest == 0x1p-53 ? 0x1p-53 : 0x1p-24);
   int64_t at = 0;
   for (int i = 0; i < got->n; i++) {
     const NetValue *value = &got->value[i];
@@ -337,7 +341,8 @@ int64_t net_wrong(const NetResult *got, const NetReference *want, bool careful, 
       if (isfinite(want->far[at + k])) farthest = fmax(farthest, want->far[at + k]);
     for (int64_t k = 0; k < value->count; k++, at++) {
       double a = want->v[at], b = value->v[k];
-      double most = times * (want->far[at] + 0.05 * farthest) + 16 * relative * fabs(a) + 4 * absolute + lost;
+      double most = times * (want->far[at] + 0.05 * farthest) + (16 * relative + one_way) * fabs(a) +
+                    4 * absolute + lost;
       if (isinf(want->far[at]) || (by && isnan(a) && !isnan(b)))
         continue; /* PyTorch has no such derivative */
       bool same = isnan(a) ? isnan(b) : a == b || (isfinite(a) && fabs(a - b) <= most);

@@ -53,11 +53,6 @@ static double gather_weight(const Target *t, const UOp *index) {
   return apart ? LANE_BY_LANE : 0;
 }
 
-static bool is_transcendental(const UOp *u) {
-  return u->op == OPS_EXP2 || u->op == OPS_EXP || u->op == OPS_LOG2 || u->op == OPS_LOG || u->op == OPS_SIN ||
-         u->op == OPS_COS || u->op == OPS_TAN || u->op == OPS_POW || u->op == OPS_THREEFRY;
-}
-
 static bool is_own_loop(const Stage *g, const UOp *r) {
   for (int d = 0; d < g->nout; d++)
     if (g->out[d] == r) return true;
@@ -187,7 +182,7 @@ bool stage_scan(Sched *s, int i) {
     }
     double w = target_weight(s->opt->target, u), apart = 0;
     if (u->op == OPS_INDEX) apart = gather_weight(s->opt->target, u);
-    g->weight += w + apart, g->heavy |= is_transcendental(u);
+    g->weight += w + apart, g->heavy |= op_is_transcendental((Ops)u->op);
     if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
     if (u->op == OPS_REDUCE) scan_reduce(&c, u, of), g->nreduce++;
     if (w) g->ops += w * turns_of(&c, me->loops);

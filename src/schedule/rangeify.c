@@ -519,23 +519,6 @@ static bool lower_stage(Rangeify *r, int i) {
   return s->stages.at[i].value != NULL;
 }
 
-static bool is_costly(Ops op) {
-  switch (op) {
-  case OPS_EXP2:
-  case OPS_LOG2:
-  case OPS_EXP:
-  case OPS_LOG:
-  case OPS_SIN:
-  case OPS_COS:
-  case OPS_TAN:
-  case OPS_POW:
-  case OPS_THREEFRY:
-  case OPS_FDIV:
-  case OPS_SQRT: return true;
-  default: return false;
-  }
-}
-
 /* Whether a loop nest reads each element of n several times. */
 static bool read_often(const Rangeify *r, const UOp *n, const Stage *g) {
   int64_t own = 1;
@@ -548,7 +531,7 @@ static bool read_often(const Rangeify *r, const UOp *n, const Stage *g) {
  * passes ask what it costs there. */
 static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
   bool made = op_is_alu((Ops)n->op) || n->op == OPS_GATHER,
-       may = is_costly((Ops)n->op) || (g->is_reduce && made);
+       may = op_is_costly((Ops)n->op) || (g->is_reduce && made);
   return may && read_often(r, n, g);
 }
 

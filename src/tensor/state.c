@@ -111,17 +111,9 @@ TgTensor *tg_alu(const char *op, TgTensor *const *x, int n) {
   for (int i = 1; i < n; i++)
     if (!ctx_two("alu", x[0], x[i]) || !(s = shape_broadcast(ctx, op, s, x[i]->uop->shape))) return NULL;
   int first = o == OPS_WHERE;
-  bool of_float = o == OPS_EXP2 || o == OPS_LOG2 || o == OPS_EXP || o == OPS_LOG || o == OPS_SIN ||
-                  o == OPS_COS || o == OPS_TAN || o == OPS_SQRT || o == OPS_RECIPROCAL || o == OPS_FDIV ||
-                  o == OPS_POW;
-  bool of_int = o == OPS_CDIV || o == OPS_CMOD || o == OPS_FLOORDIV || o == OPS_FLOORMOD || o == OPS_SHL ||
-                o == OPS_SHR;
-  bool of_bits = of_int || o == OPS_AND || o == OPS_OR || o == OPS_XOR;
   for (int i = 0; i < n; i++) {
     DType d = dt(x[i]);
-    bool ok = (i < first ? d == DT_BOOL : d == dt(x[first])) &&
-              (i < first || !of_float || dtype_is_float(d)) && (!of_bits || !dtype_is_float(d)) &&
-              (!of_int || d != DT_BOOL) && (o != OPS_THREEFRY || d == DT_U64);
+    bool ok = (i < first || d == dt(x[first])) && op_takes((Ops)o, i, d);
     TG_REQUIRE(ctx, ok, TG_ERR_DTYPE, "alu: %s with %s as operand %d", op, dtype_name(d), i);
     if (!(src[i] = u_broadcast(ctx->store, x[i]->uop, s))) return tensor_new(ctx, NULL);
   }

@@ -488,41 +488,29 @@ static bool check_wmma(Check *c, const UOp *u) {
   return at == u->nsrc || broken(c, u, "%d sources", u->nsrc);
 }
 
-/* Elementwise: which operands an op takes. */
-typedef enum Operands { NUMBERS, FLOATS, INTS, BITS, U64S, CHOICE, CASTS } Operands;
-
-static const uint8_t operands[OPS_COUNT] = {
-    [OPS_EXP2] = FLOATS,       [OPS_LOG2] = FLOATS,   [OPS_EXP] = FLOATS,    [OPS_LOG] = FLOATS,
-    [OPS_SIN] = FLOATS,        [OPS_COS] = FLOATS,    [OPS_TAN] = FLOATS,    [OPS_SQRT] = FLOATS,
-    [OPS_RECIPROCAL] = FLOATS, [OPS_FDIV] = FLOATS,   [OPS_CDIV] = INTS,     [OPS_CMOD] = INTS,
-    [OPS_FLOORDIV] = INTS,     [OPS_FLOORMOD] = INTS, [OPS_SHL] = INTS,      [OPS_SHR] = INTS,
-    [OPS_AND] = BITS,          [OPS_OR] = BITS,       [OPS_XOR] = BITS,      [OPS_THREEFRY] = U64S,
-    [OPS_WHERE] = CHOICE,      [OPS_CAST] = CASTS,    [OPS_BITCAST] = CASTS,
-};
-
+/* Elementwise. */
 static bool check_alu(Check *c, const UOp *u) {
   const UOp *a = u->src[0];
   unsigned flags = op_flags((Ops)u->op);
-  int kind = operands[u->op];
+  OpOperands kind = op_operands((Ops)u->op);
   for (int i = 0; i < u->nsrc; i++) {
     const UOp *s = u->src[i];
-    DType d = (DType)s->dtype, want = kind == CHOICE ? (i ? (DType)u->dtype : DT_BOOL) : (DType)a->dtype;
+    DType d = (DType)s->dtype,
+          want = kind == OPERANDS_CHOICE ? (i ? (DType)u->dtype : DT_BOOL) : (DType)a->dtype;
     if (d == DT_VOID) return broken(c, u, "source %d is no value", i);
     if (d != want) return broken(c, u, "source %d is %s, not %s", i, dt(s), dtype_name(want));
     if (s->lanes != u->lanes)
       return broken(c, u, "source %d has %d lanes, the result %d", i, s->lanes, u->lanes);
     if (c->kind == GRAPH_TENSOR && (s->is_tensor != u->is_tensor || (s->is_tensor && s->shape != u->shape)))
       return broken(c, u, "source %d has another shape", i);
-    bool ok = kind == FLOATS ? dtype_is_float(d)
-              : kind == INTS ? dtype_is_int(d)
-              : kind == BITS ? !dtype_is_float(d)
-                             : kind != U64S || d == DT_U64;
-    if (!ok) return broken(c, u, "on %s", dt(s));
+    if (!op_takes((Ops)u->op, i, d)) return broken(c, u, "on %s", dt(s));
   }
   if (u->op == OPS_BITCAST &&
       (!dtype_size((DType)a->dtype) || dtype_size((DType)a->dtype) != dtype_size((DType)u->dtype)))
     return broken(c, u, "%s to %s: sizes differ", dt(a), dt(u));
-  DType r = flags & OPF_CMP ? DT_BOOL : kind == CASTS || kind == CHOICE ? (DType)u->dtype : (DType)a->dtype;
+  DType r = flags & OPF_CMP                                    ? DT_BOOL
+            : kind == OPERANDS_FREE || kind == OPERANDS_CHOICE ? (DType)u->dtype
+                                                               : (DType)a->dtype;
   if (u->dtype != r || u->dtype == DT_VOID) return broken(c, u, "gives %s, not %s", dt(u), dtype_name(r));
   return no_arg(c, u);
 }

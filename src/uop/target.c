@@ -13,8 +13,11 @@ static const double cycle_bytes[LEVEL_MEMORY] = {115, 48, 26};
 
 enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
 
+/* In the order of OpWeight */
 #define CPU_WEIGHTS                                                                                          \
-  { .exp = 12, .log = 14, .trig = 20, .pow = 30, .threefry = 60, .root = 4 }
+  { 0, 1, 4, 12, 14, 20, 30, 60 }
+#define GPU_WEIGHTS                                                                                          \
+  { 0, 1, 4, 4, 4, 8, 16, 60 }
 
 #define PLANNED_CPU(text, units)                                                                             \
   {                                                                                                          \
@@ -49,9 +52,8 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
 #define GPU(text, shared, shared_most, limits, units)                                                        \
   {                                                                                                          \
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
-    .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128,                             \
-    .weight = {.exp = 4, .log = 4, .trig = 8, .pow = 16, .threefry = 60, .root = 4}, .vec_bytes = 16,        \
-    .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .local_bytes = shared,                    \
+    .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128, .weight = GPU_WEIGHTS,      \
+    .vec_bytes = 16, .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .local_bytes = shared,   \
     .local_most = shared_most, .most = limits, .launch_us = 3, .matrices = units                             \
   }
 const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
@@ -79,22 +81,8 @@ Target target_this_cpu(void) {
 }
 
 double target_weight(const Target *t, const UOp *u) {
-  const OpWeights *w = &t->weight;
-  switch (u->op) {
-  case OPS_EXP2:
-  case OPS_EXP: return w->exp;
-  case OPS_LOG2:
-  case OPS_LOG: return w->log;
-  case OPS_SIN:
-  case OPS_COS:
-  case OPS_TAN: return w->trig;
-  case OPS_POW: return w->pow;
-  case OPS_THREEFRY: return w->threefry;
-  case OPS_SQRT:
-  case OPS_RECIPROCAL:
-  case OPS_FDIV: return w->root;
-  default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
-  }
+  OpWeight w = op_weight((Ops)u->op);
+  return w == WEIGHT_ONE && u->dtype == DT_INDEX ? 0 : t->weight[w];
 }
 
 bool target_launches(const Target *t, const int grid[3], const int block[3], char why[LAUNCH_WHY]) {

@@ -7,11 +7,6 @@
 
 typedef enum MemoryLevel { LEVEL_L1, LEVEL_L2, LEVEL_L3, LEVEL_MEMORY, NLEVEL } MemoryLevel;
 
-/* What an operation costs beside an addition. */
-typedef struct OpWeights {
-  double exp, log, trig, pow, threefry, root;
-} OpWeights;
-
 /* The most of a launch on a GPU: blocks along x, y and z; threads of a block along each, and in all. */
 typedef struct LaunchLimits {
   int64_t blocks[3];
@@ -42,7 +37,7 @@ typedef struct Target {
   double mhz;
   /* Of f32, in one cycle of a core. */
   double fmas, ops;
-  OpWeights weight;
+  double weight[WEIGHT_COUNT]; /* what an operation costs beside an addition */
   /* Of one vector register; of the widest load on a GPU. */
   int vec_bytes;
   /* Vectors; on a GPU words of a thread. */

@@ -22,10 +22,13 @@ static const struct {
   int nsrc;
   ArgForm arg;
   unsigned flags;
+  OpOperands operands;
+  OpWeight weight;
   const char *c;
 } op_table[OPS_COUNT] = {
 
-#define OP(name, nsrc, arg, flags, c, meaning) {#name, nsrc, ARG_##arg, flags, c},
+#define OP(name, nsrc, arg, flags, operands, weight, c, meaning)                                             \
+  {#name, nsrc, ARG_##arg, flags, OPERANDS_##operands, WEIGHT_##weight, c},
 #include "uop/ops.def"
 #undef OP
 };
@@ -34,11 +37,11 @@ static const struct {
 #define OP_ASKED(op, flags)                                                                                  \
   ((((flags)&OPF_TENSOR) || (op) == OPS_SINK || (op) == OPS_TUPLE || (op) == OPS_FRAGMENT) ? 0 : OP_BIT(op))
 _Static_assert((0
-#define OP(name, nsrc, arg, flags, c, meaning) +OP_ASKED(OPS_##name, flags)
+#define OP(name, nsrc, arg, flags, operands, weight, c, meaning) +OP_ASKED(OPS_##name, flags)
 #include "uop/ops.def"
 #undef OP
                 ) == (0
-#define OP(name, nsrc, arg, flags, c, meaning) | OP_ASKED(OPS_##name, flags)
+#define OP(name, nsrc, arg, flags, operands, weight, c, meaning) | OP_ASKED(OPS_##name, flags)
 #include "uop/ops.def"
 #undef OP
                       ),
@@ -55,6 +58,21 @@ int op_nsrc(Ops op) { return op_table[op].nsrc; }
 ArgForm op_arg(Ops op) { return op_table[op].arg; }
 
 unsigned op_flags(Ops op) { return op_table[op].flags; }
+
+OpOperands op_operands(Ops op) { return op_table[op].operands; }
+
+bool op_takes(Ops op, int operand, DType d) {
+  switch (op_operands(op)) {
+  case OPERANDS_FLOAT: return dtype_is_float(d);
+  case OPERANDS_INT: return dtype_is_int(d);
+  case OPERANDS_BITS: return !dtype_is_float(d);
+  case OPERANDS_U64: return d == DT_U64;
+  case OPERANDS_CHOICE: return operand > 0 || d == DT_BOOL;
+  default: return true;
+  }
+}
+
+OpWeight op_weight(Ops op) { return op_table[op].weight; }
 
 const char *op_c(Ops op) { return op_table[op].c; }
 

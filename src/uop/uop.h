@@ -27,7 +27,7 @@
 
 typedef enum Ops {
 
-#define OP(name, nsrc, arg, flags, c, meaning) OPS_##name,
+#define OP(name, nsrc, arg, flags, operands, weight, c, meaning) OPS_##name,
 #include "uop/ops.def"
 #undef OP
   OPS_COUNT
@@ -231,13 +231,47 @@ enum {
   OPF_ALU = OPF_U | OPF_B | OPF_T
 };
 
+/* Which dtypes an elementwise op takes. All operands have one dtype, which the result has too, but for
+ * comparisons, whose result is bool, and CHOICE and FREE. */
+typedef enum OpOperands {
+  OPERANDS_NONE,   /* not elementwise */
+  OPERANDS_NUMBER, /* any */
+  OPERANDS_FLOAT,
+  OPERANDS_INT,
+  OPERANDS_BITS, /* integers and bool */
+  OPERANDS_U64,
+  OPERANDS_CHOICE, /* the first is bool */
+  OPERANDS_FREE    /* one of any dtype; the result says its own */
+} OpOperands;
+
+/* What an op costs is a number of the target (target.h) for each of these. */
+typedef enum OpWeight {
+  WEIGHT_NONE, /* nothing: not elementwise */
+  WEIGHT_ONE,  /* an addition */
+  WEIGHT_ROOT, /* a division or a root */
+  WEIGHT_EXP,  /* from here on transcendental: a sequence of instructions */
+  WEIGHT_LOG,
+  WEIGHT_TRIG,
+  WEIGHT_POW,
+  WEIGHT_THREEFRY,
+  WEIGHT_COUNT
+} OpWeight;
+
 const char *op_name(Ops op);
 int op_nsrc(Ops op); /* -1: any */
 ArgForm op_arg(Ops op);
 unsigned op_flags(Ops op);
+OpOperands op_operands(Ops op);
+bool op_takes(Ops op, int operand, DType d); /* of an elementwise op: whether this operand may have it */
+OpWeight op_weight(Ops op);
 const char *op_c(Ops op); /* its operator or function in C-like languages; "": neither */
 
 static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
+
+/* Whether its result is worth keeping rather than computing it again. */
+static inline bool op_is_costly(Ops op) { return op_weight(op) > WEIGHT_ONE; }
+
+static inline bool op_is_transcendental(Ops op) { return op_weight(op) > WEIGHT_ROOT; }
 
 /* Of a mask of ops. There are more ops than bits: those of the tensor graph alone share one with ops that
  * never stand beside them, and those that nobody looks for (SINK, TUPLE, FRAGMENT) one of their own. uop.c

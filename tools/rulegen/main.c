@@ -42,14 +42,15 @@ enum {
 
 const OpInfo ops[OPS_COUNT] = {
 
-#define OP(name, nsrc, arg, flags, c, meaning) {#name, nsrc, ARG_##arg, flags},
+#define OP(name, nsrc, arg, flags, operands, weight, c, meaning)                                             \
+  {#name, nsrc, ARG_##arg, flags, WEIGHT_##weight},
 #include "uop/ops.def"
 #undef OP
 };
 
 const OpSet sets[NSETS] = {{"UNARY", U},        {"BINARY", B},         {"TERNARY", T},
                            {"ALU", U | B | T},  {"COMMUTATIVE", COMM}, {"ASSOCIATIVE", ASSOC},
-                           {"COMPARISON", CMP}, {"MOVEMENT", MOV}};
+                           {"COMPARISON", CMP}, {"MOVEMENT", MOV},     {"TRANSCENDENTAL", 0}};
 
 const DTypeInfo dtypes[DT_COUNT] = {
 

@@ -83,7 +83,8 @@ static void read_set(Rule *r) {
       if (tok_is(sets[s].name)) {
         known = true;
         for (int o = 0; o < OPS_COUNT; o++)
-          if (ops[o].flags & sets[s].flags) in[o / 64] |= 1ull << (o % 64);
+          if (sets[s].flags ? ops[o].flags & sets[s].flags : ops[o].weight > WEIGHT_ROOT)
+            in[o / 64] |= 1ull << (o % 64);
       }
     if (!known) refuse(line_no, "unknown op %s", tok);
     for (int k = 0; k < 2; k++)

@@ -62,18 +62,19 @@ typedef struct OpInfo {
   int nsrc;
   ArgForm arg;
   unsigned flags;
+  OpWeight weight;
 } OpInfo;
 
 typedef struct OpSet {
   const char *name;
-  unsigned flags;
+  unsigned flags; /* 0: by weight, those from WEIGHT_EXP on */
 } OpSet;
 
 typedef struct DTypeInfo {
   const char *text, *name;
 } DTypeInfo;
 
-enum { NSETS = 8, NDOMAINS = 9, MOST_VARS = 64, MOST_RULES = 512, MOST_MATCHERS = 32 };
+enum { NSETS = 9, NDOMAINS = 9, MOST_VARS = 64, MOST_RULES = 512, MOST_MATCHERS = 32 };
 
 extern const OpInfo ops[OPS_COUNT];
 extern const OpSet sets[NSETS];

@@ -195,34 +195,24 @@ static bool turns_read(Clip *c, const UOp *store, Turns *t) {
 
 /* ---- what a loop does */
 static bool mentioned_outside(Clip *c, UOp *m) {
-  UOpVec order = {0};
-  bool found = false, ok = true;
-  for (size_t i = 0; ok && !found && i < c->at.len; i++) {
+  bool found = false;
+  for (size_t i = 0; !found && i < c->at.len; i++) {
     UOp *u = c->at.at[i].u;
     if ((i >= c->here && i < c->end) || !u->nsrc) continue;
-    order.len = 0;
-    ok = uop_toposort(c->k->st, c->k->mem, u->src, u->op == OPS_LOOP ? 1 : 2, &order);
-    for (size_t j = 0; j < order.len; j++)
-      found |= order.at[j] == m;
+    found = uop_contains(c->k->st, c->k->mem, u->src, u->op == OPS_LOOP ? 1 : 2, m);
   }
-  vec_free(c->k->mem, &order);
-  return found || !ok;
+  return found;
 }
 
 /* Whether what the loop leaves behind is made of register m. */
 static bool is_left_behind(Clip *c, const UOp *m) {
-  UOpVec order = {0};
-  bool found = false, ok = true;
-  for (size_t i = c->here + 1; ok && !found && i < c->end; i++) {
+  bool found = false;
+  for (size_t i = c->here + 1; !found && i < c->end; i++) {
     UOp *u = c->at.at[i].u;
     if (u->op != OPS_STORE || !mentioned_outside(c, stored_in(u))) continue;
-    order.len = 0;
-    ok = uop_toposort(c->k->st, c->k->mem, &u->src[1], 1, &order);
-    for (size_t j = 0; j < order.len; j++)
-      found |= order.at[j] == m;
+    found = uop_contains(c->k->st, c->k->mem, &u->src[1], 1, m);
   }
-  vec_free(c->k->mem, &order);
-  return found || !ok;
+  return found;
 }
 
 /* Whether a statement has no effect in turns that do not count; notes which those are. */

@@ -73,28 +73,19 @@ static bool steps_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
-static bool expression_has(Kernel *k, UOp *e, const UOp *reg) {
-  UOpVec order = {0};
-  bool has = !uop_toposort(k->st, k->mem, &e, 1, &order); /* out of memory: say the worst */
-  for (size_t i = 0; !has && i < order.len; i++)
-    has = order.at[i] == reg;
-  vec_free(k->mem, &order);
-  return has;
-}
-
 /* Whether a statement needs what register reg holds, or replaces it: stepping it is neither. */
 static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
   if (is_loop(u)) {
-    if (expression_has(k, u->src[0]->src[0], reg)) return true;
+    if (uop_contains(k->st, k->mem, &u->src[0]->src[0], 1, reg)) return true;
     for (int i = 1; i < u->nsrc; i++)
       if (needs(k, u->src[i], reg)) return true;
     return false;
   }
   if (u->op != OPS_STORE && u->op != OPS_ACC) return false;
   if (u->op == OPS_STORE && stored_in(u) == reg) return true;
-  for (int i = 1; i < u->src[0]->nsrc; i++)
-    if (expression_has(k, u->src[0]->src[i], reg)) return true;
-  return expression_has(k, u->src[1], reg);
+  size_t nplace = u->src[0]->nsrc - 1u;
+  return uop_contains(k->st, k->mem, u->src[0]->src + 1, nplace, reg) ||
+         uop_contains(k->st, k->mem, &u->src[1], 1, reg);
 }
 
 /* Whether a dealt loop also needs what a register holds that it steps: running sums. */
@@ -128,14 +119,6 @@ static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
 
 /* ---- what does not go along the inner axis: its first thread writes */
 
-static bool writes_slot(const UOp *u, int64_t slot) {
-  const UOp *to = u->op == OPS_STORE ? stored_in(u) : NULL;
-  if (to) return to->op == OPS_PARAM && to->arg.param.slot == slot;
-  for (int i = 0; (u->op == OPS_LOOP || u->op == OPS_SINK) && i < u->nsrc; i++)
-    if (writes_slot(u->src[i], slot)) return true;
-  return false;
-}
-
 /* It alone reads what the kernel replaces, there or with another statement: the others would read while it
  * writes. */
 static UOp *by_one_thread(Grid *g, UOp *u) {
@@ -146,7 +129,7 @@ static UOp *by_one_thread(Grid *g, UOp *u) {
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *x = order.at[i];
     if (x->op != OPS_INDEX || memory_of(x)->op != OPS_PARAM) continue;
-    if (writes_slot(k->sink, memory_of(x)->arg.param.slot))
+    if (nest_stores_to(k->sink, memory_of(x)))
       ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, index_gated(k, x, first));
   }
   memcpy(src, u->src, u->nsrc * sizeof *src);

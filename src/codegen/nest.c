@@ -233,12 +233,7 @@ UOp *acc_new(Kernel *k, Ops op, UOp *acc, UOp *value, int n, UOp *const *expande
 bool starts_register(Kernel *k, UOp *store) {
   if (store->op != OPS_STORE || stored_in(store)->op != OPS_DEFINE_REG) return false;
   if (is_const(store->src[1])) return true;
-  UOpVec order = {0};
-  bool starts = uop_toposort(k->st, k->mem, &store->src[1], 1, &order);
-  for (size_t i = 0; i < order.len; i++)
-    starts &= order.at[i] != stored_in(store);
-  vec_free(k->mem, &order);
-  return starts;
+  return !uop_contains(k->st, k->mem, &store->src[1], 1, stored_in(store));
 }
 
 UOp *reg_start(Kernel *k, UOp *at, Ops op, int n, UOp *const *expanded) {
@@ -590,12 +585,7 @@ UOp *nest_simplify(Kernel *k, UOp *sink) {
 bool depends(Kernel *k, UOp *u, const UOp *r) {
   if (!(u->ranges & range_bit(r->arg.range.id))) return false;
   if (range_bit(r->arg.range.id) != range_bit(63)) return true;
-  UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &u, 1, &order), found = !ok;
-  for (size_t i = 0; i < order.len && !found; i++)
-    found = order.at[i] == r;
-  vec_free(k->mem, &order);
-  return found;
+  return uop_contains(k->st, k->mem, &u, 1, r);
 }
 
 int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]) {
@@ -649,6 +639,17 @@ bool nest_edit(Kernel *k, UOp *old, UOp *with) {
   return (k->sink = nest_simplify(k, sink)) != NULL;
 }
 
+bool nest_stores_to(const UOp *u, const UOp *memory) {
+  if (u->op == OPS_STORE || u->op == OPS_ACC) {
+    const UOp *m = stored_in(u);
+    return m == memory ||
+           (m->op == OPS_PARAM && memory->op == OPS_PARAM && m->arg.param.slot == memory->arg.param.slot);
+  }
+  for (int i = is_loop(u); (is_loop(u) || u->op == OPS_SINK) && i < u->nsrc; i++)
+    if (nest_stores_to(u->src[i], memory)) return true;
+  return false;
+}
+
 int64_t nest_local_bytes(Kernel *k, UOp *root) {
   UOpVec order = {0};
   int64_t n = uop_toposort(k->st, k->mem, &root, 1, &order) ? 0 : -1;
@@ -686,20 +687,17 @@ static bool fresh_range(Fresh *f, UOp *r) {
 /* Whether a statement of the kernel that is not in `u` touches memory m. */
 static bool touched_outside(Kernel *k, UOp *u, const UOp *m) {
   PlaceVec at = {0};
-  UOpVec order = {0};
-  bool ok = nest_places(k, k->sink, &at), found = false;
-  for (size_t i = 0; ok && i < at.len && !found; i++) {
+  bool found = !nest_places(k, k->sink, &at);
+  for (size_t i = 0; i < at.len && !found; i++) {
+    UOp *s = at.at[i].u;
     bool inside = false;
     for (int up = (int)i; up >= 0; up = at.at[up].up)
       inside |= at.at[up].u == u;
-    if (inside || (at.at[i].u->op != OPS_STORE && at.at[i].u->op != OPS_ACC)) continue;
-    order.len = 0;
-    ok = uop_toposort(k->st, k->mem, at.at[i].u->src, 2, &order);
-    for (size_t j = 0; j < order.len; j++)
-      found |= order.at[j] == m;
+    bool writes = s->op == OPS_STORE || s->op == OPS_ACC;
+    found = !inside && writes && uop_contains(k->st, k->mem, s->src, 2, m);
   }
-  vec_free(k->mem, &at), vec_free(k->mem, &order);
-  return found || !ok;
+  vec_free(k->mem, &at);
+  return found;
 }
 
 /* A register that is started here, or local memory that nothing else touches, is a new one. */

@@ -62,6 +62,9 @@ UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with)
  * to[i]. */
 UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to);
 
+/* Whether u, or a statement below it, writes this memory. */
+bool nest_stores_to(const UOp *u, const UOp *memory);
+
 /* Bytes of the local memory that statements below `root` touch; -1: out of memory. */
 int64_t nest_local_bytes(Kernel *k, UOp *root);
 

@@ -88,23 +88,12 @@ static bool loops_of(Product *d, UOp *loop) {
   }
 }
 
-static bool stores_to(const UOp *u, const UOp *memory) {
-  if (u->op == OPS_STORE || u->op == OPS_ACC) {
-    const UOp *m = stored_in(u);
-    return m == memory ||
-           (m->op == OPS_PARAM && memory->op == OPS_PARAM && m->arg.param.slot == memory->arg.param.slot);
-  }
-  for (int i = is_loop(u); (is_loop(u) || u->op == OPS_SINK) && i < u->nsrc; i++)
-    if (stores_to(u->src[i], memory)) return true;
-  return false;
-}
-
 /* Whether statements below `root` change what an operand reads. */
 static bool changes(Kernel *k, const UOp *root, UOp *value) {
   UOpVec order = {0};
   bool ok = uop_toposort(k->st, k->mem, &value, 1, &order), found = !ok;
   for (size_t i = 0; i < order.len && !found; i++)
-    found = order.at[i]->op == OPS_INDEX && stores_to(root, memory_of(order.at[i]));
+    found = order.at[i]->op == OPS_INDEX && nest_stores_to(root, memory_of(order.at[i]));
   vec_free(k->mem, &order);
   return found;
 }

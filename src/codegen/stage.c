@@ -467,13 +467,6 @@ static bool fronts(Kernel *k, UOp *u, bool grid, UOpVec *out, UOpVec *around) {
   return true;
 }
 
-static bool writes(const UOp *u, int64_t slot) {
-  if (u->op == OPS_STORE) return stored_in(u)->op == OPS_PARAM && stored_in(u)->arg.param.slot == slot;
-  for (int i = 0; (is_loop(u) || u->op == OPS_SINK) && i < u->nsrc; i++)
-    if (writes(u->src[i], slot)) return true;
-  return false;
-}
-
 bool opt_stage(Kernel *k, int64_t slot, const char **why) {
   UOpVec order = {0}, at = {0}, around = {0};
   UOp *param = NULL, *memory = NULL;
@@ -483,7 +476,7 @@ bool opt_stage(Kernel *k, int64_t slot, const char **why) {
   for (size_t i = 0; i < order.len; i++)
     if (order.at[i]->op == OPS_PARAM && order.at[i]->arg.param.slot == slot) param = order.at[i];
   if (ok && !param) *why = "the kernel has no such buffer", ok = false;
-  if (ok && gpu && writes(k->sink, slot)) *why = "the kernel writes it", ok = false;
+  if (ok && gpu && nest_stores_to(k->sink, param)) *why = "the kernel writes it", ok = false;
   for (size_t i = 0; ok && i < at.len; i++)
     if (!gpu || (is_loop(at.at[i]) && !is_shared(at.at[i])))
       ok = stage_one(k, at.at[i], param, &around, &memory, why);

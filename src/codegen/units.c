@@ -63,12 +63,7 @@ static double weight_of(const Units *u, UOp *value) {
 }
 
 static bool reads(const Units *u, int role, int access) {
-  UOpVec order = {0};
-  bool ok = uop_toposort(u->k->st, u->k->mem, &u->value[role], 1, &order), found = false;
-  for (size_t i = 0; ok && i < order.len; i++)
-    found |= order.at[i] == u->c->access[access].index;
-  vec_free(u->k->mem, &order);
-  return found;
+  return uop_contains(u->k->st, u->k->mem, &u->value[role], 1, u->c->access[access].index);
 }
 
 static void panels_of(Units *u, int role) {

@@ -162,16 +162,6 @@ static bool same_loops(Pair *p) {
   return p->own != NULL;
 }
 
-static bool contains(Sched *s, UOp *x, const UOp *what) {
-  UOpVec order = {0};
-  bool found = false;
-  if (uop_toposort(s->st, s->mem, &x, 1, &order))
-    for (size_t i = 0; i < order.len && !found; i++)
-      found = order.at[i] == what;
-  vec_free(s->mem, &order);
-  return found;
-}
-
 /* ---- what changes with the result */
 static bool is_between(const UOp *u, Ops op, const UOp *a, const UOp *b) {
   return u->op == op && ((u->src[0] == a && u->src[1] == b) || (u->src[0] == b && u->src[1] == a));
@@ -214,7 +204,8 @@ static bool find_kind(Pair *p) {
   Ops first = (Ops)a->arg.reduce.op, second = (Ops)b->arg.reduce.op;
   p->kind = first == OPS_ADD ? BY_MEAN : compared(p) ? BY_CHOICE : BY_CHANGE;
   if (first == OPS_ADD) return second == OPS_ADD && mean_of(p);
-  if (p->kind == BY_CHANGE && !contains(p->s, p->term, p->own)) return false; /* another row's maximum */
+  if (p->kind == BY_CHANGE && !uop_contains(p->s->st, p->s->mem, &p->term, 1, p->own))
+    return false; /* another row's maximum */
   bool can = p->kind == BY_CHOICE ? second == OPS_MAX : second == OPS_ADD || second == OPS_MAX;
   return can && first == OPS_MAX && dtype_is_float((DType)a->dtype);
 }

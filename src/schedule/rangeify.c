@@ -590,12 +590,7 @@ static bool reads_own_target(Rangeify *r, const UOp *n) {
   const UOp *b = n->src[0];
   while (b->op != OPS_BUFFER && b->nsrc)
     b = b->src[0];
-  UOpVec order = {0};
-  bool reads = !uop_toposort(r->s->st, r->s->mem, n->src + 1, (size_t)n->nsrc - 1, &order);
-  for (size_t i = 0; i < order.len; i++)
-    reads |= order.at[i] == b;
-  vec_free(r->s->mem, &order);
-  return reads;
+  return uop_contains(r->s->st, r->s->mem, n->src + 1, (size_t)n->nsrc - 1, b);
 }
 
 /* The stages of a SCATTER, or of a STORE of one to its own target; and what they demand. */

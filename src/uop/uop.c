@@ -669,3 +669,12 @@ bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UO
   uop_map_end(st, seen);
   return ok;
 }
+
+bool uop_contains(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, const UOp *what) {
+  UOpVec order = {0};
+  bool found = !uop_toposort(st, mem, roots, nroots, &order);
+  for (size_t i = 0; !found && i < order.len; i++)
+    found = order.at[i] == what;
+  vec_free(mem, &order);
+  return found;
+}

@@ -366,6 +366,8 @@ uint32_t uop_map_number(const UOpMap *m, const UOp *u); /* UINT32_MAX: not there
 typedef Vec(UOp *) UOpVec;
 /* sources first */
 bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out);
+/* Whether a root is `what`, or it is below one. True, too, where memory runs out: it may be. */
+bool uop_contains(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, const UOp *what);
 
 /* ---- rewriting (rewrite.c): to the fixed point, sources first. A matcher returns NULL or self when nothing
  * matches. */

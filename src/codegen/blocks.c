@@ -118,12 +118,7 @@ static bool tile_sum(Kernel *k, UOp *u, int64_t most_turns, const Blocked *b, co
   UOp *block = range_marked(k, kernel_range(k, num(k, (size + most_turns - 1) / most_turns), AXIS_REDUCE, r),
                             BLOCKS_OF - (int)range_root(r));
   UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *turns = n;
-  if (begin &&
-      size % most_turns) { /* the lesser of n and what is left, as -max(-n, -left): bounds see through it */
-    UOp *done = uop_alu2(k->st, OPS_SUB, begin, r->src[0]),
-        *most = uop_alu2(k->st, OPS_MAX, done, num(k, -most_turns));
-    turns = simp(k, uop_alu2(k->st, OPS_MUL, most, num(k, -1)));
-  }
+  if (begin && size % most_turns) turns = ix_min(k, ix(k, OPS_SUB, r->src[0], begin), n);
   UOp *inner = turns ? kernel_range(k, turns, AXIS_REDUCE, r) : NULL,
       *at = inner ? add(k, begin, inner) : NULL;
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;

@@ -42,11 +42,6 @@ static UOp *with_range(Kernel *k, UOp *e, UOp *r, UOp *value) {
 }
 
 /* The lesser or the greater of two, by what is known of them where it can be. */
-static UOp *least_of(Kernel *k, UOp *a, UOp *b) {
-  UOp *minus = num(k, -1);
-  return ix(k, OPS_MUL, ix(k, OPS_MAX, ix(k, OPS_MUL, a, minus), ix(k, OPS_MUL, b, minus)), minus);
-}
-
 static UOp *greatest_of(Kernel *k, UOp *a, UOp *b) {
   UOp *d = ix(k, OPS_SUB, a, b);
   if (d && d->vmin >= 0) return a;
@@ -164,7 +159,7 @@ static bool reads_of(Clip *c, size_t place, const UOp *m, UOp **low, UOp **high)
     UOp *first = ok ? extreme(c, x->src[1], false, inside) : NULL;
     UOp *last = ok ? extreme(c, x->src[1], true, inside) : NULL;
     ok = first && last;
-    if (ok) *low = *low ? least_of(c->k, *low, first) : first;
+    if (ok) *low = *low ? ix_min(c->k, *low, first) : first;
     if (ok) *high = *high ? greatest_of(c->k, *high, last) : last;
   }
   vec_free(c->k->mem, &order);
@@ -225,7 +220,7 @@ static bool only_counts(Clip *c, const UOp *u) {
   if (m->op != OPS_DEFINE_LOCAL || c->catches_up) return m->op == OPS_DEFINE_LOCAL;
   Turns t;
   if (u->op != OPS_STORE || !turns_read(c, u, &t)) return false;
-  c->any.from = c->rows ? least_of(c->k, c->any.from, t.from) : t.from;
+  c->any.from = c->rows ? ix_min(c->k, c->any.from, t.from) : t.from;
   c->any.to = c->rows ? greatest_of(c->k, c->any.to, t.to) : t.to;
   return c->rows = true;
 }
@@ -237,13 +232,13 @@ static bool join_gates(Clip *c) {
     Gate *g = &c->gate[i];
     if (!take_bounds(c, g, g->g, g->holds) || (!g->all.from && !g->all.to)) return false;
     Turns any = i ? c->any : g->any;
-    c->any.from = any.from && g->any.from ? least_of(c->k, any.from, g->any.from) : NULL;
+    c->any.from = any.from && g->any.from ? ix_min(c->k, any.from, g->any.from) : NULL;
     c->any.to = any.to && g->any.to ? greatest_of(c->k, any.to, g->any.to) : NULL;
     if (g->all.from) c->all.from = c->all.from ? greatest_of(c->k, c->all.from, g->all.from) : g->all.from;
-    if (g->all.to) c->all.to = c->all.to ? least_of(c->k, c->all.to, g->all.to) : g->all.to;
+    if (g->all.to) c->all.to = c->all.to ? ix_min(c->k, c->all.to, g->all.to) : g->all.to;
   }
   if (!c->rows) return true;
-  if (c->any.from) c->any.from = least_of(c->k, c->any.from, rows.from);
+  if (c->any.from) c->any.from = ix_min(c->k, c->any.from, rows.from);
   if (c->any.to) c->any.to = greatest_of(c->k, c->any.to, rows.to);
   return true;
 }
@@ -275,7 +270,7 @@ static bool find(Clip *c) {
 static UOp *inside(Clip *c, UOp *e) { /* e, but no less than 0 and no more than the loop's length */
   Kernel *k = c->k;
   UOp *low = e ? ix(k, OPS_MAX, e, num(k, 0)) : NULL;
-  return low ? least_of(k, low, c->r->src[0]) : NULL;
+  return low ? ix_min(k, low, c->r->src[0]) : NULL;
 }
 
 /* The loop where its conditions are what is left of them. */

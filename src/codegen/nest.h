@@ -39,6 +39,12 @@ static inline UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
   return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
 }
 
+/* The lesser, as -max(-a, -b): bounds see through it. */
+static inline UOp *ix_min(Kernel *k, UOp *a, UOp *b) {
+  UOp *minus = num(k, -1);
+  return ix(k, OPS_MUL, ix(k, OPS_MAX, ix(k, OPS_MUL, a, minus), ix(k, OPS_MUL, b, minus)), minus);
+}
+
 static inline UOp *ix_top(Kernel *k, Ops op, UOp *a, UOp *b) {
   return a && b ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
 }

@@ -293,13 +293,6 @@ static UOp *redirected(Staged *s) { /* the nest, reading the copy */
 }
 
 /* ---- the fill */
-static UOp *greater(Kernel *k, UOp *a, UOp *b) { return ix(k, OPS_MAX, a, b); }
-
-static UOp *lesser(Kernel *k, UOp *a, UOp *b) { /* as -max(-a, -b): bounds see through it */
-  UOp *minus = num(k, -1);
-  return ix(k, OPS_MUL, ix(k, OPS_MAX, ix(k, OPS_MUL, a, minus), ix(k, OPS_MUL, b, minus)), minus);
-}
-
 typedef struct Fill {
   int n;
   UOp *range[MAX_AXES]; /* NULL: an axis of one element */
@@ -315,9 +308,9 @@ static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **turns) {
   *begin = num(k, 0), *turns = num(k, a->span);
   if (!a->clip) return true;
   UOp *start = ix(k, OPS_ADD, a->base, num(k, a->low));
-  *begin = greater(k, num(k, 0), ix(k, OPS_SUB, num(k, a->from), start));
-  UOp *end = lesser(k, num(k, a->span), ix(k, OPS_SUB, num(k, a->to), start));
-  *turns = greater(k, num(k, 0), ix(k, OPS_SUB, end, *begin));
+  *begin = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, num(k, a->from), start));
+  UOp *end = ix_min(k, num(k, a->span), ix(k, OPS_SUB, num(k, a->to), start));
+  *turns = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, end, *begin));
   return *begin && *turns;
 }
 

@@ -60,14 +60,8 @@ static bool cut(Kernel *k, UOp *loop, int64_t n) { /* into blocks of n; the last
   UOp *blocks = more ? uop_simplify(st, k->mem, uop_alu2(st, OPS_FLOORDIV, more, len)) : NULL;
   UOp *block = kernel_range(k, blocks, (AxisType)r->arg.range.type, NULL);
   UOp *from = block ? uop_alu2(st, OPS_MUL, block, len) : NULL;
-  if (from && !(is_const(r->src[0]) && r->src[0]->arg.v.i % n == 0)) {
-    UOp *done = uop_alu2(st, OPS_SUB, from, r->src[0]); /* the lesser of n and what is left, as -max(-n,
-                                                           -left): bounds see through it */
-    turn = done ? uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_MAX, done, uop_index_const(st, -n)),
-                           uop_index_const(st, -1))
-                : NULL;
-    turn = turn ? uop_simplify(st, k->mem, turn) : NULL;
-  }
+  if (from && !(is_const(r->src[0]) && r->src[0]->arg.v.i % n == 0))
+    turn = ix_min(k, ix(k, OPS_SUB, r->src[0], from), len);
   UOp *inner = turn ? kernel_range(k, turn, (AxisType)r->arg.range.type, NULL) : NULL;
   UOp *value = from && inner ? uop_alu2(st, OPS_ADD, from, inner) : NULL;
   UOp *body = uop_new(st, OPS_SINK, DT_VOID, 1, loop->nsrc - 1, loop->src + 1, ARG0);

@@ -7,11 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const TgBackend *const backends[] = {
-    &backend_cpu,        &backend_cuda,       &backend_metal,       &backend_interp,       &backend_interp_c,
-    &backend_interp_amx, &backend_interp_dot, &backend_interp_cuda, &backend_interp_metal, &backend_null_c,
-    &backend_null_amx,   &backend_null_dot,   &backend_null_cuda,   &backend_null_metal,   &backend_disk};
+#define BACKEND(name) &backend_##name,
+#include "runtime/backends.def"
+#undef BACKEND
+};
+
+const Renderer *renderer_named(const char *name) {
+  for (size_t i = 0; i < TG_COUNT(backends); i++)
+    if (backends[i]->renderer && !strcasecmp(backends[i]->renderer->name, name)) return backends[i]->renderer;
+  return NULL;
+}
 
 const char *tg_device_name(int i) {
   bool opens = i >= 0 && (size_t)i < TG_COUNT(backends) && !(backends[i]->has & HAS_FILES_ONLY);
@@ -100,7 +108,7 @@ TgStatus devices_open(TgContext *ctx) {
       if (s && !i && *ctx->env.cc) break; /* a compiler that was named is meant */
       if (s && !i) cpu = err;
     }
-  if (!s && cpu.status && ctx->dev.backend == &backend_interp && (ctx->log || ctx->env.debug >= 1))
+  if (!s && cpu.status && !strcmp(ctx->dev.backend->name, "INTERP") && (ctx->log || ctx->env.debug >= 1))
     context_say(ctx, "%s: tensors are computed by the interpreter (INTERP), slowly\n", cpu.msg);
   if (s) return error_set(&ctx->err, s, "%s", err.msg);
   ctx->dev_open = true;

@@ -117,6 +117,7 @@ const int *parts_of(Parts *ps, const Plan *p, int k, int *n);
 void parts_free(Parts *ps);
 /* devices.c */
 TgStatus devices_open(TgContext *ctx);
+const Renderer *renderer_named(const char *name); /* "c", "CUDA", ..; NULL: this build has none */
 void devices_close(TgContext *ctx);
 /* jit.c: what is captured of a run */
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);

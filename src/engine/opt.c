@@ -190,13 +190,10 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   if (!ctx || !text) return NULL;
   Job j = {.ctx = ctx, .out = &ctx->opt_text};
   TG_OPTIONS(ctx, "opt", TgOptOptions, o, options);
-  static const Renderer *const targets[] = {&renderer_c, &renderer_cuda, &renderer_metal};
-  static const char *const names[] = {"c", "cuda", "metal"};
   j.o = o, j.ren = ctx->dev_open ? device_at(ctx, ctx->default_device)->backend->renderer : NULL;
   j.kind = o.emit && !strcmp(o.emit, "kind"), j.costs = o.emit && !strcmp(o.emit, "costs");
   if (o.emit && strcmp(o.emit, "uops") && !j.kind && !j.costs) {
-    for (size_t i = 0; i < TG_COUNT(names); i++)
-      if (!strcmp(o.emit, names[i])) j.emit = targets[i];
+    j.emit = renderer_named(o.emit);
     bool c = j.emit == &renderer_c && (j.ren == &renderer_amx || j.ren == &renderer_dot);
     j.ren = j.emit = c ? j.ren : j.emit; /* C for the machine that it plans for */
     TG_REQUIRE(ctx, j.emit, TG_ERR_VALUE, "opt: emit '%s': it is uops, c, cuda, metal, costs or kind",

@@ -300,8 +300,22 @@ static bool cpu_bundled(Device *d, Bundle *b) {
   return kernels_bundled(&p->kernels, b, p->features, p->names);
 }
 
+/* Runs the kernels that no compiler takes. NULL: a build without. */
+#ifdef TG_NO_INTERP
+static const TgBackend *const interpreter = NULL;
+#else
+static const TgBackend *const interpreter = &backend_interp_c;
+#endif
+
+static TgStatus cpu_interpret(Device *d, const KernelSpec *spec, Program **out) {
+  if (interpreter) return interpreter->compile(d, spec, 1, out);
+  return error_set(d->err, TG_ERR_DEVICE,
+                   "CPU: the compiler gave kernel %.90s up, and this build has no INTERP to run it",
+                   spec->linear->name);
+}
+
 static void cpu_unload(Device *d, Program *g) {
-  if (g && g->interp) backend_interp_c.unload(d, g->interp);
+  if (g && g->interp) interpreter->unload(d, g->interp);
   mem_free(d->mem, g);
 }
 
@@ -326,7 +340,7 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
     if (!(out[i] = mem_alloc(d->mem, sizeof *out[i]))) goto oom;
     *out[i] = (Program){.nthread = TG_MAX(ks[i].linear->nthread, 1), .scratch_bytes = ks[i].local_bytes};
     memcpy(&out[i]->fn, &kn[i]->fn, sizeof kn[i]->fn);
-    if (kn[i]->refused && (st = backend_interp_c.compile(d, &ks[i], 1, &out[i]->interp))) goto done;
+    if (kn[i]->refused && (st = cpu_interpret(d, &ks[i], &out[i]->interp))) goto done;
   }
   goto done;
 oom:
@@ -358,7 +372,7 @@ static TgStatus cpu_launch(Device *d, const Launch *l) {
   if (g->interp) {
     Launch interpreted = *l;
     interpreted.program = g->interp;
-    return backend_interp_c.launch(d, &interpreted);
+    return interpreter->launch(d, &interpreted);
   }
   if (g->nthread == 1 && !g->scratch_bytes) {
     g->fn(l->bufs, l->vars, 0, NULL);

@@ -139,7 +139,7 @@ bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t
                  int64_t *entries);
 /* TG_OK and the bytes moved, from any device to any; neither may be in use. */
 TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes);
-extern const TgBackend backend_disk, backend_cpu, backend_cuda, backend_metal, backend_interp,
-    backend_interp_c, backend_interp_amx, backend_interp_dot, backend_interp_cuda, backend_interp_metal,
-    backend_null_cuda, backend_null_metal, backend_null_c, backend_null_amx, backend_null_dot;
+#define BACKEND(name) extern const TgBackend backend_##name;
+#include "runtime/backends.def"
+#undef BACKEND
 #endif

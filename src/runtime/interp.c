@@ -728,5 +728,9 @@ INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
 INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);
 INTERP_BACKEND(backend_interp_amx, "INTERP:AMX", HAS_THREADS, &renderer_amx);
 INTERP_BACKEND(backend_interp_dot, "INTERP:DOT", HAS_THREADS, &renderer_dot);
+#ifndef TG_NO_CUDA
 INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_OWN_MEMORY, &renderer_cuda);
+#endif
+#ifndef TG_NO_METAL
 INTERP_BACKEND(backend_interp_metal, "INTERP:METAL", HAS_OWN_MEMORY, &renderer_metal);
+#endif

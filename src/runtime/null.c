@@ -87,5 +87,9 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_amx, "NULL:AMX", HAS_THREADS, renderer_amx);
 NULL_BACKEND(backend_null_dot, "NULL:DOT", HAS_THREADS, renderer_dot);
+#ifndef TG_NO_CUDA
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_OWN_MEMORY, renderer_cuda);
+#endif
+#ifndef TG_NO_METAL
 NULL_BACKEND(backend_null_metal, "NULL:METAL", HAS_OWN_MEMORY, renderer_metal);
+#endif

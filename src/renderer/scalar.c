@@ -101,9 +101,8 @@ static void scalar_float(C *c, const UOp *u, const char *a, const char *b, const
   }
   if (cs_infix(op))
     cs_put(c, "%s %s %s", a, op_c(op), b);
-  else if ((op_flags(op) & OPF_U) && *op_c(op) &&
-           !c->lang->gnu_vec) /* the prelude of C has no such functions */
-    cs_put(c, "%s_%s(%s)", op_c(op), type, a);
+  else if (*op_c(op) && !c->lang->gnu_vec) /* the prelude of C has no such functions */
+    cs_put(c, u->nsrc > 1 ? "%s_%s(%s, %s)" : "%s_%s(%s)", op_c(op), type, a, b);
   else
     not_an_op(c, u);
 }

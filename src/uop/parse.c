@@ -549,12 +549,12 @@ static UOp *call(Parser *p, Ops op, const char *at) { /* after the op's name */
 static const struct {
   const char *tok;
   uint8_t op, level;
-} infix[] = {{"|", OPS_OR, 0},       {"^", OPS_XOR, 1},
-             {"&", OPS_AND, 2},      {"!=", OPS_CMPNE, 3},
-             {"==", OPS_CMPEQ, 3},   {"<", OPS_CMPLT, 3},
-             {"+", OPS_ADD, 4},      {"-", OPS_SUB, 4},
-             {"*", OPS_MUL, 5},      {"//", OPS_FLOORDIV, 5},
-             {"%", OPS_FLOORMOD, 5}, {"/", OPS_FDIV, 5}}; /* as in rulegen; longer ones first */
+} infix[] = {
+
+#define INFIX(sign, op, level) {sign, OPS_##op, level},
+#include "uop/infix.def"
+#undef INFIX
+};
 
 /* A number without a dtype is an index; with a colon and a dtype behind it a value of that. */
 static bool primary(Parser *p, Val *out) {

@@ -254,9 +254,10 @@ bool uop_print_list(Str *out, const Linear *lin, TgMem *mem) {
 /* ---- one line, for messages */
 static int put_expr(Str *o, const UOp *u, int left) { /* bounded by `left` nodes, hence in depth too */
   static const char *const infix[OPS_COUNT] = {
-      [OPS_ADD] = "+",      [OPS_SUB] = "-",   [OPS_MUL] = "*",    [OPS_FLOORDIV] = "//",
-      [OPS_FLOORMOD] = "%", [OPS_CMPLT] = "<", [OPS_CMPNE] = "!=", [OPS_CMPEQ] = "==",
-      [OPS_AND] = "&",      [OPS_OR] = "|",    [OPS_XOR] = "^",    [OPS_FDIV] = "/"};
+#define INFIX(sign, op, level) [OPS_##op] = sign,
+#include "uop/infix.def"
+#undef INFIX
+  };
   if (left <= 0) {
     str_put(o, "..");
     return 0;

@@ -75,9 +75,12 @@ const Var *find_var(const char *s) {
 static const struct {
   const char *tok, *op;
   int level;
-} infix[] = {{"|", "OR", 0},     {"^", "XOR", 1},       {"&", "AND", 2},      {"<", "CMPLT", 3},
-             {"!=", "CMPNE", 3}, {"==", "CMPEQ", 3},    {"+", "ADD", 4},      {"-", "SUB", 4},
-             {"*", "MUL", 5},    {"//", "FLOORDIV", 5}, {"%", "FLOORMOD", 5}, {"/", "FDIV", 5}};
+} infix[] = {
+
+#define INFIX(sign, op, level) {sign, #op, level},
+#include "uop/infix.def"
+#undef INFIX
+};
 
 static Node *node(Kind k) {
   Node *n = calloc(1, sizeof *n);

@@ -163,6 +163,7 @@ bool stage_scan(Sched *s, int i) {
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
   Stage *g = &s->stages.at[i];
   Scan c = {.s = s, .g = g};
+  s->scans++;
   g->reads.len = g->deps.len = 0, g->weight = g->ops = g->apart = g->flops = 0, g->nproduct = 0,
   g->heavy = g->gathers = g->gated = false, g->nreduce = g->nested_loops = 0;
   for (int d = 0; d < g->nout; d++) {
@@ -191,8 +192,11 @@ bool stage_scan(Sched *s, int i) {
     me->steps = steps_of(&c, u), me->run = run_of(&c, u);
     g->gathers |= index_is_data(u);
     int d = read_stage(u);
-    ok = vec_push(s->mem, &g->reads, ((Read){u, d, turns_of(&c, me->loops), outs_of(&c, me->loops)})) &&
-         (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
+    uint64_t slot = (uint64_t)u->src[0]->arg.param.slot, last = 0;
+    bool again = map_get(&s->scanned, slot, &last) && last == s->scans;
+    Read rd = {u, d, turns_of(&c, me->loops), outs_of(&c, me->loops), again};
+    ok = vec_push(s->mem, &g->reads, rd) &&
+         (again || (map_put(&s->scanned, slot, s->scans) && (d < 0 || vec_push(s->mem, &g->deps, d))));
   }
   g->ops += (double)stage_out_size(g); /* the store */
   vec_free(s->mem, &order);
@@ -311,14 +315,6 @@ static bool is_buildable(const Members *m, int ngrid) {
   return true;
 }
 
-static bool read_before(const Members *m, size_t k,
-                        size_t j) { /* by an earlier member, or at another place */
-  const Stage *g = stage_at(m->s, m->mem[k]);
-  for (size_t l = 0; l < j; l++)
-    if (same_memory(g->reads.at[l].index, g->reads.at[j].index)) return true;
-  return false;
-}
-
 static bool read_by_others(const Members *m, size_t k, int stage) {
   for (size_t l = 0; l < k && stage >= 0; l++)
     if (ints_have(&stage_at(m->s, m->mem[l])->deps, stage)) return true;
@@ -415,7 +411,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   for (size_t j = 0; j < g->reads.len; j++) {
     const Read *rd = &g->reads.at[j];
     size_t at = member_of(m, rd->stage);
-    if (read_before(m, k, j)) continue;
+    if (rd->again) continue;
     double nbytes = read_bytes(s, rd, rd->turns);
     if (at == m->n) {
       if (!read_by_others(m, k, rd->stage)) c->memory += target_read_us(t, nbytes);
@@ -446,7 +442,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   c->compute += products_us(m, k, together > 1 ? together : 0, together > 1);
   for (size_t j = 0; j < g->reads.len; j++) {
     double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
-    if (member_of(m, g->reads.at[j].stage) == m->n && !read_before(m, k, j))
+    if (member_of(m, g->reads.at[j].stage) == m->n && !g->reads.at[j].again)
       c->again += (m->rows / together - 1) * target_read_us(t, nbytes);
   }
 }

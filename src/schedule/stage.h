@@ -17,6 +17,7 @@ typedef struct Read {
   int stage;
   double turns;  /* of the loops that the index depends on */
   uint32_t outs; /* bit d: it depends on out axis d of the stage */
+  bool again;    /* another read of the same memory stands before it */
 } Read;          /* what a value reads: stage, or -1 for a buffer */
 
 enum { MOST_PRODUCTS = 4 };
@@ -113,7 +114,9 @@ typedef struct Sched {
   Vec(Stage) stages;
   int64_t next_range;
   Vec(LoopSet) loops; /* by node id, while a stage is scanned */
-  IntVec order;       /* stages, each after what it needs */
+  Map scanned;        /* by slot of a memory: the last scan that met a read of it */
+  uint64_t scans;
+  IntVec order; /* stages, each after what it needs */
   KernVec ks;
   Vec(Refused) refused; /* joins that did not pay, but nearly */
 } Sched;

@@ -357,6 +357,56 @@ static bool same_place(const UOp *a, const UOp *b) {
   }
 }
 
+/* Views, found by the memory that they are of. */
+typedef struct Views {
+  UOpVec at;
+  Vec(size_t) before; /* number + 1 of the one before it that is of the same memory; 0: there is none */
+  Map last;           /* by uid: number + 1 of the last */
+} Views;
+
+static bool views_add(TgContext *ctx, Views *v, UOp *u) {
+  uint64_t uid = (uint64_t)buffer_uid(view_bottom(u)), before = 0;
+  v->last.mem = &ctx->mem;
+  map_get(&v->last, uid, &before);
+  return vec_push(&ctx->mem, &v->at, u) && vec_push(&ctx->mem, &v->before, (size_t)before) &&
+         map_put(&v->last, uid, v->at.len);
+}
+
+/* The last one of the memory that u is a view of, then v->before.at[number - 1]; 0: there is none. */
+static size_t views_last(const Views *v, UOp *u) {
+  uint64_t last = 0;
+  if (v->at.len) map_get(&v->last, (uint64_t)buffer_uid(view_bottom(u)), &last);
+  return (size_t)last;
+}
+
+static void views_free(TgContext *ctx, Views *v) {
+  vec_free(&ctx->mem, &v->at), vec_free(&ctx->mem, &v->before);
+  if (v->last.mem) map_free(&v->last);
+}
+
+/* What gradients are asked for. */
+typedef struct Targets {
+  Map nodes;
+  Views views;
+} Targets;
+
+static bool targets_index(TgContext *ctx, Targets *t, int n, UOp *const *u) {
+  bool ok = true;
+  map_init(&t->nodes, &ctx->mem);
+  for (int i = 0; ok && i < n; i++)
+    ok = map_put_ptr(&t->nodes, u[i], u[i]) && (!(u[i]->mark & MARK_VIEW) || views_add(ctx, &t->views, u[i]));
+  return ok;
+}
+
+static void targets_free(TgContext *ctx, Targets *t) { map_free(&t->nodes), views_free(ctx, &t->views); }
+
+static bool is_target(const Targets *t, UOp *u) {
+  if (map_get_ptr(&t->nodes, u)) return true;
+  for (size_t i = u->mark & MARK_VIEW ? views_last(&t->views, u) : 0; i; i = t->views.before.at[i - 1])
+    if (same_place(u, t->views.at.at[i - 1])) return true;
+  return false;
+}
+
 /* All nodes that e is computed from, through whatever values in memory, sources first. */
 static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
   UOpVec roots = {0};
@@ -376,14 +426,11 @@ static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
 }
 
 /* Whether a target stands on the way that e was computed by. */
-static bool leads_to(TgContext *ctx, UOp *e, int n, UOp *const *targets) {
+static bool leads_to(TgContext *ctx, UOp *e, const Targets *targets) {
   UOpVec topo = {0};
-  bool ok = way_back(ctx, e, &topo), found = !ok;
-  for (size_t i = 0; i < topo.len && !found; i++) {
-    UOp *u = topo.at[i];
-    for (int k = 0; k < n && !found; k++)
-      found = u == targets[k] || ((u->mark & targets[k]->mark & MARK_VIEW) && same_place(u, targets[k]));
-  }
+  bool found = !way_back(ctx, e, &topo);
+  for (size_t i = 0; i < topo.len && !found; i++)
+    found = is_target(targets, topo.at[i]);
   vec_free(&ctx->mem, &topo);
   return found;
 }
@@ -401,14 +448,17 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
       UOp *bottom = view_bottom(graph[i]);
       ok = !bottom || vec_push(mem, &topo, bottom);
     }
+    Targets targets = {0};
+    ok = ok && targets_index(ctx, &targets, n - 1, graph + 1);
     for (size_t i = 0; ok && i < topo.len; i++) {
       UOp *b = topo.at[i], *e = b->op == OPS_BUFFER ? map_get_ptr(&ctx->history, b) : NULL;
-      if (!e || !leads_to(ctx, e, n - 1, graph + 1)) continue;
+      if (!e || !leads_to(ctx, e, &targets)) continue;
       UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v),
           *flat = u_reshape(ctx->store, e, 1, b->shape->v);
       ok = seen && flat && vec_push(mem, &from, seen) && vec_push(mem, &to, e);
       if (seen != b) ok = ok && vec_push(mem, &from, b) && vec_push(mem, &to, flat);
     }
+    targets_free(ctx, &targets);
     more = from.len > 0;
     for (int i = 0; ok && more && i < n; i++)
       ok = (graph[i] = uop_substitute(ctx->store, mem, graph[i], (int)from.len, from.at, to.at)) != NULL;
@@ -426,13 +476,13 @@ static int64_t version_of(const UOp *place) {
 
 /* The gradient of a target: of its own node, or, of a place, of the newest version that has one: it may have
  * been assigned to since, or between. */
-static UOp *of_target(UOpStore *st, UOp *t, const UOpVec *views, UOp *const *grad, uint32_t limit) {
+static UOp *of_target(UOpStore *st, UOp *t, const Views *views, UOp *const *grad, uint32_t limit) {
   UOp *g = t->id < limit ? grad[t->id] : NULL;
   if (!(t->mark & MARK_VIEW)) return g;
   int64_t newest = -1;
   g = NULL;
-  for (size_t i = 0; i < views->len; i++) {
-    UOp *v = views->at[i];
+  for (size_t i = views_last(views, t); i; i = views->before.at[i - 1]) {
+    UOp *v = views->at.at[i - 1];
     if (!grad[v->id] || v->shape != t->shape || !same_place(v, t)) continue;
     int64_t version = version_of(v);
     if (version < newest) continue;
@@ -456,20 +506,23 @@ static UOp *step_of_windows(UOpStore *st, UOp *u, UOp *g, const bool *wanted, UO
 static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out) {
   TgMem *mem = &ctx->mem;
   Rewrite rw = {.st = ctx->store, .mem = mem, .ctx = ctx};
-  UOpVec topo = {0}, views = {0};
+  UOpVec topo = {0};
+  Views views = {0};
   uint32_t limit = store_id_limit(ctx->store);
   bool *needs = mem_alloc(mem, limit), *wanted = mem_alloc(mem, limit);
   UOp **grad = mem_alloc(mem, limit * sizeof *grad), *part[UINT8_MAX];
   bool ok = needs && wanted && grad && uop_toposort(ctx->store, mem, &root, 1, &topo);
   for (size_t i = 0; ok && i < topo.len; i++)
     if ((topo.at[i]->mark & MARK_VIEW) && topo.at[i]->op != OPS_DETACH)
-      ok = vec_push(mem, &views, topo.at[i]);
+      ok = views_add(ctx, &views, topo.at[i]);
   for (int i = 0; ok && i < n; i++) {
     UOp *t = targets[i];
     out[i] = NULL;
     if (t->id < limit) wanted[t->id] = true;
-    for (size_t k = 0; (t->mark & MARK_VIEW) && k < views.len; k++)
-      if (views.at[k]->shape == t->shape && same_place(views.at[k], t)) wanted[views.at[k]->id] = true;
+    for (size_t k = t->mark & MARK_VIEW ? views_last(&views, t) : 0; k; k = views.before.at[k - 1]) {
+      const UOp *v = views.at.at[k - 1];
+      if (v->shape == t->shape && same_place(v, t)) wanted[v->id] = true;
+    }
   }
   for (size_t i = 0; ok && i < topo.len; i++) {
     UOp *u = topo.at[i];
@@ -510,7 +563,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   for (int i = 0; ok && i < n; i++)
     out[i] = of_target(rw.st, targets[i], &views, grad, limit);
   mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad);
-  vec_free(mem, &topo), vec_free(mem, &views);
+  vec_free(mem, &topo), views_free(ctx, &views);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
   return ok;
 }

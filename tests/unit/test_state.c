@@ -453,7 +453,9 @@ static void test_graphs(void **state) {
   }
   for (size_t k = 0; k < sizeof of_floats / sizeof *of_floats; k++)
     ERROR(tg_alu(of_floats[k], &i, 1), TG_ERR_DTYPE, of_floats[k]);
-  ERROR(tg_alu("POW", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "POW");
+  TEXT(tg_alu("POW", (TgTensor *[]){i, X("3")}, 2), "[343, -343]");
+  TEXT(tg_alu("POW", (TgTensor *[]){X("[true, true, false, false]"), X("[true, false, true, false]")}, 2),
+       "[true, true, false, true]");
   ERROR(tg_alu("FDIV", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "FDIV");
   ERROR(tg_alu("THREEFRY", (TgTensor *[]){i, i}, 2), TG_ERR_DTYPE, "THREEFRY");
   ERROR(tg_alu("WHERE", (TgTensor *[]){i, i, i}, 3), TG_ERR_DTYPE, "operand 0");

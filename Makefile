@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu bench gpu-check metal-check fuzz torture clean
+.PHONY: all setup demo check test check-all golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu bench gpu-check metal-check fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -10,8 +10,20 @@ setup:
 	@tools/setup
 demo: all
 	@$(BUILD)/tg demo $(ARGS)
+# make check: unit tests, rules, golden texts, INTERP: a minute or two. make check T=test_gradient: it alone is built and run; T="test_symbolic@METAL
+# check_format": by device, and a check of tools/run-tests
+check: $(if $(T),setup,all)
+ifdef T
+	@[ -f $(BUILD)/CMakeCache.txt ] || cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS) --target $(or $(sort $(filter-out check_%,$(foreach t,$(T),$(firstword $(subst @, ,$(t)))))),all) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@tools/run-tests $(BUILD) one $(T)
+else
+	@tools/run-tests $(BUILD) check
+endif
 test: all
-	@tools/run-tests $(BUILD)
+	@tools/run-tests $(BUILD) test
+check-all: all   # every test there is: what CI runs
+	@tools/run-tests $(BUILD) all
 parity: all   # rewrites docs/api-parity.md from its table, the headers and the tests
 	@$(BUILD)/parity .
 golden: all   # rewrites the golden kernels and the blocks of docs/; look at their diff
@@ -21,7 +33,7 @@ check-rules: all
 check-accuracy: all   # the math functions on all 2^32 floats: minutes
 	@printf '%s\n' EXP2 EXP LOG2 LOG SIN COS TAN erf tanh sigmoid softplus gelu | xargs -P $(JOBS) -I F env STRIDE=1 ONLY=F $(BUILD)/test_accuracy 2>&1 | grep -E '(graph|composite) .* f32|FAILED|ERROR|ulp at'
 check-kernel-compilers: all   # the tests on the CPU with the kernels compiled by each of these, where it is here
-	@tools/run-tests $(BUILD) clang-14 clang-19 gcc
+	@tools/run-tests $(BUILD) with clang-14 clang-19 gcc
 check-asan: setup
 	@cmake -S . -B build-asan -DTG_ASAN=ON -DCMAKE_BUILD_TYPE=Debug > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
 	@cmake --build build-asan -j $(JOBS) > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }

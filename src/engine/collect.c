@@ -108,7 +108,7 @@ TgStatus engine_files_written(TgContext *ctx) {
 
 /* What no handle, kept tensor or file to be written reaches is given back: nodes, remembered values, stores
  * that wait, memory. What is live grows while it is looked for, so it is marked until nothing is added. */
-TgStatus engine_collect(TgContext *ctx) {
+static TgStatus collect(TgContext *ctx) {
   UOpVec roots = {0}, live = {0};
   bool ok = true;
   stale_forgotten(ctx);
@@ -151,4 +151,32 @@ TgStatus engine_collect(TgContext *ctx) {
   mem_free(&ctx->mem, keep);
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &live);
   return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "collect: out of memory");
+}
+
+/* ---- when */
+static TgStatus swept(TgContext *ctx) {
+  TgStatus s = collect(ctx);
+  ctx->swept_nodes = store_count(ctx->store), ctx->swept_bytes = devices_bytes(ctx);
+  return s;
+}
+
+TgStatus tg_collect(TgContext *ctx) {
+  if (!ctx) return TG_ERR_VALUE;
+  if (!ctx->dev_open) return TG_OK;
+  slabs_given_back(ctx, NULL);
+  return swept(ctx);
+}
+
+/* Results whose handles are gone: the memory that the next ones are written to is cold as long as these hold
+ * theirs. A sweep looks at each node; it is worth that for each SWEPT_FOR_NODE bytes that it gives back. */
+enum { SWEPT_FOR_NODE = 100, SWEPT_FROM = 256 << 10 };
+
+static bool sweep_is_due(const TgContext *ctx) {
+  uint64_t used = devices_bytes(ctx), garbage = used > ctx->swept_bytes ? used - ctx->swept_bytes : 0;
+  return store_count(ctx->store) > 2 * ctx->swept_nodes + 20000 ||
+         garbage > SWEPT_FROM + (uint64_t)SWEPT_FOR_NODE * store_id_limit(ctx->store);
+}
+
+TgStatus engine_scope_ended(TgContext *ctx) {
+  return ctx->dev_open && sweep_is_due(ctx) ? swept(ctx) : TG_OK;
 }

@@ -34,10 +34,17 @@ static void device_print(TgContext *ctx, const Device *d) { /* TG_DEBUG=1 */
   str_free(&s);
 }
 
+/* Of a device that compiles. */
+static void waits(void *user, int kernels) {
+  TgContext *ctx = user;
+  context_progress(ctx, "compile", ctx->progress.done + kernels, ctx->progress.all);
+}
+
 /* Opens d of a backend. What goes wrong is told in the context's error only where nothing else is tried. */
 static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name, int index,
                             bool named, TgError *err) {
-  *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err, .waiting = &ctx->compiling};
+  *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err};
+  d->waiting = (Waiting){.stop = &ctx->cancelled, .tick = waits, .user = ctx};
   d->backend = backend, d->index = index, d->named = named, d->bundle = &ctx->bundle;
   snprintf(d->name, sizeof d->name, "%s", name);
   TgStatus s = backend->open(d);
@@ -61,9 +68,15 @@ static const TgBackend *backend_of(const char *name, char *listed, size_t cap) {
   return NULL;
 }
 
-Device *device_at(TgContext *ctx, int index) { return index ? ctx->more_devices.at[index - 1] : &ctx->dev; }
+Device *device_at(const TgContext *ctx, int index) { return ctx->devices.at[index]; }
 
-int device_count(const TgContext *ctx) { return ctx->dev_open ? 1 + (int)ctx->more_devices.len : 0; }
+int device_count(const TgContext *ctx) { return (int)ctx->devices.len; }
+
+/* Memory for one more, and for it in the list; NULL: there is none. */
+static Device *device_room(TgContext *ctx) {
+  return vec_reserve(&ctx->mem, &ctx->devices, ctx->devices.len + 1) ? mem_alloc(&ctx->mem, sizeof(Device))
+                                                                     : NULL;
+}
 
 int device_find(TgContext *ctx, const char *op, const char *name) {
   char listed[24];
@@ -76,21 +89,17 @@ int device_find(TgContext *ctx, const char *op, const char *name) {
   int index = device_count(ctx);
   TG_REQUIRE_OR(ctx, index < MOST_DEVICES, -1, TG_ERR_LIMIT, "%s: a context has %d devices at most", op,
                 MOST_DEVICES);
-  Device *d = mem_alloc(&ctx->mem, sizeof *d);
   TgError err = {0};
-  bool room = d && vec_reserve(&ctx->mem, &ctx->more_devices, ctx->more_devices.len + 1);
-  TgStatus s = room ? device_open(ctx, d, backend, listed, index, true, &err) : TG_ERR_NOMEM;
-  if (s) {
-    mem_free(&ctx->mem, d);
-    error_set(&ctx->err, s, "%s: device %s does not open: %s", op, listed, room ? err.msg : "out of memory");
-    return -1;
-  }
-  ctx->more_devices.at[ctx->more_devices.len++] = d;
-  return index;
+  Device *d = device_room(ctx);
+  TgStatus s = d ? device_open(ctx, d, backend, listed, index, true, &err) : TG_ERR_NOMEM;
+  if (!s) return ctx->devices.at[ctx->devices.len++] = d, index;
+  mem_free(&ctx->mem, d);
+  error_set(&ctx->err, s, "%s: device %s does not open: %s", op, listed, d ? err.msg : "out of memory");
+  return -1;
 }
 
-/* The device that $TG_DEV or the options name, else the first that runs and works here. */
-TgStatus devices_open(TgContext *ctx) {
+/* Device 0: the one that $TG_DEV or the options name, else the first that runs and works here. */
+static TgStatus first_open(TgContext *ctx, Device *d) {
   const char *want = ctx->env.dev;
   char listed[24];
   TgError err = {0}, cpu = {0}; /* cpu: why it does not open */
@@ -99,20 +108,29 @@ TgStatus devices_open(TgContext *ctx) {
     const TgBackend *backend = backend_of(want, listed, sizeof listed);
     if (!backend || (backend->has & HAS_FILES_ONLY))
       return error_set(&ctx->err, TG_ERR_VALUE, "open: no device to compute on is called '%s'", want);
-    s = device_open(ctx, &ctx->dev, backend, listed, 0, true, &err);
+    s = device_open(ctx, d, backend, listed, 0, true, &err);
   }
   for (size_t i = 0; !*want && s && i < TG_COUNT(backends); i++)
     if (backends[i]->has & HAS_RUN) {
       err = (TgError){0};
-      s = device_open(ctx, &ctx->dev, backends[i], backends[i]->name, 0, false, &err);
+      s = device_open(ctx, d, backends[i], backends[i]->name, 0, false, &err);
       if (s && !i && *ctx->env.cc) break; /* a compiler that was named is meant */
       if (s && !i) cpu = err;
     }
-  if (!s && cpu.status && !strcmp(ctx->dev.backend->name, "INTERP") && (ctx->log || ctx->env.debug >= 1))
+  if (!s && cpu.status && !strcmp(d->backend->name, "INTERP") && (ctx->log || ctx->env.debug >= 1))
     context_say(ctx, "%s: tensors are computed by the interpreter (INTERP), slowly\n", cpu.msg);
-  if (s) return error_set(&ctx->err, s, "%s", err.msg);
-  ctx->dev_open = true;
-  return TG_OK;
+  return s ? error_set(&ctx->err, s, "%s", err.msg) : TG_OK;
+}
+
+TgStatus devices_open(TgContext *ctx) {
+  Device *d = device_room(ctx);
+  TgStatus s = d ? first_open(ctx, d) : error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
+  if (s)
+    mem_free(&ctx->mem, d);
+  else
+    ctx->devices.at[ctx->devices.len++] = d;
+  ctx->dev_open = !s;
+  return s;
 }
 
 void devices_close(TgContext *ctx) {
@@ -122,17 +140,38 @@ void devices_close(TgContext *ctx) {
     for (size_t k = 0; k < TG_COUNT(events); k++)
       d->backend->event_free(d, events[k]);
     d->backend->close(d);
-    if (i) mem_free(&ctx->mem, d);
+    mem_free(&ctx->mem, d);
   }
-  vec_free(&ctx->mem, &ctx->more_devices);
+  vec_free(&ctx->mem, &ctx->devices);
   ctx->dev_open = false;
 }
 
 uint64_t devices_bytes(const TgContext *ctx) {
   uint64_t all = 0;
   for (int i = 0; i < device_count(ctx); i++)
-    all += device_at((TgContext *)ctx, i)->bytes_in_use - device_at((TgContext *)ctx, i)->slabs_unused;
+    all += device_at(ctx, i)->bytes_in_use - device_at(ctx, i)->slabs_unused;
   return all;
+}
+
+/* ---- what people ask */
+TgStatus tg_sync(TgContext *ctx) {
+  if (!ctx) return TG_ERR_VALUE;
+  TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "sync: no device is open");
+  TgStatus s = TG_OK;
+  for (int i = 0; !s && i < device_count(ctx); i++)
+    s = device_sync(ctx, device_at(ctx, i));
+  return s;
+}
+
+DeviceFacts device_facts(const TgContext *ctx, int device) {
+  const Device *d = device_at(ctx, device);
+  const Renderer *r = d->backend->renderer; /* its kernels may take vectors */
+  return (DeviceFacts){.name = d->name,
+                       .describe = d->describe ? d->describe : d->name,
+                       .files_only = d->backend->has & HAS_FILES_ONLY,
+                       .own_memory = d->backend->has & HAS_OWN_MEMORY,
+                       .align = r ? (size_t)r->vec_align : 1,
+                       .target = &d->target};
 }
 
 /* ---- memory */
@@ -156,6 +195,16 @@ TgStatus device_alloc(TgContext *ctx, int device, size_t nbytes, void **out) {
   TgStatus s = alloc_within(d, nbytes, out, &why);
   if (s == TG_ERR_NOMEM && slabs_given_back(ctx, d)) s = alloc_within(d, nbytes, out, &why);
   return s ? error_set(&ctx->err, s, "%s", why.msg) : TG_OK;
+}
+
+TgStatus device_copy_in(TgContext *ctx, int device, void *dst, const void *src, size_t nbytes) {
+  Device *d = device_at(ctx, device);
+  return d->backend->copy_in(d, dst, src, nbytes);
+}
+
+void device_free(TgContext *ctx, int device, void *p, size_t nbytes) {
+  Device *d = device_at(ctx, device);
+  d->backend->free(d, p, nbytes);
 }
 
 TgStatus device_sync(TgContext *ctx, Device *d) {

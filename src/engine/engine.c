@@ -116,7 +116,7 @@ static void plans_trimmed(TgContext *ctx) {
 }
 
 /* What a captured function runs stays until that is freed. */
-void engine_cache_clear(TgContext *ctx) {
+static void cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
   while (e->oldest)
     plan_forget(ctx, e->oldest);
@@ -129,9 +129,13 @@ void engine_cache_clear(TgContext *ctx) {
   map_free(&e->plans), map_free(&e->programs);
 }
 
+void tg_cache_clear(TgContext *ctx) {
+  if (ctx && ctx->engine) cache_clear(ctx);
+}
+
 void engine_close(TgContext *ctx) {
   if (ctx->engine) {
-    engine_cache_clear(ctx);
+    cache_clear(ctx);
     slabs_given_back(ctx, NULL);
     vec_free(&ctx->mem, &((Engine *)ctx->engine)->slabs.unused);
     str_free(&((Engine *)ctx->engine)->prelude);

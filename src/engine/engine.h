@@ -3,6 +3,7 @@
 #define TG_ENGINE_H
 #include "codegen/codegen.h"
 #include "schedule/schedule.h"
+#include "runtime/device.h"
 #include "tensor/context.h"
 
 /* var: numbers of the variables that a launch is given. refs: plans that use it, and the cache. */
@@ -60,6 +61,8 @@ typedef struct PlanRun {
   Buffer *const *temp;
 } PlanRun;
 
+/* open.c: tg_open with a table and counters of the caller's */
+TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);
 /* launch.c */
 TgStatus plan_run(TgContext *ctx, const PlanRun *run);
 typedef struct Replay Replay; /* plans that are run again and again, as one graph of launches */
@@ -83,6 +86,17 @@ bool in_memory(const UOp *u);                  /* a whole buffer, perhaps in ano
  * new version. */
 TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);
 bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: recorded */
+/* engine.c */
+TgStatus engine_open(TgContext *ctx); /* opens the device named by env.dev, or the best present */
+void engine_close(TgContext *ctx);
+/* realize.c: realize, stores, read and map of EngineCalls */
+TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
+TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n);
+TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);
+const void *engine_map(TgContext *ctx, TgTensor *t);
+/* collect.c */
+TgStatus engine_files_written(TgContext *ctx); /* runs the stores that wait on files */
+TgStatus engine_scope_ended(TgContext *ctx);   /* of EngineCalls */
 /* engine.c: the programs of a plan's kernels, made or found; where one fails the plan has none */
 TgStatus programs_make(TgContext *ctx, Plan *plan);
 void program_release(TgContext *ctx, CachedProgram *p);
@@ -116,9 +130,22 @@ Parts *parts_new(struct Graph *g, TgTensor *const *part, int n); /* NULL: record
 const int *parts_of(Parts *ps, const Plan *p, int k, int *n);
 void parts_free(Parts *ps);
 /* devices.c */
+Device *device_at(const TgContext *ctx, int index);
+int device_count(const TgContext *ctx);
+/* what EngineCalls has, find, facts, alloc, copy_in, free */
+int device_find(TgContext *ctx, const char *op, const char *name);
+DeviceFacts device_facts(const TgContext *ctx, int device);
+TgStatus device_alloc(TgContext *ctx, int device, size_t nbytes, void **out);
+TgStatus device_copy_in(TgContext *ctx, int device, void *dst, const void *src, size_t nbytes);
+void device_free(TgContext *ctx, int device, void *p, size_t nbytes);
+uint64_t devices_bytes(const TgContext *ctx);    /* in use, on all */
+TgStatus device_sync(TgContext *ctx, Device *d); /* until it has done all that it was given */
 TgStatus devices_open(TgContext *ctx);
 const Renderer *renderer_named(const char *name); /* "c", "CUDA", ..; NULL: this build has none */
 void devices_close(TgContext *ctx);
 /* jit.c: what is captured of a run */
+void capture_stored(TgContext *ctx, Buffer *b);
+/* what `from` holds from byte `offset` on, to all of `to` */
+void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to);
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);
 #endif

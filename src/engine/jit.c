@@ -52,13 +52,6 @@ void capture_stored(TgContext *ctx, Buffer *b) {
   if (!vec_push(&ctx->mem, &c->stored, b) || !hold(ctx, b)) c->failed = true;
 }
 
-bool capture_refuses(TgContext *ctx, const char *op) {
-  if (ctx->capture)
-    error_set(&ctx->err, TG_ERR_STATE,
-              "%s: not inside a function that is captured: what it sees now would hold for every replay", op);
-  return ctx->capture != NULL;
-}
-
 /* ---- life */
 static void capture_free(TgContext *ctx, Capture *c) {
   let_go(ctx, c);

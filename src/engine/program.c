@@ -329,7 +329,7 @@ static bool put_random(Writer *w) {
       return refused(w, TG_ERR_DEVICE, "draws on another device than %s", w->dev->name);
   if (j->draws.len)
     str_printf(&w->head, "random %llu %d %llu\n", (unsigned long long)w->ctx->rng_seed,
-               draw_order(w->ctx, w->dev), (unsigned long long)w->dev->rng_counter);
+               draw_order(w->ctx, w->dev->index), (unsigned long long)w->ctx->draws[w->dev->index].counter);
   return true;
 }
 

@@ -630,9 +630,8 @@ static bool variables_made(Reader *r) {
 
 static void random_set(Reader *r) {
   if (!r->count[DRAW]) return;
-  Device *d = device_at(r->ctx, r->ctx->default_device);
   r->ctx->rng_seed = r->seed;
-  d->rng_counter = r->counter, d->rng_order = (int)r->order;
+  r->ctx->draws[r->ctx->default_device] = (Draws){.counter = r->counter, .order = (int)r->order};
 }
 
 static void reader_free(Reader *r) {

@@ -113,8 +113,6 @@ void slabs_return(TgContext *ctx, Plan *p) {
   pool_trimmed(pool, p->dev);
 }
 
-void engine_pool_emptied(TgContext *ctx) { slabs_given_back(ctx, NULL); }
-
 bool slabs_given_back(TgContext *ctx, const Device *d) {
   SlabPool *pool = pool_of(ctx);
   bool any = false;

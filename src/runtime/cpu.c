@@ -267,7 +267,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   if (!batch_new(d, p, ks, kn, todo, ntodo, least, &b) || !batch_write(d, p, &b))
     st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
   if (!st)
-    st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, d->waiting, b.unit, b.nunit,
+    st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, &d->waiting, b.unit, b.nunit,
                        d->env->cc_limit);
   for (int u = 0; u < b.nunit && !st; u++) {
     int n = batch_unit(&b, u);

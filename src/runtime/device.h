@@ -114,7 +114,7 @@ struct Device {
   const TgOs *os;
   const TgEnv *env;
   TgError *err;
-  const Waiting *waiting; /* NULL: nobody */
+  Waiting waiting;        /* .stop NULL: nobody waits */
   Bundle *const *bundle;  /* of its context, which may have none; NULL: never */
   bool named;             /* somebody asked for this device, so that it opens though it can do little */
   void *priv;
@@ -125,8 +125,6 @@ struct Device {
   Event *fence;         /* of the last copy to or from another device */
   Event *begun, *ended; /* around the launches whose time .. */
   bool timing;          /* .. was not taken yet */
-  uint64_t rng_counter; /* words drawn here */
-  int rng_order; /* how many devices drew before it since the seed was set, and one; 0: it did not draw */
   uint64_t bytes_most; /* it may have in use; 0: what there is */
   /* bytes of the plans' temporaries: in use, the most that were at once, kept for the next plan, the most to
    * keep (0: twice what was in use at once) */

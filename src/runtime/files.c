@@ -1,5 +1,5 @@
 /* files.c: the device DISK: files as memory that nothing computes on. In: buffers whose memory is a mapping
- * (disk.c). Out: their bytes, to and from other devices. */
+ * (base/file_map.c). Out: their bytes, to and from other devices. */
 #include "runtime/cpu.h"
 #include <string.h>
 

@@ -143,6 +143,7 @@ UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with
 bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
 UOp *turns_picked(Sched *s, UOp *sum);  /* pick.c: without loops of which one turn counts; NULL: no memory */
 bool merge_reduces(Sched *s, Stage *q); /* a value that is a reduction of a reduction: one */
+UOp *pm_gate(Rewrite *rw, UOp *self);   /* rules/reduce.rules: answers GATE */
 UOp *pm_merge_reduces(Rewrite *rw, UOp *self); /* rules/reduce.rules; it may leave GATE */
 /* Below WHEREs that choose c, x is a reduction that can be one with `reduce`. */
 bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c);

@@ -56,9 +56,8 @@ static UOp *view_of(TgContext *ctx, UOp *u, DType to, const Ints *shape) {
   UOp *base = u->is_tensor ? piece_of(u, &start) : NULL;
   Buffer *b = base ? buffer_get(ctx, base) : NULL;
   if (!b || !b->read_only || !b->data || to == DT_BOOL) return NULL;
-  const Renderer *r = device_at(ctx, b->device)->backend->renderer; /* its kernels may take vectors */
   char *data = (char *)b->data + (size_t)start * dtype_size(b->dtype);
-  if ((uintptr_t)data % TG_MAX(dtype_size(to), r ? (size_t)r->vec_align : 1)) return NULL;
+  if ((uintptr_t)data % TG_MAX(dtype_size(to), ctx->calls->facts(ctx, b->device).align)) return NULL;
   UOp *v = buffer_node(ctx, b->device, to, dim_product(ctx->store, shape), shape);
   Buffer *w = v ? buffer_get(ctx, view_bottom(v)) : NULL;
   if (w)

@@ -1,9 +1,10 @@
-/* context.h: the state behind TgContext and TgTensor. Front end and engine share it; nobody else sees it. */
+/* context.h: the state behind TgContext and TgTensor. Front end and engine share it; nobody else sees it. The
+ * front end knows nothing of what stands above it: it asks by EngineCalls. */
 #ifndef TG_CONTEXT_H
 #define TG_CONTEXT_H
-#include "runtime/device.h"
-#include "runtime/disk.h"
+#include "base/file_map.h"
 #include "uop/pass.h"
+#include "uop/target.h"
 #include "tg.h"
 
 /* Memory of the device. What it holds has versions: a BUFFER node names uid and version, so a node never
@@ -67,19 +68,64 @@ typedef struct GradientHook {
   size_t own; /* bytes of user, which is then a copy of the context's own; 0: the caller's */
 } GradientHook;
 
+/* runtime/ */
+struct Device;
+struct Bundle;
+
+enum { MOST_DEVICES = 16 };
+
+/* What is drawn on a device (random.c): the words so far; how many devices drew before it since the seed was
+ * set, and one, 0: it did not draw. */
+typedef struct Draws {
+  uint64_t counter;
+  int order;
+} Draws;
+
+/* What the front end knows of a device, which is a number in its context. */
+typedef struct DeviceFacts {
+  const char *name;     /* "CPU", "CPU:1" */
+  const char *describe; /* one line for people */
+  bool files_only;      /* its memory is files, and it computes nothing */
+  bool own_memory;      /* the host cannot read and write its memory in place */
+  size_t align;         /* bytes: what its kernels read begins at a multiple */
+  const Target *target; /* the machine that it plans for */
+} DeviceFacts;
+
+/* What the front end asks of the devices and the engine, which fills it in (engine/open.c). What fails is
+ * recorded, but for copy_in. */
+typedef struct EngineCalls {
+  /* the number of the device called so, which is opened if it is not; NULL: the default one; -1: recorded */
+  int (*find)(TgContext *ctx, const char *op, const char *name);
+  DeviceFacts (*facts)(const TgContext *ctx, int device);
+  /* memory of a device, within its limit; what caches hold of it is given back for that */
+  TgStatus (*alloc)(TgContext *ctx, int device, size_t nbytes, void **out);
+  TgStatus (*copy_in)(TgContext *ctx, int device, void *dst, const void *src, size_t nbytes);
+  void (*free)(TgContext *ctx, int device, void *p, size_t nbytes);
+  TgStatus (*realize)(TgContext *ctx, TgTensor *const *t, size_t n);
+  TgStatus (*stores)(TgContext *ctx, Buffer *const *b, size_t n); /* runs the stores that wait on these */
+  /* realizes, then row-major elements of t's dtype */
+  TgStatus (*read)(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);
+  /* realizes; where t's elements are in the host's memory; NULL: recorded */
+  const void *(*map)(TgContext *ctx, TgTensor *t);
+  void (*cache_clear)(TgContext *ctx); /* forgets every schedule and program */
+  /* a scope has ended: sweeps nodes and buffers that no tensor reaches, where there may be many */
+  TgStatus (*scope_ended)(TgContext *ctx);
+} EngineCalls;
+
 struct TgContext {
   TgMem mem;
   const TgOs *os;
   TgEnv env;
   TgError err;
   UOpStore *store;
-  Device dev; /* number 0 */
+  const EngineCalls *calls;
   bool dev_open;
-  Vec(Device *) more_devices; /* number 1, .. */
-  int default_device;         /* where memory is made, and what is made of numbers alone */
-  int draw_device;            /* where keys are drawn (random.c) */
-  Vec(Buffer *) buffers;      /* by uid; NULL where freed */
-  Vec(TgScope) scopes;        /* scopes.at[0] is the outermost, made by tg_open */
+  Vec(struct Device *) devices; /* by number */
+  Draws draws[MOST_DEVICES];
+  int default_device;    /* where memory is made, and what is made of numbers alone */
+  int draw_device;       /* where keys are drawn (random.c) */
+  Vec(Buffer *) buffers; /* by uid; NULL where freed */
+  Vec(TgScope) scopes;   /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
   /* expression -> view of the BUFFER that holds its value; BUFFER -> BUFFER that holds what it held */
   Map realized;
@@ -115,20 +161,20 @@ struct TgContext {
   TgProgress progress; /* the last that was told, and when */
   double progress_s;
   Str bundle_text;        /* of the last tg_bundle */
-  Bundle *bundle;         /* kernels that were given, for its devices; or NULL */
-  Waiting compiling;      /* what its devices ask while they compile */
+  struct Bundle *bundle;  /* kernels that were given, for its devices; or NULL */
   _Atomic bool cancelled; /* tg_cancel, until it is reported */
 };
 
 /* front end, for the engine and itself */
-/* tg_open with a table and counters of the caller's */
+/* an empty context without a device; NULL: out of memory */
+TgContext *context_new(const TgOs *os, TgMem mem);
+void context_free(TgContext *ctx); /* what no device knows of; handles and buffers are gone */
 /* what the library prints: to the log, or stderr */
 __attribute__((format(printf, 2, 3))) void context_say(TgContext *ctx, const char *form, ...);
 /* So many kernels of this phase are done, for tg_watch_progress. */
 void context_progress(TgContext *ctx, const char *phase, int done, int all);
 /* TG_ERR_CANCELLED, recorded, where tg_cancel was called; TG_OK */
 TgStatus context_cancelled(TgContext *ctx);
-TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);
 TgTensor *tensor_new(TgContext *ctx, UOp *u); /* u's value; owned by the innermost scope; NULL if u is NULL */
 TgTensor *tensor_view(TgTensor *x, UOp *u);   /* u: movements of x. A place if x is one */
 /* r, what a function made of x; where that is x itself, x's value under a handle of its own: the caller may
@@ -166,41 +212,12 @@ bool value_known(TgContext *ctx, UOp *u, UOp *place);
 /* the next version of all that has places, with the same contents: nothing is found computed from it */
 bool memories_renewed(TgContext *ctx);
 /* d's place in the order of the devices that draw: what it has, or would get now */
-int draw_order(TgContext *ctx, const Device *d);
+int draw_order(const TgContext *ctx, int device);
 /* the key of the context's next draw, as if the call that made the buffer were made again */
 TgStatus draw_again(TgContext *ctx, Buffer *key);
-void capture_stored(TgContext *ctx, Buffer *b); /* jit.c */
-/* what `from` holds from byte `offset` on, to all of `to` */
-void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to);
 /* a value is asked for while a function is captured: recorded */
 bool capture_refuses(TgContext *ctx, const char *op);
 
 int variable_number(const struct TgVariable *v);
 struct TgVariable *variable_at(TgContext *ctx, int number); /* NULL: no such variable */
-
-/* engine, for the front end */
-/* devices.c */
-enum { MOST_DEVICES = 16 };
-
-Device *device_at(TgContext *ctx, int index);
-int device_count(const TgContext *ctx);
-/* the number of the device called so, which is opened if it is not; NULL: 0; -1: recorded */
-int device_find(TgContext *ctx, const char *op, const char *name);
-uint64_t devices_bytes(const TgContext *ctx); /* in use, on all */
-/* memory of a device, within its limit; what caches hold of it is given back for that */
-TgStatus device_alloc(TgContext *ctx, int device, size_t nbytes, void **out);
-TgStatus device_sync(TgContext *ctx, Device *d); /* until it has done all that it was given */
-TgStatus engine_open(TgContext *ctx);            /* opens the device named by env.dev, or the best present */
-void engine_close(TgContext *ctx);
-void engine_cache_clear(TgContext *ctx); /* forgets every schedule and program */
-TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
-TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n); /* runs the stores that wait on these */
-/* realizes, then row-major elements of t's dtype */
-TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);
-/* realizes; where t's elements are in the host's memory; NULL: recorded */
-const void *engine_map(TgContext *ctx, TgTensor *t);
-TgStatus engine_files_written(TgContext *ctx); /* runs the stores that wait on files */
-/* sweeps nodes and buffers that no tensor reaches */
-TgStatus engine_collect(TgContext *ctx);
-void engine_pool_emptied(TgContext *ctx); /* memory of temporaries that no plan uses now is given back */
 #endif

@@ -46,10 +46,8 @@ void buffer_free(TgContext *ctx, int64_t uid) {
   ctx->buffers.at[uid] = NULL;
   if (b->borrowed) {
     if (b->destroy) b->destroy(b->data, b->user);
-  } else if (b->data && b->data != file_data(&b->file) && ctx->dev_open) {
-    Device *d = device_at(ctx, b->device);
-    d->backend->free(d, b->data, (size_t)b->nelem * dtype_size(b->dtype));
-  }
+  } else if (b->data && b->data != file_data(&b->file) && ctx->dev_open)
+    ctx->calls->free(ctx, b->device, b->data, (size_t)b->nelem * dtype_size(b->dtype));
   file_unmap(ctx->os, &b->file);
   mem_free(&ctx->mem, b);
 }
@@ -150,7 +148,7 @@ bool store_to(TgTensor *t, UOp *view, UOp *value) {
   return true;
 }
 
-bool memory_flush(TgContext *ctx, Buffer *b) { return !b->store || !engine_stores(ctx, &b, 1); }
+bool memory_flush(TgContext *ctx, Buffer *b) { return !b->store || !ctx->calls->stores(ctx, &b, 1); }
 
 bool memory_prepare(TgContext *ctx, Buffer *b) {
   b->version = (b->version + 1) & INT32_MAX;

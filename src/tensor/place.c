@@ -8,6 +8,29 @@ int tensor_device(const TgTensor *t) {
   return t->uop->devices ? __builtin_ctzll(t->uop->devices) : t->ctx->default_device;
 }
 
+const char *tg_default_device(const TgContext *ctx) {
+  return ctx && ctx->dev_open ? ctx->calls->facts(ctx, ctx->default_device).name : "";
+}
+
+TgStatus tg_set_default_device(TgContext *ctx, const char *device) {
+  if (!ctx) return TG_ERR_VALUE;
+  const char *first = ctx->dev_open ? ctx->calls->facts(ctx, 0).name : NULL;
+  int d = ctx->calls->find(ctx, "set_default_device", device && *device ? device : first);
+  if (d < 0) return ctx->err.status;
+  TG_REQUIRE_OR(ctx, !ctx->calls->facts(ctx, d).files_only, TG_ERR_DEVICE, TG_ERR_DEVICE,
+                "set_default_device: %s has files alone", device);
+  ctx->default_device = ctx->draw_device = d;
+  return TG_OK;
+}
+
+const char *tg_device(const TgTensor *t) {
+  return t && t->ctx->dev_open ? t->ctx->calls->facts(t->ctx, tensor_device(t)).name : "";
+}
+
+const char *tg_device_describe(const TgContext *ctx) {
+  return ctx && ctx->dev_open ? ctx->calls->facts(ctx, ctx->default_device).describe : "";
+}
+
 TgTensor *tensor_on(TgTensor *t, int device) {
   if (!t || tensor_device(t) == device) return t;
   UOpStore *st = t->ctx->store;
@@ -16,11 +39,11 @@ TgTensor *tensor_on(TgTensor *t, int device) {
 
 TgTensor *tensor_placed(TgTensor *t, const char *op, const char *device) {
   if (!t || !device) return t;
-  int to = device_find(t->ctx, op, device);
+  int to = t->ctx->calls->find(t->ctx, op, device);
   if (to < 0) return NULL;
-  const Device *d = device_at(t->ctx, to);
-  TG_REQUIRE(t->ctx, tensor_device(t) == to || !(d->backend->has & HAS_FILES_ONLY), TG_ERR_DEVICE,
-             "%s: %s has files alone; tg_from_file with .writable makes one to assign to", op, d->name);
+  DeviceFacts d = t->ctx->calls->facts(t->ctx, to);
+  TG_REQUIRE(t->ctx, tensor_device(t) == to || !d.files_only, TG_ERR_DEVICE,
+             "%s: %s has files alone; tg_from_file with .writable makes one to assign to", op, d.name);
   return tensor_on(t, to);
 }
 

@@ -20,8 +20,8 @@ static const uint32_t device_number[MOST_DEVICES] = {
 /* of one key: longer draws go on with the key of the counter they have reached */
 static const int64_t most_words = UINT32_MAX;
 
-static uint64_t key_at(const TgContext *ctx, const Device *d, uint64_t counter) {
-  uint64_t number = device_number[d->rng_order - 1];
+static uint64_t key_at(const TgContext *ctx, int order, uint64_t counter) {
+  uint64_t number = device_number[order - 1];
   Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | number)}}, out = {.i = 0};
   scalar_eval(OPS_THREEFRY, DT_U64, in, &out);
   return (uint64_t)out.i;
@@ -72,18 +72,17 @@ static bool words_check(TgContext *ctx, const char *op, int64_t n) {
   return true;
 }
 
-int draw_order(TgContext *ctx, const Device *d) {
+int draw_order(const TgContext *ctx, int device) {
   int before = 0;
-  for (int i = 0; i < device_count(ctx); i++)
-    before += device_at(ctx, i)->rng_order > 0;
-  return d->rng_order ? d->rng_order : before + 1;
+  for (int i = 0; i < MOST_DEVICES; i++)
+    before += ctx->draws[i].order > 0;
+  return ctx->draws[device].order ? ctx->draws[device].order : before + 1;
 }
 
-/* The device, with its place in the order of those that draw. */
-static Device *drawing(TgContext *ctx, int index) {
-  Device *d = device_at(ctx, index);
-  d->rng_order = draw_order(ctx, d);
-  return d;
+/* What the device draws, which now has its place in the order of those that do. */
+static Draws *drawing(TgContext *ctx, int device) {
+  ctx->draws[device].order = draw_order(ctx, device);
+  return &ctx->draws[device];
 }
 
 static UOp *words(TgContext *ctx, const char *op, int64_t n) {
@@ -91,46 +90,46 @@ static UOp *words(TgContext *ctx, const char *op, int64_t n) {
   int parts = 0;
   if (!words_check(ctx, op, n)) return NULL;
   TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "%s: no device is open", op);
-  Device *d = drawing(ctx, ctx->draw_device);
+  Draws *d = drawing(ctx, ctx->draw_device);
   for (int64_t at = 0; at < n; at += most_words, parts++) {
-    uint64_t key = key_at(ctx, d, d->rng_counter + (uint64_t)at);
-    TgTensor *t = tensor_from(ctx, d->index, &key, TG_U64, TG_SHAPE(1));
+    uint64_t key = key_at(ctx, d->order, d->counter + (uint64_t)at);
+    TgTensor *t = tensor_from(ctx, ctx->draw_device, &key, TG_U64, TG_SHAPE(1));
     Buffer *b = t ? t->memory : NULL;
     if (!b) return NULL;
     b->draws = TG_MIN(n - at, most_words);
     part[parts] = words_of(ctx->store, t->uop, b->draws);
   }
-  d->rng_counter += (uint64_t)n;
+  d->counter += (uint64_t)n;
   return joined_words(ctx, part, parts);
 }
 
 TgStatus draw_again(TgContext *ctx, Buffer *b) {
-  Device *d = drawing(ctx, b->device);
-  uint64_t key = key_at(ctx, d, d->rng_counter);
-  d->rng_counter += (uint64_t)b->draws;
-  return d->backend->copy_in(d, b->data, &key, sizeof key);
+  Draws *d = drawing(ctx, b->device);
+  uint64_t key = key_at(ctx, d->order, d->counter);
+  d->counter += (uint64_t)b->draws;
+  return ctx->calls->copy_in(ctx, b->device, b->data, &key, sizeof key);
 }
 
 void tg_manual_seed(TgContext *ctx, uint64_t seed) {
   if (!ctx) return;
   ctx->rng_seed = seed;
-  for (int i = 0; i < device_count(ctx); i++)
-    device_at(ctx, i)->rng_counter = 0, device_at(ctx, i)->rng_order = 0;
+  memset(ctx->draws, 0, sizeof ctx->draws);
 }
 
 TgRandomState tg_random_state(TgContext *ctx) {
   if (!ctx || !ctx->dev_open) return (TgRandomState){.order = 1};
-  const Device *d = device_at(ctx, ctx->draw_device);
-  return (TgRandomState){.seed = ctx->rng_seed, .counter = d->rng_counter, .order = draw_order(ctx, d)};
+  int d = ctx->draw_device;
+  return (TgRandomState){
+      .seed = ctx->rng_seed, .counter = ctx->draws[d].counter, .order = draw_order(ctx, d)};
 }
 
 TgStatus tg_random_resume(TgContext *ctx, TgRandomState state) {
   if (!ctx) return TG_ERR_NOMEM;
   TG_REQUIRE_OR(ctx, ctx->dev_open, ctx->err.status, TG_ERR_DEVICE, "random_resume: no device is open");
-  TG_REQUIRE_OR(ctx, state.order >= 1 && state.order <= INT32_MAX, ctx->err.status, TG_ERR_VALUE,
-                "random_resume: order %lld, which is 1 or more", (long long)state.order);
-  Device *d = device_at(ctx, ctx->draw_device);
-  ctx->rng_seed = state.seed, d->rng_counter = state.counter, d->rng_order = (int)state.order;
+  TG_REQUIRE_OR(ctx, state.order >= 1 && state.order <= MOST_DEVICES, ctx->err.status, TG_ERR_VALUE,
+                "random_resume: order %lld, which is one of 1 .. %d", (long long)state.order, MOST_DEVICES);
+  ctx->rng_seed = state.seed;
+  ctx->draws[ctx->draw_device] = (Draws){.counter = state.counter, .order = (int)state.order};
   return TG_OK;
 }
 
@@ -197,10 +196,10 @@ static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int6
 /* Draws are made on the device called so (NULL: where they were) until draw_end, which gets what this
  * returns; -1: recorded. */
 static int draw_begin(TgContext *ctx, const char *op, const char *device) {
-  int before = ctx->draw_device, on = device ? device_find(ctx, op, device) : before;
+  int before = ctx->draw_device, on = device ? ctx->calls->find(ctx, op, device) : before;
   if (on < 0) return -1;
-  TG_REQUIRE_OR(ctx, !ctx->dev_open || !(device_at(ctx, on)->backend->has & HAS_FILES_ONLY), -1,
-                TG_ERR_DEVICE, "%s: %s has files alone", op, device);
+  TG_REQUIRE_OR(ctx, !ctx->dev_open || !(ctx->calls->facts(ctx, on).files_only), -1, TG_ERR_DEVICE,
+                "%s: %s has files alone", op, device);
   ctx->draw_device = on;
   return before;
 }

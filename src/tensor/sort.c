@@ -224,7 +224,7 @@ static bool sort_begin(const char *op, TgTensor *x, const TgAxes *axes, Sorted *
                 .st = x->ctx->store,
                 .x = x,
                 .scalar = rank(x) == 0 && (a.v[0] == 0 || a.v[0] == -1),
-                .target = &device_at(x->ctx, tensor_device(x))->target};
+                .target = x->ctx->calls->facts(x->ctx, tensor_device(x)).target};
   return s->scalar || (s->axis = axis_get(x->ctx, op, a.v[0], rank(x))) >= 0;
 }
 

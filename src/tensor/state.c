@@ -59,7 +59,7 @@ const void *tg_map(TgTensor *x) {
   if (capture_refuses(ctx, "map")) return NULL;
   static const char nothing[16];
   if (tg_numel(x) == 0) return nothing;
-  return tg_realize(x) ? NULL : engine_map(ctx, x);
+  return tg_realize(x) ? NULL : ctx->calls->map(ctx, x);
 }
 
 /* ---- updates: t = t op x, in t's memory. A result of another dtype is an error, as is one of another shape.
@@ -145,19 +145,10 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
                   value, s[i].least, s[i].most);
     if (value >= 0 && value != old) {
       *s[i].at = value;
-      if (s[i].plans) tg_cache_clear(ctx); /* what was planned was planned otherwise */
+      if (s[i].plans) ctx->calls->cache_clear(ctx); /* what was planned was planned otherwise */
     }
     return old;
   }
   error_set(&ctx->err, TG_ERR_VALUE, "setting: there is no %s", name ? name : "name");
   return -1;
-}
-
-TgStatus tg_sync(TgContext *ctx) {
-  if (!ctx) return TG_ERR_VALUE;
-  TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "sync: no device is open");
-  TgStatus s = TG_OK;
-  for (int i = 0; !s && i < device_count(ctx); i++)
-    s = device_sync(ctx, device_at(ctx, i));
-  return s;
 }

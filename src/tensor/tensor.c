@@ -193,12 +193,11 @@ static UOp *memory_new(TgContext *ctx, const char *op, int device, TgDType dtype
 
 static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbytes) {
   if (nbytes) {
-    Device *d = device_at(ctx, b->device);
-    if (device_alloc(ctx, b->device, nbytes, &b->data)) {
+    if (ctx->calls->alloc(ctx, b->device, nbytes, &b->data)) {
       error_set(&ctx->err, TG_ERR_NOMEM, "from: no device memory for %zu bytes", nbytes);
       return false;
     }
-    TgStatus s = d->backend->copy_in(d, b->data, data, nbytes);
+    TgStatus s = ctx->calls->copy_in(ctx, b->device, b->data, data, nbytes);
     if (s) {
       error_set(&ctx->err, s, "from: the copy to the device failed");
       return false;
@@ -249,7 +248,7 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   TG_REQUIRE(ctx, data, TG_ERR_VALUE, "borrow: no data");
   TgTensor *t = tensor_memory(ctx, u);
   if (!t) return NULL;
-  if (device_at(ctx, b->device)->backend->has & HAS_OWN_MEMORY) { /* copied, and given back at once */
+  if (ctx->calls->facts(ctx, b->device).own_memory) { /* copied, and given back at once */
     bool ok = memory_fill(ctx, b, data, nbytes);
     if (ok && destroy) destroy(data, user);
     return ok ? t : NULL;
@@ -263,7 +262,7 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   if (!ctx) return NULL;
   TG_OPTIONS(ctx, "from_file", TgFileOptions, o, opt);
   TG_REQUIRE(ctx, path, TG_ERR_VALUE, "from_file: no path");
-  int device = device_find(ctx, "from_file", o.device);
+  int device = ctx->calls->find(ctx, "from_file", o.device);
   if (device < 0) return NULL;
   Buffer *b;
   size_t nbytes;
@@ -289,10 +288,10 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
              (long long)o.offset, size, dtype_name(b->dtype));
   if (file_map(ctx->os, &ctx->err, path, o.offset, nbytes, o.writable, o.create, &b->file)) return NULL;
   b->read_only = !o.writable && !o.create;
-  const Device *dev = device_at(ctx, device);
-  TG_REQUIRE(ctx, b->read_only || !(dev->backend->has & HAS_FILES_ONLY), TG_ERR_VALUE,
+  DeviceFacts dev = ctx->calls->facts(ctx, device);
+  TG_REQUIRE(ctx, b->read_only || !dev.files_only, TG_ERR_VALUE,
              "from_file: nothing is stored on DISK: %.300s is for reading there", path);
-  if (dev->backend->has & HAS_OWN_MEMORY) { /* a copy, written back after each store */
+  if (dev.own_memory) { /* a copy, written back after each store */
     if (!memory_fill(ctx, b, file_data(&b->file), nbytes)) return NULL;
     if (b->read_only) file_unmap(ctx->os, &b->file);
   } else
@@ -308,7 +307,7 @@ TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n,
   if (!ctx) return NULL;
   Buffer *b;
   size_t nbytes;
-  int on = device_find(ctx, "empty", device);
+  int on = ctx->calls->find(ctx, "empty", device);
   UOp *u = on < 0 ? NULL : memory_new(ctx, "empty", on, dtype, n, d, &b, &nbytes);
   return u ? tensor_memory(ctx, u) : NULL;
 }
@@ -326,7 +325,7 @@ TgStatus tg_read(TgTensor *t, void *out, size_t nbytes) {
   TG_REQUIRE_OR(ctx, !b || b->store || b->filled || b->data, TG_ERR_STATE, TG_ERR_STATE,
                 "read: tensor %s was never given a value", SHAPE_OF(t));
   if (capture_refuses(ctx, "read")) return TG_ERR_STATE;
-  return engine_read(ctx, t, out, nbytes);
+  return ctx->calls->read(ctx, t, out, nbytes);
 }
 
 TgStatus tg_read_f64(TgTensor *t, double *out, size_t n) {

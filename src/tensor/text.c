@@ -135,7 +135,7 @@ TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOption
                 : wide                 ? TG_I64
                                        : TG_I32;
     DType to = dtype_of(d, DT_VOID), from = r.kind == KIND_FLOAT ? DT_F64 : wider ? DT_U64 : DT_I64;
-    int on = device_find(ctx, "from_text", o.device);
+    int on = ctx->calls->find(ctx, "from_text", o.device);
     char *v = to ? mem_alloc(&ctx->mem, (size_t)(n + 1) * 8) : NULL;
     for (int64_t i = 0; v && i < n; i++) {
       Item *e = &r.items.at[i];

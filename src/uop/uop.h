@@ -442,7 +442,6 @@ bool uop_linear_in(UOpStore *st, TgMem *mem, UOp *e, int n, UOp *const *r, Linea
 /* root, of a kernel graph, with m's answer for every mark in it. NULL: one has none, or out of memory. What
  * has no mark below it is not walked. */
 UOp *uop_answer(UOpStore *st, TgMem *mem, Matcher m, void *ctx, UOp *root);
-UOp *pm_gate(Rewrite *rw, UOp *self); /* rules/gates.rules: answers GATE */
 
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
 static inline int index_naxes(const UOp *x) { return x->nsrc - 1 - (x->arg.i != 0); }

@@ -5,7 +5,7 @@
  * visits at least SPARSE more; TG_TORTURE=1 (make torture): every n. */
 #define _GNU_SOURCE
 #include "base/os.h"
-#include "tensor/context.h"
+#include "engine/engine.h"
 #include "tg_io.h"
 #include "tg_nn.h"
 #include "tests/files/samples.h"

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "emu/emulate.h"
 #include "base/os.h"
+#include "runtime/device.h"
 #include "tensor/context.h"
 #include "kernels/golden.h"
 #include <setjmp.h>
@@ -801,7 +802,7 @@ static TgContext *checked_open(void) {
   checked.backend.compile = checked_compile;
   checked.backend.unload = checked_unload;
   checked.backend.launch = checked_launch;
-  ctx->dev.backend = &checked.backend;
+  ctx->devices.at[0]->backend = &checked.backend;
   checked.differences = 0;
   return ctx;
 }

@@ -5,6 +5,7 @@
 #include "emu/emulate.h"
 #include "emu/metal_emu.h"
 #include "base/os.h"
+#include "runtime/device.h"
 #include "tensor/context.h"
 #include "tg.h"
 #include "tg_nn.h"
@@ -99,7 +100,7 @@ static void copies_of_any_size(void **state) {
     for (int i = 0; i < n; i++)
       assert_int_equal(back[i], (uint8_t)(2 * data[i]));
   }
-  Device *d = &C->dev;
+  Device *d = C->devices.at[0];
   const TgBackend *b = d->backend; /* from any byte to any byte */
   void *from, *to;
   OK(b->alloc(d, MOST, &from));
@@ -129,7 +130,7 @@ static void copies_between_words(void **state) {
 
   enum { TIMES = 8, LENGTH = STAGE_BYTES - 61 };
 
-  Device *d = &C->dev;
+  Device *d = C->devices.at[0];
   const TgBackend *b = d->backend;
   char *data = malloc(LENGTH), *at[TIMES], back[4];
   assert_non_null(data);
@@ -252,7 +253,7 @@ static void events_between_devices(void **state) {
   (void)state;
   TgTensor *x = tg_to(tg_ones(C, TG_SHAPE(4)), "METAL:1");
   OK(tg_realize(x));
-  Device *one = &C->dev, *two = C->more_devices.at[0];
+  Device *one = C->devices.at[0], *two = C->devices.at[1];
   const TgBackend *b = one->backend;
   Event *e = NULL, *f = NULL;
   void *memory;

@@ -199,6 +199,8 @@ static void test_training(void **state) {
   assert_non_null(strstr(tg_errmsg(C), ".size = sizeof")), tg_clear_error(C);
   assert_int_equal(tg_train_load(C, &b.t, "/nonexistent/training"), TG_ERR_IO), tg_clear_error(C);
   assert_int_equal(tg_random_resume(C, (TgRandomState){0}), TG_ERR_VALUE), tg_clear_error(C);
+  /* a context has 16 devices at most, so none draws 17th */
+  assert_int_equal(tg_random_resume(C, (TgRandomState){.order = 17}), TG_ERR_VALUE), tg_clear_error(C);
   TgState *weights = tg_state_new(C); /* a file of another making */
   assert_int_equal(tg_module_state(model_module, &b.m, weights, "model"), TG_OK);
   assert_int_equal(tg_safe_save(weights, path), TG_OK);

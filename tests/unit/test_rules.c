@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "uop/uop.h"
+#include "schedule/stage.h"
 
 #define HEAD "vars x y: any n: int c c1: CONST\nmatcher pm_t\n"
 #define LIST "vars x y: any k: RANGE h: u32 r s: list\nmatcher pm_t ctx Kernel *\n"

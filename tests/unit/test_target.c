@@ -1,5 +1,6 @@
 /* test_target.c: the machine that a device plans for. Devices without a machine of their own plan alike
  * everywhere; a plan follows the numbers it is given. */
+#include "runtime/device.h"
 #include "tensor/context.h"
 #include "uop/matrix.h"
 #include "uop/tile.h"
@@ -29,10 +30,11 @@ static void test_written_down(void **state) {
 
   for (size_t i = 0; i < TG_COUNT(known); i++) {
     TgContext *ctx = opened(known[i].device, 0);
-    assert_memory_equal(&ctx->dev.target, known[i].target, sizeof(Target));
+    assert_memory_equal(&ctx->devices.at[0]->target, known[i].target, sizeof(Target));
     tg_close(ctx);
     ctx = opened(known[i].device, 3); /* cores of a processor: a GPU has its own */
-    assert_int_equal(ctx->dev.target.cores, known[i].target->warp > 1 ? known[i].target->cores : 3);
+    assert_int_equal(ctx->devices.at[0]->target.cores,
+                     known[i].target->warp > 1 ? known[i].target->cores : 3);
     tg_close(ctx);
   }
 }
@@ -107,7 +109,8 @@ static void test_other_machine(void **state) {
   assert_int_equal(kernels_of(tg_softmax(tg_empty(ctx, TG_F32, TG_SHAPE(512, 1024)))), 1);
   tg_close(ctx);
   ctx = opened("NULL:C", 0);
-  ctx->dev.target.local_bytes = 1024; /* a row does not fit: its exponentials are computed again or stored */
+  ctx->devices.at[0]->target.local_bytes =
+      1024; /* a row does not fit: its exponentials are computed again or stored */
   TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768)), *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
   assert_true(kernels_of(tg_softmax(tg_matmul(x, w))) > 1);
   tg_close(ctx);
@@ -171,8 +174,8 @@ static void test_parts(void **state) {
     most[i % COLUMNS] = i < COLUMNS || v[i] > most[i % COLUMNS] ? v[i] : most[i % COLUMNS];
   }
   TgContext *ctx = opened("INTERP:C", 0);
-  ctx->dev.target.launch_us = ctx->dev.target.deal_us = 0,
-  ctx->dev.target.cores = ctx->dev.target.streams = 64;
+  ctx->devices.at[0]->target.launch_us = ctx->devices.at[0]->target.deal_us = 0,
+  ctx->devices.at[0]->target.cores = ctx->devices.at[0]->target.streams = 64;
   TgTensor *x = tg_contiguous(tg_from(ctx, v, TG_F32, TG_SHAPE(ROWS, COLUMNS)));
   assert_int_equal(tg_realize(x), TG_OK);
   TgTensor *t[] = {tg_sum(x, .axis = TG_AXES(0)), tg_max(x, .axis = TG_AXES(0)), tg_sum(tg_add(x, x)), NULL};

@@ -1,6 +1,6 @@
-/* info.c: facts about the library, its device, its cache and its environment, for people who look for a
+/* facts.c: facts about the library, its device, its cache and its environment, for people who look for a
  * fault. */
-#include "tensor/context.h"
+#include "engine/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* disk.c: a part of a file -> memory that is the file. The descriptor is closed at once; the mapping holds
- * the file. */
+/* file_map.c: a part of a file -> memory that is the file. The descriptor is closed at once; the mapping
+ * holds the file. */
 #define _GNU_SOURCE
-#include "runtime/disk.h"
+#include "base/file_map.h"
 #include "base/os.h"
 #include <fcntl.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* disk.h: files as memory. */
-#ifndef TG_DISK_H
-#define TG_DISK_H
+/* file_map.h: files as memory. */
+#ifndef TG_FILE_MAP_H
+#define TG_FILE_MAP_H
 #include "base/base.h"
 
 /* the mapping begins `lead` bytes before what was asked for */

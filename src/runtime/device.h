@@ -114,9 +114,9 @@ struct Device {
   const TgOs *os;
   const TgEnv *env;
   TgError *err;
-  Waiting waiting;        /* .stop NULL: nobody waits */
-  Bundle *const *bundle;  /* of its context, which may have none; NULL: never */
-  bool named;             /* somebody asked for this device, so that it opens though it can do little */
+  Waiting waiting;       /* .stop NULL: nobody waits */
+  Bundle *const *bundle; /* of its context, which may have none; NULL: never */
+  bool named;            /* somebody asked for this device, so that it opens though it can do little */
   void *priv;
   Target target;                 /* the machine that it plans for */
   const char *describe;          /* one line for `tg devices` */
@@ -125,7 +125,7 @@ struct Device {
   Event *fence;         /* of the last copy to or from another device */
   Event *begun, *ended; /* around the launches whose time .. */
   bool timing;          /* .. was not taken yet */
-  uint64_t bytes_most; /* it may have in use; 0: what there is */
+  uint64_t bytes_most;  /* it may have in use; 0: what there is */
   /* bytes of the plans' temporaries: in use, the most that were at once, kept for the next plan, the most to
    * keep (0: twice what was in use at once) */
   uint64_t slabs_used, slabs_most, slabs_unused, pool_most;

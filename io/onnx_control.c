@@ -1,6 +1,6 @@
 /* onnx_control.c: operators that run graphs: If, Loop, Scan. In: a node and the values so far. Out: the
- * values of its outputs. A loop is unrolled: its body is run once for each turn, and its condition, where it
- * is no constant, is computed and read before the next. */
+ * values of its outputs. A loop is unrolled: its body is run once for each iteration, and its condition,
+ * where it is no constant, is computed and read before the next. */
 #include "onnx_private.h"
 #include <math.h>
 
@@ -94,46 +94,47 @@ static bool control_if(OnnxRun *r, const OnnxNode *n) {
   return g != NULL;
 }
 
-/* ---- what a loop gathers: for each output a row of tensors, one a turn */
+/* ---- what a loop gathers: for each output a row of tensors, one an iteration */
 typedef struct Rows {
   OnnxRun *r;
   TgTensor **at[64];
   size_t cap[64];
-  int n, turns;
+  int n, trips;
 } Rows;
 
 static bool rows_add(Rows *rows, int k, OnnxVal *v) {
-  if (!v->t) return wrong(rows->r, TG_ERR_VALUE, "what is gathered over the turns is no tensor (%lld)", k);
+  if (!v->t)
+    return wrong(rows->r, TG_ERR_VALUE, "what is gathered over the iterations is no tensor (%lld)", k);
   TgTensor *t = val_main(rows->r, v);
   TgTensor **at =
-      t ? io_grow(rows->r->m->ctx, rows->at[k], (size_t)rows->turns, &rows->cap[k], sizeof *at) : NULL;
+      t ? io_grow(rows->r->m->ctx, rows->at[k], (size_t)rows->trips, &rows->cap[k], sizeof *at) : NULL;
   if (!at) return false;
   rows->at[k] = at;
-  at[rows->turns] = t;
+  at[rows->trips] = t;
   return true;
 }
 
-/* Joined along a new axis, backwards if asked; without any turn what the body says of its shape. */
+/* Joined along a new axis, backwards if asked; without any iteration what the body says of its shape. */
 static bool rows_join(Rows *rows, int k, int64_t axis, bool backwards, const OnnxIO *said, OnnxVal *out) {
   TgContext *ctx = rows->r->m->ctx;
   TgTensor **at = rows->at[k];
-  if (!rows->turns) {
+  if (!rows->trips) {
     int64_t dims[TG_MAX_RANK] = {0};
     if (said->ndim < 0 || said->ndim + 1 > TG_MAX_RANK)
-      return wrong(rows->r, TG_ERR_SHAPE, "%lld turns, and no shape is told", 0);
+      return wrong(rows->r, TG_ERR_SHAPE, "%lld iterations, and no shape is told", 0);
     for (int i = 0; i < said->ndim; i++)
       dims[i + 1] = said->dims[i] < 0 ? 0 : said->dims[i];
     *out = (OnnxVal){.t = tg_zeros(ctx, said->ndim + 1, dims, .dtype = said->dtype)};
     return out->t != NULL;
   }
-  for (int i = 0; backwards && i < rows->turns / 2; i++) {
+  for (int i = 0; backwards && i < rows->trips / 2; i++) {
     TgTensor *t = at[i];
-    at[i] = at[rows->turns - 1 - i], at[rows->turns - 1 - i] = t;
+    at[i] = at[rows->trips - 1 - i], at[rows->trips - 1 - i] = t;
   }
   int rank = tg_ndim(at[0]) + 1;
   if (axis < -rank || axis >= rank)
     return wrong(rows->r, TG_ERR_SHAPE, "axis %lld of what is gathered", (long long)axis);
-  *out = (OnnxVal){.t = tg_stack(at, rows->turns, (int)(axis < 0 ? axis + rank : axis))};
+  *out = (OnnxVal){.t = tg_stack(at, rows->trips, (int)(axis < 0 ? axis + rank : axis))};
   return out->t != NULL;
 }
 
@@ -143,7 +144,7 @@ static bool rows_end(Rows *rows, bool ok) {
   return ok;
 }
 
-/* The first `n` outputs of the body, past `skip` of them, become its inputs of the next turn. */
+/* The first `n` outputs of the body, past `skip` of them, become its inputs of the next iteration. */
 static void carry(OnnxRun *r, OnnxGraph *g, size_t in, size_t out, int n) {
   OnnxVal next[64];
   for (int i = 0; i < n; i++)
@@ -168,9 +169,9 @@ static bool control_loop(OnnxRun *r, const OnnxNode *n) {
     r->vals[g->in[i + 2].value] = *v;
   }
   bool ok = true;
-  for (; ok && on != 0 && rows.turns < limit; rows.turns++) {
+  for (; ok && on != 0 && rows.trips < limit; rows.trips++) {
     if (!iteration_begin(r)) return rows_end(&rows, false);
-    r->vals[g->in[0].value] = value_of_int(r, rows.turns, TG_I64);
+    r->vals[g->in[0].value] = value_of_int(r, rows.trips, TG_I64);
     r->vals[g->in[1].value] = value_of_int(r, 1, TG_BOOL);
     ok = graph_run(r, g) && value_number(r, &r->vals[g->out[0].value], &on);
     for (int k = 0; ok && k < rows.n; k++)
@@ -196,7 +197,7 @@ static bool control_scan(OnnxRun *r, const OnnxNode *n) {
   OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
   OnnxGraph *g = body_of(r, n, "body");
   int scanned = (int)attr_i(&c, "num_scan_inputs", 0), states = n->nin - scanned;
-  int64_t turns = -1;
+  int64_t trips = -1;
   int axis[64];
   if (!g) return false;
   Rows rows = {.r = r, .n = n->nout - states};
@@ -212,16 +213,16 @@ static bool control_scan(OnnxRun *r, const OnnxNode *n) {
     }
     int k = i - states;
     if (!call_axis(&c, listed(r, n, "scan_input_axes", k), tg_ndim(v->t), &axis[k])) return false;
-    if (turns >= 0 && turns != tg_dim(v->t, axis[k]))
+    if (trips >= 0 && trips != tg_dim(v->t, axis[k]))
       return wrong(r, TG_ERR_SHAPE, "input %lld has another length", i);
-    turns = tg_dim(v->t, axis[k]);
+    trips = tg_dim(v->t, axis[k]);
   }
   bool ok = true;
-  for (; ok && rows.turns < turns; rows.turns++) {
+  for (; ok && rows.trips < trips; rows.trips++) {
     if (!iteration_begin(r)) return rows_end(&rows, false);
     for (int k = 0; k < scanned; k++) {
       OnnxVal *v = value_in(r, n, states + k);
-      int64_t at = listed(r, n, "scan_input_directions", k) ? turns - 1 - rows.turns : rows.turns;
+      int64_t at = listed(r, n, "scan_input_directions", k) ? trips - 1 - rows.trips : rows.trips;
       r->vals[g->in[states + k].value] = (OnnxVal){.t = tg_select(v->t, axis[k], at), .host = v->host};
     }
     ok = graph_run(r, g);

@@ -115,7 +115,7 @@ typedef struct Roles {
   int lane, tile;
   int64_t lanes, rows;
   Set need, lane_loads, others; /* must be staged; move with the lanes; must be staged and do not */
-  Taken batch, base;            /* loops that all loads move with, turn by turn; the inner shape */
+  Taken batch, base;            /* loops that all loads move with, iteration by iteration; the inner shape */
 } Roles;
 
 bool can_stage(const Contraction *c, int a) {
@@ -261,7 +261,8 @@ static void take_base(Roles *r) {
 static bool roles_of(const Contraction *c, const Shape *shape, Roles *r) {
   *r = (Roles){.lane = shape->lane, .tile = shape->tile, .lanes = shape->lanes, .rows = shape->rows};
   if (!roles_set(c, r)) return false;
-  for (int g = 0; g < c->n && !shape->apart; g++) { /* loops that every load moves with: one turn at a time */
+  for (int g = 0; g < c->n && !shape->apart;
+       g++) { /* loops that every load moves with: one iteration at a time */
     bool all = is_out(c, g) && g != r->lane;
     for (int a = c->nstore; all && a < c->naccess; a++)
       if (c->access[a].in_sum) all = moves(c, a, g);

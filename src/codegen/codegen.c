@@ -33,7 +33,7 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
  * gate proves to be inside yet: others are not entered again. What fills local memory, under an AFTER, is not
  * part of the branch. A condition that is data gates only the addresses that it speaks of. */
 static bool partly_filled(
-    const UOp *memory) { /* local memory with room for the largest of a loop whose turns are not known */
+    const UOp *memory) { /* local memory with room for the largest of a loop whose iterations are not known */
   for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++)
     for (int k = 2; memory->src[i]->op == OPS_STORE && k < memory->src[i]->nsrc; k++)
       if (memory->src[i]->src[k]->op == OPS_RANGE && !is_const(memory->src[i]->src[k]->src[0])) return true;
@@ -231,7 +231,7 @@ static bool run_opts(void *state) {
   return apply_opts(k, k->opt);
 }
 
-static bool run_clip(void *k) { return clip_loops(k); }
+static bool run_bound_loops(void *k) { return bound_loops(k); }
 
 static bool run_cut_sums(void *k) { return cut_sums(k); }
 
@@ -265,7 +265,7 @@ const Pass codegen_passes[] = {
     {"choose opts", .run = run_choose, .makes = GRAPH_KERNEL},
     {"nest", .run = run_nest, .makes = GRAPH_NEST},
     {"apply opts", .run = run_opts, .makes = GRAPH_NEST},
-    {"clip loops", .run = run_clip, .makes = GRAPH_NEST},
+    {"bound loops", .run = run_bound_loops, .makes = GRAPH_NEST},
     {"cut long sums", .run = run_cut_sums, .makes = GRAPH_NEST},
     {"gpu dims", .run = run_gpu, .makes = GRAPH_NEST},
     {"math functions", pm_functions, .makes = GRAPH_NEST, .required = true},

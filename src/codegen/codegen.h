@@ -16,12 +16,12 @@ enum {
  * of a SWAP or TC. STAGE: r is the number of a buffer. opts.c applies them. */
 typedef enum OptOp {
   OPT_THREAD,
-  OPT_CASCADE,
+  OPT_ONLINE,
   OPT_TILE,
   OPT_STAGE,
   OPT_SWAP,
   OPT_TC,
-  OPT_PIPE,
+  OPT_DOUBLE_BUFFER,
   OPT_LOCAL,
   OPT_UPCAST,
   OPT_VEC,
@@ -107,10 +107,10 @@ bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move to
 UOp *index_axes(Kernel *k, UOp *index);
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
-bool clip_loops(Kernel *k); /* clip.c: no step where a condition keeps it from counting */
-bool cut_sums(Kernel *k);   /* sums.c: long sums in blocks */
-bool expand(Kernel *k);     /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
-bool gpu_dims(Kernel *k);   /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
+bool bound_loops(Kernel *k); /* loop_bounds.c: no step where a condition keeps it from counting */
+bool cut_sums(Kernel *k);    /* sums.c: long sums in blocks */
+bool expand(Kernel *k);      /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
+bool gpu_dims(Kernel *k);    /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
 
 /* An index division by a constant: u with its bounds, x its numerator as i32 or i64. -> how many nodes,
  * sources first; 0: none is better. */

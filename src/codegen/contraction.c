@@ -1,6 +1,6 @@
 /* contraction.c: a kernel as a contraction (cost.h). In: a kernel with one reduction, before its nest is
  * made. Out: its loops, and for each access how its place moves with them; how much memory an access touches
- * in so many turns of each loop.
+ * in so many iterations of each loop.
  *
  * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a buffer
  * is taken apart, so that what lies side by side can be told from what does not. */
@@ -61,7 +61,7 @@ double access_spans(const Access *a, const double *ext, double *span) {
 }
 
 /* Its axes, the one with the smallest step first, are one run as long as each is touched whole. */
-Foot access_foot(const Access *a, const double *ext) {
+Footprint access_footprint(const Access *a, const double *ext) {
   double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, stride = 0, near = 1, apart = 0;
   for (int i = a->naxis - 1; i >= 0; i--) {
     int d = a->by_step[i];
@@ -77,12 +77,12 @@ Foot access_foot(const Access *a, const double *ext) {
   for (int d = 0; d < a->naxis; d++)
     if (span[d] > 1 && (double)a->step[d] >= block && (stride == 0 || (double)a->step[d] < stride))
       stride = (double)a->step[d];
-  return (Foot){.bytes = rows * lines_of(run * a->bytes) * LINE,
-                .run = run * a->bytes,
-                .rows = rows,
-                .blocks = rows / near,
-                .lines = lines_of(block * a->bytes),
-                .stride = stride * a->bytes};
+  return (Footprint){.bytes = rows * lines_of(run * a->bytes) * LINE,
+                     .run = run * a->bytes,
+                     .rows = rows,
+                     .blocks = rows / near,
+                     .lines = lines_of(block * a->bytes),
+                     .stride = stride * a->bytes};
 }
 
 static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
@@ -133,7 +133,7 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
       a->by_step[at] = a->by_step[at - 1];
     a->by_step[at] = d;
   }
-  a->whole = access_foot(a, size).bytes;
+  a->whole = access_footprint(a, size).bytes;
   return true;
 }
 
@@ -223,7 +223,7 @@ bool contraction_of(Kernel *k, Contraction *c) {
     c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
   for (int r = 0; ok && r < c->n; r++) {
     if (depends(k, reduce, c->range[r])) c->summed |= 1u << r;
-    c->whole &= (c->reduce | c->summed) >> r & 1; /* each output is summed in its own turn */
+    c->whole &= (c->reduce | c->summed) >> r & 1; /* each output is summed in its own iteration */
   }
   c->plain &= c->whole;
   for (int a = 1; ok && a < c->naccess; a++)

@@ -1,11 +1,10 @@
 /* cost.c: the estimate behind the choice of opts (cost.h). In: a contraction and a list. Out: cycles of a
  * core.
  *
- *   compute = turns * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers do
- *             not suffice; lanes that are left over are steps of their own
- *   traffic = for each level of memory, what each operand moves into it: the bytes below the outermost loop
- *             whose footprint fits the level, times the turns outside; nothing where all fits
- *   pages   = the same with the pages that a core knows as a level
+ *   compute = iterations * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers
+ * do not suffice; lanes that are left over are steps of their own traffic = for each level of memory, what
+ * each operand moves into it: the bytes below the outermost loop whose footprint fits the level, times the
+ * iterations outside; nothing where all fits pages   = the same with the pages that a core knows as a level
  *   cost    = the larger of compute and traffic, and a part of all: traffic is never hidden whole; copies,
  *             pages and stores on top
  *
@@ -46,7 +45,7 @@ static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 static double cycle_bytes(const Target *t, int from) { return t->bytes_us[from] / t->mhz; }
 
 /* Bytes of a level that rows take up: those that meet in a set push each other out. */
-static double taken_up(const Target *t, Foot f, int level) {
+static double taken_up(const Target *t, Footprint f, int level) {
   if (f.blocks <= 1 || f.stride <= 0) return f.bytes;
   double sets = (double)(t->cache[level] / t->ways[level] / 64);
   double apart = f.stride / 64, distinct = sets; /* sets that row beginnings fall into */
@@ -66,7 +65,7 @@ static double taken_up(const Target *t, Foot f, int level) {
 /* ---- the nest that a list gives */
 typedef struct Level {
   int loop;
-  double turns, ext[MAX_LOOPS]; /* of every loop, below this one */
+  double trips, ext[MAX_LOOPS]; /* of every loop, below this one */
 } Level;
 
 typedef struct Plan {
@@ -80,9 +79,9 @@ typedef struct Plan {
   Level level[2 * MAX_LOOPS + MAX_TAKEN]; /* n of them; last, so that no plan begins with zeroing them */
 } Plan;
 
-static void open_loop(Plan *p, int loop, double turns) {
+static void open_loop(Plan *p, int loop, double trips) {
   Level *l = &p->level[p->n++];
-  l->loop = loop, l->turns = turns;
+  l->loop = loop, l->trips = trips;
   memcpy(l->ext, p->ext, sizeof l->ext);
 }
 
@@ -96,7 +95,7 @@ static int panel_axis(const Plan *p, const Access *a) {
 
 /* What is touched of a copy. Its rows are as far apart as the whole of it has them: of its axes in the order
  * of the buffer, with panels outside them, what is touched of one ends the run unless it is all of it. */
-static Foot foot_of_copy(const Plan *p, int access, const double *ext) {
+static Footprint footprint_of_copy(const Plan *p, int access, const double *ext) {
   const Access *a = &p->c->access[access];
   const double *copied = p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
   double span[MAX_AXES], full[MAX_AXES], n = access_spans(a, ext, span), run = 1, place = 1, stride = 0,
@@ -120,21 +119,21 @@ static Foot foot_of_copy(const Plan *p, int access, const double *ext) {
   double rows = fmax(1, n / run);
   if (stride * a->bytes < LINE) rows = fmax(1, rows / near), run += stride * (near - 1);
   double lines = lines_of(run * a->bytes);
-  return (Foot){.bytes = rows * lines * LINE,
-                .run = run * a->bytes,
-                .rows = rows,
-                .blocks = rows,
-                .lines = lines,
-                .stride = stride * a->bytes};
+  return (Footprint){.bytes = rows * lines * LINE,
+                     .run = run * a->bytes,
+                     .rows = rows,
+                     .blocks = rows,
+                     .lines = lines,
+                     .stride = stride * a->bytes};
 }
 
 static bool plan_stage(Plan *p, int access) {
   const Contraction *c = p->c;
   const Access *a = &c->access[access];
-  double turns = 1;
+  double trips = 1;
   if (!a->even) return false;
   for (int i = 0; i < p->n; i++)
-    turns *= p->level[i].turns;
+    trips *= p->level[i].trips;
   double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * a->bytes, whole = a->whole;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
@@ -143,16 +142,16 @@ static bool plan_stage(Plan *p, int access) {
   if (whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
   if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* what is written goes there, too */
   if (whole > (double)t->cache[LEVEL_L3]) rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
-  p->copy[access] = COPY_SHOWN * bytes * turns / rate;
+  p->copy[access] = COPY_SHOWN * bytes * trips / rate;
   if (p->n && p->first_stage < 0) p->first_stage = p->n;
   p->staged_at[access] = p->n;
   return true;
 }
 
 /* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
-static bool plan_blocks(Plan *p, double turns) {
+static bool plan_blocks(Plan *p, double trips) {
   double sums = 4;
-  p->blocks *= turns;
+  p->blocks *= trips;
   for (int r = 0; r < p->c->n; r++)
     sums *= is_reduce(p->c, r) ? 1 : p->ext[r];
   return p->c->plain || (p->c->whole && sums <= (double)p->c->target->local_bytes);
@@ -180,23 +179,23 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
     const Opt *o = &t->opt[i];
     if (o->op == OPT_STAGE && !plan_stage(p, (int)o->r)) return false;
     if (o->op != OPT_TILE || p->ext[o->r] <= (double)o->n) continue;
-    double turns = p->ext[o->r] / (double)o->n;
-    if (is_reduce(c, (int)o->r) && !plan_blocks(p, turns)) return false;
+    double trips = p->ext[o->r] / (double)o->n;
+    if (is_reduce(c, (int)o->r) && !plan_blocks(p, trips)) return false;
     p->ext[o->r] = (double)o->n;
-    open_loop(p, (int)o->r, turns);
+    open_loop(p, (int)o->r, trips);
   }
   p->ntile = p->n;
   for (int i = 0; i < c->n; i++) {
     int r = p->order[i];
     if (is_reduce(c, r)) continue;
-    double n = p->up[r], turns = ceil(p->ext[r] / n);
-    if (r != p->vec && n > 1) n = p->ext[r] / turns;
-    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, turns);
+    double n = p->up[r], trips = ceil(p->ext[r] / n);
+    if (r != p->vec && n > 1) n = p->ext[r] / trips;
+    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, trips);
   }
   for (int r = 0; r < c->n; r++) {
     if (!is_reduce(c, r)) continue;
-    double n = p->unroll[r], turns = r == p->group ? p->ext[r] / n : ceil(p->ext[r] / n);
-    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, turns);
+    double n = p->unroll[r], trips = r == p->group ? p->ext[r] / n : ceil(p->ext[r] / n);
+    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, trips);
   }
   return true;
 }
@@ -238,14 +237,14 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
   return n;
 }
 
-/* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each turn of
- * the loops around. */
+/* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each iteration
+ * of the loops around. */
 static double rests_of(const Plan *p, double tile) {
-  double turns = 1;
+  double trips = 1;
   if (p->group < 0 || p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) return 0;
   for (int i = 0; i < p->n; i++)
-    if (p->level[i].loop != p->group) turns *= p->level[i].turns;
-  return turns * tile * ADDED_ACROSS;
+    if (p->level[i].loop != p->group) trips *= p->level[i].trips;
+  return trips * tile * ADDED_ACROSS;
 }
 
 /* Cycles of one step of the innermost loop, for so many vectors of lanes as the plan has now. */
@@ -274,13 +273,13 @@ static double step_of(const Plan *p, double *tile) {
 
 /* Blocks of lanes that are not whole: what a block of the tiles around leaves, and what the last one does. A
  * step of them costs what its loads do, however few its lanes are. */
-static double lanes_left(Plan *p, double turns, double whole_step) {
+static double lanes_left(Plan *p, double trips, double whole_step) {
   int v = p->vec;
   int64_t size = p->c->size[v], n = (int64_t)p->ext[v], block = size;
   double had = 1, tile;
   for (int i = 0; i < p->n; i++)
     if (p->level[i].loop == v) {
-      had *= p->level[i].turns;
+      had *= p->level[i].trips;
       if (i < p->ntile) block = (int64_t)p->level[i].ext[v];
     }
   int64_t blocks = size / block, last = size % block;
@@ -292,68 +291,68 @@ static double lanes_left(Plan *p, double turns, double whole_step) {
     cycles += (double)times[i] * step_of(p, &tile);
   }
   p->ext[v] = (double)n;
-  return turns / had * cycles;
+  return trips / had * cycles;
 }
 
 static double compute_of(Plan *p, double *tile) {
-  double turns = 1, step = step_of(p, tile);
+  double trips = 1, step = step_of(p, tile);
   for (int i = 0; i < p->n; i++)
-    turns *= p->level[i].turns;
+    trips *= p->level[i].trips;
   if (p->vec >= 0 && p->group < 0 && p->c->size[p->vec] % (int64_t)p->ext[p->vec])
-    return lanes_left(p, turns, step);
-  return turns * step + rests_of(p, *tile);
+    return lanes_left(p, trips, step);
+  return trips * step + rests_of(p, *tile);
 }
 
 /* What each access touches below each loop of the plan: [0] the whole kernel. */
-typedef struct Feet {
-  Foot of[2 * MAX_LOOPS + MAX_TAKEN + 1][MAX_ACCESS];
+typedef struct Footprints {
+  Footprint of[2 * MAX_LOOPS + MAX_TAKEN + 1][MAX_ACCESS];
   double all[2 * MAX_LOOPS + MAX_TAKEN + 1]; /* bytes of all together */
   double pages[2 * MAX_LOOPS + MAX_TAKEN + 1];
-} Feet;
+} Footprints;
 
-static double pages_in(Foot f) {
+static double pages_in(Footprint f) {
   double block = f.lines * LINE;
   return f.stride >= PAGE ? f.blocks * ceil(block / PAGE) : fmax(1, f.blocks * fmax(f.stride, block) / PAGE);
 }
 
-static void feet_of(const Plan *p, Feet *feet) {
+static void footprints_of(const Plan *p, Footprints *footprints) {
   const Contraction *c = p->c;
   for (int i = 0; i <= p->n; i++) {
-    feet->all[i] = feet->pages[i] = 0;
+    footprints->all[i] = footprints->pages[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
       bool same = i && !(c->access[a].moves >> p->level[i - 1].loop & 1); /* the loop outside moves others */
       const double *ext = i ? p->level[i - 1].ext : p->whole;
-      Foot f = same                   ? feet->of[i - 1][a]
-               : p->staged_at[a] >= 0 ? foot_of_copy(p, a, ext)
-                                      : access_foot(&c->access[a], ext);
-      feet->of[i][a] = f;
-      feet->all[i] += f.bytes, feet->pages[i] += pages_in(f);
+      Footprint f = same                   ? footprints->of[i - 1][a]
+                    : p->staged_at[a] >= 0 ? footprint_of_copy(p, a, ext)
+                                           : access_footprint(&c->access[a], ext);
+      footprints->of[i][a] = f;
+      footprints->all[i] += f.bytes, footprints->pages[i] += pages_in(f);
     }
   }
 }
 
-/* Bytes that an access moves into a level: those below the outermost loop that fit it, for each turn outside,
- * but not again for loops just outside that it does not move with. */
-static double moved(const Plan *p, const Feet *feet, int a, int fits, int level) {
+/* Bytes that an access moves into a level: those below the outermost loop that fit it, for each iteration
+ * outside, but not again for loops just outside that it does not move with. */
+static double moved(const Plan *p, const Footprints *footprints, int a, int fits, int level) {
   const Access *x = &p->c->access[a];
   bool once = !x->in_sum && !p->c->plain && p->blocks > 1; /* in the last block alone */
   const Target *t = p->c->target;
   int own = p->n;
   for (int i = p->n; i >= fits; i--) {
-    if (taken_up(t, feet->of[i][a], level) > ROOM * (double)t->cache[level]) break;
+    if (taken_up(t, footprints->of[i][a], level) > ROOM * (double)t->cache[level]) break;
     own = i;
   }
   if (own == 0 || (p->staged_at[a] >= 0 && p->staged_at[a] >= own)) return 0;
-  Foot f = feet->of[own][a];
-  if (access_step(x, p->level[own - 1].loop) == 1) { /* the next turn goes on where this one ends */
-    f.bytes = f.rows * f.run, f.run *= p->level[own - 1].turns;
+  Footprint f = footprints->of[own][a];
+  if (access_step(x, p->level[own - 1].loop) == 1) { /* the next iteration goes on where this one ends */
+    f.bytes = f.rows * f.run, f.run *= p->level[own - 1].trips;
   }
   double bytes = f.bytes;
   int at = own - 1;
   while (at >= 0 && !(x->moves >> p->level[at].loop & 1))
     at--;
   for (; at >= 0; at--)
-    bytes *= p->level[at].turns;
+    bytes *= p->level[at].trips;
   if (once) bytes /= p->blocks;
   return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
 }
@@ -371,59 +370,59 @@ static bool is_turned(const Plan *p, const Access *x) {
 /* Cycles in which stores wait for lines that were in L1 before: those of an output whose lanes lie in lines
  * of their own come one by one, and are pushed out, by each other where they meet in a set, before the next
  * element of theirs is written. */
-static double lines_awaited(const Plan *p, const Feet *feet) {
+static double lines_awaited(const Plan *p, const Footprints *footprints) {
   const Target *t = p->c->target;
   double cycles = 0;
   for (int a = 0; a < p->c->nstore; a++) {
     const Access *x = &p->c->access[a];
     int own = p->n + 1;
     if (p->vec >= 0 && access_step(x, p->vec) == 1) continue;
-    while (own > 0 && taken_up(t, feet->of[own - 1][a], LEVEL_L1) <= (double)t->cache[LEVEL_L1])
+    while (own > 0 && taken_up(t, footprints->of[own - 1][a], LEVEL_L1) <= (double)t->cache[LEVEL_L1])
       own--;
-    Foot f = feet->of[TG_MIN(own, p->n)][a];
+    Footprint f = footprints->of[TG_MIN(own, p->n)][a];
     if (own == 0 || f.run >= LINE) continue;
     double lines = own <= p->n ? f.blocks * f.lines : f.rows * (is_turned(p, x) ? 1 : f.run / x->bytes);
     for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--)
-      lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].turns : 1;
+      lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].trips : 1;
     cycles += fmax(0, lines - x->whole / LINE) * t->line_wait;
   }
   return cycles;
 }
 
-static double traffic_of(const Plan *p, const Feet *feet, int level) {
+static double traffic_of(const Plan *p, const Footprints *footprints, int level) {
   const Target *t = p->c->target;
   int fits = p->n; /* below the loop before this one, all operands together fit */
   double all = 0;
-  for (int i = p->n; i >= 0 && feet->all[i] <= ROOM * (double)t->cache[level]; i--)
+  for (int i = p->n; i >= 0 && footprints->all[i] <= ROOM * (double)t->cache[level]; i--)
     fits = i;
   for (int a = 0; a < p->c->naccess; a++)
-    all += moved(p, feet, a, fits, level);
+    all += moved(p, footprints, a, fits, level);
   return all / cycle_bytes(t, level + 1);
 }
 
-/* Pages that the turns of a level add for each that is below it. Where a page holds two turns, the next page
- * is looked up behind them. A copy is read from end to end. */
+/* Pages that the iterations of a level add for each that is below it. Where a page holds two iterations, the
+ * next page is looked up behind them. A copy is read from end to end. */
 static double pages_added(const Plan *p, int access, int level) {
   const Access *a = &p->c->access[access];
   const Level *l = &p->level[level];
-  if (p->staged_at[access] >= 0) return a->moves >> l->loop & 1 ? l->turns : 1;
+  if (p->staged_at[access] >= 0) return a->moves >> l->loop & 1 ? l->trips : 1;
   double by = (double)llabs(access_step(a, l->loop)) * a->bytes * l->ext[l->loop];
-  return fmax(1, l->turns * fmin(1, 2 * by / PAGE - 1));
+  return fmax(1, l->trips * fmin(1, 2 * by / PAGE - 1));
 }
 
 /* Pages that are no longer known when they are read again: those below the outermost loop below which all are
- * known, for each turn outside; but as long as an access stays in a page it is known. */
-static double pages_missed(const Plan *p, const Feet *feet) {
+ * known, for each iteration outside; but as long as an access stays in a page it is known. */
+static double pages_missed(const Plan *p, const Footprints *footprints) {
   int own = p->n;
   double all = 0, known = p->c->target->pages;
-  if (known == 0 || feet->pages[0] <= known) return 0;
-  while (own > 0 && feet->pages[own - 1] <= known)
+  if (known == 0 || footprints->pages[0] <= known) return 0;
+  while (own > 0 && footprints->pages[own - 1] <= known)
     own--;
   for (int a = 0; a < p->c->naccess; a++) {
     bool copied = p->staged_at[a] >= 0, stays = true;
-    double n = copied ? feet->of[own][a].bytes / PAGE : pages_in(feet->of[own][a]), some = n;
+    double n = copied ? footprints->of[own][a].bytes / PAGE : pages_in(footprints->of[own][a]), some = n;
     for (int at = own - 1; at >= 0; at--) {
-      n *= stays ? pages_added(p, a, at) : p->level[at].turns;
+      n *= stays ? pages_added(p, a, at) : p->level[at].trips;
       stays = n <= fmax(1, some);
     }
     all += stays ? 0 : n;
@@ -432,9 +431,9 @@ static double pages_missed(const Plan *p, const Feet *feet) {
 }
 
 /* Cycles in which rows are waited for: of what is so large that it comes from memory, where the innermost
- * loop that moves it goes to another page in each turn, so that no prefetch foresees it. A copy asks for many
- * rows at a time. */
-static double rows_begun(const Plan *p, const Feet *feet) {
+ * loop that moves it goes to another page in each iteration, so that no prefetch foresees it. A copy asks for
+ * many rows at a time. */
+static double rows_begun(const Plan *p, const Footprints *footprints) {
   double cycles = 0;
   for (int a = p->c->nstore; a < p->c->naccess; a++) {
     const Access *x = &p->c->access[a];
@@ -445,18 +444,18 @@ static double rows_begun(const Plan *p, const Feet *feet) {
       at--;
     if (at < 0) continue;
     const Level *l = &p->level[at];
-    double run = fmax(feet->of[at + 1][a].run, LINE);
+    double run = fmax(footprints->of[at + 1][a].run, LINE);
     bool leaps = (double)llabs(access_step(x, l->loop)) * x->bytes * l->ext[l->loop] >= PAGE;
-    if (leaps) cycles += feet->of[0][a].bytes / run * ROW_BEGUN * fmax(0, 1 - run / PAGE);
+    if (leaps) cycles += footprints->of[0][a].bytes / run * ROW_BEGUN * fmax(0, 1 - run / PAGE);
   }
   return cycles;
 }
 
 static double stores_of(const Plan *p, double tile) {
   const Contraction *c = p->c;
-  double turns = 1, cost = 0;
+  double trips = 1, cost = 0;
   for (int i = 0; i < p->n; i++)
-    if (i < p->ntile || !is_reduce(c, p->level[i].loop)) turns *= p->level[i].turns;
+    if (i < p->ntile || !is_reduce(c, p->level[i].loop)) trips *= p->level[i].trips;
   for (int a = 0; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     if (x->in_sum) continue;
@@ -466,8 +465,8 @@ static double stores_of(const Plan *p, double tile) {
     cost += p->group >= 0 ? 10 : near ? 1.3 : turned ? 4.5 : 20;
     if (c->plain && p->blocks > 1) cost += near ? 0.7 : 20; /* the sum so far, a lane at a time */
   }
-  if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
-  return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);
+  if (p->c->plain || p->blocks == 1) return trips * (tile * cost + 10);
+  return trips * (tile * SUM_KEPT + 10) + trips / p->blocks * (tile * cost + 10);
 }
 
 /* Lines of the kernel's text: a nest for whole tiles and one for tiles of one less, or for the rest of the
@@ -503,8 +502,8 @@ static bool splits_lines(const Plan *p, int loop, int ncores) {
   return false;
 }
 
-/* The loops that can be dealt to threads: outer ones, such that shares differ least. Their number; the share
- * of the thread that has most. */
+/* The loops that can be distributed to threads: outer ones, such that shares differ least. Their number; the
+ * share of the thread that has most. */
 static int deal(const Plan *p, int ncores, int *at, double *share) {
   int n = 0, last = p->first_stage < 0 ? p->n : p->first_stage;
   double each[2 * MAX_LOOPS + MAX_TAKEN];
@@ -516,9 +515,9 @@ static int deal(const Plan *p, int ncores, int *at, double *share) {
       continue;
     }
     if (is_reduce(p->c, l->loop)) break;
-    double whole = floor(l->turns), tile = p->up[l->loop];
+    double whole = floor(l->trips), tile = p->up[l->loop];
     /* what is left of the last block is a nest of its own */
-    if (tile > 1 && (int64_t)p->c->size[l->loop] % (int64_t)tile) whole = ceil(l->turns) - 1;
+    if (tile > 1 && (int64_t)p->c->size[l->loop] % (int64_t)tile) whole = ceil(l->trips) - 1;
     if (whole < ncores) continue;
     each[n] = ceil(whole / ncores) * ncores / whole, at[n] = i;
     if (splits_lines(p, l->loop, ncores)) each[n] *= LINES_SPLIT;
@@ -531,10 +530,10 @@ static int deal(const Plan *p, int ncores, int *at, double *share) {
   return kept;
 }
 
-/* What one thread has to do where the loop at a level is dealt. */
+/* What one thread has to do where the loop at a level is distributed. */
 static void plan_deal(Plan *p, int at, int ncores) {
   int loop = p->level[at].loop;
-  p->level[at].turns /= ncores;
+  p->level[at].trips /= ncores;
   p->whole[loop] /= ncores;
   for (int i = 0; i < at; i++)
     p->level[i].ext[loop] = fmax(1, p->level[i].ext[loop] / ncores);
@@ -543,26 +542,26 @@ static void plan_deal(Plan *p, int at, int ncores) {
 /* Cycles of the thread that has most, beside its own copies; INFINITY as soon as they are more than `most`.
  */
 static double traffic_and_all(const Plan *p, Cost *out, double share, double most) {
-  Feet feet;
+  Footprints footprints;
   double slowest = 0, sum = 0, compute = out->compute * share;
-  feet_of(p, &feet);
+  footprints_of(p, &footprints);
   for (int l = 0; l < LEVEL_MEMORY; l++) {
-    out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &feet, l) : 0;
+    out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &footprints, l) : 0;
     slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
     if (fmax(compute, slowest) + sum + out->stores * share > most) return INFINITY;
   }
-  sum += pages_missed(p, &feet) * p->c->target->page_miss;
-  sum += rows_begun(p, &feet) + lines_awaited(p, &feet);
-  out->again = feet.all[TG_MIN(1, p->n)];
+  sum += pages_missed(p, &footprints) * p->c->target->page_miss;
+  sum += rows_begun(p, &footprints) + lines_awaited(p, &footprints);
+  out->again = footprints.all[TG_MIN(1, p->n)];
   return fmax(compute, slowest) + 0.1 * fmin(compute, slowest) + sum + out->stores * share;
 }
 
-/* A thread makes the copies of its own turns, and copies its own part of what moves with the loop. */
-static double copies_of(const Plan *p, int dealt, double share) {
+/* A thread makes the copies of its own iterations, and copies its own part of what moves with the loop. */
+static double copies_of(const Plan *p, int distributed, double share) {
   double all = 0;
   for (int a = 0; a < p->c->naccess; a++) {
-    bool part =
-        dealt >= 0 && (dealt < p->staged_at[a] || (p->c->access[a].moves >> p->level[dealt].loop & 1));
+    bool part = distributed >= 0 &&
+                (distributed < p->staged_at[a] || (p->c->access[a].moves >> p->level[distributed].loop & 1));
     all += p->copy[a] * (part ? share : 1);
   }
   return all;

@@ -26,11 +26,11 @@ typedef struct Access {
 } Access;
 
 /* Memory that is touched. */
-typedef struct Foot {
+typedef struct Footprint {
   double bytes, run, rows;      /* run: contiguous bytes of each row */
   double blocks, lines, stride; /* rows that follow each other in the same lines are a block of so many lines;
                                    stride: bytes between those */
-} Foot;
+} Footprint;
 
 /* One reduction over the loops `reduce`, one or more stores over all others. */
 typedef struct Contraction {
@@ -39,7 +39,7 @@ typedef struct Contraction {
   const UOp *range[MAX_LOOPS];
   int64_t size[MAX_LOOPS];
   uint32_t reduce;
-  uint32_t summed; /* bit r: each turn of loop r sums for itself */
+  uint32_t summed; /* bit r: each iteration of loop r sums for itself */
   Access access[MAX_ACCESS];
   double ops; /* of one step: a product that is summed is one */
   bool plain; /* one output, which is what was summed */
@@ -55,8 +55,9 @@ typedef struct Taken { /* a list of opts in terms of loop numbers; a STAGE's r i
 
 typedef struct Cost {
   double cycles, compute, traffic[3], copy, stores;
-  double again; /* bytes that a turn of the outermost loop touches: most of them in each turn anew */
-  int thread;   /* loop that is dealt to threads, or -1 */
+  double
+      again;  /* bytes that an iteration of the outermost loop touches: most of them in each iteration anew */
+  int thread; /* loop that is distributed to threads, or -1 */
 } Cost;
 
 /* contraction.c. False: the kernel is none, or has loops of a length that is not known. */
@@ -69,8 +70,9 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
 /* Cycles that no list with these last opts (UPCAST, VEC, UNROLL) stays below, whatever it tiles and copies
  * before them. */
 double cost_least(const Contraction *c, const Taken *last, int ncores);
-/* contraction.c: what an access touches in ext[r] turns of each loop r; elements of each axis, and of all. */
-Foot access_foot(const Access *a, const double *ext);
+/* contraction.c: what an access touches in ext[r] iterations of each loop r; elements of each axis, and of
+ * all. */
+Footprint access_footprint(const Access *a, const double *ext);
 double access_spans(const Access *a, const double *ext, double *span);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
 /* Whether one copy of what an access reads can serve: it is read at one place, its index is a sum of loops,

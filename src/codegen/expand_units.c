@@ -25,7 +25,7 @@ static bool fragment(Exp *x, UOp *value, RangeOf whose, const MatrixOperand *o, 
 }
 
 /* ---- fragments read by rows: the 32 threads of a warp name 16 bytes of shared memory each, and the unit
- * that loads deals them out (FRAGMENT) */
+ * that loads distributes them out (FRAGMENT) */
 enum { MOST_VECTORS = 16, ROWS = 8 };
 
 typedef struct Rows {

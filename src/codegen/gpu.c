@@ -4,8 +4,8 @@
  *
  * GLOBAL loops that hold nothing but each other become the grid. LOCAL loops of the grid are thread axes of
  * their own; LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
- * length. What STAGE copies (LOCAL loops `of block`) is dealt to all threads. Nothing here branches: what
- * lies past an end is gated, so every thread of a block meets every barrier. */
+ * length. What STAGE copies (LOCAL loops `of block`) is distributed to all threads. Nothing here branches:
+ * what lies past an end is gated, so every thread of a block meets every barrier. */
 #include "codegen/gpu.h"
 #include "codegen/heuristic.h"
 #include <stdio.h>
@@ -33,14 +33,14 @@ static bool begins_in(const UOp *u, const UOp *reg) {
 
 /* ---- what all threads of a block do together */
 
-/* Turn t of thread i is t * threads + i: neighbours among threads are neighbours in the loop. */
-static bool share_turns(Grid *g, const UOp *u, UOpVec *out) {
+/* Iteration t of thread i is t * threads + i: neighbours among threads are neighbours in the loop. */
+static bool share_iters(Grid *g, const UOp *u, UOpVec *out) {
   Kernel *k = g->k;
   UOp *r = u->src[0], *store = u->src[1];
   int64_t all, step, size = r->src[0]->arg.v.i;
-  UOp *thread = grid_thread(g, &all, &step), *n = num(k, (size + all - 1) / all), *turn = num(k, 0);
-  if (size > all) turn = kernel_range(k, n, AXIS_LOOP, NULL), turn = range_marked(k, turn, LOCAL_OF_BLOCK);
-  UOp *at = turn ? ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, turn, num(k, all)), thread) : NULL;
+  UOp *thread = grid_thread(g, &all, &step), *n = num(k, (size + all - 1) / all), *iter = num(k, 0);
+  if (size > all) iter = kernel_range(k, n, AXIS_LOOP, NULL), iter = range_marked(k, iter, LOCAL_OF_BLOCK);
+  UOp *at = iter ? ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, iter, num(k, all)), thread) : NULL;
   UOp *mine = at ? uop_substitute(k->st, k->mem, store, 1, &r, &at) : NULL;
   if (mine && size % all) {
     UOp *valid = ix_top(k, OPS_CMPLT, at, r->src[0]);
@@ -48,7 +48,7 @@ static bool share_turns(Grid *g, const UOp *u, UOpVec *out) {
     UOp *value = to ? index_gated(k, mine->src[1], valid) : NULL;
     mine = value ? write_new(k, to, value, mine->nsrc - 2, mine->src + 2) : NULL;
   }
-  if (mine && turn->op == OPS_RANGE) mine = loop_new(k, turn, 1, &mine);
+  if (mine && iter->op == OPS_RANGE) mine = loop_new(k, iter, 1, &mine);
   return mine && vec_push(k->mem, out, mine);
 }
 
@@ -61,7 +61,7 @@ static bool has_shared(const UOp *u) {
 
 /* A LOCAL loop that is not of another length than the axis; inside another such loop it is a loop like any
  * other. */
-static bool is_dealt(const Grid *g, const UOp *u) {
+static bool is_distributed(const Grid *g, const UOp *u) {
   if (g->inner < 0 || !is_a(u, AXIS_LOCAL) || is_shared(u)) return false;
   return is_const_int(u->src[0]->src[0], g->extent[g->inner]);
 }
@@ -88,7 +88,7 @@ static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
          uop_contains(k->st, k->mem, &u->src[1], 1, reg);
 }
 
-/* Whether a dealt loop also needs what a register holds that it steps: running sums. */
+/* Whether a distributed loop also needs what a register holds that it steps: running sums. */
 static bool scans(Kernel *k, const UOp *loop) {
   bool scans = false;
   for (int i = 1; i < loop->nsrc; i++)
@@ -105,15 +105,15 @@ static bool has_scan(Kernel *k, const UOp *u) {
 }
 
 /* ACCs in an inner LOCAL loop below u, on registers that do not begin in that loop: one for each register. */
-static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
-  if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u)) && !scans(g->k, dealt)) {
+static bool distributed_steps(const Grid *g, UOp *u, const UOp *distributed, UOpVec *out) {
+  if (u->op == OPS_ACC && distributed && !begins_in(distributed, stored_in(u)) && !scans(g->k, distributed)) {
     for (size_t i = 0; i < out->len; i++)
       if (stored_in(out->at[i]) == stored_in(u)) return true; /* each steps all of it */
     return vec_push(g->k->mem, out, u);
   }
-  if (!dealt && is_dealt(g, u)) dealt = u;
+  if (!distributed && is_distributed(g, u)) distributed = u;
   for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
-    if (!dealt_steps(g, u->src[i], dealt, out)) return false;
+    if (!distributed_steps(g, u->src[i], distributed, out)) return false;
   return true;
 }
 
@@ -139,7 +139,7 @@ static UOp *by_one_thread(Grid *g, UOp *u) {
   return src[0] && src[1] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
 }
 
-static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out);
+static bool distributed(Grid *g, UOp *u, bool inside, UOpVec *out);
 
 /* Whether register reg begins among the first i statements of a body. *stepped: another of them has stepped
  * it since. */
@@ -180,7 +180,7 @@ static bool joins_later(const Grid *g, const UOp *body, int i, const UOp *reg) {
   for (int j = i + 1; j < body->nsrc; j++) {
     UOpVec steps = {0};
     UOp *u = body->src[j];
-    bool ok = dealt_steps(g, u, NULL, &steps), all = false;
+    bool ok = distributed_steps(g, u, NULL, &steps), all = false;
     for (size_t s = 0; s < steps.len; s++)
       all |= stored_in(steps.at[s]) == reg;
     vec_free(g->k->mem, &steps);
@@ -193,21 +193,21 @@ static bool joins_later(const Grid *g, const UOp *body, int i, const UOp *reg) {
 
 /* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its
  * register, the threads join what they have. */
-static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
+static bool distributed_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
   Kernel *k = g->k;
   UOpVec steps = {0}, after = {0}, open = {0}; /* open: registers that are still to be joined */
   bool ok = true, stepped;
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
     UOp *s = u->src[i];
     steps.len = after.len = 0;
-    ok = dealt_steps(g, s, NULL, &steps);
+    ok = distributed_steps(g, s, NULL, &steps);
     for (size_t j = 0; ok && j < steps.len; j++) {
       UOp *then = NULL, *reg = stored_in(steps.at[j]);
       if (!vec_has(&open, reg) && starts_before(u, i, reg, &stepped) && stepped)
         ok = (s = apart(g, s, &steps.at[j], &then, out)) != NULL;
       ok = ok && vec_push(k->mem, &after, then);
     }
-    ok = ok && dealt(g, s, inside, out);
+    ok = ok && distributed(g, s, inside, out);
     for (size_t j = 0; ok && j < steps.len; j++) {
       const UOp *reg = stored_in(steps.at[j]);
       if (!after.at[j] && starts_before(u, i, reg, &stepped) && joins_later(g, u, i, reg))
@@ -221,20 +221,20 @@ static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
   return ok;
 }
 
-/* Inner LOCAL loops fall away: each thread takes its turn. */
-static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
+/* Inner LOCAL loops fall away: each thread runs its own iteration. */
+static bool distributed(Grid *g, UOp *u, bool inside, UOpVec *out) {
   Kernel *k = g->k;
-  if (is_shared(u)) return share_turns(g, u, out);
+  if (is_shared(u)) return share_iters(g, u, out);
   bool alone = g->inner >= 0 && !inside;
   if (u->op == OPS_STORE && alone && stored_in(u)->op != OPS_DEFINE_REG) u = by_one_thread(g, u);
   if (!u) return false;
   if (u->op != OPS_LOOP) return vec_push(k->mem, out, u);
-  if (!inside && is_dealt(g, u)) {
+  if (!inside && is_distributed(g, u)) {
     if (!becomes(g, u->src[0], g->thread[g->inner])) return false;
-    return scans(k, u) ? threads_scan(g, u, out) : dealt_body(g, u, true, out);
+    return scans(k, u) ? threads_scan(g, u, out) : distributed_body(g, u, true, out);
   }
   UOpVec body = {0};
-  UOp *loop = dealt_body(g, u, inside, &body) ? loop_new(k, u->src[0], (int)body.len, body.at) : NULL;
+  UOp *loop = distributed_body(g, u, inside, &body) ? loop_new(k, u->src[0], (int)body.len, body.at) : NULL;
   vec_free(k->mem, &body);
   return loop && vec_push(k->mem, out, loop);
 }
@@ -323,15 +323,15 @@ static bool fence(Kernel *k, Span *s, UOpVec *out) {
   return barrier_put(k, out);
 }
 
-/* `next` stands after what `s` is of; where it is a loop, it may have no turn. */
+/* `next` stands after what `s` is of; where it is a loop, it may have no iteration. */
 static bool follow(Kernel *k, Span *s, const Span *next, bool surely) {
   bool fenced = surely && next->fenced, ok = s->fenced || touch_all(k, &s->head, &next->head);
   if (fenced) forget(k, &s->tail), s->fenced = true;
   return ok && touch_all(k, &s->tail, &next->tail);
 }
 
-/* Of a loop of the kernel: buffers are written once, by the thread that is alone with its element, so no turn
- * has to wait for who touched one before. */
+/* Of a loop of the kernel: buffers are written once, by the thread that is alone with its element, so no
+ * iteration has to wait for who touched one before. */
 static bool local_alone(Kernel *k, const UOpVec *from, UOpVec *to) {
   bool ok = true;
   for (size_t i = 0; ok && i < from->len; i++)
@@ -339,20 +339,20 @@ static bool local_alone(Kernel *k, const UOpVec *from, UOpVec *to) {
   return ok;
 }
 
-/* Whether a turn has to wait for the end of the one before it. */
-static bool turns_meet(Grid *g, const Span *turn, bool *is) {
+/* Whether an iteration has to wait for the end of the one before it. */
+static bool iters_meet(Grid *g, const Span *iter, bool *is) {
   Kernel *k = g->k;
   Touched end = {0};
-  bool ok = local_alone(k, &turn->tail.reads, &end.reads) && local_alone(k, &turn->tail.writes, &end.writes);
-  *is = ok && meet_in_order(g, &end, &turn->head);
+  bool ok = local_alone(k, &iter->tail.reads, &end.reads) && local_alone(k, &iter->tail.writes, &end.writes);
+  *is = ok && meet_in_order(g, &end, &iter->head);
   forget(k, &end);
   return ok;
 }
 
-static bool has_turn(const UOp *loop) { return loop->src[0]->src[0]->vmin > 0; }
+static bool has_trip(const UOp *loop) { return loop->src[0]->src[0]->vmin > 0; }
 
 /* A statement waits where it reads what others wrote, or writes what they may still read: all that was
- * touched since the last barrier. A loop whose turns meet in local memory begins each with one. */
+ * touched since the last barrier. A loop whose iterations meet in local memory begins each with one. */
 static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
   Kernel *k = g->k;
   if (!is_loop(u) && u->op != OPS_SINK)
@@ -364,10 +364,10 @@ static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
     UOp *s = with_barriers(g, u->src[i], &next);
     ok = s != NULL;
     if (ok && meet_in_order(g, &all->tail, &next.head)) ok = fence(k, all, &body);
-    ok = ok && vec_push(k->mem, &body, s) && follow(k, all, &next, !is_loop(s) || has_turn(s));
+    ok = ok && vec_push(k->mem, &body, s) && follow(k, all, &next, !is_loop(s) || has_trip(s));
     span_free(k, &next);
   }
-  if (ok && is_loop(u) && !is_shared(u)) ok = turns_meet(g, all, &again);
+  if (ok && is_loop(u) && !is_shared(u)) ok = iters_meet(g, all, &again);
   if (again) {
     ok = barrier_put(k, &src);
     forget(k, &all->head), all->fenced = true;
@@ -557,7 +557,7 @@ bool gpu_dims(Kernel *k) {
   ok = ok && block_axes(&g, local) && grid_indices(&g, ngrid, grid);
   UOpVec out = {0};
   if (ok && (inner || has_shared(body))) {
-    ok = dealt_body(&g, body, false, &out);
+    ok = distributed_body(&g, body, false, &out);
     body = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
     body = body ? barriers(&g, body) : NULL;
   }

@@ -1,5 +1,5 @@
-/* gpu.h: shared by the files that make a grid of a kernel. gpu.c deals loops to threads; join.c joins what
- * threads have. */
+/* gpu.h: shared by the files that make a grid of a kernel. gpu.c distributes loops to threads; join.c joins
+ * what threads have. */
 #ifndef TG_GPU_H
 #define TG_GPU_H
 #include "codegen/nest.h"
@@ -21,6 +21,6 @@ UOp *grid_thread(Grid *g, int64_t *all, int64_t *step);
  * them. */
 bool threads_join(Grid *g, const UOp *acc, UOpVec *out);
 
-/* The turns of a loop that scans, one for each thread along the inner axis: whole warps. */
+/* The iterations of a loop that scans, one for each thread along the inner axis: whole warps. */
 bool threads_scan(Grid *g, const UOp *loop, UOpVec *out);
 #endif

@@ -8,7 +8,7 @@
 
 typedef struct RInfo {
   UOp *r;
-  int64_t n; /* turns that may be shaped: an ordered loop has one */
+  int64_t n; /* iterations that may be shaped: an ordered loop has one */
   bool reduce, grid;
   int nout; /* stores to buffers that have it */
 } RInfo;
@@ -67,6 +67,6 @@ static inline int64_t balanced(int64_t n, int64_t most) {
  * another kernel. */
 bool rows_side_by_side(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen);
 
-/* tiles.c: the list of a contraction on a GPU. Not chosen: another kernel, or the opts do not take it. */
+/* gpu_tiles.c: the list of a contraction on a GPU. Not chosen: another kernel, or the opts do not take it. */
 bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen);
 #endif

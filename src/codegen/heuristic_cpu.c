@@ -14,7 +14,7 @@ static double footprint(Kernel *k, const Info *f, const UOp *load) {
 
 typedef struct Lane {
   int r;
-  int beside; /* the loop whose turns lie between those of r, or -1 */
+  int beside; /* the loop whose iterations lie between those of r, or -1 */
   int64_t bad, n;
   bool in_reduce, counted;
 } Lane;
@@ -49,8 +49,8 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
   return l;
 }
 
-/* A nest whose contiguous loop is too short for lanes, that sums something in each of its turns: lanes along
- * the loop outside that one, whose turns lie beside each other with those of it between. */
+/* A nest whose contiguous loop is too short for lanes, that sums something in each of its iterations: lanes
+ * along the loop outside that one, whose iterations lie beside each other with those of it between. */
 static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
   enum { MOST_BETWEEN = 4, LEAST_TURNS = 8 };
 
@@ -237,7 +237,7 @@ static void make_even(Cpu *c) {
     if (n % t == 0) c->tile = t;
 }
 
-/* What the inner of the two loops streams is read once per turn of the outer. */
+/* What the inner of the two loops streams is read once per iteration of the outer. */
 static bool add_swap(Cpu *c, OptVec *out) {
   if (c->second < 0 || c->tile <= 1 || !c->first) return true;
   const Info *f = c->f;
@@ -284,7 +284,7 @@ static bool stands_inside(const Cpu *c, const UOp *r) {
 }
 
 /* Reductions of a few steps that stand in lanes, and have none along them, are written out: a loop of two
- * would take longer than its turns. */
+ * would take longer than its iterations. */
 static bool add_short_sums(Cpu *c, OptVec *out) {
   enum { FEW_STEPS = 4 };
 

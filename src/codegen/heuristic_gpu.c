@@ -3,7 +3,7 @@
  *
  * A kernel with rows, or with long reductions and few results: a block per result, its threads along the
  * rows; a warp, where there are more results but fewer than threads. Else a block for a tile of a contraction
- * (tiles.c); or a thread per result, or per register tile of them where a load can be used again. */
+ * (gpu_tiles.c); or a thread per result, or per register tile of them where a load can be used again. */
 #include "codegen/cost.h"
 #include "codegen/heuristic.h"
 
@@ -62,7 +62,7 @@ static const RInfo *column_of(Kernel *k, const Info *f) {
   return column;
 }
 
-/* Outermost first: what lies inside a dealt loop is one thread's own. */
+/* Outermost first: what lies inside a distributed loop is one thread's own. */
 static bool nests_of(Kernel *k, const Info *f, UOpVec *nests) {
   bool ok = true;
   for (int j = 0; ok && j < k->sink->nsrc; j++)
@@ -74,24 +74,25 @@ static bool nests_of(Kernel *k, const Info *f, UOpVec *nests) {
   return ok;
 }
 
-/* The loop of a nest that is dealt to a block's threads: the innermost that is long enough, or the longest.
- * NULL: none, or it stands inside one that is dealt. dealt: grows by it and all inside it. */
-static const RInfo *deal_loop(const Info *f, const UOp *nest, int64_t threads, uint64_t *dealt) {
+/* The loop of a nest that is distributed to a block's threads: the innermost that is long enough, or the
+ * longest. NULL: none, or it stands inside one that is distributed. distributed: grows by it and all inside
+ * it. */
+static const RInfo *distribute_loop(const Info *f, const UOp *nest, int64_t threads, uint64_t *distributed) {
   int first = nest->op == OPS_STORE ? 2 : 1;
   const RInfo *best = NULL;
-  bool inside = (nest->ranges & *dealt) != 0;
+  bool inside = (nest->ranges & *distributed) != 0;
   for (int s = first; s < nest->nsrc; s++) {
     int i = find_range(f, nest->src[s]);
     const RInfo *r = i < 0 ? NULL : &f->r[i];
-    inside |= (*dealt & range_bit(nest->src[s]->arg.range.id)) != 0;
+    inside |= (*distributed & range_bit(nest->src[s]->arg.range.id)) != 0;
     if (r && !r->grid && r->n > 1 && (!best || r->n >= best->n || r->n >= threads)) best = r;
   }
   bool here = best && !inside, past = inside;
   for (int s = first; s < nest->nsrc; s++) { /* its loop, and those inside that */
     past |= here && nest->src[s] == best->r;
-    if (past) *dealt |= range_bit(nest->src[s]->arg.range.id);
+    if (past) *distributed |= range_bit(nest->src[s]->arg.range.id);
   }
-  *dealt = ranges_inside(f, *dealt);
+  *distributed = ranges_inside(f, *distributed);
   return here ? best : NULL;
 }
 
@@ -118,7 +119,7 @@ static bool block_per_row(Kernel *k, const Info *f, OptVec *out) {
   int64_t threads = threads_of_row(k, f);
   const RInfo *column = column_of(k, f);
   UOpVec nests = {0};
-  uint64_t dealt = 0;
+  uint64_t distributed = 0;
   bool ok = nests_of(k, f, &nests);
   if (ok && column) {
     int64_t wide = power_below(column->n, WARP);
@@ -126,7 +127,7 @@ static bool block_per_row(Kernel *k, const Info *f, OptVec *out) {
     ok = opt_add(k, out, OPT_LOCAL, column, wide);
   }
   for (size_t j = 0; ok && j < nests.len; j++) {
-    const RInfo *r = deal_loop(f, nests.at[j], threads, &dealt);
+    const RInfo *r = distribute_loop(f, nests.at[j], threads, &distributed);
     ok = !r || opt_add(k, out, r->reduce ? OPT_GROUP : OPT_LOCAL, r, threads);
   }
   vec_free(k->mem, &nests);

@@ -14,7 +14,7 @@
 typedef struct OpenLoop {
   UOp *range;      /* lowered; NULL: the kernel */
   uint64_t writes; /* memories that are written in it */
-  bool once;       /* it has one turn or none: its range is 0, and in no index */
+  bool once;       /* it has one iteration or none: its range is 0, and in no index */
   uint32_t begun;  /* at this time */
   uint32_t serial;
   UOpVec body, stores;
@@ -104,8 +104,8 @@ static int level_of(const Lin *l, const UOp *u) {
   int level = 0;
   for (int i = 0; i < u->nsrc; i++)
     level = TG_MAX(level, l->level[u->src[i]->id]);
-  if (u->op ==
-      OPS_LOAD) { /* in the innermost loop that writes what it reads, or has no turn where it is no place */
+  if (u->op == OPS_LOAD) { /* in the innermost loop that writes what it reads, or has no iteration where it is
+                              no place */
     const UOp *memory = place_memory(u->src[0]);
     uint64_t m = memory_bit(l, memory);
     for (int d = (int)l->open.len - 1; d > level; d--)
@@ -192,7 +192,7 @@ static bool value(Lin *l, UOp *root) {
 }
 
 /* ---- statements */
-static bool close_stores(Lin *l, OpenLoop *loop) { /* to buffers: the last thing in a turn */
+static bool close_stores(Lin *l, OpenLoop *loop) { /* to buffers: the last thing in an iteration */
   for (size_t i = 0; i < loop->stores.len; i++)
     if (!vec_push(l->k->mem, &loop->body, loop->stores.at[i])) return false;
   return true;
@@ -293,7 +293,7 @@ static UOp *steps(Kernel *k, UOp *u) {
 }
 
 /* Buffers that an ORDERED loop writes, or the blocks of a reduction that they hold the sum of: they are read
- * again in each turn. */
+ * again in each iteration. */
 static void ordered_writes(Lin *l, const UOp *u, bool ordered) {
   if (u->op == OPS_STORE && ordered && place_memory(u->src[0])->op == OPS_PARAM)
     l->updates[place_memory(u->src[0])->arg.param.slot] = true;
@@ -352,7 +352,8 @@ static void lin_end(Lin *l) {
   mem_free(m, l->updates);
 }
 
-/* What a register holds after its last turn may go straight to who reads it; one that nobody loads is none.
+/* What a register holds after its last iteration may go straight to who reads it; one that nobody loads is
+ * none.
  */
 static bool unread_dropped(const Lin *l, Linear *out) {
   bool *loaded = mem_alloc(l->k->mem, store_id_limit(l->k->st) + 1);

@@ -554,7 +554,7 @@ static UOp *replaced(Kernel *k, UOp *u, const UOp *old, int n, UOp *const *with,
   return r;
 }
 
-/* A loop of one turn, whose range has become 0, is its statements; one of no turns is nothing. */
+/* A loop of one iteration, whose range has become 0, is its statements; one of no iterations is nothing. */
 static bool unlooped(Kernel *k, UOp *u, UOpVec *out) {
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return vec_push(k->mem, out, u);
   if (u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE && is_const_int(u->src[0]->src[0], 0)) return true;

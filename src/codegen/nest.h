@@ -4,12 +4,12 @@
  * - STORE(INDEX(m, ..), value, r..): value is written to m, for all values of the expanded ranges r..
  * (UPCAST, VEC, UNROLL, GROUP), those of UNROLL in order.
  * - ACC[op](INDEX(reg, ..), value, r..): the register becomes itself op value.
- * - LOOP(r, statement..): the statements, in order, in every turn of r. Turns of a LOCAL loop `of block` are
- * dealt to all threads of the block: the loops around that are threads do not repeat it.
+ * - LOOP(r, statement..): the statements, in order, in every iteration of r. Iterations of a LOCAL loop `of
+ * block` are distributed to all threads of the block: the loops around that are threads do not repeat it.
  * - BARRIER(): all threads of a block arrive before any goes on.
  *
- * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of a CASCADE: where no step of a
- * turn counts, the turn changes nothing.
+ * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of an ONLINE: where no step of a
+ * iteration counts, the iteration changes nothing.
  *
  * A value is an expression that is computed where its statement stands: an INDEX of a register (DEFINE_REG)
  * or of local memory reads what it holds then, an INDEX of a PARAM what it held before the kernel, unless an
@@ -58,7 +58,7 @@ bool nest_build(Kernel *k);
 bool nest_places(const Kernel *k, UOp *root, PlaceVec *out);
 UOp *loop_new(Kernel *k, UOp *range, int n, UOp *const *body);
 
-/* Its expressions simplified; loops of one turn are no loops. */
+/* Its expressions simplified; loops of one iteration are no loops. */
 UOp *nest_simplify(Kernel *k, UOp *sink);
 
 /* The tree with `old` replaced by n statements (0: taken away). NULL: out of memory, or it is not there. */
@@ -150,19 +150,19 @@ UOp *statement_with(Kernel *k, UOp *u, UOp *value); /* a STORE or ACC of another
 bool nest_edit(Kernel *k, UOp *old,
                UOp *with); /* the kernel with `old` replaced by the statements of a SINK */
 
-/* TILE of a reduction in blocks of n turns (blocks.c). False: as STAGE; or, with *is false, it is no such
- * one. */
+/* TILE of a reduction in blocks of n iterations (blocked_sum.c). False: as STAGE; or, with *is false, it is
+ * no such one. */
 bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
 bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
 
-/* TC of a loop of rows and one of columns (matrix.c). False: as STAGE. */
+/* TC of a loop of rows and one of columns (tensor_cores.c). False: as STAGE. */
 bool opt_tc(Kernel *k, const Opt *o, const char **why);
 
 /* The same on a CPU (panels.c). */
 bool opt_panels(Kernel *k, const Opt *o, const char **why);
 
-/* PIPE of the blocks of a loop (pipe.c). False: as STAGE. */
-bool opt_pipe(Kernel *k, const Opt *o, const char **why);
+/* DOUBLE_BUFFER of the blocks of a loop (double_buffer.c). False: as STAGE. */
+bool opt_double_buffer(Kernel *k, const Opt *o, const char **why);
 
 /* The rows and columns of the tiles of this device's matrix units; false: it has none that may be used. */
 bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns);
@@ -182,7 +182,7 @@ bool matrix_product(Kernel *k, const UOp *v, const struct MatrixShape *s, const 
 /* The unit that takes a product summed over `depth` steps; NULL: none. */
 const struct MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
                                      const UOp *column);
-/* Whether a loop writes running sums, which do not need its turns one after another (scan.c). */
+/* Whether a loop writes running sums, which do not need its iterations one after another (scan.c). */
 bool is_scan(Kernel *k, const UOp *loop);
 
 /* Whether the opts take a list: on a copy of a kernel that is a graph yet, as nodes never change. */
@@ -190,8 +190,8 @@ bool opts_fit(Kernel *k, const OptVec *list);
 
 /* Splits a loop as opt `op` with n does (opts.c). */
 bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
-/* CASCADE of the axis of a loop into blocks of n turns (cascade.c). False: as STAGE. */
-bool opt_cascade(Kernel *k, UOp *loop, int64_t n, const char **why);
+/* ONLINE of the axis of a loop into blocks of n iterations (online.c). False: as STAGE. */
+bool opt_online(Kernel *k, UOp *loop, int64_t n, const char **why);
 /* STAGE of the PARAM of this slot (stage.c). False: *why says why not, or out of memory. */
 bool opt_stage(Kernel *k, int64_t slot, const char **why);
 /* Whether the gate of a read is what STAGE can put zeros for: an interval of each axis. */

@@ -1,8 +1,8 @@
 /* opts.c: shapes a kernel's loops by a list of opts. In: a nest and the list. Out: the same kernel with its
  * loops split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along
  * a reduction), LOCAL (threads of a GPU block). Each opt is an edit of the tree; those that are a subject of
- * their own have a file: splitting (split.c), CASCADE (cascade.c), TILE of a reduction (blocks.c), STAGE
- * (stage.c), TC (matrix.c, panels.c), PIPE (pipe.c), THREAD (thread.c).
+ * their own have a file: splitting (split.c), ONLINE (online.c), TILE of a reduction (blocked_sum.c), STAGE
+ * (stage.c), TC (tensor_cores.c, panels.c), DOUBLE_BUFFER (double_buffer.c), THREAD (thread.c).
  *
  * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop
  * that a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks.
@@ -126,7 +126,7 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
     bool is, done = opt_tile_sum(k, u, o->n, &is, &why);
     if (is) return done || (why && refuse(k, o, why));
   }
-  if (k->ren->has_grid && (grid || inner == AXIS_LOCAL)) { /* a fixed number of turns */
+  if (k->ren->has_grid && (grid || inner == AXIS_LOCAL)) { /* a fixed number of iterations */
     int64_t size = r->src[0]->arg.v.i, n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, size);
     p[0] = (Part){num(k, 0), num(k, (size + n - 1) / n), num(k, n), inner, size % n ? num(k, size) : NULL};
     return in_parts(k, tile ? front(k, u) : u, u, p, 1, tile);
@@ -229,8 +229,8 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
   return TG_MIN(grid, INT32_MAX / MOST_LANES) * inner * o->n;
 }
 
-/* Sums run on through the blocks of a CASCADE, some in rows: a thread has its own, along the grid. */
-static bool in_cascade(const Kernel *k) { return k->list.len && k->list.at[0].op == OPT_CASCADE; }
+/* Sums run on through the blocks of an ONLINE, some in rows: a thread has its own, along the grid. */
+static bool in_online(const Kernel *k) { return k->list.len && k->list.at[0].op == OPT_ONLINE; }
 
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   bool gpu = k->ren->has_grid, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
@@ -243,15 +243,15 @@ static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   if (o->op == OPT_GROUP && o->n > MOST_LANES) return "of 1024 lanes at most";
   if (threads && loop_type(loop) != AXIS_GLOBAL && uop_has_op(k->sink, OPS_WMMA))
     return "neighbours in a warp are the threads of a matrix unit";
-  if (threads && in_cascade(k) && loop_type(loop) != AXIS_GLOBAL)
-    return "threads inside a CASCADE would share its running sums: along the grid each has its own";
+  if (threads && in_online(k) && loop_type(loop) != AXIS_GLOBAL)
+    return "threads inside an ONLINE would share its running sums: along the grid each has its own";
   if (threads && threads_meet(k, o, loop))
     return "the threads of a block go along this loop nest already, or are another number";
   if (loop_type(loop) == AXIS_ORDERED && (o->n % TG_MAX(k->opt->target->warp, 2) || o->n & (o->n - 1)))
     return "running sums take 32 threads, 64, 128 ..";
-  if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";
+  if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its iterations";
   switch (o->op) {
-  case OPT_LOCAL: return f->carries ? "a loop of a reduction: GROUP deals it to the threads" : NULL;
+  case OPT_LOCAL: return f->carries ? "a loop of a reduction: GROUP distributes it to the threads" : NULL;
   case OPT_VEC:
     if (f->lanes) return "this loop nest has its lanes already";
     return f->carries ? "a loop of a reduction: GROUP makes lanes along it" : NULL;
@@ -259,7 +259,7 @@ static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   case OPT_UNROLL:
   case OPT_GROUP:
     if (!f->carries) return "not a loop of a reduction";
-    if (f->rows.len) return "local memory is filled anew in each of its turns";
+    if (f->rows.len) return "local memory is filled anew in each of its iterations";
     return o->op == OPT_GROUP && !gpu && f->lanes ? "this loop nest has its lanes already" : NULL;
   default: return NULL;
   }
@@ -284,10 +284,10 @@ static bool stage(Kernel *k, const Opt *o) {
   return opt_stage(k, o->r, &why) || (why && refuse(k, o, why));
 }
 
-static bool cascade(Kernel *k, const Opt *o, const UOpVec *loops) {
+static bool online(Kernel *k, const Opt *o, const UOpVec *loops) {
   const char *why;
   if (loops->len > 1) return refuse(k, o, "it comes before what splits its loop");
-  return opt_cascade(k, loops->at[0], o->n, &why) || (why && refuse(k, o, why));
+  return opt_online(k, loops->at[0], o->n, &why) || (why && refuse(k, o, why));
 }
 
 static bool units(Kernel *k, const Opt *o) {
@@ -296,9 +296,9 @@ static bool units(Kernel *k, const Opt *o) {
   return ok || (why && refuse(k, o, why));
 }
 
-static bool pipe_blocks(Kernel *k, const Opt *o) {
+static bool double_buffer_blocks(Kernel *k, const Opt *o) {
   const char *why;
-  return opt_pipe(k, o, &why) || (why && refuse(k, o, why));
+  return opt_double_buffer(k, o, &why) || (why && refuse(k, o, why));
 }
 
 static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
@@ -315,15 +315,15 @@ static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
 
 static bool opt_apply(Kernel *k, const Opt *o) {
   if (o->op == OPT_STAGE) return stage(k, o);
-  if (o->op == OPT_PIPE) return pipe_blocks(k, o);
+  if (o->op == OPT_DOUBLE_BUFFER) return double_buffer_blocks(k, o);
   UOpVec loops = {0};
   bool ordered = false, ok = loops_of(k, o, &loops, &ordered), any = false;
-  if (ok && ordered) ok = refuse(k, o, "its turns run in order, one after another");
+  if (ok && ordered) ok = refuse(k, o, "its iterations run in order, one after another");
   if (ok && !loops.len) ok = refuse(k, o, "no such loop is left");
   if (ok && o->op == OPT_THREAD)
     ok = thread_checked(k, o, &loops);
-  else if (ok && o->op == OPT_CASCADE)
-    ok = cascade(k, o, &loops);
+  else if (ok && o->op == OPT_ONLINE)
+    ok = online(k, o, &loops);
   else if (ok && o->op == OPT_TC)
     ok = units(k, o);
   else if (ok && o->op == OPT_SWAP) {
@@ -344,16 +344,17 @@ static bool opt_apply(Kernel *k, const Opt *o) {
 }
 
 bool opts_apply(Kernel *k, const OptVec *v) {
-  static const int rank[] = {
-      [OPT_CASCADE] = 0, [OPT_TILE] = 1,   [OPT_STAGE] = 1, [OPT_SWAP] = 2,   [OPT_TC] = 3,   [OPT_PIPE] = 3,
-      [OPT_LOCAL] = 4,   [OPT_UPCAST] = 4, [OPT_VEC] = 4,   [OPT_UNROLL] = 4, [OPT_GROUP] = 4};
+  static const int rank[] = {[OPT_ONLINE] = 0, [OPT_TILE] = 1,          [OPT_STAGE] = 1, [OPT_SWAP] = 2,
+                             [OPT_TC] = 3,     [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4, [OPT_UPCAST] = 4,
+                             [OPT_VEC] = 4,    [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};
   int last = 0;
   for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;
     if (rank[v->at[i].op] < last)
-      return refuse(k, &v->at[i],
-                    "CASCADE comes first, TILE and STAGE before SWAP, SWAP, TC and PIPE before what shapes "
-                    "the inner loops");
+      return refuse(
+          k, &v->at[i],
+          "ONLINE comes first, TILE and STAGE before SWAP, SWAP, TC and DOUBLE_BUFFER before what shapes "
+          "the inner loops");
     last = rank[v->at[i].op];
   }
   for (int late = 0; late < 2; late++) /* THREAD is the outermost loop: it is made when the others stand */

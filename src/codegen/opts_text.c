@@ -4,9 +4,10 @@
 #include <string.h>
 
 static const char *const opt_names[] = {
-    [OPT_THREAD] = "THREAD", [OPT_CASCADE] = "CASCADE", [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
-    [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",     [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",
-    [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP",     [OPT_TC] = "TC",         [OPT_PIPE] = "PIPE"};
+    [OPT_THREAD] = "THREAD", [OPT_ONLINE] = "ONLINE", [OPT_TILE] = "TILE",
+    [OPT_STAGE] = "STAGE",   [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",
+    [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",       [OPT_UNROLL] = "UNROLL",
+    [OPT_GROUP] = "GROUP",   [OPT_TC] = "TC",         [OPT_DOUBLE_BUFFER] = "DOUBLE_BUFFER"};
 
 static bool has_two_ranges(OptOp op) { return op == OPT_SWAP || op == OPT_TC; }
 
@@ -34,10 +35,11 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
     while (op < TG_COUNT(opt_names) && !(strlen(opt_names[op]) == len && !strncmp(p, opt_names[op], len)))
       op++;
     if (op == TG_COUNT(opt_names))
-      return error_set(err, TG_ERR_VALUE,
-                       "opts: '%.*s' is none of THREAD CASCADE TILE STAGE SWAP TC PIPE LOCAL UPCAST VEC "
-                       "UNROLL GROUP",
-                       (int)TG_MIN(len, 40), p),
+      return error_set(
+                 err, TG_ERR_VALUE,
+                 "opts: '%.*s' is none of THREAD ONLINE TILE STAGE SWAP TC DOUBLE_BUFFER LOCAL UPCAST VEC "
+                 "UNROLL GROUP",
+                 (int)TG_MIN(len, 40), p),
              false;
     Opt o = {.op = (OptOp)op};
     bool two = has_two_ranges((OptOp)op), stage = op == OPT_STAGE;

@@ -74,7 +74,7 @@ static bool cannot(Panels *p, const char *why) {
 
 static int64_t up_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-static int64_t turns_of(const UOp *range) { return range->src[0]->arg.v.i; }
+static int64_t trips_of(const UOp *range) { return range->src[0]->arg.v.i; }
 
 /* ---- which sums */
 /* The loops of a reduction that hold nothing but each other and one ACC. */
@@ -103,7 +103,7 @@ static bool changes(Kernel *k, const UOp *root, UOp *value) {
 static void order_loops(Kernel *k, Product *d) {
   int best = d->n - 1, most = -1, word = d->shape->operand[MATRIX_B].together;
   for (int i = 0; i < d->n; i++) {
-    int64_t n = turns_of(d->range[i]);
+    int64_t n = trips_of(d->range[i]);
     int score = (n % word == 0 ? 2 : 0) + (n >= LANES ? 1 : 0);
     for (int role = MATRIX_A; n >= LANES && role <= MATRIX_B; role++)
       score += loads_apart(k, d->value[role], d->range[i]) ? 0 : 4;
@@ -116,10 +116,10 @@ static void order_loops(Kernel *k, Product *d) {
 
 static bool lengths(Panels *p, Product *d) {
   const MatrixShape *s = d->shape;
-  d->inner = up_to(turns_of(d->range[d->n - 1]), s->operand[MATRIX_B].together);
+  d->inner = up_to(trips_of(d->range[d->n - 1]), s->operand[MATRIX_B].together);
   int64_t all = d->inner;
   for (int i = 0; i + 1 < d->n; i++)
-    if (__builtin_mul_overflow(all, turns_of(d->range[i]), &all)) return cannot(p, "its sum is too long");
+    if (__builtin_mul_overflow(all, trips_of(d->range[i]), &all)) return cannot(p, "its sum is too long");
   if (all > INT32_MAX / MOST_PIECE) return cannot(p, "its sum is too long");
   int64_t steps = up_to(all, s->k) / s->k, pieces = 1;
   if (dtype_is_float(s->operand[MATRIX_C].dtype)) pieces = (steps * s->k + MOST_PIECE - 1) / MOST_PIECE;
@@ -197,9 +197,9 @@ static bool used_here(const Panels *p, const UOp *memory) {
 /* Padding stands at the same places, so that it need not be made again. */
 static UOp *panel_memory(Panels *p, const Product *d, MatrixRole role, int64_t nelem) {
   DType dtype = d->shape->operand[role].dtype;
-  Near own = {NULL, role, d->depth, d->inner, 1, turns_of(d->range[d->n - 1])};
+  Near own = {NULL, role, d->depth, d->inner, 1, trips_of(d->range[d->n - 1])};
   for (int i = 0; i < d->n; i++)
-    own.steps *= turns_of(d->range[i]);
+    own.steps *= trips_of(d->range[i]);
   bool near = !d->before[role] || d->before[role] == p->outer;
   for (size_t i = 0; near && i < p->near.len; i++) {
     const Near *n = &p->near.at[i];
@@ -215,8 +215,8 @@ static UOp *panel_memory(Panels *p, const Product *d, MatrixRole role, int64_t n
 
 static bool memory_new(Panels *p, Product *d) {
   const MatrixShape *s = d->shape;
-  int64_t columns = up_to(turns_of(p->inner->src[0]), s->n);
-  int64_t rows = up_to(d->before[MATRIX_A] ? turns_of(p->outer->src[0]) : p->rows, s->m);
+  int64_t columns = up_to(trips_of(p->inner->src[0]), s->n);
+  int64_t rows = up_to(d->before[MATRIX_A] ? trips_of(p->outer->src[0]) : p->rows, s->m);
   int64_t sums = up_to(p->rows, s->m) * up_to(p->columns, s->n) * (d->depth / d->piece);
   d->pitch = apart_by(d, MATRIX_A, d->depth);
   d->panel = columns > s->n ? apart_by(d, MATRIX_B, s->n * d->depth) : s->n * d->depth;
@@ -273,7 +273,7 @@ static bool was_padded(const Panels *p, const UOp *memory) {
 static bool is_padded(const Product *d) {
   int64_t steps = 1;
   for (int i = 0; i < d->n; i++)
-    steps *= turns_of(d->range[i]);
+    steps *= trips_of(d->range[i]);
   return steps != d->depth;
 }
 
@@ -303,25 +303,25 @@ static bool pad(Panels *p) {
   return sink && (k->sink = sink);
 }
 
-/* The copy of `turns` rows of a or columns of b, from `base` on. Lanes go where loads are vectors; what then
- * stands apart in the panel is a tile turned in registers (expand.c). */
-static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t turns) {
+/* The copy of `trips` rows of a or columns of b, from `base` on. Lanes go where loads are vectors; what
+ * then stands apart in the panel is a tile turned in registers (expand.c). */
+static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t trips) {
   Kernel *k = p->k;
   UOp *side = role == MATRIX_A ? p->outer->src[0] : p->inner->src[0], *from[2 * MAX_AXES + 1];
   UOp *to[2 * MAX_AXES + 1], *loops[MAX_AXES + 1], *depth = num(k, 0);
-  UOp *turn = kernel_range(k, num(k, turns), AXIS_LOOP, NULL);
+  UOp *iter = kernel_range(k, num(k, trips), AXIS_LOOP, NULL);
   int n = 0;
   int64_t place = d->inner;
-  for (int i = d->n; turn && i-- > 0;) {
+  for (int i = d->n; iter && i-- > 0;) {
     UOp *r = kernel_range(k, d->range[i]->src[0], AXIS_LOOP, NULL);
     if (!r) return NULL;
     from[n] = d->range[i], to[n++] = r;
     bool last = i == d->n - 1;
     depth = ix(k, OPS_ADD, depth, last ? r : times(k, r, place));
-    if (!last) place *= turns_of(d->range[i]);
+    if (!last) place *= trips_of(d->range[i]);
     loops[i] = r;
   }
-  from[n] = side, to[n++] = turn ? ix(k, OPS_ADD, base, turn) : NULL;
+  from[n] = side, to[n++] = iter ? ix(k, OPS_ADD, base, iter) : NULL;
   for (int i = 0; i < p->between; i++) /* not made yet: what is made whole does not move with it */
     if (p->now[i]) from[n] = p->range[i], to[n++] = p->now[i];
   if (!to[d->n]) return NULL;
@@ -329,16 +329,16 @@ static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t t
   bool along = loads_apart(k, d->value[role], d->range[d->n - 1]) <= loads_apart(k, d->value[role], side);
   if (role == MATRIX_B) along &= loads_apart(k, d->value[role], side) > 0;
   UOp *value = uop_substitute(k->st, k->mem, d->value[role], n, from, to);
-  UOp *to_place = role == MATRIX_A ? place_in_a(k, d, turn, depth) : place_in_b(k, d, depth, turn);
+  UOp *to_place = role == MATRIX_A ? place_in_a(k, d, iter, depth) : place_in_b(k, d, depth, iter);
   UOp *u = value ? write_new(k, at(k, d->memory[role], to_place), value, 0, NULL) : NULL;
   if (role == MATRIX_A && along) { /* rows as they are */
     memmove(loops + 1, loops, (size_t)d->n * sizeof *loops);
-    loops[0] = turn;
+    loops[0] = iter;
   } else if (along) { /* words of a row, turned */
-    loops[d->n - 1] = turn, loops[d->n] = inner;
+    loops[d->n - 1] = iter, loops[d->n] = inner;
   } else
-    loops[d->n] = turn;
-  Shaped shaped = {along ? inner : turn, along ? turn : inner, LANES};
+    loops[d->n] = iter;
+  Shaped shaped = {along ? inner : iter, along ? iter : inner, LANES};
   if (role == MATRIX_A && along) shaped.tile = NULL;
   if (role == MATRIX_B && !along) shaped.rows = d->shape->operand[MATRIX_B].together;
   bool ok = u && vec_push(k->mem, &p->shaped, shaped);
@@ -400,7 +400,7 @@ static UOp *sums_of(Panels *p, const Product *d, const Span *rows, const Span *c
 /* What a row of zeros gives: with the panels of b, from which it is made. */
 static bool push_too_much(Panels *p, const Product *d, UOpVec *out) {
   Kernel *k = p->k;
-  int64_t columns = turns_of(p->inner->src[0]), one, n;
+  int64_t columns = trips_of(p->inner->src[0]), one, n;
   Span of[2];
   bool ok = true;
   matrix_block(d->shape, 1, columns, &one, &n);
@@ -465,7 +465,7 @@ static int level_of(Panels *p, const Product *d, MatrixRole role) {
 
 static bool copies_at(Panels *p, int level, const Span *rows, UOpVec *out) {
   Kernel *k = p->k;
-  int64_t columns = turns_of(p->inner->src[0]);
+  int64_t columns = trips_of(p->inner->src[0]);
   bool ok = true;
   for (size_t i = 0; ok && i < p->products.len; i++) {
     Product *d = &p->products.at[i];
@@ -487,7 +487,7 @@ static UOp *rows_from(Panels *p, int level, const Span *rows) {
     ok = vec_push(k->mem, &body, rows_from(p, level + 1, rows)) && body.at[body.len - 1];
   else if (ok) {
     Span columns[2];
-    int n = spans_of(turns_of(p->inner->src[0]), p->columns, columns);
+    int n = spans_of(trips_of(p->inner->src[0]), p->columns, columns);
     for (int i = 0; ok && i < n; i++)
       ok = span_new(k, &columns[i], p->inner->src[0]) &&
            vec_push(k->mem, &body, block_of(p, rows, &columns[i])) && body.at[body.len - 1];
@@ -501,7 +501,7 @@ static UOp *rows_from(Panels *p, int level, const Span *rows) {
 static bool all_rows(Panels *p, UOpVec *out) {
   Kernel *k = p->k;
   Span rows[2];
-  int n = spans_of(turns_of(p->outer->src[0]), p->rows, rows);
+  int n = spans_of(trips_of(p->outer->src[0]), p->rows, rows);
   bool ok = true;
   for (int s = 0; ok && s < n; s++) {
     for (int i = 0; ok && i < p->between; i++)
@@ -537,7 +537,7 @@ static bool make_whole(Panels *p, Product *d, MatrixRole role) {
   Kernel *k = p->k;
   const UOp *side = role == MATRIX_A ? p->outer->src[0] : p->inner->src[0];
   UOpVec with = {0};
-  bool ok = vec_push(k->mem, &with, copy_of(p, d, role, num(k, 0), turns_of(side))) && with.at[0];
+  bool ok = vec_push(k->mem, &with, copy_of(p, d, role, num(k, 0), trips_of(side))) && with.at[0];
   if (ok && role == MATRIX_B) ok = push_too_much(p, d, &with);
   ok = ok && vec_push(k->mem, &with, d->before[role]);
   UOp *sink = ok ? nest_replace(k, k->sink, d->before[role], (int)with.len, with.at) : NULL;
@@ -570,8 +570,8 @@ static UOp *loop_over(Kernel *k, const UOp *range) {
 /* A loop in parts of n, and the rest, of this type. */
 static bool shape(Kernel *k, const UOp *range, AxisType type, int64_t n) {
   UOp *loop = loop_over(k, range);
-  if (!loop) return true; /* it has one turn */
-  int64_t size = turns_of(range), whole = size / n, rest = size % n;
+  if (!loop) return true; /* it has one iteration */
+  int64_t size = trips_of(range), whole = size / n, rest = size % n;
   Part part[2] = {{num(k, 0), num(k, whole), num(k, n), type, NULL},
                   {num(k, whole * n), num(k, 1), num(k, rest), type, NULL}};
   if (!whole) part[0] = part[1];
@@ -597,7 +597,7 @@ static bool find_between(Panels *p) {
 
 static bool in_panels(Panels *p) {
   Kernel *k = p->k;
-  int64_t rows = turns_of(p->outer->src[0]), columns = turns_of(p->inner->src[0]);
+  int64_t rows = trips_of(p->outer->src[0]), columns = trips_of(p->inner->src[0]);
   const MatrixShape *s = p->products.at[0].shape;
   bool ok = true;
   matrix_block(s, rows, columns, &p->rows, &p->columns);
@@ -626,7 +626,7 @@ static bool one_nest(Panels *p, const Opt *o, const UOp *range) {
     if (l == p->inner) break;
   }
   bool ok = facts_of(k, p->outer, &f);
-  if (ok && f.rows.len) ok = cannot(p, "local memory is filled anew in each of its turns");
+  if (ok && f.rows.len) ok = cannot(p, "local memory is filled anew in each of its iterations");
   facts_free(k, &f);
   return ok && find_between(p) && find_products(p) && (!p->products.len || (p->any = true, in_panels(p)));
 }
@@ -639,8 +639,8 @@ bool opt_panels(Kernel *k, const Opt *o, const char **why) {
   bool ok = true;
   if (!matrix_units(k))
     ok = cannot(&p, "the device has no matrix units");
-  else if (k->list.len && k->list.at[0].op == OPT_CASCADE)
-    ok = cannot(&p, "not inside a CASCADE");
+  else if (k->list.len && k->list.at[0].op == OPT_ONLINE)
+    ok = cannot(&p, "not inside an ONLINE");
   ok = ok && nest_places(k, k->sink, &places);
   for (size_t i = 0; ok && i < places.len; i++) {
     UOp *u = places.at[i].u;

@@ -10,9 +10,10 @@
 #include <string.h>
 
 enum {
-  STORE_TILE = 16,     /* rows are turned into lines of memory in squares of a vector */
-  CASCADE_BLOCK = 128, /* turns of a cascade's block: rows of it stay near, and few corrections are made */
-  LEAST_CASCADE_BLOCK = 64,
+  STORE_TILE = 16, /* rows are turned into lines of memory in squares of a vector */
+  ONLINE_BLOCK =
+      128, /* iterations of an online reduction's block: rows of it stay near, and few corrections are made */
+  LEAST_ONLINE_BLOCK = 64,
   TILE_ROWS = 8,
   TILE_VECTORS = 2,   /* a register tile as most are */
   MOST_SEARCHED = 512 /* nodes of a value: a longer one is no product */
@@ -24,7 +25,7 @@ typedef struct Rows {
   int ncores;
   UOp *lane;    /* the loop of the grid that is the lanes */
   UOpVec inner; /* a loop for each product: tiles of the register along it */
-  UOp *axis;    /* NULL, or what CASCADE cuts into blocks */
+  UOp *axis;    /* NULL, or what ONLINE cuts into blocks */
 } Rows;
 
 /* ---- which kernels */
@@ -44,7 +45,7 @@ static bool operands(Kernel *k, UOp *reduce, UOpVec *out) {
   return ok;
 }
 
-/* Whether an operand is another for each turn of r: at another place, or in another row. */
+/* Whether an operand is another for each iteration of r: at another place, or in another row. */
 static bool moves_along(Kernel *k, const UOp *x, const UOp *r) {
   return address_moves(k, x, r) || (x->src[0]->op == OPS_AFTER && depends(k, x->src[0], r));
 }
@@ -155,9 +156,9 @@ static bool opt_put(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
 
 static int64_t id_of(const UOp *r) { return r->arg.range.id; }
 
-/* A loop of the grid that blocks stand in turn by turn, so that what they copy is one turn's; but not one
- * that no copy moves with, which would make each of them again, nor one along which a copy reads memory in
- * order. */
+/* A loop of the grid that blocks stand in iteration by iteration, so that what they copy is one iteration's;
+ * but not one that no copy moves with, which would make each of them again, nor one along which a copy reads
+ * memory in order. */
 static bool is_batch(Rows *w, const UOpVec *copied, UOp *r) {
   bool batch = r != w->lane && r->op == OPS_RANGE && r->arg.range.type == AXIS_GLOBAL && r->src[0]->vmax > 1;
   bool moves = false;
@@ -177,7 +178,7 @@ static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lane
 }
 
 /* An output whose lines lie along a loop inside the row is turned in squares. */
-static bool turn_stores(Rows *w, OptVec *list) {
+static bool iter_stores(Rows *w, OptVec *list) {
   bool ok = true;
   for (int j = 0; ok && j < w->k->sink->nsrc; j++) {
     const UOp *s = w->k->sink->src[j];
@@ -195,9 +196,10 @@ static bool turn_stores(Rows *w, OptVec *list) {
   return ok;
 }
 
-/* The loop that is dealt to threads: of the rest of the grid where it can be, as the rows of a triangle are
- * not alike; the one that leaves least to wait for. What stands inside a copy is no one's to deal. */
-static UOp *dealt_loop(Rows *w, const UOpVec *copied, int64_t lanes) {
+/* The loop that is distributed to threads: of the rest of the grid where it can be, as the rows of a triangle
+ * are not alike; the one that leaves least to wait for. What stands inside a copy is no one's to distribute.
+ */
+static UOp *distributed_loop(Rows *w, const UOpVec *copied, int64_t lanes) {
   UOp *best = NULL;
   double least = 0;
   for (int i = 0; i < w->f->nr; i++) {
@@ -211,17 +213,16 @@ static UOp *dealt_loop(Rows *w, const UOpVec *copied, int64_t lanes) {
   return best;
 }
 
-static int64_t cascade_block(int64_t n) {
-  for (int64_t size = CASCADE_BLOCK; size >= LEAST_CASCADE_BLOCK; size--)
+static int64_t online_block(int64_t n) {
+  for (int64_t size = ONLINE_BLOCK; size >= LEAST_ONLINE_BLOCK; size--)
     if (n % size == 0) return size;
-  return CASCADE_BLOCK;
+  return ONLINE_BLOCK;
 }
 
 static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   const Target *t = w->k->opt->target;
   int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
-  bool ok =
-      !w->axis || opt_put(w, list, OPT_CASCADE, id_of(w->axis), cascade_block(w->axis->src[0]->arg.v.i));
+  bool ok = !w->axis || opt_put(w, list, OPT_ONLINE, id_of(w->axis), online_block(w->axis->src[0]->arg.v.i));
   ok = ok && (!copied->len || block_rows(w, copied, list, lanes));
   for (size_t i = 0; ok && i < copied->len; i++)
     ok = opt_put(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, 0);
@@ -229,9 +230,9 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
     const UOp *r = w->inner.at[i];
     ok = opt_put(w, list, OPT_UPCAST, id_of(r), balanced(r->src[0]->vmax, tile));
   }
-  ok = ok && turn_stores(w, list) && opt_put(w, list, OPT_VEC, id_of(w->lane), lanes);
-  UOp *dealt = ok && w->ncores > 1 ? dealt_loop(w, copied, lanes) : NULL;
-  return ok && (!dealt || opt_put(w, list, OPT_THREAD, id_of(dealt), w->ncores));
+  ok = ok && iter_stores(w, list) && opt_put(w, list, OPT_VEC, id_of(w->lane), lanes);
+  UOp *distributed = ok && w->ncores > 1 ? distributed_loop(w, copied, lanes) : NULL;
+  return ok && (!distributed || opt_put(w, list, OPT_THREAD, id_of(distributed), w->ncores));
 }
 
 /* Reads of a buffer that are apart from lane to lane. */
@@ -262,7 +263,7 @@ static UOp *next_axis(const Rows *w, int64_t lanes, const UOp *last) {
   for (size_t i = 0; bytes * lanes > t->cache[LEVEL_L2] / 4 && i < w->f->reduces.len; i++) {
     const UOp *reduce = w->f->reduces.at[i];
     UOp *r = reduce->src[reduce->nsrc - 1];
-    if (past && reduce->nsrc == 2 && is_const(r->src[0]) && r->src[0]->arg.v.i >= 2 * CASCADE_BLOCK) return r;
+    if (past && reduce->nsrc == 2 && is_const(r->src[0]) && r->src[0]->arg.v.i >= 2 * ONLINE_BLOCK) return r;
     past |= r == last;
   }
   return NULL;

@@ -1,9 +1,9 @@
 /* scan.c: running sums by the threads of a block. In: a loop in order that steps registers and writes what
- * they hold so far, in blocks of turns that are dealt to threads (GROUP). Out: statements in which each
- * thread has the running sum of its own turn.
+ * they hold so far, in blocks of iterations that are distributed to threads (GROUP). Out: statements in which
+ * each thread has the running sum of its own iteration.
  *
- * A thread has two values: the sum of all turns of its group so far, and the sum of the whole group. Groups
- * of one grow to groups of two, four .. : thread i gets the whole of the group of thread i xor h by a
+ * A thread has two values: the sum of all iterations of its group so far, and the sum of the whole group.
+ * Groups of one grow to groups of two, four .. : thread i gets the whole of the group of thread i xor h by a
  * shuffle, and where h is a bit of i, that group stands before its own. What warps have is written to shared
  * memory, and each thread adds those before its own to what the register held. */
 #include "codegen/gpu.h"
@@ -24,7 +24,7 @@ static bool writes_param(const UOp *loop, const UOp *memory) {
   return false;
 }
 
-/* An expression that no turn before has changed. */
+/* An expression that no iteration before has changed. */
 static bool is_fresh(Kernel *k, const UOp *loop, UOp *e) {
   UOpVec order = {0};
   bool fresh = uop_toposort(k->st, k->mem, &e, 1, &order);
@@ -38,7 +38,7 @@ static bool is_fresh(Kernel *k, const UOp *loop, UOp *e) {
   return fresh;
 }
 
-/* Each register is stepped once, by what other turns do not change, before anything is written. */
+/* Each register is stepped once, by what other iterations do not change, before anything is written. */
 bool is_scan(Kernel *k, const UOp *loop) {
   bool writes = false, scans = false;
   for (int i = 1; i < loop->nsrc; i++) {

@@ -1,7 +1,7 @@
 /* share.c: STAGE on a GPU: the copy is shared memory, filled by all threads of a block. In: what is read of a
  * buffer (stage.c). Out: where the copy has it, and one loop over all of its elements, LOCAL `of block`: its
- * turns are dealt to the threads, whatever their number (gpu.c), neighbours in the buffer to neighbours among
- * them.
+ * iterations are distributed to the threads, whatever their number (gpu.c), neighbours in the buffer to
+ * neighbours among them.
  *
  * Nothing branches: an element past the gate, or past the end of the buffer, is a gated load, which gives 0.
  *
@@ -9,25 +9,26 @@
  * last, so that the values of a tile are one load. Memory has as many banks as a warp has threads, a word
  * each; where threads go along another axis than the last, or the fill does, rows begin one bank further on
  * than where they end, or, where loads are to stay aligned, one vector. */
-#include "codegen/stage.h"
+#include "codegen/share.h"
 
 enum { BANK_BYTES = 4, WIDEST_LOAD = 4 }; /* lanes */
 
-/* The last turn of a loop of n turns of a part of loop `root`, once opts from number i on have padded it. */
-static int64_t last_turn(const Kernel *k, int64_t root, bool grid, int64_t n, size_t i) {
+/* The last iteration of a loop of n iterations of a part of loop `root`, once opts from number i on have
+ * padded it. */
+static int64_t last_iter(const Kernel *k, int64_t root, bool grid, int64_t n, size_t i) {
   for (; i < k->list.len; i++) {
     const Opt *o = &k->list.at[i];
     int64_t rows, columns;
     if (o->op == OPT_TC && (o->r == root || o->n == root) && matrix_sides(k, &rows, &columns)) {
       int64_t side = o->r == root ? rows : columns;
-      return last_turn(k, root, grid, (n + side - 1) / side, i + 1) * side + side - 1;
+      return last_iter(k, root, grid, (n + side - 1) / side, i + 1) * side + side - 1;
     }
     bool threads = o->op == OPT_LOCAL || o->op == OPT_GROUP;
     bool tiles = grid && (o->op == OPT_UPCAST || o->op == OPT_VEC), blocks = grid && o->op == OPT_TILE;
     if (o->r != root || !(threads || tiles || blocks)) continue;
     int64_t size = threads ? TG_MIN(o->n, INT32_MAX) : TG_MIN(o->n, n), many = (n + size - 1) / size;
-    if (blocks) return (many - 1) * size + last_turn(k, root, grid, size, i + 1);
-    return last_turn(k, root, grid, many, i + 1) * size + size - 1;
+    if (blocks) return (many - 1) * size + last_iter(k, root, grid, size, i + 1);
+    return last_iter(k, root, grid, many, i + 1) * size + size - 1;
   }
   return n - 1;
 }
@@ -35,7 +36,7 @@ static int64_t last_turn(const Kernel *k, int64_t root, bool grid, int64_t n, si
 UOp *share_padded(Kernel *k, UOp *r) {
   if (!is_const(r->src[0]) || r->src[0]->arg.v.i > INT32_MAX) return r;
   bool grid = r->arg.range.type == AXIS_GLOBAL;
-  int64_t n = last_turn(k, range_root(r), grid, r->src[0]->arg.v.i, k->ndone) + 1;
+  int64_t n = last_iter(k, range_root(r), grid, r->src[0]->arg.v.i, k->ndone) + 1;
   return n == r->src[0]->arg.v.i ? r : kernel_range(k, num(k, n), (AxisType)r->arg.range.type, r);
 }
 
@@ -181,11 +182,11 @@ UOp *share_fill(Staged *s) {
   int grouped = grouped_axis(s, &size);
   for (int d = 0; d < s->naxis; d++)
     all *= s->axis[d].span;
-  UOp *turn = kernel_range(k, num(k, all / size), AXIS_LOCAL, NULL), *rest, *to = num(k, 0), *gate = NULL;
+  UOp *iter = kernel_range(k, num(k, all / size), AXIS_LOCAL, NULL), *rest, *to = num(k, 0), *gate = NULL;
   UOp *lane = size > 1 ? kernel_range(k, num(k, size), AXIS_VEC, NULL) : num(k, 0);
-  turn = rest = turn ? range_marked(k, turn, LOCAL_OF_BLOCK) : NULL;
+  iter = rest = iter ? range_marked(k, iter, LOCAL_OF_BLOCK) : NULL;
   UOp *src[MAX_AXES + 2] = {s->param};
-  bool ok = turn != NULL && lane != NULL;
+  bool ok = iter != NULL && lane != NULL;
   for (int d = s->naxis - 1; ok && d >= 0; d--) {
     const Axis *a = &s->axis[d];
     int64_t own = d == grouped ? size : 1;
@@ -203,5 +204,5 @@ UOp *share_fill(Staged *s) {
   UOp *value = ok ? uop_new(k->st, OPS_INDEX, dt, 1, n, src, (Arg){.i = gate != NULL}) : NULL;
   UOp *place = to ? UNEW(k->st, OPS_INDEX, dt, 1, ARG0, s->memory, to) : NULL;
   UOp *store = value && place ? write_new(k, place, value, size > 1, &lane) : NULL;
-  return store ? loop_new(k, turn, 1, &store) : NULL;
+  return store ? loop_new(k, iter, 1, &store) : NULL;
 }

@@ -1,6 +1,7 @@
-/* split.c: a loop of a nest in parts. In: a loop, and its range as blocks of so many turns. Out: the loop
- * over blocks around its nest, and the turns of a block where it stood: as a loop, or in the lists of the
- * statements, where they are expanded. A part that ends past the loop does nothing there: it is gated. */
+/* split.c: a loop of a nest in parts. In: a loop, and its range as blocks of so many iterations. Out: the
+ * loop over blocks around its nest, and the iterations of a block where it stood: as a loop, or in the lists
+ * of the statements, where they are expanded. A part that ends past the loop does nothing there: it is gated.
+ */
 #include "codegen/split.h"
 #include <string.h>
 
@@ -96,7 +97,7 @@ UOp *spread(Kernel *k, UOp *body, UOp *r) {
   return now;
 }
 
-/* ---- padding: turns past the end, which write nothing and add nothing */
+/* ---- padding: iterations past the end, which write nothing and add nothing */
 typedef struct Pad {
   Kernel *k;
   UOp *valid;
@@ -165,7 +166,7 @@ static UOp *pad(Kernel *k, UOp *loop, UOp *body, UOp *valid) {
   return r;
 }
 
-/* ---- rows: local memory that each turn of a loop fills for itself, where turns go side by side */
+/* ---- rows: local memory that each iteration of a loop fills for itself, where iterations go side by side */
 bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
   int64_t bytes = 0;
   for (size_t i = 0; i < f->rows.len; i++)
@@ -199,7 +200,7 @@ static bool side_by_side(const UOp *r) {
 }
 
 /* ---- splitting */
-static UOp *one_turn(Kernel *k, const UOp *extent, UOp *loop) {
+static UOp *one_trip(Kernel *k, const UOp *extent, UOp *loop) {
   return is_const_int(extent, 1) ? num(k, 0) : loop;
 }
 
@@ -208,9 +209,9 @@ static UOp *one_turn(Kernel *k, const UOp *extent, UOp *loop) {
 UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *r = u->src[0];
   AxisType outer_type = (AxisType)r->arg.range.type;
-  UOp *block = one_turn(k, p->blocks, kernel_range(k, p->blocks, outer_type, r));
+  UOp *block = one_trip(k, p->blocks, kernel_range(k, p->blocks, outer_type, r));
   if (block && tile && range_root(r) >= 0) block = range_marked(k, block, BLOCKS_OF - (int)range_root(r));
-  UOp *inner = one_turn(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
+  UOp *inner = one_trip(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
   if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL)
     inner = range_marked(k, inner, LOCAL_OF_GRID);
   UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;

@@ -15,7 +15,7 @@
  * On a GPU the copy is shared memory of a block (share.c). A block is what stands in the loops over blocks:
  * the other loops of the grid become its threads and their tiles. They stand around the fill, which does not
  * move with them, and count as inside. */
-#include "codegen/stage.h"
+#include "codegen/share.h"
 #include <string.h>
 
 static bool cannot(Staged *s, const char *why) {
@@ -125,7 +125,7 @@ static bool widened(Staged *s, UOp *e, int64_t c, UOp *axis, int64_t *t) {
 
 /* less: `a < b` with one side constant, of which `holds` says whether it is true: bounds the axis whose index
  * differs from it by a constant, or grows with it in steps. */
-static bool clip_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
+static bool bounded_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
   bool below = is_const(less->src[1]); /* e < c, else c < e */
   UOp *e = less->src[!below], *c = less->src[below];
   if (!is_const(c) || e->dtype != DT_INDEX) return false;
@@ -153,7 +153,7 @@ static bool clip(Staged *s, const UOp *x) { /* its gate, as an interval of each 
   for (int i = 0; i < n; i++) {
     bool holds;
     const UOp *less = clause_of(clause[i], &holds);
-    if (less->op != OPS_CMPLT || !clip_by(s, x, less, holds))
+    if (less->op != OPS_CMPLT || !bounded_by(s, x, less, holds))
       return cannot(s, "its gate is no interval of its axes");
   }
   return true;
@@ -164,7 +164,7 @@ bool stage_takes_gate(Kernel *k, const UOp *index) {
   return clip(&s, index);
 }
 
-static bool same_clip(const Axis *a, const Axis *b) {
+static bool same_bounds(const Axis *a, const Axis *b) {
   return a->clip == b->clip && (!a->clip || (a->from == b->from && a->to == b->to));
 }
 
@@ -178,7 +178,7 @@ static bool measure(Staged *s) {
       s->axis[d].clip = false;
     if (!read_axes(s, x, i == 0) || !clip(s, x)) return false;
     for (int d = 0; i && d < s->naxis; d++)
-      if (!same_clip(&had[d], &s->axis[d])) return cannot(s, "it is read through two gates");
+      if (!same_bounds(&had[d], &s->axis[d])) return cannot(s, "it is read through two gates");
   }
   int64_t step = 1;
   for (int d = s->naxis - 1; d >= 0; d--) {
@@ -296,22 +296,22 @@ static UOp *redirected(Staged *s) { /* the nest, reading the copy */
 typedef struct Fill {
   int n;
   UOp *range[MAX_AXES]; /* NULL: an axis of one element */
-  UOp *begin[MAX_AXES]; /* what its turns begin at: offsets from low */
+  UOp *begin[MAX_AXES]; /* what its iterations begin at: offsets from low */
   int64_t step[MAX_AXES], place[MAX_AXES];
   int axis[MAX_AXES]; /* of the buffer, the last of those that are one loop */
   int64_t span[MAX_AXES];
 } Fill;
 
-/* Where index base + low + t is inside the interval of its axis: t from *begin on, *turns of them. */
-static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **turns) {
+/* Where index base + low + t is inside the interval of its axis: t from *begin on, *iterations of them. */
+static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **trips) {
   Kernel *k = s->k;
-  *begin = num(k, 0), *turns = num(k, a->span);
+  *begin = num(k, 0), *trips = num(k, a->span);
   if (!a->clip) return true;
   UOp *start = ix(k, OPS_ADD, a->base, num(k, a->low));
   *begin = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, num(k, a->from), start));
   UOp *end = ix_min(k, num(k, a->span), ix(k, OPS_SUB, num(k, a->to), start));
-  *turns = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, end, *begin));
-  return *begin && *turns;
+  *trips = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, end, *begin));
+  return *begin && *trips;
 }
 
 /* Loops of the copy, outer first: axes that follow each other in both are one. */
@@ -320,24 +320,24 @@ static bool fill_loops(Staged *s, Fill *f) {
   f->n = 0;
   for (int d = 0; d < s->naxis; d++) {
     const Axis *a = &s->axis[d];
-    UOp *turns;
+    UOp *trips;
     int at = f->n;
-    if (!clipped(s, a, &f->begin[at], &turns)) return false;
+    if (!clipped(s, a, &f->begin[at], &trips)) return false;
     bool one = at && !a->clip && d != s->lane_axis && f->axis[at - 1] == d - 1 && d - 1 != s->lane_axis &&
                !s->axis[d - 1].clip && f->step[at - 1] == a->span * a->step &&
                f->place[at - 1] == a->span * a->place;
     if (one) {
-      at--, f->span[at] *= a->span, f->begin[at] = num(k, 0), turns = num(k, f->span[at]);
+      at--, f->span[at] *= a->span, f->begin[at] = num(k, 0), trips = num(k, f->span[at]);
     } else
       f->n++, f->span[at] = a->span;
     f->axis[at] = d, f->step[at] = a->step, f->place[at] = a->place;
-    f->range[at] = is_const_int(turns, 1) ? NULL : kernel_range(k, turns, AXIS_LOOP, NULL);
-    if (!is_const_int(turns, 1) && !f->range[at]) return false;
+    f->range[at] = is_const_int(trips, 1) ? NULL : kernel_range(k, trips, AXIS_LOOP, NULL);
+    if (!is_const_int(trips, 1) && !f->range[at]) return false;
   }
   return true;
 }
 
-static UOp *fill_turn(Kernel *k, const Fill *f, int i) { /* the offset of loop i from low */
+static UOp *fill_iter(Kernel *k, const Fill *f, int i) { /* the offset of loop i from low */
   return f->range[i] ? ix(k, OPS_ADD, f->begin[i], f->range[i]) : f->begin[i];
 }
 
@@ -349,7 +349,7 @@ static UOp *fill_statement(Staged *s, const Fill *f) {
         ix(k, OPS_ADD, from,
            ix(k, OPS_MUL, ix(k, OPS_ADD, s->axis[d].base, num(k, s->axis[d].low)), num(k, s->axis[d].step)));
   for (int i = 0; i < f->n; i++) {
-    UOp *t = fill_turn(k, f, i), *part;
+    UOp *t = fill_iter(k, f, i), *part;
     from = ix(k, OPS_ADD, from, ix(k, OPS_MUL, t, num(k, f->step[i])));
     if (f->axis[i] == s->lane_axis) {
       UOp *panel = ix(k, OPS_FLOORDIV, t, num(k, s->lanes)), *lane = ix(k, OPS_FLOORMOD, t, num(k, s->lanes));

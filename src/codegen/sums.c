@@ -23,17 +23,17 @@ static bool is_sum(const UOp *u) {
 
 static double block_of(const UOp *sum) { return sum->src[1]->op == OPS_MUL ? BLOCK_OF_PRODUCTS : BLOCK; }
 
-static bool in_a_row(const UOp *r) { /* its turns go to one accumulator, one after another */
+static bool in_a_row(const UOp *r) { /* its iterations go to one accumulator, one after another */
   AxisType t = (AxisType)r->arg.range.type;
   return t == AXIS_REDUCE || t == AXIS_LOOP;
 }
 
-static double turns(const UOp *r) { return (double)TG_MAX(r->src[0]->vmax, 1); }
+static double trips(const UOp *r) { return (double)TG_MAX(r->src[0]->vmax, 1); }
 
 static double steps_of(const UOp *acc) { /* additions that one execution of the statement makes */
   double n = 1;
   for (int i = 2; i < acc->nsrc; i++)
-    if (acc->src[i]->arg.range.type == AXIS_UNROLL) n *= turns(acc->src[i]);
+    if (acc->src[i]->arg.range.type == AXIS_UNROLL) n *= trips(acc->src[i]);
   return n;
 }
 
@@ -55,14 +55,14 @@ static int begins_in(const PlaceVec *at, const UOp *reg) {
 /* ---- the two edits */
 static bool cut(Kernel *k, UOp *loop, int64_t n) { /* into blocks of n; the last is what is left */
   UOpStore *st = k->st;
-  UOp *r = loop->src[0], *len = uop_index_const(st, n), *turn = len;
+  UOp *r = loop->src[0], *len = uop_index_const(st, n), *iter = len;
   UOp *more = uop_alu2(st, OPS_ADD, r->src[0], uop_index_const(st, n - 1));
   UOp *blocks = more ? uop_simplify(st, k->mem, uop_alu2(st, OPS_FLOORDIV, more, len)) : NULL;
   UOp *block = kernel_range(k, blocks, (AxisType)r->arg.range.type, NULL);
   UOp *from = block ? uop_alu2(st, OPS_MUL, block, len) : NULL;
   if (from && !(is_const(r->src[0]) && r->src[0]->arg.v.i % n == 0))
-    turn = ix_min(k, ix(k, OPS_SUB, r->src[0], from), len);
-  UOp *inner = turn ? kernel_range(k, turn, (AxisType)r->arg.range.type, NULL) : NULL;
+    iter = ix_min(k, ix(k, OPS_SUB, r->src[0], from), len);
+  UOp *inner = iter ? kernel_range(k, iter, (AxisType)r->arg.range.type, NULL) : NULL;
   UOp *value = from && inner ? uop_alu2(st, OPS_ADD, from, inner) : NULL;
   UOp *body = uop_new(st, OPS_SINK, DT_VOID, 1, loop->nsrc - 1, loop->src + 1, ARG0);
   body = value ? uop_substitute(st, k->mem, body, 1, &r, &value) : NULL;
@@ -93,14 +93,14 @@ static bool shorten(Kernel *k, const PlaceVec *at, int here, bool *edited) {
   int home = begins_in(at, stored_in(acc));
   double size = steps_of(acc), all = size;
   for (int up = at->at[here].up; up != home && up >= 0; up = at->at[up].up)
-    if (in_a_row(at->at[up].u->src[0])) all *= turns(at->at[up].u->src[0]);
+    if (in_a_row(at->at[up].u->src[0])) all *= trips(at->at[up].u->src[0]);
   if (all <= 2 * block_of(acc)) return true;
   int up = at->at[here].up;
   for (; up != home && up >= 0; up = at->at[up].up) {
     UOp *loop = at->at[up].u;
     if (!in_a_row(loop->src[0])) continue;
-    if (size * turns(loop->src[0]) > block_of(acc)) break;
-    size *= turns(loop->src[0]), block = loop;
+    if (size * trips(loop->src[0]) > block_of(acc)) break;
+    size *= trips(loop->src[0]), block = loop;
   }
   if (up == home || up < 0) return true; /* what is left is one block */
   UOp *longer = at->at[up].u;

@@ -1,5 +1,5 @@
 /* thread.c: the opt THREAD. In: a nest that has its other opts. Out: the same, in a loop over threads: of
- * each nest that writes buffers one loop is dealt to them; what is only computed, each computes. */
+ * each nest that writes buffers one loop is distributed to them; what is only computed, each computes. */
 #include "codegen/nest.h"
 
 static bool writes_buffer(const UOp *u) {
@@ -9,8 +9,8 @@ static bool writes_buffer(const UOp *u) {
   return false;
 }
 
-/* The loop of a nest that is dealt to threads: loop r of the opt where it has it, else its first loop of the
- * grid that is long enough. Outer loops alone: nothing is computed between them. */
+/* The loop of a nest that is distributed to threads: loop r of the opt where it has it, else its first loop
+ * of the grid that is long enough. Outer loops alone: nothing is computed between them. */
 static UOp *thread_loop(UOp *u, const Opt *o) {
   UOp *best = NULL;
   for (; u && is_loop(u); u = alone(u)) {
@@ -31,26 +31,26 @@ static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* on the first thread */
   return loop_new(k, once, 1, &u);
 }
 
-/* Chunk t of the loop's turns: the same ones whoever runs them, and never a reduction, so any number of
+/* Chunk t of the loop's iterations: the same ones whoever runs them, and never a reduction, so any number of
  * threads gives the same bits. */
-static UOp *dealt(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
+static UOp *distributed(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
   int64_t threads = thread->src[0]->arg.v.i;
   UOp *r = loop->src[0], *m = r->src[0], *zero = num(k, 0);
   UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV, add(k, m, num(k, threads - 1)), num(k, threads)));
-  UOp *begin = uop_alu2(k->st, OPS_MUL, thread, c), *left = uop_alu2(k->st, OPS_SUB, m, begin), *turns = c;
+  UOp *begin = uop_alu2(k->st, OPS_MUL, thread, c), *left = uop_alu2(k->st, OPS_SUB, m, begin), *trips = c;
   if (!is_const(m) || m->arg.v.i % threads)
-    turns = simp(
+    trips = simp(
         k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
-  UOp *inner = kernel_range(k, turns, AXIS_LOOP, NULL), *at = add(k, begin, inner);
+  UOp *inner = kernel_range(k, trips, AXIS_LOOP, NULL), *at = add(k, begin, inner);
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, loop), 1, &r, &at) : NULL;
   UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
   if (!now || u == loop) return now;
   return nest_replace(k, u, loop, 1, &now);
 }
 
-/* The statements of `of`: what writes buffers is dealt out, or runs on the first thread; what is only
+/* The statements of `of`: what writes buffers is distributed out, or runs on the first thread; what is only
  * computed, each thread computes. In the blocks of a reduction that stand around its output, every block is
- * dealt alike. */
+ * distributed alike. */
 static bool deal_all(Kernel *k, const Opt *o, const UOp *of, UOp *t, UOpVec *body) {
   bool ok = true;
   for (int i = of->op == OPS_LOOP; ok && i < of->nsrc; i++) {
@@ -60,7 +60,7 @@ static bool deal_all(Kernel *k, const Opt *o, const UOp *of, UOp *t, UOpVec *bod
       u = deal_all(k, o, u, t, &inner) ? loop_new(k, u->src[0], (int)inner.len, inner.at) : NULL;
       vec_free(k->mem, &inner);
     } else if (writes_buffer(u))
-      u = loop ? dealt(k, u, loop, t) : guarded(k, u, t);
+      u = loop ? distributed(k, u, loop, t) : guarded(k, u, t);
     ok = u && vec_push(k->mem, body, u);
   }
   return ok;

@@ -7,7 +7,7 @@
  *
  *   cycles = those of the unit (matrix.h) + what is made of the results, divided by what threads share, and
  * the panels: elements * what an element costs by how it is read; of an operand that does not move with the
- * loop that is dealt, every thread makes all */
+ * loop that is distributed, every thread makes all */
 #include "codegen/cost.h"
 #include "codegen/heuristic.h"
 #include "uop/matrix.h"
@@ -123,8 +123,8 @@ static void take_swaps(Units *u) {
   }
 }
 
-/* The loop outside all others, where what is staged moves with it: one turn at a time. */
-static int staged_turn(const Units *u) {
+/* The loop outside all others, where what is staged moves with it: one iteration at a time. */
+static int staged_iter(const Units *u) {
   const Contraction *c = u->c;
   for (int r = 0; r < c->n; r++) {
     if (is_reduce(c, r)) continue;
@@ -136,19 +136,19 @@ static int staged_turn(const Units *u) {
   return -1;
 }
 
-/* deal: a loop, or -1. rows, columns: of a block, 0: all. share: what the thread with most has. */
+/* distribute: a loop, or -1. rows, columns: of a block, 0: all. share: what the thread with most has. */
 static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double share) {
   const Contraction *c = u->c;
-  int turn = staged_turn(u);
+  int iter = staged_iter(u);
   double cycles = u->shared * share;
   for (int role = MATRIX_A; role <= MATRIX_B; role++)
     cycles += u->panels[role] * (deal < 0 || !is_moved(u, role, deal) ? 1 : share);
   for (int i = 0; i < u->nstage; i++)
     cycles += PANEL_TURNED * c->access[u->stage[i]].whole / c->access[u->stage[i]].bytes *
-              (turn >= 0 && turn == deal ? share : 1);
+              (iter >= 0 && iter == deal ? share : 1);
   if (cycles >= u->cycles) return;
   u->n = 0;
-  if (turn >= 0 && c->size[turn] > 1) take(u, OPT_TILE, root_of(u, turn), 1);
+  if (iter >= 0 && c->size[iter] > 1) take(u, OPT_TILE, root_of(u, iter), 1);
   for (int i = 0; i < u->nstage; i++)
     take(u, OPT_STAGE, c->access[u->stage[i]].slot, 1);
   if (rows) take(u, OPT_TILE, root_of(u, u->row), rows);
@@ -163,8 +163,8 @@ static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double s
     u->best[i] = u->list[i];
 }
 
-/* Turns of a block: of blocks that divide a loop, if there are such about as long, so that no rest is a nest
- * of its own; else of whole tiles. */
+/* Iterations of a block: of blocks that divide a loop, if there are such about as long, so that no rest is a
+ * nest of its own; else of whole tiles. */
 static int64_t blocks_of(int64_t size, int64_t most) {
   int64_t least = (size + most - 1) / most;
   for (int64_t n = least; n <= 2 * least && size / n >= BLOCK; n++)
@@ -175,11 +175,11 @@ static int64_t blocks_of(int64_t size, int64_t most) {
   return (each + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-static double share_of(const Units *u, double turns) {
-  return turns < u->ncores ? 1 : ceil(turns / u->ncores) / turns;
+static double share_of(const Units *u, double trips) {
+  return trips < u->ncores ? 1 : ceil(trips / u->ncores) / trips;
 }
 
-/* Each loop that can be dealt, with blocks of columns whose panels stay in L2. */
+/* Each loop that can be distributed, with blocks of columns whose panels stay in L2. */
 static void try_lists(Units *u) {
   const Contraction *c = u->c;
   int64_t size = (int64_t)dtype_size(u->shape->operand[MATRIX_B].dtype);

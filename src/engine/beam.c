@@ -113,7 +113,7 @@ static bool trial_changed(Beam *b, TrialVec *v, const OptVec *list, size_t i, co
   return false;
 }
 
-/* What shapes the inner loops: TC and PIPE stand before it. */
+/* What shapes the inner loops: TC and DOUBLE_BUFFER stand before it. */
 static bool shapes_inside(OptOp op) {
   return op == OPT_LOCAL || op == OPT_UPCAST || op == OPT_VEC || op == OPT_UNROLL || op == OPT_GROUP;
 }
@@ -146,7 +146,7 @@ static bool list_has(const OptVec *list, OptOp op) {
 static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
   const Target *t = &b->dev->target;
   bool ok = true, units = t->matrices & ~b->copt.matrices_off && !list_has(list, OPT_TC);
-  bool pipe = t->warp > 1 && list_has(list, OPT_STAGE) && !list_has(list, OPT_PIPE);
+  bool pipe = t->warp > 1 && list_has(list, OPT_STAGE) && !list_has(list, OPT_DOUBLE_BUFFER);
   for (size_t i = 0; ok && units && i < b->ranges.len; i++)
     for (size_t j = 0; ok && j < b->ranges.len; j++) {
       const UOp *row = b->ranges.at[i], *column = b->ranges.at[j];
@@ -155,7 +155,8 @@ static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
       if (i != j && grid) ok = trial_inserted(b, v, list, o, false);
     }
   for (size_t i = 0; ok && pipe && i < list->len; i++)
-    if (list->at[i].op == OPT_TILE) ok = trial_inserted(b, v, list, (Opt){OPT_PIPE, list->at[i].r, 2}, true);
+    if (list->at[i].op == OPT_TILE)
+      ok = trial_inserted(b, v, list, (Opt){OPT_DOUBLE_BUFFER, list->at[i].r, 2}, true);
   return ok;
 }
 

@@ -1,8 +1,8 @@
 /* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule ->
  * programs -> launches. Here: plans, which are schedules with their programs, kept under the bytes of the
- * graph (graph.c). launch.c runs them; kernel.c has the kernels that a user gives as text. */
+ * graph (graph_copy.c). launch.c runs them; kernel.c has the kernels that a user gives as text. */
 #include "codegen/codegen.h"
-#include "engine/graph.h"
+#include "engine/graph_copy.h"
 #include "runtime/bundle.h"
 #include "tensor/front.h"
 #include "uop/dims.h"

@@ -76,7 +76,7 @@ struct Graph;
 Plan *plan_get(TgContext *ctx, struct Graph *g);
 void plan_release(TgContext *ctx, Plan *p);
 TgStatus buffer_ready(TgContext *ctx, Buffer *b); /* has memory */
-/* graph.c: where what a BUFFER names lies now; NULL: nowhere */
+/* graph_copy.c: where what a BUFFER names lies now; NULL: nowhere */
 Buffer *buffer_of_value(TgContext *ctx, UOp *bottom);
 /* realizes; the view of memory that is t's value; NULL: recorded */
 UOp *value_in_memory(TgContext *ctx, TgTensor *t);

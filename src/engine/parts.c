@@ -1,7 +1,7 @@
 /* parts.c: which launches compute what. In: the copy of a graph, tensors on the way to its roots (parts), and
  * later the plan. Out: for each kernel the parts that it computes. Nodes are known by their ids in the copy,
  * which are the same for all graphs of one key, so a plan from the cache is understood too. */
-#include "engine/graph.h"
+#include "engine/graph_copy.h"
 #include "tensor/front.h"
 
 enum { NOBODY = INT32_MAX };

@@ -1,6 +1,6 @@
 /* program.c: a captured function as text. In: its steps. Out: what it is given and gives, the memories that
  * stay, and each step's graph as it was before it was scheduled, in the text form of uop/print.c: so any
- * machine and device can plan and compile it. A plan is found by the bytes of its graph (graph.c), and
+ * machine and device can plan and compile it. A plan is found by the bytes of its graph (graph_copy.c), and
  * the graph is made of those again: a capture keeps nothing besides.
  *
  *   tinygrad program 1
@@ -16,7 +16,7 @@
  *   end
  *   copy m3+16 m4                   all of m4, from element 16 of m3 on
  */
-#include "engine/graph.h"
+#include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "tensor/front.h"
 #include "uop/text.h"

@@ -5,7 +5,7 @@
  * that the front end could have built (uop/spec.c, program_check.c), with memories of the dtypes
  * and sizes that it says. Then each graph is planned. What a step reads was given or written before, or it is
  * zero: nothing of what else the process holds is seen. */
-#include "engine/graph.h"
+#include "engine/graph_copy.h"
 #include "engine/program_read.h"
 #include "tensor/front.h"
 #include "uop/spec.h"

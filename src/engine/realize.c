@@ -2,7 +2,7 @@
  * done. What is computed becomes memory of the handle's own. A store that runs makes the next version of its
  * memory; if something that can still be asked for needs the version before, that is copied first: so a
  * tensor has the value of the moment it was built in, as if everything were computed at once. */
-#include "engine/graph.h"
+#include "engine/graph_copy.h"
 #include "tensor/front.h"
 #include <string.h>
 

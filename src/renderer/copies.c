@@ -4,7 +4,7 @@
  *
  * A copy has arrived once a thread has waited for those that it made, and all threads have met. Threads wait
  * where they meet. So what is copied to a memory must not be read before the next barrier, in whatever order
- * loops turn: `settled` walks through the program to see that. */
+ * loops iteration: `settled` walks through the program to see that. */
 #include "renderer/cstyle_private.h"
 
 /* The place of the END of the RANGE at `at`. */
@@ -20,9 +20,9 @@ static const UOp *accessed(const UOp *u) {
   return x && x->op == OPS_INDEX ? uop_base(x->src[0]) : NULL;
 }
 
-/* Whether nothing of memory m is read between a store to it and a barrier. A loop whose turn leaves such a
- * store open is walked twice, so that what ends a turn meets what begins one; one that may have no turn
- * closes nothing. */
+/* Whether nothing of memory m is read between a store to it and a barrier. A loop whose iteration leaves such
+ * a store open is walked twice, so that what ends an iteration meets what begins one; one that may have no
+ * iteration closes nothing. */
 static bool settled(const Linear *lin, int from, int to, const UOp *m, bool *pending) {
   for (int i = from; i < to; i++) {
     const UOp *u = lin->at[i];

@@ -1,4 +1,5 @@
-/* cstyle.h: private to src/renderer. A language is a table; cstyle.c turns linear UOps into text with it. */
+/* cstyle.h: private to src/renderer. A language is a table; cstyle.c iterations linear UOps into text with
+ * it. */
 #ifndef TG_CSTYLE_H
 #define TG_CSTYLE_H
 #include "renderer/renderer.h"

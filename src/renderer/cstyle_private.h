@@ -68,7 +68,7 @@ static inline const UOp *cs_word_of(const UOp *v) {
 }
 
 void cs_copy(C *c, const UOp *store); /* its statement */
-/* ---- tiles.c, dots.c: the statement of a STORE of a WMMA whose operands are memory, and what it needs. The
+/* ---- amx.c, dots.c: the statement of a STORE of a WMMA whose operands are memory, and what it needs. The
  * functions of both have these arguments. */
 void cs_tiles(C *c, const UOp *store);
 void cs_dots(C *c, const UOp *store);

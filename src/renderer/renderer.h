@@ -7,7 +7,7 @@ typedef struct Renderer {
   const char *name;  /* "C", "AMX", "DOT", "CUDA", "METAL" */
   uint64_t native;   /* op_bit of each op the target computes itself; the others are decomposed by codegen */
   int vec_bytes;     /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
-  bool has_threads;  /* one kernel may be dealt to threads of the host */
+  bool has_threads;  /* one kernel may be distributed to threads of the host */
   bool has_grid;     /* a kernel runs as a grid of blocks, whose threads share memory and meet */
   bool narrow_index; /* index arithmetic is faster in 32 bits, where its bounds allow them */
   bool has_rows;     /* a warp reads fragments of matrix units from shared memory by rows (FRAGMENT) */

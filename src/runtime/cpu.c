@@ -171,7 +171,7 @@ static int longest_first(const void *a, const void *b) {
 }
 
 /* The longest kernels first, each to the unit that has least so far. */
-static bool batch_dealt(Device *d, const Cpu *p, Batch *b, int nshared) {
+static bool batch_distributed(Device *d, const Cpu *p, Batch *b, int nshared) {
   Length *of = mem_alloc(d->mem, (size_t)b->n * sizeof *of);
   int64_t *lines = mem_alloc(d->mem, (size_t)(nshared + 1) * sizeof *lines);
   bool room = of && lines;
@@ -210,7 +210,7 @@ static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, cons
   if (!b->src || !b->unit || !b->unit_of || !b->in_unit || !b->texts || !b->kernel || !b->spec) return false;
   for (int i = 0; i < n; i++)
     b->kernel[i] = kn[todo[i]], b->spec[i] = &ks[todo[i]];
-  return batch_dealt(d, p, b, nshared);
+  return batch_distributed(d, p, b, nshared);
 }
 
 static void batch_end(Device *d, Batch *b) {

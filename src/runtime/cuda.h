@@ -2,7 +2,7 @@
  * and the parts of the device. */
 #ifndef TG_CUDA_H
 #define TG_CUDA_H
-#include "runtime/blocks.h"
+#include "runtime/block_list.h"
 #include "runtime/kernels.h"
 
 /* ---- the driver's types (CUDA Driver API and NVRTC reference) */

@@ -585,7 +585,7 @@ static TgStatus whole_warps(Run *r, int n) {
 }
 
 /* Rows that threads hold become fragments: warp by warp. */
-static TgStatus rows_dealt(Run *r, const Ins *in, Thread *threads, int n) {
+static TgStatus rows_distributed(Run *r, const Ins *in, Thread *threads, int n) {
   TgStatus st = whole_warps(r, n);
   int word = MATRIX_WORD_BYTES / (int)dtype_size((DType)in->dtype); /* elements of one */
   for (int i = 0; i < n && !st; i++)
@@ -627,7 +627,7 @@ static TgStatus run_block(Run *r, Thread *threads, int n) {
     if (met->op == OPS_SHUFFLE)
       st = shuffle(r, met, threads, n);
     else if (met->op == OPS_FRAGMENT)
-      st = rows_dealt(r, met, threads, n);
+      st = rows_distributed(r, met, threads, n);
     else if (met->op == OPS_WMMA)
       st = multiply(r, met, threads, n);
     else

@@ -2,7 +2,7 @@
  * building needs neither their compiler nor their headers; and the parts of the device. */
 #ifndef TG_METAL_H
 #define TG_METAL_H
-#include "runtime/blocks.h"
+#include "runtime/block_list.h"
 #include "runtime/kernels.h"
 
 /* ---- the types of the Objective-C runtime and of Metal, as their documentation has them */

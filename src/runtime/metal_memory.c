@@ -1,7 +1,7 @@
 /* metal_memory.c: memory of a METAL device, and copies to and from it. In: sizes and addresses, which are the
  * GPU's own. Out: private buffers, of which the freed ones are kept for the next that is asked for
- * (blocks.c), and copies by blits, which go through shared memory to and from the host. A blit moves words of
- * four bytes: what lies before or behind these is moved by a kernel. */
+ * (block_list.c), and copies by blits, which go through shared memory to and from the host. A blit moves
+ * words of four bytes: what lies before or behind these is moved by a kernel. */
 #include "runtime/metal.h"
 #include <string.h>
 

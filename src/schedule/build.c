@@ -23,7 +23,7 @@ typedef struct Member {
 
 typedef struct Build {
   Sched *s;
-  const KernVec *ks;
+  const StageSets *ks;
   Schedule *out;
   int *temp_of;
   Member *m;
@@ -331,7 +331,7 @@ static bool number(Build *b, SchedKernel *sk, UOp *sink) {
   return sk->arg != NULL;
 }
 
-static bool nodes_noted(Build *b, const Kern *k, SchedKernel *sk) {
+static bool nodes_noted(Build *b, const StageSet *k, SchedKernel *sk) {
   sk->node = arena_array(&b->out->arena, uint32_t, k->mem.len + 1);
   for (size_t m = 0; sk->node && m < k->mem.len; m++)
     sk->node[sk->nnode++] = stage_at(b->s, k->mem.at[m])->node->id;
@@ -340,7 +340,7 @@ static bool nodes_noted(Build *b, const Kern *k, SchedKernel *sk) {
 
 static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   Sched *s = b->s;
-  const Kern *k = &b->ks->at[ki];
+  const StageSet *k = &b->ks->at[ki];
   UOp *grid[MAX_RANK];
   UOpVec stores = {0};
   Gmap gm = {.of = gmap_placed, .s = s};
@@ -380,7 +380,7 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   return ok;
 }
 
-bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
+bool build_kernels(Sched *s, const StageSets *ks, Schedule *out) {
   size_t n = s->stages.len, nk = ks->len;
   Build b = {.s = s, .ks = ks, .out = out, .first_range = s->next_range};
   map_init(&b.numbered, s->mem);

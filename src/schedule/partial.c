@@ -21,7 +21,7 @@ enum {
   TILE_RESULTS = 32 * 32
 };
 
-/* Whether a loop of the results of 16 turns or more moves read a, and not read b. */
+/* Whether a loop of the results of 16 iterations or more moves read a, and not read b. */
 static bool moves_alone(const Stage *g, const Read *a, const Read *b) {
   for (int d = 0; d < g->nout; d++)
     if ((a->outs & ~b->outs) >> d & 1 && range_extent(g->out[d]) >= LEAST_SIDE) return true;
@@ -59,12 +59,12 @@ bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *ou
   v.nout = g->nout + 1, v.nred = g->nred;
   UOp *from[MAX_RANK + 1], *to[MAX_RANK + 1], *src[MAX_RANK + 1];
   int n = 0;
-  int64_t turns = range_extent(g->red[k]) / range_extent(part);
+  int64_t trips = range_extent(g->red[k]) / range_extent(part);
   v.out[0] = part;
-  UOp *inside = uop_range(s->st, turns, s->next_range++, AXIS_REDUCE);
-  UOp *first = uop_alu2(s->st, OPS_MUL, part, uop_index_const(s->st, turns));
-  UOp *turn = inside ? uop_alu2(s->st, OPS_ADD, first, inside) : NULL;
-  if (!turn) return false;
+  UOp *inside = uop_range(s->st, trips, s->next_range++, AXIS_REDUCE);
+  UOp *first = uop_alu2(s->st, OPS_MUL, part, uop_index_const(s->st, trips));
+  UOp *iter = inside ? uop_alu2(s->st, OPS_ADD, first, inside) : NULL;
+  if (!iter) return false;
   for (int d = 0; d < g->nout; d++) {
     v.out[1 + d] = g->out[d];
     if (g->out[d]->op != OPS_RANGE) continue;
@@ -72,7 +72,7 @@ bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *ou
     to[n] = v.out[1 + d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_LOOP);
     if (!to[n++]) return false;
   }
-  from[n] = g->red[k], to[n++] = turn;
+  from[n] = g->red[k], to[n++] = iter;
   src[0] = uop_substitute(s->st, s->mem, term, n, from, to);
   for (int r = 0; r < g->nred; r++)
     src[1 + r] = v.red[r] = r == k ? inside : g->red[r];
@@ -108,7 +108,7 @@ static bool results_are_lanes(const Sched *s, const Stage *g) {
   bool lanes = false;
   for (size_t j = 0; j < g->reads.len; j++) {
     const Read *rd = &g->reads.at[j];
-    double nbytes = read_bytes(s, rd, rd->turns);
+    double nbytes = read_bytes(s, rd, rd->trips);
     bool over = goes_over(g, rd->index->src[last_axis(rd->index)]);
     if (nbytes > most || (nbytes == most && over)) lanes = !over, most = nbytes;
   }
@@ -193,7 +193,7 @@ static bool split(Sched *s, int i) {
 }
 
 bool partial_sums(Sched *s) {
-  bool ok = readers_build(s) && cascades_in_parts(s) && readers_build(s);
+  bool ok = readers_build(s) && online_in_parts(s) && readers_build(s);
   for (size_t i = 0, n = s->stages.len; ok && i < n; i++)
     if (may_split(s, stage_at(s, (int)i))) ok = split(s, (int)i);
   return ok && readers_build(s);

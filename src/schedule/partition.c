@@ -36,7 +36,7 @@ static int gmap_trial(const Gmap *g, int stage, int d) {
 
 /* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
  * range of i. */
-static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
+static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
   Stage *g = stage_at(s, i);
   int pair[MAX_RANK]; /* grid dim of k -> axis of i; -1 open, -2 dropped */
   for (int a = 0; a < MAX_RANK; a++)
@@ -77,7 +77,7 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
       return false;
     }
     if (q->parts && gmap_trial(&gm, k->mem.at[m], 0) < 0) {
-      snprintf(why, 96, "the parts of s%d would be turns of a loop", k->mem.at[m]);
+      snprintf(why, 96, "the parts of s%d would be iterations of a loop", k->mem.at[m]);
       return false;
     }
   }
@@ -85,7 +85,7 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
 }
 
 /* What was asked to be memory is read from there, in a kernel after it. */
-static bool strict_edge(Sched *s, const Stage *g, const Kern *k) {
+static bool strict_edge(Sched *s, const Stage *g, const StageSet *k) {
   for (size_t j = 0; j < g->deps.len; j++)
     if (stage_at(s, g->deps.at[j])->in_memory && ints_have(&k->mem, g->deps.at[j])) return true;
   for (size_t j = 0; j < g->after.len; j++)
@@ -129,7 +129,7 @@ static size_t most_members(const Sched *s) {
 /* Whether stage i may stand in kernel k: all that it needs is done before, and no one who needs k is. */
 static bool in_order(Sched *s, int i, int k) {
   const Stage *g = stage_at(s, i);
-  const Kern *kk = &s->ks.at[k];
+  const StageSet *kk = &s->ks.at[k];
   if (stage_at(s, kk->mem.at[0])->fixed) return false; /* in order, and alone */
   if (strict_edge(s, g, kk) || kk->mem.len >= most_members(s)) return false;
   int need = level_need(s, g, k);
@@ -138,7 +138,7 @@ static bool in_order(Sched *s, int i, int k) {
 
 /* What kernel k with stage i costs, the grid as in t; false: it cannot be. */
 static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
-  const Kern *kk = &s->ks.at[k];
+  const StageSet *kk = &s->ks.at[k];
   int mem[MAX_MEMBERS];
   int64_t elems[MAX_MEMBERS], bytes;
   Gmap gm = {gmap_trial, s, i, t};
@@ -157,16 +157,17 @@ static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
 }
 
 /* What kernels may take that share a launch: little beside it, for their shapes are chosen together. */
-static double most_beside(const Target *t) { return 2 * t->launch_us + t->deal_us; }
+static double most_beside(const Target *t) { return 2 * t->launch_us + t->distribute_us; }
 
 /* A kernel that i needs nothing of, and that has its very grid: both run from one launch. */
-static bool beside(Sched *s, int i, int k, const Kern *one, Trial *t) {
-  const Kern *kk = &s->ks.at[k];
+static bool beside(Sched *s, int i, int k, const StageSet *one, Trial *t) {
+  const StageSet *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
   double most = most_beside(s->opt->target);
   if (kk->cost.us > most || one->cost.us > most || kk->ngrid != one->ngrid || !in_order(s, i, k))
     return false;
-  if (g->readers.len && kk->level > level_need(s, g, -1)) return false; /* they would wait for k's turn */
+  if (g->readers.len && kk->level > level_need(s, g, -1))
+    return false; /* they would wait for k's iteration */
   for (size_t j = 0; j < g->deps.len; j++)
     if (stage_at(s, g->deps.at[j])->kernel == k) return false; /* it does need it: fit says how */
   memset(t, 0, sizeof *t);
@@ -184,7 +185,7 @@ static bool beside(Sched *s, int i, int k, const Kern *one, Trial *t) {
 
 /* Stage i becomes a member of kernel k, the grid as in t. */
 static bool put_in(Sched *s, int i, int k, const Trial *t) {
-  Kern *kk = &s->ks.at[k];
+  StageSet *kk = &s->ks.at[k];
   for (size_t m = 0; m < kk->mem.len; m++) {
     Stage *q = stage_at(s, kk->mem.at[m]);
     for (int d = 0; d < q->nout; d++)
@@ -198,7 +199,7 @@ static bool put_in(Sched *s, int i, int k, const Trial *t) {
 
 static bool place(Sched *s, int i) {
   Stage *g = stage_at(s, i);
-  Kern one;
+  StageSet one;
   stage_cost(s, i, &one);
   int best = -1;
   Trial bt = {0}, t;
@@ -233,7 +234,7 @@ static bool place(Sched *s, int i) {
     }
     g->kernel = (int)s->ks.len - 1;
   } else {
-    Kern *k = &s->ks.at[best];
+    StageSet *k = &s->ks.at[best];
     k->level = TG_MAX(k->level, level_need(s, g, best));
     k->cost = bt.cost;
     if (!put_in(s, i, best, &bt)) return false;
@@ -302,7 +303,7 @@ static int level_of_both(Sched *s, const Followers *f, int a, int b, int *before
 }
 
 static bool may_chain(Sched *s, int a, int b) {
-  const Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b];
+  const StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b];
   if (a == b || !ka->mem.len || !kb->mem.len || ka->mem.len + kb->mem.len > most_members(s)) return false;
   bool may = !stage_at(s, ka->mem.at[0])->fixed && !stage_at(s, kb->mem.at[0])->fixed;
   for (size_t m = 0; may && m < kb->mem.len; m++)
@@ -312,7 +313,7 @@ static bool may_chain(Sched *s, int a, int b) {
 
 /* The members of kernel b, put into a one after the other: what the whole costs. */
 static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
-  Kern *ka = &s->ks.at[a];
+  StageSet *ka = &s->ks.at[a];
   int64_t elems[MAX_MEMBERS], bytes;
   Gmap gm = {.of = gmap_placed, .s = s};
   Trial t;
@@ -339,7 +340,7 @@ static void undo(Sched *s, const Undo *was, size_t na, size_t n, int a, int b) {
 /* False: out of memory. */
 static bool chain(Sched *s, const Followers *f, int a, int b) {
   Undo was[MAX_MEMBERS];
-  Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b], old = *ka;
+  StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b], old = *ka;
   const size_t na = ka->mem.len, n = na + kb->mem.len;
   int before, level = may_chain(s, a, b) ? level_of_both(s, f, a, b, &before) : -1;
   if (level < 0) return true;
@@ -377,7 +378,7 @@ static bool chain_refused(Sched *s) {
 }
 
 /* Whether kernel a can run when b does: small both, of one grid, and who needs a runs after b. */
-static bool may_share(Sched *s, const Kern *a, const Kern *b) {
+static bool may_share(Sched *s, const StageSet *a, const StageSet *b) {
   double most = most_beside(s->opt->target);
   if (a == b || !a->mem.len || !b->mem.len || a->mem.len + b->mem.len > most_members(s)) return false;
   if (a->cost.us > most || b->cost.us > most || a->level > b->level || a->minout <= b->level) return false;
@@ -389,7 +390,7 @@ static bool may_share(Sched *s, const Kern *a, const Kern *b) {
 
 /* The members of kernel a go to kernel b, if that costs less than both. False: out of memory. */
 static bool share(Sched *s, int a, int b) {
-  Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b];
+  StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b];
   Gmap gm = {.of = gmap_placed, .s = s};
   int mem[MAX_MEMBERS];
   int64_t elems[MAX_MEMBERS], bytes;
@@ -440,7 +441,7 @@ static bool written(Sched *s, int i) {
 }
 
 static bool kernel_reads(Sched *s, int k, const Read *rd) {
-  const Kern *kk = &s->ks.at[k];
+  const StageSet *kk = &s->ks.at[k];
   for (size_t m = 0; m < kk->mem.len; m++) {
     const Stage *g = stage_at(s, kk->mem.at[m]);
     for (size_t j = 0; j < g->reads.len; j++)
@@ -506,7 +507,7 @@ bool recompute_or_store(Sched *s) {
       g->readers.at[k] = g->readers.at[--g->readers.len];
     }
     if (ok && !g->readers.len) { /* computed by nobody else: it leaves its kernel */
-      Kern *kk = &s->ks.at[g->kernel];
+      StageSet *kk = &s->ks.at[g->kernel];
       size_t n = 0;
       for (size_t m = 0; m < kk->mem.len; m++)
         if (kk->mem.at[m] != i) kk->mem.at[n++] = kk->mem.at[m];

@@ -15,18 +15,19 @@ typedef Vec(int) IntVec;
 typedef struct Read {
   UOp *index;
   int stage;
-  double turns;  /* of the loops that the index depends on */
+  double trips;  /* of the loops that the index depends on */
   uint32_t outs; /* bit d: it depends on out axis d of the stage */
   bool again;    /* another read of the same memory stands before it */
 } Read;          /* what a value reads: stage, or -1 for a buffer */
 
 enum { MOST_PRODUCTS = 4 };
 
-/* A sum of products of what two factors read, by its loops: bits of out axes, turns of those summed over. */
+/* A sum of products of what two factors read, by its loops: bits of out axes, iterations of those summed
+ * over. */
 typedef struct Product {
-  double turns;
-  uint32_t moves[2], side[2]; /* a factor moves along it; reads the next element with its next turn */
-  double along, longest;      /* turns in which both read one run; of the longest loop summed over */
+  double trips;
+  uint32_t moves[2], side[2]; /* a factor moves along it; reads the next element with its next iteration */
+  double along, longest;      /* iterations in which both read one run; of the longest loop summed over */
   double depth;               /* products that one result sums */
 } Product;
 
@@ -39,7 +40,8 @@ typedef struct Stage {
   int nout, nred;
   UOp *out[MAX_RANK], *red[MAX_RANK]; /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                         /* expression over out (and red inside its REDUCE) */
-  /* Out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may meet in a place.
+  /* Out axes whose iterations run in order (ORDERED ranges): a scan's axis, a scatter's that may meet in a
+   * place.
    */
   uint32_t ordered;
   /* A scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value. */
@@ -65,7 +67,7 @@ typedef struct Stage {
   int nreduce;      /* reductions in its value */
   int nested_loops; /* loops of the reductions nested in the value */
   bool parts;       /* out axis 0 are the parts of a reduction: it stays in the grid */
-  /* Of a cascade's parts: stage `near` (0: none), if it is
+  /* Of an online reduction's parts: stage `near` (0: none), if it is
    * in the same kernel, has just read near_bytes of what this one reads. */
   int near;
   double near_bytes;
@@ -84,15 +86,15 @@ typedef struct Cost {
 /* A kernel: a set of stages with a common grid. */
 enum { MAX_MEMBERS = 64 };
 
-typedef struct Kern {
+typedef struct StageSet {
   IntVec mem;
   int ngrid;
   UOp *grid[MAX_RANK];
   int level, minout;
   Cost cost;
-} Kern; /* grid: extents */
+} StageSet; /* grid: extents */
 
-typedef Vec(Kern) KernVec;
+typedef Vec(StageSet) StageSets;
 
 typedef struct Refused {
   int kernel, stage;
@@ -117,7 +119,7 @@ typedef struct Sched {
   Map scanned;        /* by slot of a memory: the last scan that met a read of it */
   uint64_t scans;
   IntVec order; /* stages, each after what it needs */
-  KernVec ks;
+  StageSets ks;
   Vec(Refused) refused; /* joins that did not pay, but nearly */
 } Sched;
 
@@ -136,14 +138,15 @@ bool partial_sums(Sched *s);
 /* partial.c: what g reduces of `term`, of part number `part` (a LOOP range) of its loop k, over loops of its
  * own: a stage whose first axis is `part`. */
 bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *out);
-bool cascades_in_parts(Sched *s); /* cascade.c: part of partial sums */
+bool online_in_parts(Sched *s); /* online_parts.c: part of partial sums */
 bool inline_cheap(Sched *s);
 bool order_axes(Sched *s);
 UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */
 bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
-UOp *turns_picked(Sched *s, UOp *sum);  /* pick.c: without loops of which one turn counts; NULL: no memory */
-bool merge_reduces(Sched *s, Stage *q); /* a value that is a reduction of a reduction: one */
-UOp *pm_gate(Rewrite *rw, UOp *self);   /* rules/reduce.rules: answers GATE */
+UOp *one_hot_dropped(Sched *s,
+                     UOp *sum); /* one_hot.c: without loops of which one iteration counts; NULL: no memory */
+bool merge_reduces(Sched *s, Stage *q);        /* a value that is a reduction of a reduction: one */
+UOp *pm_gate(Rewrite *rw, UOp *self);          /* rules/reduce.rules: answers GATE */
 UOp *pm_merge_reduces(Rewrite *rw, UOp *self); /* rules/reduce.rules; it may leave GATE */
 /* Below WHEREs that choose c, x is a reduction that can be one with `reduce`. */
 bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c);
@@ -169,7 +172,7 @@ typedef struct Gmap {
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool narrow_stages(Sched *s);
-bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
+bool build_kernels(Sched *s, const StageSets *ks, Schedule *out);
 
 static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes its place */
   for (size_t i = 0; i < v->len; i++)
@@ -179,16 +182,16 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
     }
 }
 
-/* ---- cost.c */
+/* ---- kernel_cost.c */
 bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
-double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
+double read_bytes(const Sched *s, const Read *rd, double trips); /* read so often */
 double value_bytes(const Stage *g, double nelem);
 bool divides_sum(const UOp *index);   /* of one axis: it divides more than a loop */
 const UOp *gated_value(const UOp *v); /* below a cast, or a gate of which one side is a constant; or NULL */
 int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);
 Cost cost_on_cores(const Sched *s, Cost c, double from, double to); /* where not `from` of them are busy */
-Cost stage_cost(Sched *s, int i, Kern *one); /* alone; places it, and fills *one unless that is NULL */
+Cost stage_cost(Sched *s, int i, StageSet *one); /* alone; places it, and fills *one unless that is NULL */
 void cost_print(Str *out, const Cost *c);
 
 static inline Stage *stage_at(Sched *s, int i) { return &s->stages.at[i]; }
@@ -229,8 +232,8 @@ static inline bool same_memory(const UOp *a, const UOp *b) {
   return a->src[0]->arg.param.slot == b->src[0]->arg.param.slot;
 }
 
-/* The most turns that a loop has: what memory is laid out for. Loops of equal extent nodes have the same
- * number of turns. */
+/* The most iterations that a loop has: what memory is laid out for. Loops of equal extent nodes have the same
+ * number of iterations. */
 static inline int64_t range_extent(const UOp *r) {
   return r->op == OPS_RANGE ? TG_MAX(r->src[0]->vmax, 0) : 1;
 }
@@ -241,7 +244,7 @@ static inline bool same_extent(const UOp *a, const UOp *b) {
 
 static inline bool is_counted(const UOp *r) {
   return r->op != OPS_RANGE || is_const(r->src[0]);
-} /* its turns are known here */
+} /* its iterations are known here */
 
 static inline bool index_is_data(const UOp *index) {
   for (int i = 1; i < index->nsrc; i++)

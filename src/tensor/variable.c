@@ -31,8 +31,8 @@ TgVariable *tg_variable_opt(TgContext *ctx, const char *name, int64_t lo, int64_
 }
 
 /* What was computed from a variable is an expression of it, computed anew when it is asked for after another
- * value is bound (engine/graph.c). A store is none: one that waits runs with the values that it was written
- * for. */
+ * value is bound (engine/graph_copy.c). A store is none: one that waits runs with the values that it was
+ * written for. */
 static bool stores_flushed(TgContext *ctx) {
   bool ok = true;
   for (size_t i = ctx->waiting.len; ok && i-- > 0;) {

@@ -1,6 +1,6 @@
 /* matrix.h: what matrix units compute, and which thread of a warp has which elements. In: the number of a
- * row. Out: c + a b, of m x k and k x n, with each operand dealt to 32 threads as fragments; or, on a CPU,
- * where one core has the unit alone, with all three in memory (matrix_in_memory).
+ * row. Out: c + a b, of m x k and k x n, with each operand distributed to 32 threads as fragments; or, on a
+ * CPU, where one core has the unit alone, with all three in memory (matrix_in_memory).
  *
  * The key fact: a place is a sum over the bits of two numbers, the thread's in its warp and the element's in
  * its fragment. Each bit adds so many rows and columns, so a map is two short lists and any map of any

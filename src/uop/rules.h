@@ -79,6 +79,6 @@ bool fits(const UOp *n, int dtype); /* every value of n is one of the integer dt
 UOp *simplify_linear(Rewrite *rw, UOp *self);   /* + - * and negation on index */
 UOp *simplify_divmod(Rewrite *rw, UOp *self);   /* // and % on index */
 UOp *simplify_less(Rewrite *rw, UOp *self);     /* < on index */
-UOp *reduce_drop_const(Rewrite *rw, UOp *self); /* a range of one turn is a constant, and no loop */
+UOp *reduce_drop_const(Rewrite *rw, UOp *self); /* a range of one iteration is a constant, and no loop */
 UOp *store_drop_const(Rewrite *rw, UOp *self);
 #endif

@@ -25,7 +25,7 @@ enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
     .ways = {12, 16, 16}, .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US}, .pages = 64, .page_miss = 2.5,  \
     .line_wait = 16, .mhz = CPU_MHZ, .fmas = 32, .ops = 16, .weight = CPU_WEIGHTS, .vec_bytes = 64,          \
     .registers = 32, .warp = 1, .threads = 1, .local_bytes = 512 * KB, .local_most = 512 * KB,               \
-    .launch_us = 0.2, .deal_us = 1.2, .matrices = units                                                      \
+    .launch_us = 0.2, .distribute_us = 1.2, .matrices = units                                                \
   }
 
 /* Units of an A100, of an M1: those of others are known when the GPU is. */
@@ -114,6 +114,6 @@ void target_print(Str *out, const Target *t) {
       str_printf(out, " L%d %lld (%.0f)", l + 1, (long long)t->cache[l] / KB, t->bytes_us[l] / 1000);
   str_printf(out, ", memory (%.0f x %d); local %lld KB, launch %.1f us, shares %.1f us",
              t->bytes_us[LEVEL_MEMORY] / 1000, t->streams, (long long)t->local_bytes / KB, t->launch_us,
-             t->deal_us);
+             t->distribute_us);
   if (t->warp > 1) str_printf(out, ", warp %d", t->warp);
 }

@@ -54,7 +54,7 @@ typedef struct Target {
   LaunchLimits most;               /* zeros on a CPU */
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
-  double deal_us;
+  double distribute_us;
   /* Rows of matrix.h that it has. */
   uint32_t matrices;
 } Target;

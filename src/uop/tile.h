@@ -1,6 +1,6 @@
 /* tile.h: what the innermost step of a sum takes. In: a Target, and a register tile or the loops that one can
  * be cut from. Out: cycles of one core. The one place that knows: lists of opts are told apart by it
- * (codegen/cost.c), and kernels are joined by it (schedule/cost.c). */
+ * (codegen/cost.c), and kernels are joined by it (schedule/kernel_cost.c). */
 #ifndef TG_TILE_H
 #define TG_TILE_H
 #include "uop/target.h"
@@ -22,7 +22,7 @@ double tile_room(const Target *t); /* vectors that its registers hold */
 
 /* A sum of products, by its factors. */
 typedef struct TileLoops {
-  double results[2]; /* turns of the loops of the results that this one alone moves with */
+  double results[2]; /* iterations of the loops of the results that this one alone moves with */
   double lanes[2];   /* .. of the longest loop of the results along which it lies side by side; 1: none */
   double along;      /* .. of the loops summed over that read a run of both; 1: none */
   double depth;      /* products that one result sums */

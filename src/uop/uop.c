@@ -317,9 +317,9 @@ static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   }
 }
 
-/* A step over an axis that it does not divide: PAD behind the axis, RESHAPE of it to (.., turns, step, ..),
- * SHRINK to one place of each step. Whether nothing of the padding is seen, so that every element is one of
- * memory. */
+/* A step over an axis that it does not divide: PAD behind the axis, RESHAPE of it to (.., iterations, step,
+ * ..), SHRINK to one place of each step. Whether nothing of the padding is seen, so that every element is one
+ * of memory. */
 static bool padding_hidden(const UOp *shrink) {
   const UOp *split = shrink->src[0], *pad = split->src[0];
   const int64_t *lohi = pad->arg.ints->v, *seen = shrink->arg.ints->v;

@@ -98,8 +98,8 @@ typedef enum AxisType {
 } AxisType;
 
 /* arg.range.of of a loop that is no part of one of the kernel's, or not only that: of none; a thread axis
- * along the grid; the blocks of loop r: BLOCKS_OF - r; turns that are dealt to all threads of a block;
- * elements that a thread has of the operands of a matrix unit (matrix.h). */
+ * along the grid; the blocks of loop r: BLOCKS_OF - r; iterations that are distributed to all threads of a
+ * block; elements that a thread has of the operands of a matrix unit (matrix.h). */
 typedef enum RangeOf {
   OF_NONE = -1,
   LOCAL_OF_GRID = -2,

@@ -325,7 +325,7 @@ static void block_list(char *s, size_t size) {
   append(s, size, "STAGE", 'p', staged, 0);
   if (draw(4)) append(s, size, "STAGE", 'p', 3 - staged, 0);
   if (!draw(4)) append(s, size, "TILE", 'r', draw(loops), blocks[draw(10)]);
-  if (!draw(4)) append(s, size, "PIPE", 'r', draw(loops), 2);
+  if (!draw(4)) append(s, size, "DOUBLE_BUFFER", 'r', draw(loops), 2);
   for (int r = 0, shapes = 1 + draw(3); r < shapes; r++)
     append(s, size, draw(2) ? "UPCAST" : "VEC", 'r', draw(reduces), tiles[draw(4)]);
   for (int r = 0; r < 2; r++)
@@ -346,7 +346,7 @@ static void units_list(char *s, size_t size, bool window) {
   if (swap) snprintf(s + at, size - at, "%sSWAP r%d r%d", at ? ", " : "", row, column), at = strlen(s);
   if (swap != !draw(8)) row = row + column, column = row - column, row -= column;
   snprintf(s + at, size - at, "%sTC r%d r%d", at ? ", " : "", row, column);
-  if (!draw(3)) append(s, size, "PIPE", 'r', depth, 2);
+  if (!draw(3)) append(s, size, "DOUBLE_BUFFER", 'r', depth, 2);
   for (int r = 0; r < 2; r++)
     if (draw(2)) append(s, size, draw(8) ? "UPCAST" : "VEC", 'r', draw(2) ? row : column, tiles[draw(3)]);
   for (int r = 0; r < 2; r++)
@@ -492,7 +492,7 @@ static void lists_on(const char *dev, int rounds) {
       char list[256] = "";
       size_t at = 0;
       if (is_attention(which) && draw(2)) /* in blocks of keys */
-        at = (size_t)snprintf(list, sizeof list, "CASCADE r%d %d, ", 4 + draw(5), 1 + draw(45));
+        at = (size_t)snprintf(list, sizeof list, "ONLINE r%d %d, ", 4 + draw(5), 1 + draw(45));
       if (gpu && i % 2)
         block_list(list + at, sizeof list - at);
       else if (i % 8 == 6 + !gpu)
@@ -576,11 +576,11 @@ static void special_attention(const char *opts, bool causal, float *out) {
 }
 
 /* In blocks of keys, NaN and infinities stand where they do without. */
-static void test_cascade_of_specials(void **state) {
+static void test_online_of_specials(void **state) {
   (void)state;
 
-  static const char *const lists[] = {"CASCADE r%d 8", "CASCADE r%d 7, VEC r1 16", "CASCADE r%d 1",
-                                      "CASCADE r%d 13, TILE r1 8, VEC r1 8"};
+  static const char *const lists[] = {"ONLINE r%d 8", "ONLINE r%d 7, VEC r1 16", "ONLINE r%d 1",
+                                      "ONLINE r%d 13, TILE r1 8, VEC r1 8"};
 
   float want[KEYS * WIDE], got[KEYS * WIDE];
   for (int causal = 0; causal < 2; causal++)
@@ -689,7 +689,7 @@ int main(void) {
       cmocka_unit_test(test_lists_for_c),     cmocka_unit_test(test_lists_on_cpu),
       cmocka_unit_test(test_lists_for_metal), cmocka_unit_test(test_lists_for_cuda),
       cmocka_unit_test(test_lists_for_units), cmocka_unit_test(test_lists_for_panels),
-      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_cascade_of_specials),
+      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_online_of_specials),
       cmocka_unit_test(test_many_ranges),     cmocka_unit_test(test_lists_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* test_parts.c: a reduction that needs the result of another one over the same long row, both made in parts
- * (src/schedule/cascade.c): against plain loops in double, with values that leave whole parts without a
+ * (src/schedule/online_parts.c): against plain loops in double, with values that leave whole parts without a
  * maximum, and the same bits for any number of threads. */
 #include "tg.h"
 #include <math.h>

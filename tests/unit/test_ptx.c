@@ -411,7 +411,7 @@ static const Whole wholes[] = {
     {"i8 product", NULL, TG_I8, {64, 64}, {64, 64}, 0, product},
     {"fp8 product by way of f16", NULL, TG_FP8E4M3, {64, 64}, {64, 64}, 0, product},
     {"f16 product, two copies",
-     "TILE r0 32, TILE r1 32, TILE r2 32, STAGE p1, STAGE p2, TC r0 r1, PIPE r2 2",
+     "TILE r0 32, TILE r1 32, TILE r2 32, STAGE p1, STAGE p2, TC r0 r1, DOUBLE_BUFFER r2 2",
      TG_F16,
      {64, 128},
      {128, 64},

@@ -174,7 +174,7 @@ static void test_parts(void **state) {
     most[i % COLUMNS] = i < COLUMNS || v[i] > most[i % COLUMNS] ? v[i] : most[i % COLUMNS];
   }
   TgContext *ctx = opened("INTERP:C", 0);
-  ctx->devices.at[0]->target.launch_us = ctx->devices.at[0]->target.deal_us = 0,
+  ctx->devices.at[0]->target.launch_us = ctx->devices.at[0]->target.distribute_us = 0,
   ctx->devices.at[0]->target.cores = ctx->devices.at[0]->target.streams = 64;
   TgTensor *x = tg_contiguous(tg_from(ctx, v, TG_F32, TG_SHAPE(ROWS, COLUMNS)));
   assert_int_equal(tg_realize(x), TG_OK);

@@ -1,4 +1,4 @@
-/* r_128_32, METAL, grid 4 16 1 of blocks 32 1 1, opts TILE r0 8, TILE r1 8, TILE r2 16, STAGE p1, STAGE p2, TC r0 r1, PIPE r2 2 */
+/* r_128_32, METAL, grid 4 16 1 of blocks 32 1 1, opts TILE r0 8, TILE r1 8, TILE r2 16, STAGE p1, STAGE p2, TC r0 r1, DOUBLE_BUFFER r2 2 */
 kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   f32x2 v0 = f32x2(0.0f, 0.0f);
   f32x2 acc0 = v0;

@@ -1,8 +1,8 @@
-/* matrix.c: TC, sums of products on matrix units. In: two loops of the grid, rows and columns of a product
- * a[m, k] * b[k, n] that a loop inside sums up. Out: a warp for a tile of the unit's size. The 32 threads are
- * a loop of their own, LOCAL, the innermost of the grid; a register has the thread's elements of the sum, as
- * lanes; steps of the unit's depth are ACC[ADD](register, WMMA[row](a, b), ..) over the elements that the
- * thread has of a and of b.
+/* tensor_cores.c: TC, sums of products on matrix units. In: two loops of the grid, rows and columns of a
+ * product a[m, k] * b[k, n] that a loop inside sums up. Out: a warp for a tile of the unit's size. The 32
+ * threads are a loop of their own, LOCAL, the innermost of the grid; a register has the thread's elements of
+ * the sum, as lanes; steps of the unit's depth are ACC[ADD](register, WMMA[row](a, b), ..) over the elements
+ * that the thread has of a and of b.
  *
  * Who has which element is the table's affair (matrix.h): here its bits become index arithmetic. All that
  * stands in the two loops goes by the places of the sum: what starts it, what is made of it, and the steps
@@ -11,7 +11,7 @@
 #include "codegen/split.h"
 #include "uop/matrix.h"
 
-/* A loop whose turns are steps of a unit. */
+/* A loop whose iterations are steps of a unit. */
 typedef struct Depth {
   UOp *loop;
   const MatrixShape *shape;
@@ -176,11 +176,11 @@ static bool in_steps(Units *u, UOp *loop, UOpVec *out) {
   UOp *copy = rest ? nest_copy(k, loop, 0, NULL, NULL) : NULL;
   UOp *body = block && body_of(k, loop) ? steps_in(u, body_of(k, loop), r, block) : NULL;
   if (!body || !size || (rest && !copy)) return false;
-  UOp *turns = whole > 1 ? loop_new(k, block, body->nsrc, body->src) : NULL;
-  bool ok = whole == 1 || turns;
+  UOp *trips = whole > 1 ? loop_new(k, block, body->nsrc, body->src) : NULL;
+  bool ok = whole == 1 || trips;
   for (int i = 0; ok && whole == 1 && i < body->nsrc; i++)
     ok = vec_push(k->mem, out, body->src[i]);
-  if (ok && turns) ok = vec_push(k->mem, out, turns);
+  if (ok && trips) ok = vec_push(k->mem, out, trips);
   Part p = {num(k, whole * u->shape->k), num(k, rest), num(k, 1), (AxisType)r->arg.range.type, NULL};
   UOp *plain = ok && rest ? part_of(k, copy, copy, &p, false) : NULL;
   for (int i = 0; ok && plain && i < plain->nsrc; i++)
@@ -202,8 +202,8 @@ static UOp *longest_around(const PlaceVec *at, size_t i) {
 }
 
 static bool depth_add(Units *u, UOp *loop, const UOp *product) {
-  int64_t turns = loop->src[0]->src[0]->arg.v.i;
-  const MatrixShape *s = matrix_for(u->k, product, turns, u->outer->src[0], u->inner->src[0]);
+  int64_t trips = loop->src[0]->src[0]->arg.v.i;
+  const MatrixShape *s = matrix_for(u->k, product, trips, u->outer->src[0], u->inner->src[0]);
   if (!s) return true; /* stays plain */
   for (size_t i = 0; i < u->depths.len; i++) {
     if (u->depths.at[i].loop == loop)
@@ -327,10 +327,10 @@ bool opt_tc(Kernel *k, const Opt *o, const char **why) {
   bool ok = true;
   if (!matrix_sides(k, &rows, &columns))
     ok = cannot(&u, "the device has no matrix units");
-  else if (uop_has_op(k->sink, OPS_WMMA) || (k->list.len && k->list.at[0].op == OPT_CASCADE))
-    ok = cannot(&u, "once in a kernel, and not inside a CASCADE");
+  else if (uop_has_op(k->sink, OPS_WMMA) || (k->list.len && k->list.at[0].op == OPT_ONLINE))
+    ok = cannot(&u, "once in a kernel, and not inside an ONLINE");
   ok = ok && find_loops(&u, o) && facts_of(k, u.outer, &f);
-  if (ok && f.rows.len) ok = cannot(&u, "local memory is filled anew in each of its turns");
+  if (ok && f.rows.len) ok = cannot(&u, "local memory is filled anew in each of its iterations");
   facts_free(k, &f);
   ok =
       ok && pad_to(k, u.outer, rows) && find_loops(&u, o) && pad_to(k, u.inner, columns) && find_loops(&u, o);

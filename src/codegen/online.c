@@ -1,18 +1,18 @@
-/* cascade.c: the opt CASCADE. In: reductions over one axis of which later ones need the result of the first:
+/* online.c: the opt ONLINE. In: reductions over one axis of which later ones need the result of the first:
  * a maximum, then sums of exponentials less it, through rows of local memory as long as the axis. Out: one
  * loop over blocks of the axis, with rows as long as a block; the later results are corrected whenever the
  * maximum has grown, by what that changes in each of their terms.
  *
  * With the maximum a before a block and b after it, a sum of f(k, a) becomes a sum of f(k, b) by one product,
  * if f(k, b) = f(k, a) * SCALE where SCALE is free of k; a maximum of f by one addition, if f(k, b) = f(k, a)
- * + SHIFT. rules/cascade.rules says both; where there is none, the opt is refused. While nothing but the
+ * + SHIFT. rules/rescale.rules says both; where there is none, the opt is refused. While nothing but the
  * identity was seen, a = -inf, what was summed so far is dropped: it is what f makes of -inf less -inf.
  * (Known difference: a term that is a product with inf or NaN, all of whose weights so far were 0, is dropped
  * with it.)
  *
- * A block in which no step counts changes nothing: clip.c may leave it out. */
+ * A block in which no step counts changes nothing: loop_bounds.c may leave it out. */
 #include "codegen/nest.h"
-#include "uop/cascade.h"
+#include "uop/rescale.h"
 #include <string.h>
 
 /* A result that is carried from block to block: a register, or, for one that is apart for loops of the row
@@ -28,7 +28,7 @@ typedef struct State {
   UOp *statement; /* of the home's body that steps it */
 } State;
 
-typedef struct Cascade {
+typedef struct Online {
   Kernel *k;
   const char *why;
   PlaceVec at;
@@ -41,33 +41,33 @@ typedef struct Cascade {
   Vec(State) states;
   int leader;
   UOp *before; /* INDEX of a register: what the leader was before the block */
-} Cascade;
+} Online;
 
 typedef struct Block { /* one build of the blocks' statements */
-  UOp *base, *size;    /* turns base .. base + size - 1 of the axis */
+  UOp *base, *size;    /* iterations base .. base + size - 1 of the axis */
   UOpVec from, to, loops, ranges;
 } Block;
 
-static bool cannot(Cascade *c, const char *why) {
+static bool cannot(Online *c, const char *why) {
   c->why = why;
   return false;
 }
 
-static UOp *body_at(const Cascade *c, int i) { /* statement i of the home, from 0 on; NULL: past the last */
+static UOp *body_at(const Online *c, int i) { /* statement i of the home, from 0 on; NULL: past the last */
   const UOp *home = c->home < 0 ? c->k->sink : c->at.at[c->home].u;
   int first = c->home < 0 ? 0 : 1;
   return first + i < home->nsrc ? home->src[first + i] : NULL;
 }
 
 /* ---- which loops and rows belong together */
-static UOp *loop_around(const Cascade *c, int place, const UOp *r) {
+static UOp *loop_around(const Online *c, int place, const UOp *r) {
   for (int up = place; up >= 0; up = c->at.at[up].up)
     if (c->at.at[up].u->op == OPS_LOOP && c->at.at[up].u->src[0] == r) return c->at.at[up].u;
   return NULL;
 }
 
 /* Each INDEX of local memory in the statement at a place. */
-static bool local_accesses(Cascade *c, int place, UOpVec *out) {
+static bool local_accesses(Online *c, int place, UOpVec *out) {
   UOp *u = c->at.at[place].u;
   UOpVec order = {0};
   out->len = 0;
@@ -80,29 +80,30 @@ static bool local_accesses(Cascade *c, int place, UOpVec *out) {
   return ok;
 }
 
-static bool axis_add(Cascade *c, UOp *r) {
+static bool axis_add(Online *c, UOp *r) {
   if (vec_has(&c->axes, r)) return true;
   if (r->src[0] != c->axes.at[0]->src[0]) return cannot(c, "rows are read along loops of different lengths");
   return vec_push(c->k->mem, &c->axes, r);
 }
 
-/* A row along the axis is read and written at the turn of a loop over it, and nowhere else. */
-static bool row_add(Cascade *c, UOp *x, int place) {
+/* A row along the axis is read and written at the iteration of a loop over it, and nowhere else. */
+static bool row_add(Online *c, UOp *x, int place) {
   UOp *m = x->src[0], *r = x->src[1];
   bool ours = vec_has(&c->rows, m), along = r->op == OPS_RANGE && vec_has(&c->axes, r);
   if (!ours && !along) {
     for (size_t i = 0; i < c->axes.len; i++)
-      if (depends(c->k, r, c->axes.at[i])) return cannot(c, "a row is read at another place than its turn's");
+      if (depends(c->k, r, c->axes.at[i]))
+        return cannot(c, "a row is read at another place than its iteration's");
     return true;
   }
   if (r->op != OPS_RANGE || x->arg.i || !loop_around(c, place, r))
-    return cannot(c, "a row is read at another place than its turn's");
+    return cannot(c, "a row is read at another place than its iteration's");
   if (!ours && !vec_push(c->k->mem, &c->rows, m)) return false;
   if (!vec_has(&c->accesses, x) && !vec_push(c->k->mem, &c->accesses, x)) return false;
   return axis_add(c, r);
 }
 
-static bool find_axis(Cascade *c) {
+static bool find_axis(Online *c) {
   UOpVec found = {0};
   bool ok = true;
   for (size_t had = 0; ok && had != c->axes.len + c->rows.len;) { /* rows bring loops, and loops rows */
@@ -117,18 +118,18 @@ static bool find_axis(Cascade *c) {
   return ok;
 }
 
-static bool is_axis_loop(const Cascade *c, const UOp *u) {
+static bool is_axis_loop(const Online *c, const UOp *u) {
   return u->op == OPS_LOOP && vec_has(&c->axes, u->src[0]);
 }
 
-static bool place_around(const Cascade *c, int outer, int inner) {
+static bool place_around(const Online *c, int outer, int inner) {
   while (inner >= 0 && inner != outer)
     inner = c->at.at[inner].up;
   return inner == outer;
 }
 
 /* The deepest loop that holds all loops over the axis, and its statements that do. */
-static bool find_home(Cascade *c) {
+static bool find_home(Online *c) {
   bool first = true, ok = true;
   for (size_t i = 0; i < c->at.len; i++) {
     if (!is_axis_loop(c, c->at.at[i].u)) continue;
@@ -151,19 +152,19 @@ static bool find_home(Cascade *c) {
 }
 
 /* ---- what is carried */
-static int start_of(const Cascade *c, const UOp *reg) {
+static int start_of(const Online *c, const UOp *reg) {
   for (size_t i = 0; i < c->at.len; i++)
     if (c->at.at[i].u->op == OPS_STORE && stored_in(c->at.at[i].u) == reg) return (int)i;
   return -1;
 }
 
-static UOp *step_of(const Cascade *c, int place) { /* the home's statement that a place is in */
+static UOp *step_of(const Online *c, int place) { /* the home's statement that a place is in */
   while (c->at.at[place].up != c->home)
     place = c->at.at[place].up;
   return c->at.at[place].u;
 }
 
-static bool state_add(Cascade *c, const UOp *acc, int place, int start) {
+static bool state_add(Online *c, const UOp *acc, int place, int start) {
   State s = {.at = acc->src[0], .op = (Ops)acc->arg.reduce.op, .value = acc->src[1]};
   s.statement = step_of(c, place);
   for (size_t i = 0; i < c->states.len; i++)
@@ -178,7 +179,7 @@ static bool state_add(Cascade *c, const UOp *acc, int place, int start) {
   return vec_push(c->k->mem, &c->states, s);
 }
 
-static bool note(Cascade *c, int place, UOp *axis) { /* a statement in a loop over the axis */
+static bool note(Online *c, int place, UOp *axis) { /* a statement in a loop over the axis */
   UOp *u = c->at.at[place].u, *m = stored_in(u);
   int start = start_of(c, m);
   if (m->op == OPS_DEFINE_LOCAL && vec_has(&c->rows, m)) {
@@ -194,7 +195,7 @@ static bool note(Cascade *c, int place, UOp *axis) { /* a statement in a loop ov
 
 /* What a step does besides: registers begin before the loops over the axis, what is made of sums comes after.
  */
-static bool plain_step(Cascade *c, UOp *step) {
+static bool plain_step(Online *c, UOp *step) {
   UOp *u = step;
   while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
     u = u->src[1];
@@ -211,7 +212,7 @@ static bool plain_step(Cascade *c, UOp *step) {
   return true;
 }
 
-static bool find_states(Cascade *c) {
+static bool find_states(Online *c) {
   bool ok = true;
   for (size_t i = 0; ok && i < c->rows.len; i++)
     ok = vec_push(c->k->mem, &c->stored, NULL);
@@ -230,10 +231,10 @@ static bool find_states(Cascade *c) {
 }
 
 /* ---- how values change with the leader */
-static UOp *leader(const Cascade *c) { return c->states.at[c->leader].at; }
+static UOp *leader(const Online *c) { return c->states.at[c->leader].at; }
 
 /* x with what was written to the rows that it reads, in terms of one range of the axis. */
-static UOp *closed(Cascade *c, UOp *x, UOp *r) {
+static UOp *closed(Online *c, UOp *x, UOp *r) {
   Kernel *k = c->k;
   UOpVec order = {0}, from = {0}, to = {0};
   bool ok = true, again = true;
@@ -255,7 +256,7 @@ static UOp *closed(Cascade *c, UOp *x, UOp *r) {
   return ok ? x : NULL;
 }
 
-static bool find_leader(Cascade *c) {
+static bool find_leader(Online *c) {
   c->leader = -1;
   for (size_t i = 0; i < c->states.len; i++) {
     State *s = &c->states.at[i];
@@ -278,7 +279,7 @@ static bool find_leader(Cascade *c) {
 }
 
 /* Whether a change is known at the end of a block: it has no loop of a step, but for those around the sum. */
-static bool known_after(Cascade *c, const State *s) {
+static bool known_after(Online *c, const State *s) {
   bool known = true;
   for (size_t i = 0; known && i < c->at.len; i++) {
     UOp *u = c->at.at[i].u;
@@ -292,7 +293,7 @@ static bool known_after(Cascade *c, const State *s) {
   return known;
 }
 
-static bool find_changes(Cascade *c) {
+static bool find_changes(Online *c) {
   UOp *l = leader(c);
   c->before = reg_at(c->k, reg_new(c->k, (DType)l->dtype, 0, NULL), 0, NULL);
   for (size_t i = 0; c->before && i < c->states.len; i++) {
@@ -303,7 +304,7 @@ static bool find_changes(Cascade *c) {
     Ops mark = s->op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
     bool has = s->op == OPS_ADD || s->op == OPS_MAX;
     UOp *asked = old && has ? UNEW(c->k->st, mark, (DType)old->dtype, 1, ARG0, old, c->before, l) : NULL;
-    s->change = asked ? uop_answer(c->k->st, c->k->mem, pm_cascade, &c->axes, asked) : NULL;
+    s->change = asked ? uop_answer(c->k->st, c->k->mem, pm_rescale, &c->axes, asked) : NULL;
     s->change = s->change ? uop_simplify(c->k->st, c->k->mem, s->change) : NULL;
     if (!s->change || !known_after(c, s))
       return cannot(c, "a term changes with the maximum by no factor of all terms");
@@ -312,18 +313,18 @@ static bool find_changes(Cascade *c) {
 }
 
 /* ---- the blocks */
-static UOp *alu(Cascade *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
+static UOp *alu(Online *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
 
 /* What `old` becomes now that the leader is b. */
-static UOp *state_new(Cascade *c, const State *s, UOp *old) {
-  return s->later ? cascade_corrected(c->k->st, s->op, old, s->change, c->before, leader(c)) : old;
+static UOp *state_new(Online *c, const State *s, UOp *old) {
+  return s->later ? rescaled(c->k->st, s->op, old, s->change, c->before, leader(c)) : old;
 }
 
-static bool map(Cascade *c, Block *b, UOp *from, UOp *to) {
+static bool map(Online *c, Block *b, UOp *from, UOp *to) {
   return to && vec_push(c->k->mem, &b->from, from) && vec_push(c->k->mem, &b->to, to);
 }
 
-static bool map_range(Cascade *c, Block *b, UOp *r, UOp *extent) {
+static bool map_range(Online *c, Block *b, UOp *r, UOp *extent) {
   UOp *now = kernel_range(c->k, extent, (AxisType)r->arg.range.type, r);
   return now && vec_push(c->k->mem, &b->loops, r) && vec_push(c->k->mem, &b->ranges, now);
 }
@@ -335,14 +336,14 @@ static UOp *mapped_range(const Block *b, const UOp *r) {
 }
 
 /* Loops, rows and registers of a block: its own. */
-static bool block_open(Cascade *c, Block *b) {
+static bool block_open(Online *c, Block *b) {
   Kernel *k = c->k;
   UOpVec rows = {0};
   bool ok = map(c, b, c->before->src[0], reg_new(k, (DType)c->before->dtype, 0, NULL));
   for (size_t i = 0; ok && i < c->axes.len; i++) {
     ok = map_range(c, b, c->axes.at[i], b->size);
-    UOp *turn = ok ? uop_alu2(k->st, OPS_ADD, b->base, mapped_range(b, c->axes.at[i])) : NULL;
-    ok = ok && map(c, b, c->axes.at[i], turn);
+    UOp *iter = ok ? uop_alu2(k->st, OPS_ADD, b->base, mapped_range(b, c->axes.at[i])) : NULL;
+    ok = ok && map(c, b, c->axes.at[i], iter);
   }
   for (size_t i = 0; ok && i < c->rows.len; i++)
     ok = vec_push(k->mem, &rows,
@@ -369,17 +370,17 @@ static bool block_open(Cascade *c, Block *b) {
   return ok;
 }
 
-static void block_close(Cascade *c, Block *b) {
+static void block_close(Online *c, Block *b) {
   vec_free(c->k->mem, &b->from), vec_free(c->k->mem, &b->to);
   vec_free(c->k->mem, &b->loops), vec_free(c->k->mem, &b->ranges);
 }
 
-static UOp *of_block(Cascade *c, const Block *b, UOp *u) {
+static UOp *of_block(Online *c, const Block *b, UOp *u) {
   return u ? uop_substitute(c->k->st, c->k->mem, u, (int)b->from.len, b->from.at, b->to.at) : NULL;
 }
 
 /* The place of a state in its row: over the loops around it. */
-static UOp *row_place(Cascade *c, const State *s) {
+static UOp *row_place(Online *c, const State *s) {
   UOpStore *st = c->k->st;
   UOp *at = num(c->k, 0);
   for (UOp *u = s->nest; at && !is_axis_loop(c, u); u = u->src[1]) {
@@ -389,13 +390,13 @@ static UOp *row_place(Cascade *c, const State *s) {
   return at ? uop_simplify(st, c->k->mem, at) : NULL;
 }
 
-static UOp *row_index(Cascade *c, const State *s) {
+static UOp *row_index(Online *c, const State *s) {
   UOp *at = row_place(c, s);
   return at ? UNEW(c->k->st, OPS_INDEX, (DType)s->at->dtype, 1, ARG0, s->row, at) : NULL;
 }
 
 /* What the innermost loop around a sum does with it at the end of a block. */
-static bool catch_up(Cascade *c, const UOp *step, UOpVec *out) {
+static bool catch_up(Online *c, const UOp *step, UOpVec *out) {
   bool ok = true;
   for (size_t i = 0; ok && i < c->states.len; i++) {
     const State *s = &c->states.at[i];
@@ -408,7 +409,7 @@ static bool catch_up(Cascade *c, const UOp *step, UOpVec *out) {
 
 /* A loop of a step, in a block: what comes after its loops over the axis is left for the end of all blocks.
  */
-static UOp *in_block(Cascade *c, const Block *b, UOp *u, const UOp *step) {
+static UOp *in_block(Online *c, const Block *b, UOp *u, const UOp *step) {
   if (u->op != OPS_LOOP) return of_block(c, b, u);
   UOpVec body = {0}, ends = {0};
   bool ok = true, sums = false, within = is_axis_loop(c, u), past = false;
@@ -430,9 +431,9 @@ static UOp *in_block(Cascade *c, const Block *b, UOp *u, const UOp *step) {
   return loop;
 }
 
-static bool push(Cascade *c, UOpVec *out, UOp *u) { return u && vec_push(c->k->mem, out, u); }
+static bool push(Online *c, UOpVec *out, UOp *u) { return u && vec_push(c->k->mem, out, u); }
 
-static bool block_statements(Cascade *c, UOp *base, UOp *size, UOpVec *out) {
+static bool block_statements(Online *c, UOp *base, UOp *size, UOpVec *out) {
   Block b = {.base = base, .size = size};
   bool ok = block_open(c, &b);
   for (size_t i = 0; ok && i < c->steps.len; i++) {
@@ -453,7 +454,7 @@ static bool block_statements(Cascade *c, UOp *base, UOp *size, UOpVec *out) {
 /* ---- before and after the blocks */
 
 /* Chains of loops around sums, again, over loops of their own: `with` stands in the innermost. */
-static UOp *chain(Cascade *c, UOp *u, int n, UOp *const *with) {
+static UOp *chain(Online *c, UOp *u, int n, UOp *const *with) {
   UOp *r = u->src[0], *now = kernel_range(c->k, r->src[0], (AxisType)r->arg.range.type, r);
   UOp *inner = NULL;
   if (u->nsrc == 2 && u->src[1]->op == OPS_LOOP) inner = chain(c, u->src[1], n, with);
@@ -463,7 +464,7 @@ static UOp *chain(Cascade *c, UOp *u, int n, UOp *const *with) {
   return body ? loop_new(c->k, now, body->nsrc, body->src) : NULL;
 }
 
-static bool rows_start(Cascade *c, UOpVec *out) {
+static bool rows_start(Online *c, UOpVec *out) {
   bool ok = true;
   for (size_t i = 0; ok && i < c->states.len; i++) {
     State *s = &c->states.at[i];
@@ -481,7 +482,7 @@ static bool rows_start(Cascade *c, UOpVec *out) {
 }
 
 /* What is made of the sums of a step: the statements after its loops over the axis. */
-static bool rest_of(Cascade *c, UOp *step, UOpVec *out) {
+static bool rest_of(Online *c, UOp *step, UOpVec *out) {
   UOp *u = step;
   while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
     u = u->src[1];
@@ -506,12 +507,12 @@ static bool is_start(const UOp *u) {
   return u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_REG && is_const(u->src[1]);
 }
 
-static bool blocks(Cascade *c, int64_t n, UOpVec *out) {
+static bool blocks(Online *c, int64_t n, UOpVec *out) {
   Kernel *k = c->k;
   int64_t size = c->axes.at[0]->src[0]->arg.v.i, root = range_root(c->axes.at[0]);
   Arg arg = {.range = {k->next_range++, AXIS_REDUCE, BLOCKS_OF - (int)root}};
-  UOp *turns = num(k, size / n);
-  UOp *block = turns ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &turns, arg) : NULL;
+  UOp *trips = num(k, size / n);
+  UOp *block = trips ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &trips, arg) : NULL;
   UOpVec body = {0};
   bool ok = block && block_statements(c, uop_alu2(k->st, OPS_MUL, block, num(k, n)), num(k, n), &body);
   ok = ok && push(c, out, loop_new(k, block, (int)body.len, body.at));
@@ -520,7 +521,7 @@ static bool blocks(Cascade *c, int64_t n, UOpVec *out) {
   return ok;
 }
 
-static bool rebuild(Cascade *c, int64_t n) {
+static bool rebuild(Online *c, int64_t n) {
   Kernel *k = c->k;
   UOpVec body = {0}, after = {0};
   size_t done = 0;
@@ -552,8 +553,8 @@ static bool rebuild(Cascade *c, int64_t n) {
   return ok;
 }
 
-bool opt_cascade(Kernel *k, UOp *loop, int64_t n, const char **why) {
-  Cascade c = {.k = k};
+bool opt_online(Kernel *k, UOp *loop, int64_t n, const char **why) {
+  Online c = {.k = k};
   UOp *r = loop->src[0];
   *why = NULL;
   if (!is_const(r->src[0])) return *why = "its length is not known", false;

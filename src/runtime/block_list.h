@@ -1,6 +1,6 @@
-/* blocks.h: private to src/runtime. Memory of a device that is kept, when it is freed, for the next who asks.
- * A block that is freed may still be in use by what the device was given: that is given in order, so who gets
- * the block next comes after. */
+/* block_list.h: private to src/runtime. Memory of a device that is kept, when it is freed, for the next who
+ * asks. A block that is freed may still be in use by what the device was given: that is given in order, so
+ * who gets the block next comes after. */
 #ifndef TG_BLOCKS_H
 #define TG_BLOCKS_H
 #include "runtime/device.h"

@@ -1,11 +1,12 @@
-/* pipe.c: PIPE, copies one block ahead. In: a loop over blocks, each of which fills shared memory and then
- * reads it. Out: two memories that take turns: while one block is computed, the next is on its way.
+/* double_buffer.c: DOUBLE_BUFFER, copies one block ahead. In: a loop over blocks, each of which fills shared
+ * memory and then reads it. Out: two memories that take turns: while one block is computed, the next is on
+ * its way.
  *
  *   fill a with block 0; for each pair of blocks 2t, 2t + 1: fill b with the second, compute the first from
  * a, fill a with the one after the pair, compute the second from b; an odd block that is left from a.
  *
  * Each memory is filled while the other is read, so there is one barrier a block instead of two (gpu.c finds
- * them), and a device that copies by itself (renderer/cuda.c) has the time of a block for it. */
+ * them), and a device that copies by itself (renderer/cuda_text.c) has the time of a block for it. */
 #include "codegen/split.h"
 #include <string.h>
 
@@ -110,7 +111,7 @@ static bool in_pairs(Pipe *p) {
   return nest_edit(k, p->loop, with);
 }
 
-bool opt_pipe(Kernel *k, const Opt *o, const char **why) {
+bool opt_double_buffer(Kernel *k, const Opt *o, const char **why) {
   Pipe p = {.k = k};
   PlaceVec at = {0};
   bool ok = nest_places(k, k->sink, &at);

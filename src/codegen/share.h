@@ -1,4 +1,4 @@
-/* stage.h: a STAGE while it is made: what is read of the buffer, and where the copy has it. Shared by
+/* share.h: a STAGE while it is made: what is read of the buffer, and where the copy has it. Shared by
  * stage.c, which measures, and share.c, which fills the memory that the threads of a GPU's block share. */
 #ifndef TG_STAGE_H
 #define TG_STAGE_H
@@ -31,7 +31,8 @@ const UOp *staged_range(const Staged *s, int64_t root);
 /* Whether every read has axis d at base + r. */
 bool staged_along(Staged *s, int d, const UOp *r);
 
-/* share.c: a loop of the nest with the turns that threads and tiles to come pad it with: they read too. */
+/* share.c: a loop of the nest with the iterations that threads and tiles to come pad it with: they read too.
+ */
 UOp *share_padded(Kernel *k, UOp *r);
 
 /* share.c: the places of the axes in shared memory, and nelem; false: too large. */

@@ -1,4 +1,4 @@
-/* blocks.c: TILE of a reduction. In: a nest with one reduction, whose loop stands where its outputs are
+/* blocked_sum.c: TILE of a reduction. In: a nest with one reduction, whose loop stands where its outputs are
  * written. Out: the reduction's blocks stand around the loops of the outputs, and each adds its sum to an
  * accumulator: the output, where that is the sum alone, else local memory, of which the last block makes the
  * outputs. A block is summed from zero, so that no sum gets longer than a block. */
@@ -67,8 +67,8 @@ static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
   return ok && b->nest && moves;
 }
 
-/* Local memory with an element for each turn of the loops around: its INDEX, lanes to come side by side. NULL
- * with *room: out of memory; without: there is no room for it. */
+/* Local memory with an element for each iteration of the loops around: its INDEX, lanes to come side by side.
+ * NULL with *room: out of memory; without: there is no room for it. */
 static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
   int64_t lane = -1, n = 1, most = k->opt->target->local_bytes / (int64_t)dtype_size((DType)b->sum->dtype);
   for (size_t i = 0; i < k->list.len; i++)
@@ -91,8 +91,8 @@ static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
 /* The nest with the outputs stored in the last block alone, and the sum so far after them. */
 static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block, UOp *acc, UOp *all) {
   UOp *last = uop_alu2(k->st, OPS_CMPLT, block, num(k, block->src[0]->arg.v.i - 1));
-  UOp *turns = last ? uop_where(k->st, last, num(k, 0), num(k, 1)) : NULL;
-  UOp *once = kernel_range(k, turns, AXIS_LOOP, NULL), *with[2] = {0};
+  UOp *trips = last ? uop_where(k->st, last, num(k, 0), num(k, 1)) : NULL;
+  UOp *once = kernel_range(k, trips, AXIS_LOOP, NULL), *with[2] = {0};
   UOpVec stores = {0};
   bool ok = once && all;
   for (size_t i = 0; ok && i < b->stores.len; i++) {
@@ -106,20 +106,20 @@ static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block,
   return with[0] && with[1] && nest ? nest_replace(k, nest, b->stores.at[0], 2, with) : NULL;
 }
 
-static bool tile_sum(Kernel *k, UOp *u, int64_t most_turns, const Blocked *b, const char **why) {
-  UOp *r = u->src[0], *n = num(k, most_turns), *acc = b->stores.at[0]->src[0];
+static bool tile_sum(Kernel *k, UOp *u, int64_t most_trips, const Blocked *b, const char **why) {
+  UOp *r = u->src[0], *n = num(k, most_trips), *acc = b->stores.at[0]->src[0];
   int64_t size = r->src[0]->arg.v.i;
   bool room = true;
-  if (most_turns >= size) return true;
+  if (most_trips >= size) return true;
   if (!b->plain && !(acc = accumulator(k, b, &room))) {
     if (!room) *why = "local memory has no room for its sums";
     return false;
   }
-  UOp *block = range_marked(k, kernel_range(k, num(k, (size + most_turns - 1) / most_turns), AXIS_REDUCE, r),
+  UOp *block = range_marked(k, kernel_range(k, num(k, (size + most_trips - 1) / most_trips), AXIS_REDUCE, r),
                             BLOCKS_OF - (int)range_root(r));
-  UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *turns = n;
-  if (begin && size % most_turns) turns = ix_min(k, ix(k, OPS_SUB, r->src[0], begin), n);
-  UOp *inner = turns ? kernel_range(k, turns, AXIS_REDUCE, r) : NULL,
+  UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *trips = n;
+  if (begin && size % most_trips) trips = ix_min(k, ix(k, OPS_SUB, r->src[0], begin), n);
+  UOp *inner = trips ? kernel_range(k, trips, AXIS_REDUCE, r) : NULL,
       *at = inner ? add(k, begin, inner) : NULL;
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
   UOp *loop = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;

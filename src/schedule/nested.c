@@ -1,4 +1,4 @@
-/* nest.c: reductions written into the reductions that read them. In: stages with hazards and an order. Out:
+/* nested.c: reductions written into the reductions that read them. In: stages with hazards and an order. Out:
  * the same, less the tensors between two reductions of which the second one reads each element once, at a
  * shifted place: those that have a tensor per tap of a convolution. Most of it comes before loops are
  * aligned: what is nested has the loops of its reader. */
@@ -82,15 +82,15 @@ bool merge_reduces(Sched *s, Stage *q) {
   if (rw.failed) return false;
   UOp *v = merged == u ? u : uop_answer(s->st, s->mem, pm_gate, s, merged);
   bool sum = v && v->op == OPS_REDUCE && v->arg.reduce.op == OPS_ADD;
-  if (sum && uop_has_op(v, OPS_CMPEQ)) v = turns_picked(s, v);
+  if (sum && uop_has_op(v, OPS_CMPEQ)) v = one_hot_dropped(s, v);
   return v == u || reduce_set(s, q, v);
 }
 
-/* Turns that read an element again; loops of a stage. */
+/* Iterations that read an element again; loops of a stage. */
 enum { MOST_AGAIN = 4, MOST_NESTED = 24 };
 
 /* An index as a sum of multiples of loops. A quotient stands for what is divided: with a stride, a gate lets
- * one of the turns through that read the same element. */
+ * one of the iterations through that read the same element. */
 typedef struct Terms {
   int n; /* -1: it is no such sum */
   UOp *loop[MAX_RANK];
@@ -128,8 +128,8 @@ static bool list_has(UOp *const *v, int n, const UOp *x) {
   return false;
 }
 
-/* The loops of t that are not known yet become known, if each sum of theirs comes from one turn alone: like
- * the digits of a number, each step is longer than all that smaller ones add up to. */
+/* The loops of t that are not known yet become known, if each sum of theirs comes from one iteration alone:
+ * like the digits of a number, each step is longer than all that smaller ones add up to. */
 static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
   Terms open = {0};
   double reach = 0, last = 0;
@@ -149,7 +149,7 @@ static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
   return open.n > 0;
 }
 
-/* Whether no two turns of the reader's loops read the same element, or only a few, as where a gate of a
+/* Whether no two iterations of the reader's loops read the same element, or only a few, as where a gate of a
  * stride lets one of them through. */
 static bool reads_once(const Stage *q, const UOp *index) {
   Terms at[MAX_RANK] = {{0}};
@@ -201,7 +201,7 @@ static bool nests(Sched *s, int i, bool divided) {
 static bool is_swollen(Sched *s, const Stage *reader, const Stage *g) {
   double most = value_bytes(reader, (double)stage_out_size(reader));
   for (size_t j = 0; j < g->reads.len; j++)
-    most = TG_MAX(most, read_bytes(s, &g->reads.at[j], g->reads.at[j].turns));
+    most = TG_MAX(most, read_bytes(s, &g->reads.at[j], g->reads.at[j].trips));
   return value_bytes(g, (double)stage_out_size(g)) > most;
 }
 

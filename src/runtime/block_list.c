@@ -1,7 +1,7 @@
-/* blocks.c: memory of a device that is kept for the next who asks. In: sizes, and a driver's own calls. Out:
- * blocks; the freed ones stay in a list, the longest free of which go back to the driver when they are many,
- * or when it has no more. */
-#include "runtime/blocks.h"
+/* block_list.c: memory of a device that is kept for the next who asks. In: sizes, and a driver's own calls.
+ * Out: blocks; the freed ones stay in a list, the longest free of which go back to the driver when they are
+ * many, or when it has no more. */
+#include "runtime/block_list.h"
 
 void blocks_init(Device *d, Blocks *k, const BlockDriver *driver) {
   k->driver = driver;

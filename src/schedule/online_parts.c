@@ -1,9 +1,10 @@
-/* cascade.c: two reductions over one axis of which the second needs the result of the first, in parts. In:
- * stages with hazards and an order. Out: the same; where rows are too long to stay near until they are read
- * again, or too few for the cores, both are made of each part of the row while it is near, with the part's
- * own result in place of the row's, and what that changes is made good when the parts are put together:
+/* online_parts.c: two reductions over one axis of which the second needs the result of the first, in parts.
+ * In: stages with hazards and an order. Out: the same; where rows are too long to stay near until they are
+ * read again, or too few for the cores, both are made of each part of the row while it is near, with the
+ * part's own result in place of the row's, and what that changes is made good when the parts are put
+ * together:
  *
- *   a maximum, and a sum of terms that change with it by a factor: rules/cascade.rules (log-sum-exp)
+ *   a maximum, and a sum of terms that change with it by a factor: rules/rescale.rules (log-sum-exp)
  *   a maximum, and what is chosen where it stands: parts whose maximum is the row's count (argmax)
  *   a sum, and the squares of what differs from the mean: of the row's mean from the part's, as many times as
  *   the part has values, on top (variance: nothing is squared that was not taken the mean off)
@@ -11,7 +12,7 @@
  * The number of parts follows from lengths alone, and parts are put together in their order, so that results
  * are the same for any number of threads. */
 #include "schedule/stage.h"
-#include "uop/cascade.h"
+#include "uop/rescale.h"
 #include <string.h>
 
 enum {
@@ -115,7 +116,7 @@ static bool is_reduction(const Stage *g) {
   return plain && g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred;
 }
 
-/* The one read of a reduction's result in the term that is the same in every turn. */
+/* The one read of a reduction's result in the term that is the same in every iteration. */
 static bool find_result(Pair *p) {
   Sched *s = p->s;
   UOpVec order = {0};
@@ -215,15 +216,15 @@ static bool find_kind(Pair *p) {
 static bool find_parts(Pair *p) {
   const Stage *b = stage_at(p->s, p->second);
   const Done *d = done_at(p, p->first);
-  int64_t turns = 1;
+  int64_t trips = 1;
   for (int k = 0; k < b->nred; k++)
-    turns *= range_extent(b->red[k]);
+    trips *= range_extent(b->red[k]);
   if (d) return p->loop = d->loop, p->parts = d->parts, true;
-  int64_t least = TG_MIN(TG_MAX(turns / BLOCK, LEAST_PARTS), MOST_PARTS);
+  int64_t least = TG_MIN(TG_MAX(trips / BLOCK, LEAST_PARTS), MOST_PARTS);
   for (p->loop = 0; p->loop < b->nred; p->loop++) {
     int64_t n = range_extent(b->red[p->loop]);
     for (p->parts = least; p->parts <= TG_MIN(n, 2 * MOST_PARTS); p->parts++)
-      if (n % p->parts == 0) return turns / p->parts >= LEAST_BLOCK;
+      if (n % p->parts == 0) return trips / p->parts >= LEAST_BLOCK;
   }
   return false;
 }
@@ -306,8 +307,8 @@ static UOp *by_change(const Pair *p, Ops op, UOp *sum, UOp *of_part) {
   UOp *old = with_result(p, p->term, of_part);
   Ops mark = op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
   UOp *asked = old ? UNEW(s->st, mark, (DType)old->dtype, 1, ARG0, old, of_part, p->result) : NULL;
-  UOp *change = asked ? uop_answer(s->st, s->mem, pm_cascade, (void *)&p->axes, asked) : NULL;
-  return change ? cascade_corrected(s->st, op, sum, change, of_part, p->result) : NULL;
+  UOp *change = asked ? uop_answer(s->st, s->mem, pm_rescale, (void *)&p->axes, asked) : NULL;
+  return change ? rescaled(s->st, op, sum, change, of_part, p->result) : NULL;
 }
 
 /* The second reduction, over parts; NULL: its terms do not change alike. */
@@ -337,7 +338,7 @@ static bool rows_stay(const Pair *p) {
   const Stage *a = stage_at(p->s, p->part_of_first);
   double bytes = 0, rows = (double)stage_out_size(stage_at(p->s, p->second));
   for (size_t j = 0; j < a->reads.len; j++)
-    bytes += read_bytes(p->s, &a->reads.at[j], a->reads.at[j].turns);
+    bytes += read_bytes(p->s, &a->reads.at[j], a->reads.at[j].trips);
   return rows >= t->cores && bytes / rows <= (double)t->cache[LEVEL_L2] / 2;
 }
 
@@ -351,7 +352,7 @@ static double bytes_near(const Pair *p) {
       had |= same_memory(a->reads.at[l].index, b->reads.at[j].index);
     for (size_t l = 0; l < j; l++)
       had &= !same_memory(b->reads.at[l].index, b->reads.at[j].index);
-    if (had) bytes += read_bytes(p->s, &b->reads.at[j], b->reads.at[j].turns);
+    if (had) bytes += read_bytes(p->s, &b->reads.at[j], b->reads.at[j].trips);
   }
   return bytes;
 }
@@ -362,7 +363,7 @@ static bool pays(const Pair *p) {
   static const double LEAST_WON = 0.1;
   Sched *s = p->s;
   int mem[2] = {p->part_of_first, p->part_of_second};
-  Kern one;
+  StageSet one;
   Cost first = stage_cost(s, mem[0], &one), second = stage_cost(s, mem[1], NULL), near = second;
   Stage *b = stage_at(s, mem[1]);
   const Stage *a = stage_at(s, mem[0]), *whole = stage_at(s, p->second);
@@ -425,7 +426,8 @@ static bool split_pair(Pair *p) {
   return put_together(p, p->second, p->part_of_second, second, part);
 }
 
-/* Sums of products of matrices have tiles, and rows of them a cascade of their own (codegen/cascade.c). */
+/* Sums of products of matrices have tiles, and rows of them an online reduction of their own
+ * (codegen/online.c). */
 static bool may_be_second(const Stage *g) {
   return is_reduction(g) && g->nreduce == 1 && (!g->flops || is_square(g->value->src[0]));
 }
@@ -451,7 +453,7 @@ static bool try_pair(Pair *p) {
   return !find_result(p) || !same_loops(p) || !find_kind(p) || !find_parts(p) || split_pair(p);
 }
 
-bool cascades_in_parts(Sched *s) {
+bool online_in_parts(Sched *s) {
   DoneVec done = {0};
   uint8_t *pinned = mem_alloc(s->mem, s->stages.len + 1);
   bool ok = pinned != NULL;

@@ -1,7 +1,8 @@
-/* metal.c: the table of the Metal Shading Language. Buffers are [[buffer(n)]], behind them the variables as
- * one array; of more than 31 in all the addresses stand in one buffer. No f64: a kernel with it is refused by
- * name. Numbers of 16 bits are stored so and computed in f32; those of half are converted by the type of the
- * language, those of bfloat, which not every system's compiler has, by their bits. Compile without fast math.
+/* metal_text.c: the table of the Metal Shading Language. Buffers are [[buffer(n)]], behind them the variables
+ * as one array; of more than 31 in all the addresses stand in one buffer. No f64: a kernel with it is refused
+ * by name. Numbers of 16 bits are stored so and computed in f32; those of half are converted by the type of
+ * the language, those of bfloat, which not every system's compiler has, by their bits. Compile without fast
+ * math.
  */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"

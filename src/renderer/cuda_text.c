@@ -1,5 +1,5 @@
-/* cuda.c: the table of CUDA C++ (NVRTC, no headers). Buffers by slot, then the variables by value. Compile
- * with --fmad=false. */
+/* cuda_text.c: the table of CUDA C++ (NVRTC, no headers). Buffers by slot, then the variables by value.
+ * Compile with --fmad=false. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 

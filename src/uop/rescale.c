@@ -1,6 +1,6 @@
-/* cascade.c: how a term changes with the result of another reduction that stands in it. In: terms. Out: what
- * rules/cascade.rules asks about them, and the correction of what was summed or maximised so far. */
-#include "uop/cascade.h"
+/* rescale.c: how a term changes with the result of another reduction that stands in it. In: terms. Out: what
+ * rules/rescale.rules asks about them, and the correction of what was summed or maximised so far. */
+#include "uop/rescale.h"
 
 enum { MOST_SEARCHED = 512 };
 
@@ -43,7 +43,7 @@ bool is_free(const UOpVec *axes, UOp *x, const UOp *a) { return !search(x, moves
 
 UOp *with(Rewrite *rw, UOp *x, UOp *a, UOp *b) { return uop_substitute(rw->st, rw->mem, x, 1, &a, &b); }
 
-UOp *cascade_corrected(UOpStore *st, Ops op, UOp *old, UOp *change, UOp *before, UOp *now) {
+UOp *rescaled(UOpStore *st, Ops op, UOp *old, UOp *change, UOp *before, UOp *now) {
   DType d = (DType)now->dtype;
   UOp *none = uop_const(st, d, op_identity(OPS_MAX, d));
   UOp *start = uop_const(st, (DType)old->dtype, op_identity(op, (DType)old->dtype));

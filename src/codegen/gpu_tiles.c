@@ -1,4 +1,4 @@
-/* tiles.c: the opts of a contraction on a GPU. In: a kernel whose outputs are made of reductions over the
+/* gpu_tiles.c: the opts of a contraction on a GPU. In: a kernel whose outputs are made of reductions over the
  * same loops. Out: a block of threads for each tile of the outputs; a thread has a small tile of it in
  * registers, and what both read of a block of the reduction is copied to shared memory first.
  *
@@ -132,8 +132,8 @@ static int64_t blocks_of(const RInfo *r, Side s) {
   return (r->n + s.tile * s.threads - 1) / (s.tile * s.threads);
 }
 
-/* The reduction in blocks of `steps`: loops outside a block turn one by one. *blocks: the innermost of them,
- * or NULL. */
+/* The reduction in blocks of `steps`: loops outside a block run one by one. *blocks: the innermost of
+ * them, or NULL. */
 static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out, const UOp **blocks) {
   const UOp *reduce = t->f->reduces.at[0];
   int64_t inner = 1;
@@ -179,7 +179,7 @@ static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t st
     ok = opt_put(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
-  if (ok && pipe && blocks) ok = opt_put(k, out, OPT_PIPE, blocks->arg.range.id, 2);
+  if (ok && pipe && blocks) ok = opt_put(k, out, OPT_DOUBLE_BUFFER, blocks->arg.range.id, 2);
   ok = ok && opt_put(k, out, OPT_UPCAST, id_of(t->row), row.tile);
   if (ok && t->third) ok = opt_put(k, out, OPT_UPCAST, id_of(t->third), third);
   return ok && opt_put(k, out, OPT_VEC, id_of(t->lane), lane.tile) &&
@@ -265,7 +265,7 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
   ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC, id_of(t->row), id_of(t->lane)}));
-  if (ok && pipe && blocks) ok = opt_put(k, out, OPT_PIPE, blocks->arg.range.id, 2);
+  if (ok && pipe && blocks) ok = opt_put(k, out, OPT_DOUBLE_BUFFER, blocks->arg.range.id, 2);
   ok = ok && opt_put(k, out, OPT_UPCAST, id_of(t->row), row.tile);
   if (ok && t->third) ok = opt_put(k, out, OPT_UPCAST, id_of(t->third), third);
   return ok && opt_put(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&

@@ -1,11 +1,11 @@
-/* graph.c: the live graph, copied into a store of its own with its memories numbered in order of use. In:
- * roots. Out: the copy, and its bytes: the key under which its schedule and programs are kept, so that a
+/* graph_copy.c: the live graph, copied into a store of its own with its memories numbered in order of use.
+ * In: roots. Out: the copy, and its bytes: the key under which its schedule and programs are kept, so that a
  * training step compiles nothing after the first time. A node of the live graph never changes its value,
  * whatever is stored meanwhile: a BUFFER names a version. So on the way each source is looked up: an
  * expression that was computed is read where its value lies, a store that has run is the memory's next
  * version, a version that was overwritten is the copy that was kept. The place of a STORE alone is never
  * looked up: it is memory. */
-#include "engine/graph.h"
+#include "engine/graph_copy.h"
 #include "uop/dims.h"
 #include <string.h>
 

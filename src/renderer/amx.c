@@ -1,4 +1,4 @@
-/* tiles.c: blocks of products on the tiles of AMX, in GNU C. In: a STORE of a WMMA whose operands are memory
+/* amx.c: blocks of products on the tiles of AMX, in GNU C. In: a STORE of a WMMA whose operands are memory
  * (matrix.h). Out: a call of a function that is written in front of the kernel: results stay in tiles 0 .. 3,
  * tiles 4 and 5 take turns for a, 6 and 7 for b.
  *

@@ -1,9 +1,9 @@
-/* layout.c: the order of a stage's axes in memory. In: stages, after what is cheap was written into readers.
- * Out: the same, some with their axes in another order. A view that was taken before a value was computed
- * (a gather along one axis of four, which that axis was brought to the front for) leaves the stage with the
- * axes of the view. Where it reads memory along one axis and its readers have their innermost loop along the
- * same, but it would lie along another, its axes go in the order of the memory that it reads: both then go
- * through runs. Loops keep their names: no value changes. */
+/* axis_order.c: the order of a stage's axes in memory. In: stages, after what is cheap was written into
+ * readers. Out: the same, some with their axes in another order. A view that was taken before a value was
+ * computed (a gather along one axis of four, which that axis was brought to the front for) leaves the stage
+ * with the axes of the view. Where it reads memory along one axis and its readers have their innermost loop
+ * along the same, but it would lie along another, its axes go in the order of the memory that it reads: both
+ * then go through runs. Loops keep their names: no value changes. */
 #include "schedule/stage.h"
 #include <string.h>
 
@@ -52,7 +52,7 @@ static const UOp *made_along(Sched *s, const Stage *g, int d) {
   for (size_t k = 0; k < g->reads.len; k++) {
     const UOp *x = g->reads.at[k].index;
     UOp *last = x->src[last_axis(x)];
-    if (g->reads.at[k].turns * SMALL_PART <= (double)stage_out_size(g)) continue;
+    if (g->reads.at[k].trips * SMALL_PART <= (double)stage_out_size(g)) continue;
     if (!ranges_within(s, g->out[d], last) || ranges_within(s, own, last)) return NULL;
     if (!from) from = x;
   }

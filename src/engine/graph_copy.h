@@ -1,4 +1,4 @@
-/* graph.h: the live graph, copied: what engine/graph.c gives engine/realize.c. */
+/* graph_copy.h: the live graph, copied: what engine/graph_copy.c gives engine/realize.c. */
 #ifndef TG_GRAPH_H
 #define TG_GRAPH_H
 #include "engine/engine.h"

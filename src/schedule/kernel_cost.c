@@ -1,4 +1,4 @@
-/* cost.c: what a kernel takes, in us. In: stages and their places in a grid, and the Target. Out: an
+/* kernel_cost.c: what a kernel takes, in us. In: stages and their places in a grid, and the Target. Out: an
  * estimate; a fusion is a difference of estimates, so that what both sides share need not be right. */
 #include "schedule/stage.h"
 #include "uop/tile.h"
@@ -14,9 +14,9 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 }
 
 /* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
- * on: the root of a row once per row, and what a nested reduction computes once per turn of all that is
+ * on: the root of a row once per row, and what a nested reduction computes once per iteration of all that is
  * around it. */
-enum { LANE_BY_LANE = 8, MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128 };
+enum { LANE_BY_LANE = 8, MOST_SCANNED = 64, ROWS_IN_CACHE = 32, ONLINE_BLOCK = 128 };
 
 static const double COPY_SLOWS = 1.2;   /* a sum of products that copies a factor */
 static const double WRITTEN = 2;        /* a line is read before a part of it is written */
@@ -39,7 +39,7 @@ static uint64_t loop_bit(Scan *c, UOp *r) {
   return UINT64_C(1) << i;
 }
 
-static double turns_of(const Scan *c, uint64_t loops) {
+static double trips_of(const Scan *c, uint64_t loops) {
   double n = 1;
   for (int i = 0; i < c->nloop; i++)
     if (loops >> i & 1) n *= (double)range_extent(c->loop[i]);
@@ -68,7 +68,7 @@ static uint64_t longest_loop(const Scan *c, uint64_t loops) {
   return most < 0 ? 0 : UINT64_C(1) << most;
 }
 
-/* Loops along which the next turn reads the next element. */
+/* Loops along which the next iteration reads the next element. */
 static uint64_t steps_of(Scan *c, const UOp *index) {
   UOp *e = index->src[last_axis(index)];
   uint64_t steps = 0;
@@ -87,8 +87,8 @@ static int64_t axis_extent(const Scan *c, const UOp *index, int axis) {
   return memory->nsrc && is_const(memory->src[axis]) ? memory->src[axis]->arg.v.i : memory->arg.param.nelem;
 }
 
-/* Loops whose turns read one run of memory together: whole axes, and the first one outside them. Of loops
- * that share the last axis, as those of windows do, the longest. */
+/* Loops whose iterations read one run of memory together: whole axes, and the first one outside them. Of
+ * loops that share the last axis, as those of windows do, the longest. */
 static uint64_t run_of(Scan *c, const UOp *index) {
   int last = last_axis(index);
   if (index->src[last]->op != OPS_RANGE) return longest_loop(c, steps_of(c, index));
@@ -123,7 +123,7 @@ static uint32_t outs_of(Scan *c, uint64_t loops) {
 }
 
 /* Past the last one that a stage has room for, they count as that one. */
-static void product_add(Scan *c, const UOp *product, const LoopSet *of, double turns) {
+static void product_add(Scan *c, const UOp *product, const LoopSet *of, double trips) {
   const LoopSet *a = &of[product->src[0]->id], *b = &of[product->src[1]->id];
   bool full = c->g->nproduct == MOST_PRODUCTS;
   Product *p = &c->g->product[full ? MOST_PRODUCTS - 1 : c->g->nproduct++];
@@ -131,10 +131,10 @@ static void product_add(Scan *c, const UOp *product, const LoopSet *of, double t
   if (!full)
     *p = (Product){.moves = {outs_of(c, a->loops), outs_of(c, b->loops)},
                    .side = {outs_of(c, a->steps), outs_of(c, b->steps)},
-                   .along = turns_of(c, run & ~c->out),
-                   .longest = turns_of(c, longest_loop(c, (a->loops | b->loops) & ~c->out)),
-                   .depth = turns / turns_of(c, (a->loops | b->loops) & c->out)};
-  p->turns += turns;
+                   .along = trips_of(c, run & ~c->out),
+                   .longest = trips_of(c, longest_loop(c, (a->loops | b->loops) & ~c->out)),
+                   .depth = trips / trips_of(c, (a->loops | b->loops) & c->out)};
+  p->trips += trips;
 }
 
 static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
@@ -142,7 +142,7 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   for (int k = 1; k < u->nsrc; k++)
     if (u->src[k]->op == OPS_RANGE) own |= loop_bit(c, u->src[k]);
   LoopSet *me = &of[u->id], *src = &of[u->src[0]->id];
-  double n = turns_of(c, src->loops | own);
+  double n = trips_of(c, src->loops | own);
   const UOp *p = product_of(u);
   me->loops = src->loops & ~own, me->steps = src->steps & ~own, me->run = src->run & ~own;
   if (!p) {
@@ -150,10 +150,10 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
     return;
   }
   for (const UOp *v = u->src[0]; v != p; v = gated_value(v))
-    if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* its loop is clipped */
+    if (v->op == OPS_WHERE) c->g->ops -= trips_of(c, of[v->id].loops); /* its loop is clipped */
   for (int i = 0; i < 2; i++)
     c->g->gated |= p->src[i]->op == OPS_WHERE; /* padding: a load behind a gate */
-  c->g->ops -= turns_of(c, of[p->id].loops);
+  c->g->ops -= trips_of(c, of[p->id].loops);
   c->g->flops += 2 * n;
   product_add(c, p, of, n);
 }
@@ -186,15 +186,15 @@ bool stage_scan(Sched *s, int i) {
     g->weight += w + apart, g->heavy |= op_is_transcendental((Ops)u->op);
     if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
     if (u->op == OPS_REDUCE) scan_reduce(&c, u, of), g->nreduce++;
-    if (w) g->ops += w * turns_of(&c, me->loops);
-    if (apart) g->apart += apart * turns_of(&c, me->loops);
+    if (w) g->ops += w * trips_of(&c, me->loops);
+    if (apart) g->apart += apart * trips_of(&c, me->loops);
     if (u->op != OPS_INDEX) continue;
     me->steps = steps_of(&c, u), me->run = run_of(&c, u);
     g->gathers |= index_is_data(u);
     int d = read_stage(u);
     uint64_t slot = (uint64_t)u->src[0]->arg.param.slot, last = 0;
     bool again = map_get(&s->scanned, slot, &last) && last == s->scans;
-    Read rd = {u, d, turns_of(&c, me->loops), outs_of(&c, me->loops), again};
+    Read rd = {u, d, trips_of(&c, me->loops), outs_of(&c, me->loops), again};
     ok = vec_push(s->mem, &g->reads, rd) &&
          (again || (map_put(&s->scanned, slot, s->scans) && (d < 0 || vec_push(s->mem, &g->deps, d))));
   }
@@ -321,13 +321,13 @@ static bool read_by_others(const Members *m, size_t k, int stage) {
   return false;
 }
 
-double read_bytes(const Sched *s, const Read *rd, double turns) {
+double read_bytes(const Sched *s, const Read *rd, double trips) {
   double elem = rd->stage >= 0 ? (double)stage_out_size(&s->stages.at[rd->stage])
                                : (double)rd->index->src[0]->arg.param.nelem;
-  return TG_MIN(elem, turns) * (double)dtype_size((DType)rd->index->dtype);
+  return TG_MIN(elem, trips) * (double)dtype_size((DType)rd->index->dtype);
 }
 
-/* Whether rows go in blocks (codegen/cascade.c): sums of what is left when the maximum of the row is taken
+/* Whether rows go in blocks (codegen/online.c): sums of what is left when the maximum of the row is taken
  * off. An estimate: whether all of them can, the opt finds out. */
 static bool has_maximum(const Members *m) {
   bool found = false;
@@ -344,7 +344,7 @@ static bool has_maximum(const Members *m) {
 static double rows_together(const Members *m, const Stage *g) {
   if (g->gated) return 1;
   const Target *t = m->s->opt->target;
-  double row = 1, longest = has_maximum(m) ? CASCADE_BLOCK : INFINITY;
+  double row = 1, longest = has_maximum(m) ? ONLINE_BLOCK : INFINITY;
   for (size_t k = 0; k < m->n; k++)
     row += value_bytes(stage_at(m->s, m->mem[k]), TG_MIN((double)m->elems[k], longest));
   double some = TG_MIN(TG_MIN(m->rows, (double)t->local_bytes / row), ROWS_IN_CACHE);
@@ -353,10 +353,10 @@ static double rows_together(const Members *m, const Stage *g) {
 
 /* What a read touches for one point of the grid. */
 static double point_bytes(const Members *m, const Stage *g, int i, const Read *rd) {
-  double turns = rd->turns;
+  double trips = rd->trips;
   for (int d = 0; d < g->nout; d++)
-    if ((rd->outs >> d & 1) && m->gm->of(m->gm, i, d) >= 0) turns /= (double)range_extent(g->out[d]);
-  return read_bytes(m->s, rd, turns);
+    if ((rd->outs >> d & 1) && m->gm->of(m->gm, i, d) >= 0) trips /= (double)range_extent(g->out[d]);
+  return read_bytes(m->s, rd, trips);
 }
 
 /* Elements of a stage that is computed where it is read. Those that its first reader reads are its own,
@@ -367,8 +367,8 @@ static double computed_again(const Members *m, size_t k, int stage) {
   return TG_MAX((double)stage_iterations(stage_at(m->s, m->mem[k])) - own, 0);
 }
 
-/* The loops that tiles of a product are cut from. most: turns of the grid that a core has side by side, 0:
- * there is no tile. copied: a factor lies side by side along any of its loops, in a copy. */
+/* The loops that tiles of a product are cut from. most: iterations of the grid that a core has side by side,
+ * 0: there is no tile. copied: a factor lies side by side along any of its loops, in a copy. */
 static TileLoops tile_loops(const Members *m, size_t k, const Product *p, double most, bool copied) {
   const Stage *g = stage_at(m->s, m->mem[k]);
   TileLoops l = {{1, 1}, {1, 1}, copied ? p->longest : p->along, p->depth};
@@ -397,7 +397,7 @@ static double products_us(const Members *m, size_t k, double most, bool may_copy
     TileLoops plain = tile_loops(m, k, p, most, false), copied = tile_loops(m, k, p, most, true);
     double each = tile_product(t, &plain);
     if (may_copy && t->warp <= 1) each = TG_MIN(each, COPY_SLOWS * tile_product(t, &copied));
-    cycles += p->turns * each;
+    cycles += p->trips * each;
   }
   return cycles / t->mhz;
 }
@@ -412,7 +412,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
     const Read *rd = &g->reads.at[j];
     size_t at = member_of(m, rd->stage);
     if (rd->again) continue;
-    double nbytes = read_bytes(s, rd, rd->turns);
+    double nbytes = read_bytes(s, rd, rd->trips);
     if (at == m->n) {
       if (!read_by_others(m, k, rd->stage)) c->memory += target_read_us(t, nbytes);
       continue;
@@ -451,11 +451,11 @@ static double overlapped(double compute, double moved) {
   return TG_MAX(compute, moved) + OVERLAP_LEFT * TG_MIN(compute, moved);
 }
 
-/* Shares for all cores, or the whole for one where dealing them would take longer. */
+/* Shares for all cores, or the whole for one where distributing them would take longer. */
 static void add_up(Cost *c, const Target *t) {
   double streams = TG_MIN(c->cores, t->streams), shared = overlapped(c->compute, c->memory + c->again);
   double alone = overlapped(c->compute * c->cores, c->memory * streams + c->again * c->cores);
-  c->us = c->launch + (c->cores > 1 ? TG_MIN(t->deal_us + shared, alone) : shared);
+  c->us = c->launch + (c->cores > 1 ? TG_MIN(t->distribute_us + shared, alone) : shared);
 }
 
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
@@ -486,9 +486,9 @@ Cost cost_on_cores(const Sched *s, Cost c, double from, double to) {
 }
 
 /* The stage as a kernel of its own: what each join is held against. */
-Cost stage_cost(Sched *s, int i, Kern *one) {
+Cost stage_cost(Sched *s, int i, StageSet *one) {
   Stage *g = stage_at(s, i);
-  Kern k = {.level = 0, .minout = 1 << 30};
+  StageSet k = {.level = 0, .minout = 1 << 30};
   for (int d = 0; d < g->nout; d++) {
     g->gmap[d] = -1;
     if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1))

@@ -1,17 +1,17 @@
-/* pick.c: sums of which one turn counts. In: a sum over loops. Out: the same without a loop r whose terms are
- * zero but where r == n, of which the sum is the one term at r = n, if r gets there: a sum over a one-hot
- * vector is a read, and what it was made of is never computed. Zero is added to it, as it was: -0.0 gives
- * 0.0. */
+/* one_hot.c: sums of which one iteration counts. In: a sum over loops. Out: the same without a loop r whose
+ * terms are zero but where r == n, of which the sum is the one term at r = n, if r gets there: a sum over a
+ * one-hot vector is a read, and what it was made of is never computed. Zero is added to it, as it was: -0.0
+ * gives 0.0. */
 #include "schedule/stage.h"
 #include "uop/rules.h"
 
 /* What c compares loop r with, and does not move with r; NULL: it compares something else. */
 static UOp *compared(Sched *s, const UOp *c, UOp *r) {
   for (int i = 0; i < 2 && c->op == OPS_CMPEQ; i++) {
-    UOp *n = c->src[i], *turn = c->src[!i];
-    while (turn->op == OPS_CAST && fits(r, turn->dtype))
-      turn = turn->src[0];
-    if (turn == r && dtype_is_int((DType)n->dtype) && n->dtype != DT_U64 && !ranges_within(s, r, n)) return n;
+    UOp *n = c->src[i], *iter = c->src[!i];
+    while (iter->op == OPS_CAST && fits(r, iter->dtype))
+      iter = iter->src[0];
+    if (iter == r && dtype_is_int((DType)n->dtype) && n->dtype != DT_U64 && !ranges_within(s, r, n)) return n;
   }
   return NULL;
 }
@@ -68,9 +68,9 @@ static bool can_move(Sched *s, UOp *x, UOp *r, UOp *c, bool *can) {
   return ok;
 }
 
-/* Term x in the one turn of loop r where condition c holds, and the loop gets there; *found: there is no more
- * than that. */
-static UOp *picked_turn(Sched *s, UOp *x, UOp *r, UOp *c, bool *found) {
+/* Term x in the one iteration of loop r where condition c holds, and the loop gets there; *found: there is no
+ * more than that. */
+static UOp *one_hot_of(Sched *s, UOp *x, UOp *r, UOp *c, bool *found) {
   UOpStore *st = s->st;
   UOp *n = compared(s, c, r);
   if (!n) return x;
@@ -86,7 +86,7 @@ static UOp *picked_turn(Sched *s, UOp *x, UOp *r, UOp *c, bool *found) {
   return uop_simplify(st, s->mem, uop_substitute(st, s->mem, x, 2, from, to));
 }
 
-UOp *turns_picked(Sched *s, UOp *u) {
+UOp *one_hot_dropped(Sched *s, UOp *u) {
   UOp *src[MAX_RANK + 1] = {u->src[0]}, *x = u->src[0];
   UOpVec order = {0};
   int n = 1;
@@ -97,7 +97,7 @@ UOp *turns_picked(Sched *s, UOp *u) {
     order.len = 0;
     ok = uop_toposort(s->st, s->mem, &x, 1, &order);
     for (size_t k = 0; ok && !found && k < order.len; k++) {
-      UOp *v = picked_turn(s, x, u->src[i], order.at[k], &found);
+      UOp *v = one_hot_of(s, x, u->src[i], order.at[k], &found);
       ok = v != NULL;
       if (ok) x = v;
     }

@@ -1,7 +1,8 @@
-/* clip.c: loops whose turns are not all needed. In: a nest after opts. Out: a loop runs from the first turn
- * that counts to the last: one whose steps add WHERE(condition, value, identity) runs where the condition may
- * hold, and without asking where it must; one that fills rows of local memory runs where a row is read
- * afterwards. Together: causal attention scores no key behind its query, and asks of few of those before it.
+/* loop_bounds.c: loops whose iterations are not all needed. In: a nest after opts. Out: a loop runs from the
+ * first iteration that counts to the last: one whose steps add WHERE(condition, value, identity) runs where
+ * the condition may hold, and without asking where it must; one that fills rows of local memory runs where a
+ * row is read afterwards. Together: causal attention scores no key behind its query, and asks of few of those
+ * before it.
  *
  * A bound that moves with what is inside the loop (a tile of queries) is two: between what holds for all of
  * it and what holds for any the condition stays. What a step left out would have added is the identity, and
@@ -10,31 +11,31 @@
 
 enum { MOST_GATES = 8 };
 
-/* Turns from .. to - 1. NULL: from the first, to the last. */
-typedef struct Turns {
+/* Iterations from .. to - 1. NULL: from the first, to the last. */
+typedef struct Iters {
   UOp *from, *to;
-} Turns;
+} Iters;
 
-/* A condition of sums: they count where it holds (else: where it does not). Turns in which it does for
+/* A condition of sums: they count where it holds (else: where it does not). Iterations in which it does for
  * something in the loop, and for all of it; what of it does not bound the loop is left, or NULL. */
 typedef struct Gate {
   UOp *g, *left;
   bool holds;
-  Turns any, all;
+  Iters any, all;
 } Gate;
 
-typedef struct Clip {
+typedef struct LoopBounds {
   Kernel *k;
   PlaceVec at;
   size_t here, end; /* places of the loop and of what follows its last statement */
   UOp *loop, *r;
   Gate gate[MOST_GATES];
   int ngate;
-  Turns any, all;   /* turns that count; and in which no sum asks */
-  bool whole, rows; /* something needs every turn; it fills rows */
-  bool catches_up;  /* blocks of a CASCADE */
+  Iters any, all;   /* iterations that count; and in which no sum asks */
+  bool whole, rows; /* something needs every iteration; it fills rows */
+  bool catches_up;  /* blocks of an ONLINE */
   UOpVec *made;     /* ranges of the loops that parts became */
-} Clip;
+} LoopBounds;
 
 static UOp *with_range(Kernel *k, UOp *e, UOp *r, UOp *value) {
   UOp *s = e && value ? uop_substitute(k->st, k->mem, e, 1, &r, &value) : NULL;
@@ -49,14 +50,15 @@ static UOp *greatest_of(Kernel *k, UOp *a, UOp *b) {
 }
 
 /* ---- extremes over what is inside the loop */
-static bool is_around(const Clip *c, const UOp *r) { /* a range that has a value where the loop begins */
+static bool is_around(const LoopBounds *c,
+                      const UOp *r) { /* a range that has a value where the loop begins */
   for (int up = c->at.at[c->here].up; up >= 0; up = c->at.at[up].up)
     if (c->at.at[up].u->src[0] == r) return true;
   return false;
 }
 
 /* A range of e that is neither around the loop nor its own; NULL: there is none. */
-static UOp *inner_range(const Clip *c, UOp *e, bool own) {
+static UOp *inner_range(const LoopBounds *c, UOp *e, bool own) {
   UOpVec order = {0};
   UOp *r = NULL;
   bool ok = e->ranges && uop_toposort(c->k->st, c->k->mem, &e, 1, &order);
@@ -70,7 +72,7 @@ static UOp *inner_range(const Clip *c, UOp *e, bool own) {
 
 /* The least or the greatest that e is, in terms of the ranges around the loop, and of its own unless `own`:
  * then over that too. */
-static UOp *extreme(const Clip *c, UOp *e, bool greatest, bool own) {
+static UOp *extreme(const LoopBounds *c, UOp *e, bool greatest, bool own) {
   UOp *x;
   while (e && (x = inner_range(c, e, own))) {
     int64_t by;
@@ -83,14 +85,14 @@ static UOp *extreme(const Clip *c, UOp *e, bool greatest, bool own) {
 
 /* d = step * r + rest, where d moves evenly with the loop, and nothing is data: what a bound reads, this very
  * loop might fill. */
-static bool solve(Clip *c, UOp *d, int64_t *step, UOp **rest) {
+static bool solve(LoopBounds *c, UOp *d, int64_t *step, UOp **rest) {
   *rest = with_range(c->k, d, c->r, num(c->k, 0));
   return *rest && !uop_has_op(*rest, OPS_INDEX) && moves_evenly(c->k, d, c->r, step) && *step &&
          !depends(c->k, *rest, c->r);
 }
 
 /* Where d < 0: r < this with a step above 0, else r >= this. */
-static UOp *bound(Clip *c, UOp *rest, int64_t step) {
+static UOp *bound(LoopBounds *c, UOp *rest, int64_t step) {
   Kernel *k = c->k;
   if (step > 0) /* ceil(-rest / step) */
     return ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, num(k, step - 1), rest), num(k, step));
@@ -100,7 +102,7 @@ static UOp *bound(Clip *c, UOp *rest, int64_t step) {
 /* ---- sums behind a condition */
 
 /* `less` is a < b; holds: whether it must be so. */
-static bool bound_by(Clip *c, Gate *g, const UOp *less, bool holds) {
+static bool bound_by(LoopBounds *c, Gate *g, const UOp *less, bool holds) {
   UOp *d = less->src[0]->dtype == DT_INDEX ? ix(c->k, OPS_SUB, less->src[0], less->src[1]) : NULL, *rest;
   int64_t step;
   if (!d || !solve(c, d, &step, &rest)) return false;
@@ -114,7 +116,7 @@ static bool bound_by(Clip *c, Gate *g, const UOp *less, bool holds) {
 }
 
 /* The clauses that bound the loop, of a condition that must hold, or must not, are taken out. */
-static bool take_bounds(Clip *c, Gate *g, UOp *e, bool holds) {
+static bool take_bounds(LoopBounds *c, Gate *g, UOp *e, bool holds) {
   bool clauses = e->dtype == DT_BOOL && e->op == (holds ? OPS_AND : OPS_OR);
   if (clauses) return take_bounds(c, g, e->src[0], holds) && take_bounds(c, g, e->src[1], holds);
   if (e->op == OPS_CMPNE && is_const_int(e->src[1], 1)) return take_bounds(c, g, e->src[0], !holds);
@@ -131,7 +133,7 @@ static bool is_identity(const UOp *acc, const UOp *v) {
 }
 
 /* A step that adds a value where a condition holds (or does not), else the identity. */
-static bool step_gated(Clip *c, const UOp *acc) {
+static bool step_gated(LoopBounds *c, const UOp *acc) {
   UOp *v = acc->src[1];
   bool yes = v->op == OPS_WHERE && is_identity(acc, v->src[2]);
   int i = 0;
@@ -146,7 +148,7 @@ static bool step_gated(Clip *c, const UOp *acc) {
 /* ---- rows that are read afterwards */
 
 /* What one statement reads of memory m: the least and the greatest offset. False: not known. */
-static bool reads_of(Clip *c, size_t place, const UOp *m, UOp **low, UOp **high) {
+static bool reads_of(LoopBounds *c, size_t place, const UOp *m, UOp **low, UOp **high) {
   UOp *u = c->at.at[place].u;
   bool inside = place > c->here && place < c->end;
   UOpVec order = {0};
@@ -155,7 +157,7 @@ static bool reads_of(Clip *c, size_t place, const UOp *m, UOp **low, UOp **high)
     UOp *x = order.at[i];
     bool stored = u->op == OPS_STORE && x == u->src[0];
     if (x->op != OPS_INDEX || x->src[0] != m || stored) continue;
-    if (place < c->here) ok = false; /* what the turn before has left */
+    if (place < c->here) ok = false; /* what the iteration before has left */
     UOp *first = ok ? extreme(c, x->src[1], false, inside) : NULL;
     UOp *last = ok ? extreme(c, x->src[1], true, inside) : NULL;
     ok = first && last;
@@ -166,8 +168,8 @@ static bool reads_of(Clip *c, size_t place, const UOp *m, UOp **low, UOp **high)
   return ok;
 }
 
-/* The turns in which this store writes what is read later. */
-static bool turns_read(Clip *c, const UOp *store, Turns *t) {
+/* The iterations in which this store writes what is read later. */
+static bool iters_read(LoopBounds *c, const UOp *store, Iters *t) {
   Kernel *k = c->k;
   const UOp *m = stored_in(store);
   UOp *low = NULL, *high = NULL, *rest;
@@ -189,7 +191,7 @@ static bool turns_read(Clip *c, const UOp *store, Turns *t) {
 }
 
 /* ---- what a loop does */
-static bool mentioned_outside(Clip *c, UOp *m) {
+static bool mentioned_outside(LoopBounds *c, UOp *m) {
   bool found = false;
   for (size_t i = 0; !found && i < c->at.len; i++) {
     UOp *u = c->at.at[i].u;
@@ -200,7 +202,7 @@ static bool mentioned_outside(Clip *c, UOp *m) {
 }
 
 /* Whether what the loop leaves behind is made of register m. */
-static bool is_left_behind(Clip *c, const UOp *m) {
+static bool is_left_behind(LoopBounds *c, const UOp *m) {
   bool found = false;
   for (size_t i = c->here + 1; !found && i < c->end; i++) {
     UOp *u = c->at.at[i].u;
@@ -210,28 +212,29 @@ static bool is_left_behind(Clip *c, const UOp *m) {
   return found;
 }
 
-/* Whether a statement has no effect in turns that do not count; notes which those are. */
-static bool only_counts(Clip *c, const UOp *u) {
+/* Whether a statement has no effect in iterations that do not count; notes which those are. */
+static bool only_counts(LoopBounds *c, const UOp *u) {
   UOp *m = stored_in(u);
   bool outside = mentioned_outside(c, m);
   if (m->op == OPS_DEFINE_REG && u->op == OPS_ACC)
     return (!outside && !(c->catches_up && is_left_behind(c, m))) || step_gated(c, u);
   if (m->op == OPS_DEFINE_REG) return !outside || c->catches_up;
   if (m->op != OPS_DEFINE_LOCAL || c->catches_up) return m->op == OPS_DEFINE_LOCAL;
-  Turns t;
-  if (u->op != OPS_STORE || !turns_read(c, u, &t)) return false;
+  Iters t;
+  if (u->op != OPS_STORE || !iters_read(c, u, &t)) return false;
   c->any.from = c->rows ? ix_min(c->k, c->any.from, t.from) : t.from;
   c->any.to = c->rows ? greatest_of(c->k, c->any.to, t.to) : t.to;
   return c->rows = true;
 }
 
-/* Turns that count for some sum, and those in which none asks; with those of the rows, if there are any. */
-static bool join_gates(Clip *c) {
-  Turns rows = c->any;
+/* Iterations that count for some sum, and those in which none asks; with those of the rows, if there are any.
+ */
+static bool join_gates(LoopBounds *c) {
+  Iters rows = c->any;
   for (int i = 0; i < c->ngate; i++) {
     Gate *g = &c->gate[i];
     if (!take_bounds(c, g, g->g, g->holds) || (!g->all.from && !g->all.to)) return false;
-    Turns any = i ? c->any : g->any;
+    Iters any = i ? c->any : g->any;
     c->any.from = any.from && g->any.from ? ix_min(c->k, any.from, g->any.from) : NULL;
     c->any.to = any.to && g->any.to ? greatest_of(c->k, any.to, g->any.to) : NULL;
     if (g->all.from) c->all.from = c->all.from ? greatest_of(c->k, c->all.from, g->all.from) : g->all.from;
@@ -243,8 +246,8 @@ static bool join_gates(Clip *c) {
   return true;
 }
 
-/* All threads of a block turn a loop alike where they meet in it. */
-static bool moves_with_threads(const Clip *c, const UOp *e) {
+/* All threads of a block run a loop alike where they meet in it. */
+static bool moves_with_threads(const LoopBounds *c, const UOp *e) {
   for (int up = c->at.at[c->here].up; e && up >= 0; up = c->at.at[up].up) {
     const UOp *r = c->at.at[up].u->src[0];
     if (r->arg.range.type == AXIS_LOCAL && depends(c->k, (UOp *)e, r)) return true;
@@ -252,7 +255,7 @@ static bool moves_with_threads(const Clip *c, const UOp *e) {
   return false;
 }
 
-static bool find(Clip *c) {
+static bool find(LoopBounds *c) {
   bool nested = false;
   for (size_t i = c->here + 1; i < c->end; i++) {
     const UOp *u = c->at.at[i].u;
@@ -267,14 +270,14 @@ static bool find(Clip *c) {
 }
 
 /* ---- the loop in parts */
-static UOp *inside(Clip *c, UOp *e) { /* e, but no less than 0 and no more than the loop's length */
+static UOp *inside(LoopBounds *c, UOp *e) { /* e, but no less than 0 and no more than the loop's length */
   Kernel *k = c->k;
   UOp *low = e ? ix(k, OPS_MAX, e, num(k, 0)) : NULL;
   return low ? ix_min(k, low, c->r->src[0]) : NULL;
 }
 
 /* The loop where its conditions are what is left of them. */
-static UOp *without(Clip *c) {
+static UOp *without(LoopBounds *c) {
   Kernel *k = c->k;
   UOp *from[MOST_GATES], *to[MOST_GATES], *yes = uop_const_int(k->st, DT_BOOL, 1);
   bool ok = yes != NULL;
@@ -288,7 +291,8 @@ static UOp *without(Clip *c) {
   return loop ? uop_simplify(k->st, k->mem, loop) : NULL;
 }
 
-static bool part_add(Clip *c, UOp *of, UOp *from, UOp *to, UOpVec *out) { /* turns from .. to - 1 */
+static bool part_add(LoopBounds *c, UOp *of, UOp *from, UOp *to,
+                     UOpVec *out) { /* iterations from .. to - 1 */
   Kernel *k = c->k;
   UOp *n = from && to ? ix(k, OPS_MAX, ix(k, OPS_SUB, to, from), num(k, 0)) : NULL;
   if (!of || !n) return false;
@@ -304,7 +308,7 @@ static bool part_add(Clip *c, UOp *of, UOp *from, UOp *to, UOpVec *out) { /* tur
   return loop && vec_push(k->mem, out, loop);
 }
 
-static bool in_parts(Clip *c) {
+static bool in_parts(LoopBounds *c) {
   Kernel *k = c->k;
   UOp *first = c->any.from ? inside(c, c->any.from) : num(k, 0);
   UOp *last = inside(c, c->any.to ? c->any.to : c->r->src[0]);
@@ -330,23 +334,23 @@ static bool is_plain(const UOp *u) {
          (u->src[0]->arg.range.type == AXIS_REDUCE || u->src[0]->arg.range.type == AXIS_LOOP);
 }
 
-/* Whether a loop over r may have turns that do not count: a first look at it. */
-static bool may_clip(Kernel *k, const UOp *loop, const UOp *r) {
+/* Whether a loop over r may have iterations that do not count: a first look at it. */
+static bool may_bound(Kernel *k, const UOp *loop, const UOp *r) {
   bool may = false;
   for (int i = 1; !may && i < loop->nsrc; i++) {
     const UOp *u = loop->src[i];
-    if (u->op == OPS_LOOP) may = may_clip(k, u, r);
+    if (u->op == OPS_LOOP) may = may_bound(k, u, r);
     if (u->op == OPS_ACC) may = u->src[1]->op == OPS_WHERE && depends(k, u->src[1]->src[0], r);
     if (u->op == OPS_STORE) may = stored_in(u)->op == OPS_DEFINE_LOCAL && depends(k, u->src[0], r);
   }
   return may;
 }
 
-static bool clip_loop(Kernel *k, UOp *loop, UOpVec *made) {
+static bool bound_loop(Kernel *k, UOp *loop, UOpVec *made) {
   UOp *r = loop->src[0];
-  Clip c = {.k = k, .loop = loop, .r = r, .made = made};
+  LoopBounds c = {.k = k, .loop = loop, .r = r, .made = made};
   c.catches_up = is_block(r) && r->arg.range.type == AXIS_REDUCE;
-  if (!may_clip(k, loop, r)) return true;
+  if (!may_bound(k, loop, r)) return true;
   bool ok = nest_places(k, k->sink, &c.at);
   while (ok && c.here < c.at.len && c.at.at[c.here].u != loop)
     c.here++;
@@ -367,7 +371,7 @@ static bool loops_in_order(Kernel *k, UOp *u, UOpVec *out) {
   return ok;
 }
 
-bool clip_loops(Kernel *k) {
+bool bound_loops(Kernel *k) {
   UOpVec loops = {0}, seen = {0}; /* seen: ranges */
   bool ok = true;
   for (UOp *before = NULL; ok && k->sink != before;) {
@@ -376,7 +380,7 @@ bool clip_loops(Kernel *k) {
     for (size_t i = 0; ok && k->sink == before && i < loops.len; i++) {
       UOp *r = loops.at[i]->src[0];
       if (seen.len && vec_has(&seen, r)) continue;
-      ok = clip_loop(k, loops.at[i], &seen);
+      ok = bound_loop(k, loops.at[i], &seen);
       if (ok && k->sink != before) ok = vec_push(k->mem, &seen, r);
     }
   }

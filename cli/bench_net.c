@@ -37,7 +37,8 @@ static TgTensor *conv(Net *n, TgTensor *x, int64_t out, int kernel, int stride, 
   int64_t in = tg_dim(x, 1);
   if (!n->made && n->nconv < MOST_LAYERS) {
     TgConvOptions o = {.size = sizeof o, .groups = groups};
-    o.stride = TG_SIZES(stride), o.padding = TG_SIZES(kernel / 2);
+    o.stride = TG_SIZES(stride);
+    o.padding = TG_SIZES(kernel / 2);
     n->conv[n->nconv++] = tg_conv2d_new(n->ctx, in, out, kernel, false, &o);
   }
   TgTensor *y = tg_conv2d_run(&n->conv[n->at_conv++], x);
@@ -220,8 +221,10 @@ static TgTensor *pixels(TgContext *ctx, const Case *c) {
   int64_t count = c->batch * c->channels * c->size * c->size;
   float *v = malloc((size_t)count * sizeof *v);
   unsigned seed = 1;
-  for (int64_t i = 0; v && i < count; i++)
-    seed = seed * 1664525u + 1013904223u, v[i] = (float)(seed >> 8) / 8388608.f - 1;
+  for (int64_t i = 0; v && i < count; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    v[i] = (float)(seed >> 8) / 8388608.f - 1;
+  }
   TgTensor *t =
       v ? tg_keep(tg_from(ctx, v, TG_F32, TG_SHAPE(c->batch, c->channels, c->size, c->size))) : NULL;
   free(v);
@@ -239,12 +242,19 @@ static bool net_make(Net *n, TgTensor *x) {
     param[nparam++] = n->conv[i].weight;
     if (n->conv[i].bias) param[nparam++] = n->conv[i].bias;
   }
-  for (int i = 0; i < n->nnorm; i++)
-    param[nparam++] = n->norm[i].weight, param[nparam++] = n->norm[i].bias;
-  if (n->head.weight) param[nparam++] = n->head.weight, param[nparam++] = n->head.bias;
+  for (int i = 0; i < n->nnorm; i++) {
+    param[nparam++] = n->norm[i].weight;
+    param[nparam++] = n->norm[i].bias;
+  }
+  if (n->head.weight) {
+    param[nparam++] = n->head.weight;
+    param[nparam++] = n->head.bias;
+  }
   nlearned = nparam;
-  for (int i = 0; i < n->nnorm; i++)
-    param[nparam++] = n->norm[i].running_mean, param[nparam++] = n->norm[i].running_var;
+  for (int i = 0; i < n->nnorm; i++) {
+    param[nparam++] = n->norm[i].running_mean;
+    param[nparam++] = n->norm[i].running_var;
+  }
   ok = ok && !tg_realize_many(param, (size_t)nparam);
   if (ok && n->c->learns) {
     int32_t label[256];

@@ -17,7 +17,9 @@ typedef struct Bench {
 static uint64_t seed = 88172645463325252u;
 
 static uint32_t next_random(void) {
-  seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+  seed ^= seed << 13;
+  seed ^= seed >> 7;
+  seed ^= seed << 17;
   return (uint32_t)(seed >> 32);
 }
 
@@ -30,23 +32,28 @@ static void plain_sort(const Bench *m) { /* radix, 11 bits a pass, all counts in
   for (int64_t n = 0; n < SORTED; n++) {
     uint32_t u;
     memcpy(&u, m->x + n, 4);
-    k[n] = u ^ (u >> 31 ? UINT32_MAX : 0x80000000u), i[n] = (int32_t)n;
+    k[n] = u ^ (u >> 31 ? UINT32_MAX : 0x80000000u);
+    i[n] = (int32_t)n;
     count[0][k[n] & 2047]++, count[1][k[n] >> 11 & 2047]++, count[2][k[n] >> 22]++;
   }
   for (int p = 0; p < 3; p++) {
     uint32_t at = 0;
     for (int d = 0; d < 2048; d++) {
       uint32_t c = count[p][d];
-      count[p][d] = at, at += c;
+      count[p][d] = at;
+      at += c;
     }
     for (int64_t n = 0; n < SORTED; n++) {
       uint32_t o = count[p][k[n] >> 11 * p & 2047]++;
-      to[o] = k[n], ito[o] = i[n];
+      to[o] = k[n];
+      ito[o] = i[n];
     }
     uint32_t *t = k;
-    k = to, to = t;
+    k = to;
+    to = t;
     int32_t *ti = i;
-    i = ito, ito = ti;
+    i = ito;
+    ito = ti;
   }
   for (int64_t n = 0; n < SORTED; n++)
     m->y[n] = m->x[i[n]];
@@ -63,15 +70,19 @@ static void plain_topk(const Bench *m) {
       if (n == TOP && !(x[c] > v[0])) continue;
       int at = 0;
       if (n < TOP) {
-        for (at = n++; at && (v[(at - 1) / 2] > x[c]); at = (at - 1) / 2)
-          v[at] = v[(at - 1) / 2], id[at] = id[(at - 1) / 2];
+        for (at = n++; at && (v[(at - 1) / 2] > x[c]); at = (at - 1) / 2) {
+          v[at] = v[(at - 1) / 2];
+          id[at] = id[(at - 1) / 2];
+        }
       } else
         for (int l; (l = 2 * at + 1) < TOP; at = l) {
           l += l + 1 < TOP && (v[l + 1] < v[l] || (v[l + 1] == v[l] && id[l + 1] > id[l]));
           if (x[c] <= v[l]) break;
-          v[at] = v[l], id[at] = id[l];
+          v[at] = v[l];
+          id[at] = id[l];
         }
-      v[at] = x[c], id[at] = c;
+      v[at] = x[c];
+      id[at] = c;
     }
     for (int o = 0; o < TOP; o++) { /* insertion: few */
       int at = o;
@@ -216,9 +227,10 @@ static int run_tensor(const void *options, char **argument, int n) {
     cli_wait_end(wait);
     if (!ok)
       rc = cli_fail(ctx, "bench");
-    else if (!r.same)
-      rc = CLI_FAILED, fprintf(stderr, "tg bench tensor: %s: the two results differ\n", cases[i].name);
-    else
+    else if (!r.same) {
+      rc = CLI_FAILED;
+      fprintf(stderr, "tg bench tensor: %s: the two results differ\n", cases[i].name);
+    } else
       printf(json ? "{\"case\":\"%s\",\"ms\":%.3f,\"c_ms\":%.3f,\"ratio\":%.3f,\"kernels\":%llu,\"peak_"
                     "bytes\":%.0f}\n"
                   : "%-44s %10.2f %10.2f %6.2fx %8llu %10.1f\n",

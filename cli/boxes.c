@@ -89,7 +89,8 @@ static bool detr(const Decoding *d) {
     for (int64_t c = 0; c < classes; c++)
       sum += exp(s[c] - s[class]);
     Box box = of_centre(b[0], b[1], b[2], b[3]);
-    box.score = 1 / sum, box.class = class;
+    box.score = 1 / sum;
+    box.class = class;
     if (!put(d, box)) return false;
   }
   return true;
@@ -122,7 +123,8 @@ static bool fastestdet(const Decoding *d) {
     Box b = of_centre(((double)(i % columns) + tanh(c[cells])) / (double)columns,
                       ((double)(i / columns) + tanh(c[2 * cells])) / (double)rows,
                       1 / (1 + exp(-c[3 * cells])), 1 / (1 + exp(-c[4 * cells])));
-    b.score = pow(c[0], 0.6) * pow(c[(5 + class) * cells], 0.4), b.class = class;
+    b.score = pow(c[0], 0.6) * pow(c[(5 + class) * cells], 0.4);
+    b.class = class;
     if (!put(d, b)) return false;
   }
   return true;
@@ -147,7 +149,8 @@ static bool yolo(const Decoding *d, int64_t boxes, int64_t next_box, int64_t nex
     const double *b = d->v->at + i * next_box;
     int class = best_of(b + first * next, classes, next);
     Box box = of_centre(b[0] / d->wide, b[next] / d->high, b[2 * next] / d->wide, b[3 * next] / d->high);
-    box.score = b[(first + class) * next] * (first == 5 ? b[4 * next] : 1), box.class = class;
+    box.score = b[(first + class) * next] * (first == 5 ? b[4 * next] : 1);
+    box.class = class;
     if (!put(d, box)) return false;
   }
   return true;
@@ -186,7 +189,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 bool boxes_kind(int i, const char **name, const char **about) {
   if (i < 0 || i >= KINDS) return false;
-  *name = kinds[i].name, *about = kinds[i].about;
+  *name = kinds[i].name;
+  *about = kinds[i].about;
   return true;
 }
 

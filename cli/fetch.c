@@ -65,7 +65,8 @@ static void sha_block(Sha *s, const uint8_t *p) {
         v[7] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + s->k[i] + w[i];
     uint32_t t2 = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
     memmove(v + 1, v, 7 * sizeof *v);
-    v[4] += t1, v[0] = t1 + t2;
+    v[4] += t1;
+    v[0] = t1 + t2;
   }
   for (int i = 0; i < 8; i++)
     s->state[i] += v[i];

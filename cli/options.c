@@ -26,7 +26,9 @@ static int distance(const char *a, const char *b) {
       now[j] = best;
     }
     int *spare = two;
-    two = one, one = now, now = spare;
+    two = one;
+    one = now;
+    now = spare;
   }
   return one[m];
 }
@@ -37,7 +39,10 @@ const char *cli_closest(const char *word, const char *(*name)(int i, const void 
   for (int i = 0; (at = name(i, of)); i++) {
     int d = distance(word, at);
     if (!strncmp(word, at, strlen(word)) && strlen(word) > 2) d = 1;
-    if (d < least) least = d, best = at;
+    if (d < least) {
+      least = d;
+      best = at;
+    }
   }
   return best;
 }
@@ -141,7 +146,8 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
       cli_help(stdout, c);
       rc = CLI_OK;
     } else if (dashed && !strcmp(word, "--")) {
-      plain = true, i++;
+      plain = true;
+      i++;
     } else if (dashed && word[1] == '-') {
       int took = option_read(c, options, argc - i, argv + i);
       if (!took) rc = CLI_USAGE;
@@ -168,11 +174,15 @@ static void wrapped(FILE *to, const char *text, int indent, int columns) {
   while (*text) {
     if (*text == '\n') {
       fprintf(to, "\n%*s", indent, "");
-      used = 0, text++;
+      used = 0;
+      text++;
       continue;
     }
     int n = (int)strcspn(text, " \n");
-    if (used && used + 1 + n > room) fprintf(to, "\n%*s", indent, ""), used = 0;
+    if (used && used + 1 + n > room) {
+      fprintf(to, "\n%*s", indent, "");
+      used = 0;
+    }
     fprintf(to, used ? " %.*s" : "%.*s", n, text);
     used += n + (used > 0);
     text += n;

@@ -60,7 +60,8 @@ static bool jpeg_decode(FILE *f, Picture *p) {
   struct jpeg_decompress_struct c;
   JpegError e;
   c.err = jpeg_std_error(&e.base);
-  e.base.error_exit = jpeg_failed, e.base.emit_message = jpeg_silent;
+  e.base.error_exit = jpeg_failed;
+  e.base.emit_message = jpeg_silent;
   if (setjmp(e.back)) {
     jpeg_destroy_decompress(&c);
     return false;
@@ -166,7 +167,10 @@ const char *picture_write(const char *path, const Picture *p) {
   if (!ppm && (n <= 4 || strcmp(path + n - 4, ".png"))) return "a picture is written as .png or .ppm";
   FILE *f = fopen(path, "wb");
   bool ok = f && (ppm ? ppm_encode(f, p) : png_encode(f, p));
-  if (!f || (fclose(f) && ok)) ok = false, snprintf(why, sizeof why, "%s", strerror(errno));
+  if (!f || (fclose(f) && ok)) {
+    ok = false;
+    snprintf(why, sizeof why, "%s", strerror(errno));
+  }
   return ok ? NULL : why;
 }
 
@@ -182,9 +186,11 @@ static float weight_at(double centre, double reach, int i) {
 
 static Taps taps_of(int at, int from, int to, double *centre, double *reach) {
   double scale = (double)from / (double)to;
-  *centre = ((double)at + 0.5) * scale, *reach = scale > 1 ? scale : 1;
+  *centre = ((double)at + 0.5) * scale;
+  *reach = scale > 1 ? scale : 1;
   int first = (int)floor(*centre - *reach), last = (int)ceil(*centre + *reach);
-  first = first < 0 ? 0 : first, last = last > from ? from : last;
+  first = first < 0 ? 0 : first;
+  last = last > from ? from : last;
   return (Taps){first, last - first};
 }
 

@@ -52,8 +52,10 @@ static TgTensor *floats(TgContext *ctx, unsigned seed, int nd, const int64_t *d)
   for (int i = 0; i < nd; i++)
     n *= (size_t)d[i];
   float *v = malloc(n * sizeof *v);
-  for (size_t i = 0; v && i < n; i++)
-    seed = seed * 1664525u + 1013904223u, v[i] = (float)(seed >> 8) / 8388608.f - 1;
+  for (size_t i = 0; v && i < n; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    v[i] = (float)(seed >> 8) / 8388608.f - 1;
+  }
   TgTensor *t = v ? tg_keep(tg_from(ctx, v, TG_F32, nd, d)) : NULL;
   free(v);
   return t;
@@ -150,9 +152,10 @@ static bool cnn_begin(ProgramState *p) {
   for (int i = 0; ok && i < 4; i++) {
     p->conv[i] = tg_conv2d_new(p->ctx, io[i][0], io[i][1], io[i][2], true, NULL);
     ok = param(p, p->conv[i].weight) && param(p, p->conv[i].bias);
-    if (i % 2)
-      p->bn[i / 2] = tg_batch_norm_new(p->ctx, io[i][1]),
-                ok = ok && param(p, p->bn[i / 2].weight) && param(p, p->bn[i / 2].bias);
+    if (i % 2) {
+      p->bn[i / 2] = tg_batch_norm_new(p->ctx, io[i][1]);
+      ok = ok && param(p, p->bn[i / 2].weight) && param(p, p->bn[i / 2].bias);
+    }
   }
   ok = ok && linears(p, 1, (const int64_t[]){576, 10});
   p->x = floats(p->ctx, 1, TG_SHAPE(128, 1, 28, 28)), p->y = labels(p->ctx, 10, TG_SHAPE(128));

@@ -119,7 +119,8 @@ static bool runs_measured(RunModel *m, TgJit **jit, TgTensor *const *in, int n, 
     if (!ok && *jit && i == 1 && !m->program) {
       snprintf(m->not_captured, sizeof m->not_captured, "%s", tg_errmsg(m->ctx));
       tg_clear_error(m->ctx), tg_jit_free(*jit);
-      *jit = NULL, ok = true;
+      *jit = NULL;
+      ok = true;
     }
     if (!ok) return false;
     double took = (cli_now() - start) * 1e3;
@@ -276,7 +277,10 @@ static bool run_all(RunModel *m, char **argument, int n) {
     ok = run_plain(m, out);
     TgCounters c = tg_counters(m->ctx);
     wait_over(m);
-    if (ok) model_say(m, argument[0], load, cli_now() - begin, &c), ok = run_outputs_say(m, out);
+    if (ok) {
+      model_say(m, argument[0], load, cli_now() - begin, &c);
+      ok = run_outputs_say(m, out);
+    }
   }
   if (ok && m->o->capture) {
     m->wait = cli_wait_begin("capturing");

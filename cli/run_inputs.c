@@ -59,8 +59,10 @@ static int numbers_of(const char *text, double *v, double otherwise) {
     n++;
   }
   if (!text && !n) v[n++] = otherwise;
-  while (n < 3)
-    v[n] = v[n - 1], n++;
+  while (n < 3) {
+    v[n] = v[n - 1];
+    n++;
+  }
   return n;
 }
 

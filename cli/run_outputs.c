@@ -30,8 +30,11 @@ static void output_say(const RunModel *m, int i, TgTensor *t) {
   size_t n = (size_t)tg_numel(t);
   double *v = malloc((n + 1) * sizeof *v), lo = INFINITY, hi = -INFINITY, sum = 0;
   bool read = v && n && !tg_read_f64(t, v, n);
-  for (size_t k = 0; read && k < n; k++)
-    lo = fmin(lo, v[k]), hi = fmax(hi, v[k]), sum += v[k];
+  for (size_t k = 0; read && k < n; k++) {
+    lo = fmin(lo, v[k]);
+    hi = fmax(hi, v[k]);
+    sum += v[k];
+  }
   if (m->o->json) {
     printf("{\"output\":"), cli_json_text(stdout, m->out_about[i].name);
     printf(",\"dtype\":\"%s\",\"shape\":[%.*s]", tg_dtype_name(tg_dtype(t)), (int)strcspn(shape + 1, ")"),
@@ -67,8 +70,11 @@ static char **labels_read(const char *path, int *n, char **text) {
 /* Scores that are no probabilities become such. */
 static void probabilities(double *v, size_t n) {
   double sum = 0, most = v[0], least = v[0];
-  for (size_t i = 0; i < n; i++)
-    sum += v[i], most = fmax(most, v[i]), least = fmin(least, v[i]);
+  for (size_t i = 0; i < n; i++) {
+    sum += v[i];
+    most = fmax(most, v[i]);
+    least = fmin(least, v[i]);
+  }
   if (least >= 0 && fabs(sum - 1) < 1e-2) return;
   sum = 0;
   for (size_t i = 0; i < n; i++)
@@ -200,8 +206,14 @@ static bool boxes_say(RunModel *m, TgTensor **out) {
     ok = values_read(out[i], m->out_about[i].name, &v[i]);
   const char *kind = m->o->boxes && strcmp(m->o->boxes, "auto") ? m->o->boxes : NULL,
              *why = ok ? boxes_of(kind, v, m->nout, wide, high, m->o->score, m->o->overlap, &boxes) : NULL;
-  if (why) ok = run_failed(kind ? kind : "--boxes", why), kinds_say();
-  if (m->picture.rgb) wide = m->picture.width, high = m->picture.height;
+  if (why) {
+    ok = run_failed(kind ? kind : "--boxes", why);
+    kinds_say();
+  }
+  if (m->picture.rgb) {
+    wide = m->picture.width;
+    high = m->picture.height;
+  }
   ok = ok && boxes_found(m, &boxes, wide, high);
   for (int i = 0; i < m->nout; i++)
     free((void *)v[i].at);

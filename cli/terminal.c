@@ -44,8 +44,10 @@ const char *cli_count(int64_t n, char room[32]) {
 const char *cli_bytes(double n, char room[32]) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int u = 0;
-  while (n >= 1024 && u < 4)
-    n /= 1024, u++;
+  while (n >= 1024 && u < 4) {
+    n /= 1024;
+    u++;
+  }
   snprintf(room, 32, u ? "%.2f %s" : "%.0f %s", n, units[u]);
   return room;
 }
@@ -169,7 +171,10 @@ static void *wait_run(void *user) {
     if (took >= 2) wait_draw(w, took);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 100000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    if (until.tv_nsec >= 1000000000) {
+      until.tv_sec++;
+      until.tv_nsec -= 1000000000;
+    }
     pthread_cond_timedwait(&w->ends, &w->lock, &until);
   }
   pthread_mutex_unlock(&w->lock);
@@ -289,7 +294,9 @@ static void curve_draw(unsigned char *cells, int columns, int rows, const CliCur
           (int)(before_y + (y - before_y) * (any ? part : 1) + 0.5));
     }
     dot(cells, columns, (int)(x + 0.5), (int)(y + 0.5));
-    before_x = x, before_y = y, any = true;
+    before_x = x;
+    before_y = y;
+    any = true;
   }
 }
 

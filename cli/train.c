@@ -366,7 +366,8 @@ static bool sample(Run *r) {
   double *logits = malloc((size_t)(context * d->classes + 1) * sizeof *logits);
   uint64_t random = (uint64_t)r->o.seed * 0x9e3779b97f4a7c15u;
   bool ok = window && y && logits;
-  window[0] = d->of_byte[(unsigned char)'\n'], n = 1;
+  window[0] = d->of_byte[(unsigned char)'\n'];
+  n = 1;
   tg_set_training(r->ctx, false);
   for (int64_t made = 0; ok && made < r->o.sample; made++) {
     TG_SCOPE(r->ctx) {

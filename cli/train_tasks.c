@@ -57,8 +57,10 @@ static bool cifar_part(TgContext *ctx, const char *folder, bool eval, TgTensor *
   TgTensor *records = tg_reshape(tg_slice(file, 0, 0, n * RECORD), TG_SHAPE(n, RECORD)),
            *x = tg_reshape(tg_slice(records, 1, 1, RECORD), TG_SHAPE(n, 3, 32, 32)),
            *y = tg_reshape(tg_slice(records, 1, 0, 1), TG_SHAPE(n));
-  part[0] = tg_slice(x, 0, 0, ntrain), part[1] = tg_slice(y, 0, 0, ntrain);
-  part[2] = tg_slice(x, 0, n - ntest, n), part[3] = tg_slice(y, 0, n - ntest, n);
+  part[0] = tg_slice(x, 0, 0, ntrain);
+  part[1] = tg_slice(y, 0, 0, ntrain);
+  part[2] = tg_slice(x, 0, n - ntest, n);
+  part[3] = tg_slice(y, 0, n - ntest, n);
   return part[3] != NULL;
 }
 
@@ -155,7 +157,8 @@ static void *resnet_new(TgContext *ctx, const TrainData *d, const TrainOptions *
       int64_t out = 16 << k;
       layers[k][i] =
           (Block){.conv1 = conv3(ctx, in, out, in == out ? 1 : 2), .conv2 = conv3(ctx, out, out, 1)};
-      layers[k][i].bn1 = tg_batch_norm_new(ctx, out), layers[k][i].bn2 = tg_batch_norm_new(ctx, out);
+      layers[k][i].bn1 = tg_batch_norm_new(ctx, out);
+      layers[k][i].bn2 = tg_batch_norm_new(ctx, out);
       in = out;
     }
   n->linear = tg_linear_new(ctx, 64, d->classes, true);
@@ -204,8 +207,10 @@ static void text_end(void *user) {
 
 static TgStatus window_put(const Text *text, int64_t from, void *const *out) {
   const uint8_t *p = text->at + from;
-  for (int64_t i = 0; i < text->context; i++)
-    ((int32_t *)out[0])[i] = p[i], ((int32_t *)out[1])[i] = p[i + 1];
+  for (int64_t i = 0; i < text->context; i++) {
+    ((int32_t *)out[0])[i] = p[i];
+    ((int32_t *)out[1])[i] = p[i + 1];
+  }
   return TG_OK;
 }
 
@@ -233,7 +238,11 @@ static TgDataset text_dataset(uint8_t *all, const uint8_t *at, int64_t count, in
 static char *text_read(TgContext *ctx, const char *path, long *n) {
   char inside[4096], why[4200];
   DIR *dir = opendir(path);
-  if (dir) closedir(dir), snprintf(inside, sizeof inside, "%s/input.txt", path), path = inside;
+  if (dir) {
+    closedir(dir);
+    snprintf(inside, sizeof inside, "%s/input.txt", path);
+    path = inside;
+  }
   FILE *f = fopen(path, "rb");
   char *text = f ? cli_read(f) : NULL;
   *n = text ? ftell(f) : 0;

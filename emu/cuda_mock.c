@@ -149,7 +149,10 @@ CUresult cuda_mock_context_release(CUdevice d) {
   bool any = false;
   for (int i = 0; i < GPUS; i++)
     any |= cuda_mock.context[i].refs > 0;
-  if (!any) cuda_mock.broken = CUDA_OK, cuda_mock.why = (TgError){0};
+  if (!any) {
+    cuda_mock.broken = CUDA_OK;
+    cuda_mock.why = (TgError){0};
+  }
   return CUDA_OK;
 }
 
@@ -182,7 +185,8 @@ CUresult cuda_mock_memory_alloc(CUdeviceptr *p, size_t nbytes) {
     return CUDA_OUT_OF_MEMORY;
   }
   *b = (MockBlock){at, nbytes, cuda_mock_now->device, cuda_mock.blocks};
-  cuda_mock.blocks = b, cuda_mock.counts.blocks++;
+  cuda_mock.blocks = b;
+  cuda_mock.counts.blocks++;
   *p = (uintptr_t)at;
   return CUDA_OK;
 }
@@ -212,7 +216,8 @@ CUresult cuda_mock_host_alloc(void **p, size_t nbytes, unsigned flags) {
     return flags ? CUDA_INVALID_VALUE : CUDA_OUT_OF_MEMORY;
   }
   *host = (Pinned){at, nbytes, cuda_mock.pinned};
-  cuda_mock.pinned = host, cuda_mock.counts.pinned++;
+  cuda_mock.pinned = host;
+  cuda_mock.counts.pinned++;
   *p = at;
   return CUDA_OK;
 }
@@ -273,7 +278,8 @@ CUresult cuda_mock_clear(CUdeviceptr to, unsigned char byte, size_t nbytes, CUst
 CUresult cuda_mock_copy_peer(CUdeviceptr to, CUcontext at, CUdeviceptr from, CUcontext of, size_t nbytes,
                              CUstream s) {
   Op op = {.kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = (void *)(uintptr_t)from, .nbytes = nbytes};
-  op.to_device = at->device, op.from_device = of->device;
+  op.to_device = at->device;
+  op.from_device = of->device;
   return mock_op_given(s, op);
 }
 
@@ -465,8 +471,12 @@ void cuda_mock_close(void) {
   pthread_mutex_lock(&lock);
   if (cuda_mock.opened && !--cuda_mock.opened) {
     for (int d = 0; d < GPUS; d++)
-      if (cuda_mock.emu[d])
-        blocks_left(d), mock_functions_left(NULL, d), emu_free(cuda_mock.emu[d]), cuda_mock.emu[d] = NULL;
+      if (cuda_mock.emu[d]) {
+        blocks_left(d);
+        mock_functions_left(NULL, d);
+        emu_free(cuda_mock.emu[d]);
+        cuda_mock.emu[d] = NULL;
+      }
     while (cuda_mock.taken)
       mock_drop(cuda_mock.taken + 1);
     if (cuda_mock.nvrtc) tg_os_default.library_close(cuda_mock.nvrtc);
@@ -497,7 +507,8 @@ bool cuda_mock_fail(const char *name, uint64_t nth, CUresult r) {
     known = !strcmp(names[i], name);
   pthread_mutex_lock(&lock);
   snprintf(cuda_mock.fails, sizeof cuda_mock.fails, "%s", name ? name : "");
-  cuda_mock.fails_in = known ? nth : 0, cuda_mock.fails_with = r;
+  cuda_mock.fails_in = known ? nth : 0;
+  cuda_mock.fails_with = r;
   pthread_mutex_unlock(&lock);
   return known;
 }

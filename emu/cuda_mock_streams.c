@@ -174,7 +174,8 @@ CUresult cuda_mock_stream_create(CUstream *s, unsigned flags) {
   if (!(*s = mock_take(sizeof **s))) return CUDA_OUT_OF_MEMORY;
   (*s)->device = cuda_mock_now->device, (*s)->next = cuda_mock.streams;
   (*s)->hasty = is_hasty(cuda_mock.counts.streams);
-  cuda_mock.streams = *s, cuda_mock.counts.streams++;
+  cuda_mock.streams = *s;
+  cuda_mock.counts.streams++;
   return CUDA_OK;
 }
 

@@ -186,7 +186,10 @@ static const Allocation *nearest_allocation(const Emu *e, uintptr_t at, size_t *
     const Allocation *a = &e->allocations.at[i];
     if (!a->npage || (!a->live && at - a->at >= a->nbytes)) continue;
     size_t d = at < a->at ? a->at - at : at >= a->at + a->nbytes ? at - (a->at + a->nbytes) : 0;
-    if (d < *distance) best = a, *distance = d;
+    if (d < *distance) {
+      best = a;
+      *distance = d;
+    }
   }
   return best;
 }
@@ -233,7 +236,10 @@ static const char *shared_place(const Emu *e, uintptr_t at, size_t nbytes, char 
   for (size_t i = 0; i < m->arrays.len; i++) {
     const Array *a = &m->arrays.at[i];
     size_t d = off < a->at ? a->at - off : off >= a->at + a->nbytes ? off - a->at - a->nbytes : 0;
-    if (d < far) best = a, far = d;
+    if (d < far) {
+      best = a;
+      far = d;
+    }
   }
   if (!best)
     snprintf(out, PLACE_TEXT, "in shared memory, outside any array");

@@ -171,7 +171,8 @@ static size_t words_length(const char *p, const char *words) {
   while (words && *words) {
     size_t n = name_length(words);
     if (name_length(at) != n || memcmp(at, words, n)) return 0;
-    at += n, words += n;
+    at += n;
+    words += n;
     words += strspn(words, " ");
     if (*words) at = skip_space(at);
   }
@@ -215,7 +216,9 @@ static Head kernel_head(const EmuDialect *d, const char *p, int depth) {
     bool is_bounds = d->bounds_word && words_length(p, d->bounds_word);
     bool is_attribute = words_length(p, "__attribute__") || words_length(p, "__align__");
     if (!is_bounds && !is_attribute) {
-      h.name = p, h.length = n, p += n;
+      h.name = p;
+      h.length = n;
+      p += n;
       continue;
     }
     const char *open = skip_space(p + n), *end = *open == '(' ? skip_parens(open) : open;
@@ -283,7 +286,8 @@ static void dynamic_array(Str *names, const char *p) {
   size_t length = 0;
   for (p = skip_space(p); *p && *p != '[' && *p != ';'; p = skip_space(p)) {
     if (starts_name(*p)) {
-      name = p, length = name_length(p);
+      name = p;
+      length = name_length(p);
       p += length;
     } else
       p = *p == '(' ? skip_parens(p) : p + 1;

@@ -158,7 +158,10 @@ static bool is_type(const Lint *l, size_t i) {
   Token t = *token(l, i);
   uint64_t v;
   if (map_get(&l->types, hash_of(&t), &v)) return true;
-  if (t.n > 7 && !memcmp(t.at, "packed_", 7)) t.at += 7, t.n -= 7;
+  if (t.n > 7 && !memcmp(t.at, "packed_", 7)) {
+    t.at += 7;
+    t.n -= 7;
+  }
   if (t.n > 1 && t.at[t.n - 1] >= '2' && t.at[t.n - 1] <= '4') t.n--;
   for (size_t k = 0; k < TG_COUNT(type_names); k++)
     if (t.n == strlen(type_names[k]) && !memcmp(t.at, type_names[k], t.n)) return true;
@@ -227,7 +230,8 @@ static bool functions_found(Lint *l) {
     if (i && is_name(l, i - 1) && is(l, close, "{")) {
       Function f = {.name = i - 1, .body = close, .end = behind(l, close), .is_kernel = is_kernel};
       ok = vec_push(l->mem, &l->functions, f);
-      i = f.end - 1, is_kernel = false;
+      i = f.end - 1;
+      is_kernel = false;
     } else
       i = close - 1;
   }

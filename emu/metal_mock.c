@@ -596,8 +596,10 @@ static MetalId all_devices(void) {
 }
 
 static void devices_end(void) {
-  for (int i = 0; i < GPUS; i++)
-    emu_free(metal_mock.device[i].emu), metal_mock.device[i].emu = NULL;
+  for (int i = 0; i < GPUS; i++) {
+    emu_free(metal_mock.device[i].emu);
+    metal_mock.device[i].emu = NULL;
+  }
 }
 
 static void devices_new(void) {
@@ -665,7 +667,9 @@ static void closed(void) {
   }
   counts.misuses = m->counts.misuses;
   m->counts = counts;
-  left.objects += counts.objects, left.pools += counts.pools, left.misuses += counts.misuses;
+  left.objects += counts.objects;
+  left.pools += counts.pools;
+  left.misuses += counts.misuses;
   m->queues = NULL;
   devices_end();
   cache_close(m->cache), m->cache = NULL;
@@ -694,7 +698,10 @@ bool metal_mock_fail(const char *name, uint64_t nth) {
   bool known = !name;
   metal_mock.any_fails = !name;
   for (size_t i = 0; i < TG_COUNT(names) && name; i++)
-    if (!strcmp(names[i], name)) known = true, metal_mock.fails = (MetalMessage)i;
+    if (!strcmp(names[i], name)) {
+      known = true;
+      metal_mock.fails = (MetalMessage)i;
+    }
   metal_mock.fails_in = known ? nth : 0;
   return known;
 }

@@ -499,7 +499,10 @@ static MetalId device_indirect(MockDevice *device, MetalSelector s, MetalId desc
   MockIndirect *in = mock_new(AN_INDIRECT, sizeof *in);
   metal_mock.counts.indirects += in != NULL;
   if (in) in->command = mem_alloc(&metal_mock.mem, (n + 1) * sizeof *in->command);
-  if (in && !in->command) mock_let_go(in), in = NULL;
+  if (in && !in->command) {
+    mock_let_go(in);
+    in = NULL;
+  }
   if (!in) return NULL;
   in->device = device, in->n = n, in->most_buffers = d->most_buffers;
   for (MetalUint i = 0; i < n; i++) {

@@ -30,11 +30,14 @@ static bool inflate_from(const Source *s, uint64_t *at, uint64_t end, int bits, 
     }
     *out = more;
     size_t room = *cap - *n > 1 << 30 ? 1 << 30 : *cap - *n;
-    z.next_in = (Bytef *)(uintptr_t)(s->p + *at), z.avail_in = left > 1 << 30 ? 1 << 30 : (uInt)left;
-    z.next_out = *out + *n, z.avail_out = (uInt)room;
+    z.next_in = (Bytef *)(uintptr_t)(s->p + *at);
+    z.avail_in = left > 1 << 30 ? 1 << 30 : (uInt)left;
+    z.next_out = *out + *n;
+    z.avail_out = (uInt)room;
     uInt had = z.avail_in;
     r = inflate(&z, Z_NO_FLUSH);
-    *at += had - z.avail_in, *n += room - z.avail_out;
+    *at += had - z.avail_in;
+    *n += room - z.avail_out;
     if (r == Z_OK && *n > limit) {
       inflateEnd(&z);
       return io_fail(s, TG_ERR_LIMIT, "more than %llu bytes unpacked", (unsigned long long)limit);
@@ -117,13 +120,17 @@ static bool part_add(const Source *s, Source **parts, size_t n, size_t *cap, TgT
   Source *more = parts ? io_grow(s->ctx, *parts, n, cap, sizeof *more) : NULL;
   if (!parts) return true;
   if (!more) return false;
-  *parts = more, more[n] = (Source){s->ctx, t, at, (uint64_t)tg_numel(t), NULL, s->what, s->name};
+  *parts = more;
+  more[n] = (Source){s->ctx, t, at, (uint64_t)tg_numel(t), NULL, s->what, s->name};
   return true;
 }
 
 static TgState *ended_with(const Source *s, bool ok, TgState *out, Source **parts) {
   if (ok) return out;
-  if (parts) tg_free(s->ctx, *parts), *parts = NULL;
+  if (parts) {
+    tg_free(s->ctx, *parts);
+    *parts = NULL;
+  }
   tg_state_free(out);
   return NULL;
 }
@@ -144,7 +151,9 @@ static bool directory_find(const Source *s, uint64_t *at, uint64_t *nbytes, uint
     if (le32(p) != 0x06054b50 || le16(p + 20) != back - 22) continue;
     if (le16(p + 4) != le16(p + 6) || le16(p + 8) != le16(p + 10))
       return io_fail(s, TG_ERR_VALUE, "a zip in parts is not read here");
-    *count = le16(p + 10), *nbytes = le32(p + 12), *at = le32(p + 16);
+    *count = le16(p + 10);
+    *nbytes = le32(p + 12);
+    *at = le32(p + 16);
     uint64_t end = s->n - back;
     bool wide = *count == 0xffff || *nbytes == 0xffffffff || *at == 0xffffffff;
     if (wide && back + 20 <= s->n && le32(p - 20) == 0x07064b50) {
@@ -152,7 +161,10 @@ static bool directory_find(const Source *s, uint64_t *at, uint64_t *nbytes, uint
       if (!inside(far, 56, end - 20) || le32(s->p + far) != 0x06064b50)
         return io_fail(s, TG_ERR_VALUE, "the zip64 end record is not where it should be");
       const uint8_t *w = s->p + far;
-      *count = le64(w + 32), *nbytes = le64(w + 40), *at = le64(w + 48), end = far;
+      *count = le64(w + 32);
+      *nbytes = le64(w + 40);
+      *at = le64(w + 48);
+      end = far;
     }
     if (!inside(*at, *nbytes, end) || *count > *nbytes / 46)
       return io_fail(s, TG_ERR_VALUE, "the directory of the zip lies outside of the file");
@@ -173,15 +185,18 @@ static bool wide_sizes(const uint8_t *x, uint32_t n, Member *m) {
     if (id != 1) continue;
     if (size) {
       if (used + 8 > len) return false;
-      m->size = le64(p + used), used += 8;
+      m->size = le64(p + used);
+      used += 8;
     }
     if (packed) {
       if (used + 8 > len) return false;
-      m->packed = le64(p + used), used += 8;
+      m->packed = le64(p + used);
+      used += 8;
     }
     if (header) {
       if (used + 8 > len) return false;
-      m->header = le64(p + used), used += 8;
+      m->header = le64(p + used);
+      used += 8;
     }
     return true;
   }
@@ -334,7 +349,11 @@ static bool pax_read(const Source *s, const uint8_t *p, uint64_t n, Next *next) 
 /* The name in a header: prefix and name, without the 0 bytes behind them; at most 256 bytes. */
 static size_t header_name(const uint8_t *h, char name[257]) {
   size_t n = 0, prefix = !memcmp(h + 257, "ustar\0", 6) ? strnlen((const char *)h + 345, 155) : 0;
-  if (prefix) memcpy(name, h + 345, prefix), name[prefix] = '/', n = prefix + 1;
+  if (prefix) {
+    memcpy(name, h + 345, prefix);
+    name[prefix] = '/';
+    n = prefix + 1;
+  }
   size_t own = strnlen((const char *)h, 100);
   memcpy(name + n, h, own);
   return n + own;
@@ -349,7 +368,10 @@ static bool member_keep(const Source *s, const uint8_t *h, uint64_t at, uint64_t
   char own[257];
   const char *name = next->name;
   size_t n = next->name_len;
-  if (!name) n = header_name(h, own), name = own;
+  if (!name) {
+    n = header_name(h, own);
+    name = own;
+  }
   *next = (Next){0};
   if (!is_file((char)h[156]) || (n && name[n - 1] == '/')) return true;
   if (!n || memchr(name, 0, n)) return io_fail(s, TG_ERR_VALUE, "a file without a proper name");

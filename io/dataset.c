@@ -134,9 +134,11 @@ static Box box_draw(const Pictures *p, uint64_t *random) {
   double area = between(random, 0.02, 0.33) * (double)p->height * (double)p->width,
          side = exp(between(random, -1, 1) * log(3.3)), at_x = chance(random), at_y = chance(random);
   int64_t w = (int64_t)(sqrt(area / side) + .5), h = (int64_t)(sqrt(area * side) + .5);
-  w = w < 1 ? 1 : w > p->width ? p->width : w, h = h < 1 ? 1 : h > p->height ? p->height : h;
+  w = w < 1 ? 1 : w > p->width ? p->width : w;
+  h = h < 1 ? 1 : h > p->height ? p->height : h;
   Box b = {(int64_t)(at_x * (double)(p->width - w + 1)), (int64_t)(at_y * (double)(p->height - h + 1)), 0, 0};
-  b.x1 = b.x0 + w, b.y1 = b.y0 + h;
+  b.x1 = b.x0 + w;
+  b.y1 = b.y0 + h;
   return erased ? b : (Box){0};
 }
 
@@ -150,7 +152,10 @@ static float pixel_between(const Pictures *p, const unsigned char *plane, double
   for (int i = 0; i < 4; i++) {
     double px = x0 + (i & 1), py = y0 + (i >> 1), w = (1 - fabs(x - px)) * (1 - fabs(y - py));
     bool inside = px >= 0 && py >= 0 && px < (double)p->width && py < (double)p->height;
-    if (inside) sum += w * pixel(p, plane, (int64_t)px, (int64_t)py), all += w;
+    if (inside) {
+      sum += w * pixel(p, plane, (int64_t)px, (int64_t)py);
+      all += w;
+    }
   }
   *weight = (float)all;
   return all > 0 ? (float)(sum / all) : 0;
@@ -191,8 +196,10 @@ static void picture_coloured(const Pictures *p, const Colours *f, float *x, cons
   double mean = 0, covered = 0;
   for (int64_t i = 0; f->brightness != 1 && i < all; i++)
     x[i] = cut(x[i] * f->brightness);
-  for (int64_t k = 0; f->contrast != 1 && k < area; k++)
-    mean += grey_of(p, x, k) * cover[k], covered += cover[k];
+  for (int64_t k = 0; f->contrast != 1 && k < area; k++) {
+    mean += grey_of(p, x, k) * cover[k];
+    covered += cover[k];
+  }
   mean = covered > 0 ? mean / covered : 0;
   for (int64_t i = 0; f->contrast != 1 && i < all; i++)
     x[i] = cut(mean + (x[i] - mean) * f->contrast);

@@ -84,9 +84,11 @@ static bool batches(TgContext *ctx, const char *folder, const char *const *names
       return ctx_fail(ctx, TG_ERR_VALUE, "cifar: %s in %.600s has %lld bytes, no whole number of records",
                       names[i], folder, (long long)k);
     t = tg_reshape(t, TG_SHAPE(-1, 3073));
-    ys[i] = tg_select(t, 1, 0), xs[i] = tg_reshape(tg_slice(t, 1, 1, 3073), TG_SHAPE(-1, 3, 32, 32));
+    ys[i] = tg_select(t, 1, 0);
+    xs[i] = tg_reshape(tg_slice(t, 1, 1, 3073), TG_SHAPE(-1, 3, 32, 32));
   }
-  *x = n == 1 ? xs[0] : tg_cat(xs, n, 0), *y = n == 1 ? ys[0] : tg_cat(ys, n, 0);
+  *x = n == 1 ? xs[0] : tg_cat(xs, n, 0);
+  *y = n == 1 ? ys[0] : tg_cat(ys, n, 0);
   return *x && *y;
 }
 

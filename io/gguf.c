@@ -94,9 +94,13 @@ static bool number_of(Reader *r, uint32_t type, TgValue *v) {
     *v = (TgValue){.kind = TG_KIND_BOOL, .u.i = p[0]};
     break;
   case V_F32:
-    memcpy(&f, &(uint32_t){le32(p)}, 4), *v = (TgValue){.kind = TG_KIND_FLOAT, .u.f = (double)f};
+    memcpy(&f, &(uint32_t){le32(p)}, 4);
+    *v = (TgValue){.kind = TG_KIND_FLOAT, .u.f = (double)f};
     break;
-  default: memcpy(&d, &(uint64_t){le64(p)}, 8), *v = (TgValue){.kind = TG_KIND_FLOAT, .u.f = d}; break;
+  default:
+    memcpy(&d, &(uint64_t){le64(p)}, 8);
+    *v = (TgValue){.kind = TG_KIND_FLOAT, .u.f = d};
+    break;
   }
   return true;
 }
@@ -296,7 +300,8 @@ static bool joined(TgContext *ctx, Doc *first, int64_t n) {
     for (size_t j = 0; j < tg_value_count(t) && ok; j++, at += 2) {
       size_t len;
       const char *name = tg_value_string(tg_value_key(t, j), &len);
-      all.u.at[at] = *tg_value_key(t, j), all.u.at[at + 1] = *tg_value_at(t, j);
+      all.u.at[at] = *tg_value_key(t, j);
+      all.u.at[at + 1] = *tg_value_at(t, j);
       ok = index_put(ctx, &names, name, len, at, &there);
       if (ok && there) ok = ctx_fail(ctx, TG_ERR_VALUE, "gguf: tensor %.63s is in two parts", name);
     }
@@ -332,7 +337,10 @@ TgValue *tg_gguf_load(TgTensor *file) { return load(file, NULL); }
 TgValue *tg_gguf_load_file(TgContext *ctx, const char *path) {
   if (tg_scope_begin(ctx)) return NULL;
   TgValue *v = load(file_tensor(ctx, path), path);
-  if (v && !parts_load(ctx, path, (Doc *)v)) tg_value_free(v), v = NULL;
+  if (v && !parts_load(ctx, path, (Doc *)v)) {
+    tg_value_free(v);
+    v = NULL;
+  }
   tg_scope_end(ctx);
   return v;
 }

@@ -36,7 +36,8 @@ struct TgLoader {
 
 /* ---- random bits: each word is a hash of what it is for (splitmix64's finisher) */
 static uint64_t mixed(uint64_t z) {
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u, z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return z ^ z >> 31;
 }
 

@@ -36,7 +36,10 @@ TgState *tg_state_from_file(TgContext *ctx, const char *path) {
       ok = ctx_fail(ctx, TG_ERR_VALUE, "state_from_file: %.600s: %.63s has a type that is not read here",
                     path, tg_value_string(tg_value_key(gguf, i), NULL));
   if (tree && ok) flat = tg_get_state(ctx, gguf ? gguf : tree, NULL);
-  if (flat && !all_of(out = tg_state_new(ctx), flat)) tg_state_free(out), out = NULL;
+  if (flat && !all_of(out = tg_state_new(ctx), flat)) {
+    tg_state_free(out);
+    out = NULL;
+  }
   tg_state_free(flat), tg_value_free(tree);
   tg_scope_end(ctx);
   return out;

@@ -80,8 +80,12 @@ static TgTensor *read_tensor(const Source *s, const Header *h) {
   int64_t dims[TG_MAX_RANK], order[TG_MAX_RANK], n = 1, size = (int64_t)tg_dtype_size(h->dtype);
   for (int i = 0; i < h->ndim; i++) {
     int from = h->columns ? h->ndim - 1 - i : i;
-    dims[i] = h->dims[from], order[i] = h->ndim - 1 - i;
-    if (__builtin_mul_overflow(n, dims[i], &n)) n = INT64_MAX / 16, i = h->ndim;
+    dims[i] = h->dims[from];
+    order[i] = h->ndim - 1 - i;
+    if (__builtin_mul_overflow(n, dims[i], &n)) {
+      n = INT64_MAX / 16;
+      i = h->ndim;
+    }
   }
   uint64_t room = s->n > h->at ? s->n - h->at : 0;
   if (n > INT64_MAX / 16 || (uint64_t)n * (uint64_t)size != room) {
@@ -128,7 +132,8 @@ static int header_write(const TgTensor *t, const char *code, uint8_t *to, size_t
   memcpy(to, "\x93NUMPY\1\0", 8);
   memset(to + 10 + n, ' ', (size_t)(all - 10 - n));
   to[all - 1] = '\n';
-  to[8] = (uint8_t)((all - 10) & 255), to[9] = (uint8_t)((all - 10) >> 8);
+  to[8] = (uint8_t)((all - 10) & 255);
+  to[9] = (uint8_t)((all - 10) >> 8);
   return all;
 }
 

@@ -571,8 +571,10 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
     tg_release(kept);
     ok = ok && out[i];
   }
-  for (OnnxList *after, *l = r.lists; l; l = after)
-    after = l->next, tg_free(m->ctx, l);
+  for (OnnxList *after, *l = r.lists; l; l = after) {
+    after = l->next;
+    tg_free(m->ctx, l);
+  }
   tg_free(m->ctx, r.vals), tg_free(m->ctx, named);
   if (m->host && tg_error(m->host))
     ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), tg_clear_error(m->host);
@@ -601,12 +603,18 @@ static TgOnnx *load(TgTensor *file, const char *path, bool told_only) {
   if (!m) return NULL;
   m->told_only = told_only;
   bool ok = !tg_scope_begin(m->ctx);
-  if (ok) ok = onnx_parse(m), tg_scope_end(m->ctx);
+  if (ok) {
+    ok = onnx_parse(m);
+    tg_scope_end(m->ctx);
+  }
   source_close(&m->s), m->s.p = NULL;
   for (OnnxBeside *b = m->beside; b; b = b->next)
     source_close(&b->s), b->s.p = NULL;
   m->path = NULL; /* the caller's */
-  if (!ok) tg_onnx_free(m), m = NULL;
+  if (!ok) {
+    tg_onnx_free(m);
+    m = NULL;
+  }
   return m;
 }
 
@@ -673,7 +681,8 @@ static const char *domain_name(const char *domain) { return *domain ? domain : "
 
 bool tg_onnx_import(const TgOnnx *m, size_t i, const char **domain, int64_t *version) {
   if (!m || i >= m->nimports) return false;
-  *domain = domain_name(m->imports[i].domain), *version = m->imports[i].version;
+  *domain = domain_name(m->imports[i].domain);
+  *version = m->imports[i].version;
   return true;
 }
 

@@ -103,9 +103,12 @@ TgTensor *onnx_turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t tur
   TgTensor *part = tg_slice(h, 3, 0, turned), *a, *b;
   if (inner) {
     TgTensor *pairs = tg_unflatten(part, 3, TG_SHAPE(half, 2));
-    a = tg_select(pairs, 4, 0), b = tg_select(pairs, 4, 1);
-  } else
-    a = tg_slice(part, 3, 0, half), b = tg_slice(part, 3, half, turned);
+    a = tg_select(pairs, 4, 0);
+    b = tg_select(pairs, 4, 1);
+  } else {
+    a = tg_slice(part, 3, 0, half);
+    b = tg_slice(part, 3, half, turned);
+  }
   TgTensor *both[2] = {tg_sub(tg_mul(a, cosines), tg_mul(b, sines)),
                        tg_add(tg_mul(a, sines), tg_mul(b, cosines))};
   TgTensor *y = inner ? tg_flatten(tg_stack(both, 2, 4), 3, 4) : tg_cat(both, 2, 3);
@@ -121,7 +124,10 @@ static TgTensor *op_rotary(OnnxCall *c) {
   turned = turned ? turned : tg_dim(h, 3);
   if (turned < 2 || turned > tg_dim(h, 3) || turned % 2)
     return call_fail(c, TG_ERR_SHAPE, "%lld turned numbers", (long long)turned);
-  if (at) cosines = tg_take(cosines, at), sines = tg_take(sines, at);
+  if (at) {
+    cosines = tg_take(cosines, at);
+    sines = tg_take(sines, at);
+  }
   if (tg_ndim(cosines) != 3 || tg_dim(cosines, 1) != tg_dim(h, 2) || tg_dim(cosines, 2) != turned / 2)
     return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
   TgTensor *y = onnx_turn(h, tg_unsqueeze(cosines, 1), tg_unsqueeze(sines, 1), turned, inner);

@@ -129,7 +129,8 @@ static bool rows_join(Rows *rows, int k, int64_t axis, bool backwards, const Onn
   }
   for (int i = 0; backwards && i < rows->trips / 2; i++) {
     TgTensor *t = at[i];
-    at[i] = at[rows->trips - 1 - i], at[rows->trips - 1 - i] = t;
+    at[i] = at[rows->trips - 1 - i];
+    at[rows->trips - 1 - i] = t;
   }
   int rank = tg_ndim(at[0]) + 1;
   if (axis < -rank || axis >= rank)

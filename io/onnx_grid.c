@@ -104,7 +104,8 @@ static TgTensor *op_grid_sample(OnnxCall *c) {
   int64_t n = tg_dim(x, 0), dims[TG_MAX_RANK] = {n, tg_dim(x, 1)};
   int corners = 1;
   for (int a = 0; a < g.axes; a++) {
-    dims[a + 2] = tg_dim(at, a + 1), corners *= g.taps;
+    dims[a + 2] = tg_dim(at, a + 1);
+    corners *= g.taps;
     /* the last number is of the first axis */
     axis_taps(&g, a, tg_reshape(tg_select(at, -1, g.axes - 1 - a), TG_SHAPE(n, 1, -1)), tg_dim(x, a + 2));
   }
@@ -164,7 +165,8 @@ static TgTensor *op_center_crop_pad(OnnxCall *c) {
     if (!call_axis(c, axes.given ? axes.v[i] : i, tg_ndim(x), &axis)) return NULL;
     int64_t more = shape.v[i] - tg_dim(x, axis);
     /* an odd pixel is cut from the start's side, and filled up at the end */
-    lo[axis] = more >= 0 ? more / 2 : -(-more / 2), hi[axis] = more - lo[axis];
+    lo[axis] = more >= 0 ? more / 2 : -(-more / 2);
+    hi[axis] = more - lo[axis];
   }
   return tg_pad(x, lo, hi);
 }

@@ -228,7 +228,8 @@ static void rows_sorted(const Rows *r, int64_t **order, int64_t **room) {
       }
     }
     int64_t *t = *order;
-    *order = *room, *room = t;
+    *order = *room;
+    *room = t;
   }
 }
 
@@ -238,8 +239,12 @@ static int64_t rows_grouped(const Rows *r, const int64_t *order, bool sorted, in
                             int64_t *group_of, int64_t *renamed) {
   int64_t n = 0;
   for (int64_t k = 0; k < r->n; k++) {
-    if (!k || by_row(r, order[k - 1], order[k])) first[n] = order[k], times[n++] = 0;
-    group_of[order[k]] = n - 1, times[n - 1]++;
+    if (!k || by_row(r, order[k - 1], order[k])) {
+      first[n] = order[k];
+      times[n++] = 0;
+    }
+    group_of[order[k]] = n - 1;
+    times[n - 1]++;
   }
   if (sorted) return n;
   int64_t next = 0;
@@ -252,8 +257,10 @@ static int64_t rows_grouped(const Rows *r, const int64_t *order, bool sorted, in
   }
   for (int64_t g = 0; g < n; g++)
     times[g] = 0;
-  for (int64_t i = r->n - 1; i >= 0; i--)
-    first[group_of[i]] = i, times[group_of[i]]++;
+  for (int64_t i = r->n - 1; i >= 0; i--) {
+    first[group_of[i]] = i;
+    times[group_of[i]]++;
+  }
   return n;
 }
 

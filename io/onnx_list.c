@@ -120,7 +120,8 @@ static bool parts_of(OnnxRun *r, const OnnxNode *n, int64_t size, int64_t **part
   for (size_t i = 0; ok && i < *nparts; i++) {
     int64_t part = listed ? (int64_t)read[i] : left < each ? left : each;
     if (part < 0 || part > left) ok = wrong(r, "part %lld does not fit", (long long)i);
-    (*parts)[i] = part, left -= part;
+    (*parts)[i] = part;
+    left -= part;
   }
   if (ok && left) ok = wrong(r, "the parts leave %lld", (long long)left);
   tg_free(ctx, read);
@@ -157,8 +158,10 @@ static bool list_concat(OnnxRun *r, const OnnxNode *n) {
   int axis;
   if (!l) return false;
   if (!l->n) return wrong(r, "a list of %lld to join", 0);
-  for (size_t i = 0; i < l->n; i++)
-    host = host && l->at[i].host, total += tg_numel(l->at[i].t);
+  for (size_t i = 0; i < l->n; i++) {
+    host = host && l->at[i].host;
+    total += tg_numel(l->at[i].t);
+  }
   host = host && total <= HOST_MAX;
   if (!call_axis(&c, attr_i(&c, "axis", 0), tg_ndim(l->at[0].t) + fresh, &axis)) return false;
   TgTensor **t = tg_alloc(r->m->ctx, l->n * sizeof *t);

@@ -271,7 +271,8 @@ static TgTensor *running(OnnxCall *c, TgTensor *(*f)(TgTensor *x, int axis), dou
   s = keep_dtype(x, f(y, axis));
   if (attr_i(c, "exclusive", 0) && tg_dim(x, axis)) {
     int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-    lo[axis] = 1, hi[axis] = -1;
+    lo[axis] = 1;
+    hi[axis] = -1;
     s = tg_pad_value(s, lo, hi, empty);
   }
   return reverse ? tg_flip(s, 1, &dims) : s;

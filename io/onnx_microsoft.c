@@ -198,7 +198,8 @@ static TgTensor *op_ms_attention(OnnxCall *c) {
   for (int i = 0; all && i < 3; i++) {
     int64_t n = sizes.given ? sizes.v[i] : tg_dim(w, 1) / 3;
     if (n < 0 || n > tg_dim(w, 1) - at) return call_fail(c, TG_ERR_SHAPE, "qkv_hidden_sizes");
-    part[i] = onnx_by_heads(c, tg_slice(all, 2, at, at + n), heads), at += n;
+    part[i] = onnx_by_heads(c, tg_slice(all, 2, at, at + n), heads);
+    at += n;
   }
   if (!all) return NULL;
   Heads h = {.q = part[0], .k = part[1], .v = part[2]};
@@ -227,7 +228,8 @@ static TgTensor *op_multi_head(OnnxCall *c) {
       int64_t n = tg_dim(part[i], 2);
       if (tg_ndim(bias) != 1 || n > tg_dim(bias, 0) - at)
         return call_fail(c, TG_ERR_SHAPE, "bias %s", tg_describe(bias));
-      part[i] = tg_add(part[i], tg_slice(bias, 0, at, at + n)), at += n;
+      part[i] = tg_add(part[i], tg_slice(bias, 0, at, at + n));
+      at += n;
     }
     if (!(part[i] = onnx_by_heads(c, part[i], heads))) return NULL;
   }
@@ -252,12 +254,14 @@ static TgTensor *op_group_query(OnnxCall *c) {
     return call_fail(c, TG_ERR_VALUE, "%lld heads, %lld of keys", (long long)heads, (long long)kv);
   if (!k) {
     int64_t size = tg_dim(q, 2) / (heads + 2 * kv), end = heads * size;
-    k = tg_slice(q, 2, end, end + kv * size), v = tg_slice(q, 2, end + kv * size, end + 2 * kv * size);
+    k = tg_slice(q, 2, end, end + kv * size);
+    v = tg_slice(q, 2, end + kv * size, end + 2 * kv * size);
     q = tg_slice(q, 2, 0, end);
   }
   Heads h = {.q = onnx_by_heads(c, q, heads), .k = onnx_by_heads(c, k, kv), .v = onnx_by_heads(c, v, kv)};
   if (!h.q || !h.k || !h.v) return NULL;
-  h.heads = heads, h.nq = tg_dim(h.q, 2);
+  h.heads = heads;
+  h.nq = tg_dim(h.q, 2);
   h.past = input(c, 3) && input(c, 4) ? tg_dim(input(c, 3), 2) : 0;
   double last[64];
   int n;
@@ -272,16 +276,20 @@ static TgTensor *op_group_query(OnnxCall *c) {
     if (!cosines || !sines || tg_ndim(cosines) != 2 || tg_dim(cosines, 0) < h.past + h.nq ||
         2 * tg_dim(cosines, 1) > tg_dim(h.q, 3))
       return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
-    cosines = tg_slice(cosines, 0, h.past, h.past + h.nq), sines = tg_slice(sines, 0, h.past, h.past + h.nq);
+    cosines = tg_slice(cosines, 0, h.past, h.past + h.nq);
+    sines = tg_slice(sines, 0, h.past, h.past + h.nq);
     h.q = onnx_turn(h.q, cosines, sines, 2 * tg_dim(cosines, 1), inner);
     h.k = onnx_turn(h.k, cosines, sines, 2 * tg_dim(cosines, 1), inner);
   }
-  if (h.past)
-    h.k = tg_cat((TgTensor *[]){input(c, 3), h.k}, 2, 2),
+  if (h.past) {
+    h.k = tg_cat((TgTensor *[]){input(c, 3), h.k}, 2, 2);
     h.v = tg_cat((TgTensor *[]){input(c, 4), h.v}, 2, 2);
+  }
   if (c->nout > 1) c->out[1] = h.k;
   if (c->nout > 2) c->out[2] = h.v;
-  h.k = onnx_heads_repeated(h.k, heads), h.v = onnx_heads_repeated(h.v, heads), h.nk = h.past + h.nq;
+  h.k = onnx_heads_repeated(h.k, heads);
+  h.v = onnx_heads_repeated(h.v, heads);
+  h.nk = h.past + h.nq;
   o.may = onnx_seen(c, h.nq, h.nk, h.past, NULL, true);
   if (window > 0) { /* and not further back than the window */
     TgTensor *key = tg_reshape(tg_arange(c->ctx, 0, (double)h.nk, .dtype = TG_I64), TG_SHAPE(1, 1, 1, h.nk));

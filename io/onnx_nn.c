@@ -88,7 +88,8 @@ bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatia
       int64_t out = (in + s->stride.v[i] - 1) / s->stride.v[i];
       int64_t need = (out - 1) * s->stride.v[i] + s->dilation.v[i] * (s->kernel.v[i] - 1) + 1 - in;
       need = need > 0 ? need : 0;
-      before = lower ? need - need / 2 : need / 2, after = need - before;
+      before = lower ? need - need / 2 : need / 2;
+      after = need - before;
     }
     s->padding.v[2 * (n - 1 - i)] = before, s->padding.v[2 * (n - 1 - i) + 1] = after;
   }
@@ -152,7 +153,8 @@ static TgTensor *op_conv_transpose(OnnxCall *c) {
       if (total < 0) out.v[i] = p - total;
       bool upper = !strcmp(how, "SAME_UPPER");
       int64_t before = upper ? less / 2 : less - less / 2;
-      s.padding.v[2 * (s.n - 1 - i)] = before, s.padding.v[2 * (s.n - 1 - i) + 1] = less - before;
+      s.padding.v[2 * (s.n - 1 - i)] = before;
+      s.padding.v[2 * (s.n - 1 - i) + 1] = less - before;
     }
   }
   return tg_conv_transpose2d(x, w, .bias = c->nin > 2 ? c->in[2] : NULL, .groups = attr_i(c, "group", 1),
@@ -172,8 +174,10 @@ static TgTensor *op_max_pool(OnnxCall *c) {
                     .indices = two ? &places : NULL);
   if (!two) return y;
   int64_t dims[TG_MAX_RANK], plane = 1, nc = tg_dim(x, 0) * tg_dim(x, 1);
-  for (int a = 0; a < s.n + 2; a++)
-    dims[a] = a < 2 ? tg_dim(x, a) : 1, plane *= a < 2 ? 1 : tg_dim(x, a);
+  for (int a = 0; a < s.n + 2; a++) {
+    dims[a] = a < 2 ? tg_dim(x, a) : 1;
+    plane *= a < 2 ? 1 : tg_dim(x, a);
+  }
   TgTensor *base = tg_reshape(tg_mul_scalar(tg_arange(c->ctx, 0, (double)nc, .dtype = TG_I64), (double)plane),
                               s.n + 2, dims);
   c->out[1] = tg_add(tg_long(places), base); /* ONNX counts from the start of the whole tensor */
@@ -253,18 +257,25 @@ static TgTensor *op_col2im(OnnxCall *c) {
       return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
     int64_t reach = dilation.v[i] * (block.v[i] - 1) + 1, room = image.v[i] + before + after - reach;
     if (room < 0) return call_fail(c, TG_ERR_SHAPE, "a block of %lld in axis %d", (long long)block.v[i], i);
-    cut[i + 2] = room / stride.v[i] + 1, extra.v[i] = room % stride.v[i];
-    window[i + 2] = block.v[i], out[i + 2] = image.v[i];
-    places *= block.v[i], columns *= cut[i + 2];
-    padding.v[2 * (n - 1 - i)] = before, padding.v[2 * (n - 1 - i) + 1] = after;
+    cut[i + 2] = room / stride.v[i] + 1;
+    extra.v[i] = room % stride.v[i];
+    window[i + 2] = block.v[i];
+    out[i + 2] = image.v[i];
+    places *= block.v[i];
+    columns *= cut[i + 2];
+    padding.v[2 * (n - 1 - i)] = before;
+    padding.v[2 * (n - 1 - i) + 1] = after;
     if (places > SIZE_LIMIT || columns > SIZE_LIMIT) return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
   }
   if (tg_dim(x, 1) % places || tg_dim(x, 2) != columns)
     return call_fail(c, TG_ERR_SHAPE, "%lld rows and %lld columns, not a multiple of %lld and %lld",
                      (long long)tg_dim(x, 1), (long long)tg_dim(x, 2), (long long)places, (long long)columns);
-  cut[0] = tg_dim(x, 0) * (tg_dim(x, 1) / places), cut[1] = places;
-  window[0] = places, window[1] = 1;
-  out[0] = tg_dim(x, 0), out[1] = tg_dim(x, 1) / places;
+  cut[0] = tg_dim(x, 0) * (tg_dim(x, 1) / places);
+  cut[1] = places;
+  window[0] = places;
+  window[1] = 1;
+  out[0] = tg_dim(x, 0);
+  out[1] = tg_dim(x, 1) / places;
   TgTensor *weight = tg_reshape(tg_eye(c->ctx, places, .dtype = tg_dtype(x)), n + 2, window);
   TgTensor *y = tg_conv_transpose2d(tg_reshape(x, n + 2, cut), weight, .stride = stride, .dilation = dilation,
                                     .padding = padding, .output_padding = extra);
@@ -354,9 +365,10 @@ static TgTensor *op_group_norm(OnnxCall *c) {
   int64_t groups = attr_i(c, "num_groups", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1);
   if (rank < 2 || groups < 1 || ch % groups)
     return call_fail(c, TG_ERR_SHAPE, "%lld channels in %lld groups", (long long)ch, (long long)groups);
-  if (c->opset < 21)
-    w = tg_repeat_interleave(w, ch / groups, 0),
-    b = tg_repeat_interleave(b, ch / groups, 0); /* one per group */
+  if (c->opset < 21) {
+    w = tg_repeat_interleave(w, ch / groups, 0);
+    b = tg_repeat_interleave(b, ch / groups, 0);
+  } /* one per group */
   TgTensor *y = onnx_standard(tg_reshape(x, TG_SHAPE(n, groups, -1)), TG_AXES(2), attr_f(c, "epsilon", 1e-5f),
                               NULL, NULL);
   return as(tg_add(tg_mul(tg_reshape(y, rank, tg_shape(x)), channels(w, rank)), channels(b, rank)),
@@ -381,7 +393,8 @@ static TgTensor *op_lrn(OnnxCall *c) {
   int64_t size = attr_i(c, "size", 0), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   if (tg_ndim(x) < 2 || size < 1 || size > SIZE_LIMIT)
     return call_fail(c, TG_ERR_SHAPE, "size %lld", (long long)size);
-  lo[1] = (size - 1) / 2, hi[1] = size - 1 - lo[1];
+  lo[1] = (size - 1) / 2;
+  hi[1] = size - 1 - lo[1];
   TgTensor *s = tg_sum(tg_unfold(tg_pad(tg_square(x), lo, hi), 1, size, 1), .axis = TG_AXES(-1));
   return tg_div(x, tg_pow_scalar(tg_add_scalar(tg_mul_scalar(s, attr_f(c, "alpha", 1e-4f) / (double)size),
                                                attr_f(c, "bias", 1)),
@@ -440,7 +453,11 @@ static TgTensor *op_quantize(OnnxCall *c) {
   TgDType d = narrow ? narrow->as : zero ? tg_dtype(zero) : to ? onnx_dtype(to) : TG_U8;
   double lo, hi;
   bool known = range_of(d, &lo, &hi);
-  if (narrow) lo = narrow->lo, hi = narrow->hi, c->narrow = narrow->type;
+  if (narrow) {
+    lo = narrow->lo;
+    hi = narrow->hi;
+    c->narrow = narrow->type;
+  }
   if (!scale || !known) return call_fail(c, TG_ERR_DTYPE, "this data type is not implemented");
   TgTensor *y = tg_div(as(x, TG_F32), as(scale, TG_F32));
   if (d != TG_FP8E4M3 && d != TG_FP8E5M2) y = tg_round(y);

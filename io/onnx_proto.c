@@ -17,7 +17,8 @@ static bool value_new(TgOnnx *m, OnnxGraph *g, const char *name, const char *wha
     index_find(&g->names, name, strlen(name), value);
     return true;
   }
-  *value = at, m->nvalues++;
+  *value = at;
+  m->nvalues++;
   return true;
 }
 
@@ -427,7 +428,10 @@ bool onnx_parse(TgOnnx *m) {
     if ((f.number == 7 || f.number == 8) && !wire_want(&w, &f, 2, "model")) return false;
     if (f.number == 8 && !opset_parse(m, wire_within(&m->s, &f), &m->opset)) return false;
     opsets = opsets || f.number == 8;
-    if (f.number == 7) graph = f, found = true;
+    if (f.number == 7) {
+      graph = f;
+      found = true;
+    }
   }
   if (tg_error(m->ctx)) return false;
   if (!found) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it has no graph");

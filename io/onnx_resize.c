@@ -66,7 +66,8 @@ static bool taps_make(OnnxCall *c, Taps *t, const Way *w, int64_t in, double sca
       double p = first + k, v = w->taps == 1 ? 1 : w->taps == 2 ? (k ? f : 1 - f) : cubic(w->cubic_a, s - p);
       if (w->exclude && (p < 0 || p > last)) v = 0;
       t->at[k * out + i] = !(p > 0) ? 0 : p > last ? in - 1 : (int64_t)p;
-      t->weight[k * out + i] = v, total += v;
+      t->weight[k * out + i] = v;
+      total += v;
     }
     for (int k = 0; w->exclude && k < w->taps && total != 0; k++)
       t->weight[k * out + i] /= total;

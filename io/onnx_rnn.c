@@ -165,7 +165,10 @@ static TgTensor *step(const Cell *k, int d, TgTensor *px, TgTensor *r, TgTensor 
   for (int i = 0; p && i < 3; i++)
     peep[i] = tg_slice(tg_select(p, 0, d), 0, i * k->hidden, (i + 1) * k->hidden);
   TgTensor *in = gate(k, all, 0), *out = gate(k, all, 1), *forget = gate(k, all, 2);
-  if (p) in = tg_add(in, tg_mul(peep[0], *cell)), forget = tg_add(forget, tg_mul(peep[2], *cell));
+  if (p) {
+    in = tg_add(in, tg_mul(peep[0], *cell));
+    forget = tg_add(forget, tg_mul(peep[2], *cell));
+  }
   in = act(k, d, 0, in);
   forget = k->coupled ? tg_rsub_scalar(in, 1) : act(k, d, 0, forget);
   *cell = tg_add(tg_mul(forget, *cell), tg_mul(in, act(k, d, 1, gate(k, all, 3))));
@@ -202,10 +205,12 @@ static bool direction(Cell *k, int d, bool backwards, TgTensor **y, TgTensor **l
       next = tg_where(on, next, h);
       if (cell) next_cell = tg_where(on, next_cell, cell);
     }
-    h = tg_contiguous(next), cell = cell ? tg_contiguous(next_cell) : NULL;
+    h = tg_contiguous(next);
+    cell = cell ? tg_contiguous(next_cell) : NULL;
     if (!h) return false;
   }
-  *last = h, *last_cell = cell;
+  *last = h;
+  *last_cell = cell;
   return true;
 }
 

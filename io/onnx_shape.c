@@ -9,8 +9,10 @@ static TgContext *known(OnnxCall *c) { return c->run->m->host ? c->run->m->host 
 static TgTensor *op_shape(OnnxCall *c) {
   const int64_t *dims = tg_shape(c->in[0]);
   int64_t n = tg_ndim(c->in[0]), from = attr_i(c, "start", 0), to = attr_i(c, "end", n);
-  from = from < 0 ? from + n : from, to = to < 0 ? to + n : to;
-  from = from < 0 ? 0 : from > n ? n : from, to = to < from ? from : to > n ? n : to;
+  from = from < 0 ? from + n : from;
+  to = to < 0 ? to + n : to;
+  from = from < 0 ? 0 : from > n ? n : from;
+  to = to < from ? from : to > n ? n : to;
   return to > from ? tg_from(known(c), dims + from, TG_I64, TG_SHAPE(to - from))
                    : tg_zeros(known(c), TG_SHAPE(0), .dtype = TG_I64);
 }
@@ -146,8 +148,14 @@ static TgTensor *op_slice(OnnxCall *c) {
     if (step < -n - 1) step = -n - 1;
     b = b < 0 ? (b < -n ? -1 : b + n) : b > n ? n : b;
     e = e < 0 ? (e < -n ? -1 : e + n) : e > n ? n : e;
-    if (step > 0) b = b < 0 ? 0 : b, e = e < 0 ? 0 : e;
-    if (step > 0 ? b >= e : b <= e) b = e = 0, step = 1;
+    if (step > 0) {
+      b = b < 0 ? 0 : b;
+      e = e < 0 ? 0 : e;
+    }
+    if (step > 0 ? b >= e : b <= e) {
+      b = e = 0;
+      step = 1;
+    }
     index[axis] =
         (TgIndex){.kind = TG_INDEX_STEP, .begin = b, .end = step < 0 && e < 0 ? TG_OPEN : e, .step = step};
   }
@@ -196,7 +204,8 @@ static TgTensor *op_pad(OnnxCall *c) {
     if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
     if (p.v[i] < -PAD_LIMIT || p.v[i] > PAD_LIMIT || p.v[i + n] < -PAD_LIMIT || p.v[i + n] > PAD_LIMIT)
       return call_fail(c, TG_ERR_VALUE, "pads of axis %d", axis);
-    lo[axis] = p.v[i], hi[axis] = p.v[i + n];
+    lo[axis] = p.v[i];
+    hi[axis] = p.v[i + n];
   }
   if (!rank) return same(x);
   if (!strcmp(mode, "constant")) return tg_pad_value(x, lo, hi, value);

@@ -31,7 +31,8 @@ static void circle(OnnxCall *c, int64_t rows, int64_t bins, int64_t n, TgDType d
       tg_bitor(tg_eq_scalar(which, 1), tg_eq_scalar(which, 2)); /* where the cosine is negative */
   TgTensor *below = tg_ge_scalar(which, 2);
   TgTensor *x = tg_where(odd, si, co), *y = tg_where(odd, co, si);
-  *cosine = tg_contiguous(tg_where(less, tg_neg(x), x)), *sine = tg_contiguous(tg_where(below, tg_neg(y), y));
+  *cosine = tg_contiguous(tg_where(less, tg_neg(x), x));
+  *sine = tg_contiguous(tg_where(below, tg_neg(y), y));
 }
 
 /* (.., n, 1 or 2) along the last but one axis, of length points. Real numbers come out where they are asked
@@ -53,7 +54,8 @@ static TgTensor *transform(OnnxCall *c, TgTensor *x, int64_t points, bool invers
     TgTensor *k = tg_arange(c->ctx, 0, (double)used, .dtype = TG_I64);
     TgTensor *once = tg_bitor(tg_eq_scalar(k, 0), tg_eq_scalar(tg_mul_scalar(k, 2), (double)points));
     TgTensor *times = tg_rsub_scalar(as(once, d), 2);
-    re = tg_mul(re, times), im = im ? tg_mul(im, times) : NULL;
+    re = tg_mul(re, times);
+    im = im ? tg_mul(im, times) : NULL;
   }
   TgTensor *out_re = tg_matmul(re, cosine), *out_im = tg_matmul(re, sine);
   if (!inverse) out_im = tg_neg(out_im);
@@ -159,7 +161,9 @@ static int64_t suppress(const double *boxes, const double *scores, int64_t n, in
       fine = overlap(&b, &had) <= iou;
     }
     if (!fine) continue;
-    out[3 * kept] = batch, out[3 * kept + 1] = class, out[3 * kept + 2] = rank[i].at;
+    out[3 * kept] = batch;
+    out[3 * kept + 1] = class;
+    out[3 * kept + 2] = rank[i].at;
     kept++;
   }
   return kept;

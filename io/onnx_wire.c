@@ -77,9 +77,10 @@ bool wire_numbers(Wire w, uint64_t number, int size, WirePut put, void *to, size
                        (unsigned long long)number);
       while (p.at < p.end) {
         uint64_t v;
-        if (size)
-          v = size == 8 ? le64(w.s->p + p.at) : le32(w.s->p + p.at), p.at += (uint64_t)size;
-        else if (!wire_number(&p, &v))
+        if (size) {
+          v = size == 8 ? le64(w.s->p + p.at) : le32(w.s->p + p.at);
+          p.at += (uint64_t)size;
+        } else if (!wire_number(&p, &v))
           return false;
         if (put) put(to, *n, v);
         ++*n;

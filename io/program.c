@@ -14,7 +14,10 @@ static const char **metadata_joined(TgContext *ctx, const char *text, const char
     n++;
   const char **all = tg_alloc(ctx, (n + 5) * sizeof *all);
   if (!all) return NULL;
-  all[0] = "format", all[1] = format_name, all[2] = program_key, all[3] = text;
+  all[0] = "format";
+  all[1] = format_name;
+  all[2] = program_key;
+  all[3] = text;
   if (n) memcpy(all + 4, more, n * sizeof *all);
   for (size_t i = 0; i + 1 < n; i += 2)
     if (!strcmp(more[i], "format") || !strcmp(more[i], program_key)) {

@@ -279,7 +279,8 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   NewFile f = {.fd = -1};
   Item *item = tg_error(ctx) ? NULL : tg_alloc(ctx, (n + 1) * sizeof *item);
   for (size_t i = 0; item && i < n; i++) {
-    item[i].t = tg_state_at(state, i, &item[i].name), item[i].size = tg_dtype_size(tg_dtype(item[i].t));
+    item[i].t = tg_state_at(state, i, &item[i].name);
+    item[i].size = tg_dtype_size(tg_dtype(item[i].t));
     if (!strcmp(item[i].name, "__metadata__")) {
       ctx_fail(ctx, TG_ERR_VALUE, "safe_save: a tensor cannot be named __metadata__");
       tg_free(ctx, item);

@@ -37,11 +37,17 @@ bool index_put(TgContext *ctx, Index *x, const char *name, size_t n, size_t valu
   }
   Name *s = slot_of(x, name, n);
   *was_there = s->at != NULL;
-  if (!s->at) *s = (Name){name, n, value}, x->n++;
+  if (!s->at) {
+    *s = (Name){name, n, value};
+    x->n++;
+  }
   return true;
 }
 
-void index_free(TgContext *ctx, Index *x) { tg_free(ctx, x->slot), *x = (Index){0}; }
+void index_free(TgContext *ctx, Index *x) {
+  tg_free(ctx, x->slot);
+  *x = (Index){0};
+}
 
 /* ---- state dictionaries */
 typedef struct Entry {
@@ -218,7 +224,9 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
   for (size_t i = 0; i < model->n; i++) {
     TgTensor *t = model->tensors[i], *x = tg_state_get(file, model->at[i].name);
     if (!x || same_shape(t, x) || one_and_none(t, x)) continue;
-    text[0] = more[0] = 0, shape_text(text, sizeof text, t), shape_text(more, sizeof more, x);
+    text[0] = more[0] = 0;
+    shape_text(text, sizeof text, t);
+    shape_text(more, sizeof more, x);
     ctx_fail(ctx, TG_ERR_SHAPE, "load_state: %.200s is %s, in the file %s", model->at[i].name, text, more);
     return TG_ERR_SHAPE;
   }
@@ -258,8 +266,10 @@ void doc_free(Doc *d) {
   for (Doc *more; d; d = more) {
     TgContext *ctx = d->ctx;
     more = d->more;
-    for (Block *b = d->blocks, *next; b; b = next)
-      next = b->next, tg_free(ctx, b);
+    for (Block *b = d->blocks, *next; b; b = next) {
+      next = b->next;
+      tg_free(ctx, b);
+    }
     tg_state_free(d->tensors);
     tg_free(ctx, d);
   }
@@ -361,7 +371,10 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   bool ok = s != NULL;
   for (const char *p = prefix ? prefix : ""; ok && *p; p++) {
     char *more = io_grow(ctx, name, used, &ncap, 1);
-    if ((ok = more != NULL)) name = more, name[used++] = *p;
+    if ((ok = more != NULL)) {
+      name = more;
+      name[used++] = *p;
+    }
   }
   if (ok && used && name[used - 1] == '.') used--;
   while (ok && v) {
@@ -375,7 +388,8 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
     } else if (tg_value_count(v)) {
       Level *more = io_grow(ctx, stack, depth, &cap, sizeof *more);
       if (!(ok = more != NULL)) break;
-      stack = more, stack[depth++] = (Level){v, 0, used};
+      stack = more;
+      stack[depth++] = (Level){v, 0, used};
     }
     for (v = NULL; depth && !v;) {
       Level *l = &stack[depth - 1];
@@ -392,7 +406,10 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
       size_t dot = l->name > 0;
       for (size_t i = 0; ok && i < n + dot; i++) {
         char *more = io_grow(ctx, name, used, &ncap, 1);
-        if ((ok = more != NULL)) name = more, name[used++] = i < dot ? '.' : part[i - dot];
+        if ((ok = more != NULL)) {
+          name = more;
+          name[used++] = i < dot ? '.' : part[i - dot];
+        }
       }
       v = tg_value_at(l->v, l->next++);
       if (++visits > STATE_VISITS)

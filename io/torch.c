@@ -96,7 +96,8 @@ static int memory_order(const Strided *x, int64_t order[TG_MAX_RANK]) {
   for (int i = 1; i < m; i++)
     for (int k = i; k > 0 && x->strides[order[k]] > x->strides[order[k - 1]]; k--) {
       int64_t o = order[k];
-      order[k] = order[k - 1], order[k - 1] = o;
+      order[k] = order[k - 1];
+      order[k - 1] = o;
     }
   int64_t want = 1;
   for (int k = m; k-- > 0;) {
@@ -237,7 +238,8 @@ static bool path_next(Pickle *p, Path *path, TgValue *made, uint32_t *id, TgValu
     if (s->next < o->n) {
       uint32_t i = s->next++;
       if (o->kind == O_DICT) i = 2 * i + 1;
-      *id = o->u.at[i], *to = &made[s->id].u.at[i];
+      *id = o->u.at[i];
+      *to = &made[s->id].u.at[i];
       return true;
     }
     o->open = false, o->done = true, *s->to = made[s->id];
@@ -261,8 +263,11 @@ static bool tree_of(Pickle *p, Doc *d, uint32_t root) {
       *to = made[id];
     else if (o->kind == O_TUPLE || o->kind == O_LIST || o->kind == O_DICT)
       ok = path_push(p, d, &path, id, &made[id], to);
-    else
-      ok = scalar_of(p, d, id, &made[id]), o->done = true, *to = made[id];
+    else {
+      ok = scalar_of(p, d, id, &made[id]);
+      o->done = true;
+      *to = made[id];
+    }
   } while (ok && path_next(p, &path, made, &id, &to));
   tg_free(p->ctx, made), tg_free(p->ctx, path.at);
   return ok;
@@ -299,7 +304,11 @@ static bool load_zip(Pickle *p, Doc *d, const Files *f) {
   const Source *pickle = NULL;
   for (size_t i = 0; !pickle && tg_state_at(f->state, i, &name); i++) {
     const char *slash = strchr(name, '/');
-    if (slash && !strcmp(slash, tail)) pickle = &f->at[i], base = name, n = (size_t)(slash - name) + 1;
+    if (slash && !strcmp(slash, tail)) {
+      pickle = &f->at[i];
+      base = name;
+      n = (size_t)(slash - name) + 1;
+    }
   }
   if (!pickle) return io_fail(p->s, TG_ERR_VALUE, "the zip has no data.pkl: it is no checkpoint");
   for (size_t i = 0; tg_state_at(f->state, i, &name); i++) {
@@ -390,7 +399,8 @@ static bool storage_named(Pickle *p, uint32_t key, TgDType d, uint32_t *out) {
   if (!pickle_new(p, (Obj){.kind = O_STR, .n = 7, .u.s = (const uint8_t *)"storage"}, &parts[0]) ||
       !pickle_storage(p, d, &parts[1]) || !pickle_new(p, (Obj){.kind = O_TUPLE}, out))
     return false;
-  parts[2] = key, parts[3] = parts[4] = p->none;
+  parts[2] = key;
+  parts[3] = parts[4] = p->none;
   for (int k = 0; k < 5; k++)
     if (!pickle_add(p, *out, parts[k])) return false;
   return true;

@@ -67,7 +67,9 @@ bool pickle_new(Pickle *p, Obj o, uint32_t *id) {
     return p->nobj < MAX_OBJECTS
                ? pickle_no_memory(p)
                : io_fail(p->s, TG_ERR_LIMIT, "the pickle has more than %d objects", MAX_OBJECTS);
-  p->obj = more, *id = (uint32_t)p->nobj, p->obj[p->nobj++] = o;
+  p->obj = more;
+  *id = (uint32_t)p->nobj;
+  p->obj[p->nobj++] = o;
   return true;
 }
 
@@ -103,7 +105,8 @@ bool pickle_add(Pickle *p, uint32_t to, uint32_t item) {
   size_t used = (size_t)o->n * (o->kind == O_DICT ? 2 : 1) + (o->open ? 1 : 0);
   uint32_t *at = io_grow(p->ctx, o->u.at, used, &o->cap, sizeof *at);
   if (!at) return pickle_no_memory(p);
-  o->u.at = at, at[used] = item;
+  o->u.at = at;
+  at[used] = item;
   if (o->kind == O_DICT) o->open = !o->open;
   if (o->kind != O_DICT || !o->open) o->n++;
   return true;

@@ -13,7 +13,8 @@ bool file_write(NewFile *f, const void *p, size_t n) {
     ssize_t k = write(f->fd, at, n);
     if (k < 0 && errno == EINTR) continue;
     if (k <= 0) return false;
-    at += k, n -= (size_t)k;
+    at += k;
+    n -= (size_t)k;
   }
   return true;
 }

@@ -30,7 +30,8 @@ TgMultiheadAttention tg_multihead_attention_new_opt(TgContext *ctx, int64_t widt
   if (o->kdim == width && o->vdim == width)
     l.in_proj_weight = glorot(ctx, 3 * width, width);
   else {
-    l.q_proj_weight = glorot(ctx, width, width), l.k_proj_weight = glorot(ctx, width, o->kdim);
+    l.q_proj_weight = glorot(ctx, width, width);
+    l.k_proj_weight = glorot(ctx, width, o->kdim);
     l.v_proj_weight = glorot(ctx, width, o->vdim);
   }
   l.in_proj_bias = nn_zeros(ctx, !o->plain, TG_SHAPE(3 * width));

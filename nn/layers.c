@@ -77,7 +77,8 @@ static TgTensor *kernel_new(TgContext *ctx, const char *name, int64_t first, int
   }
   for (int i = 0; i < axes; i++) {
     if (!nn_positive(ctx, name, kernel[i], kernel[i]) || kernel[i] > INT32_MAX) return NULL;
-    dims[2 + i] = kernel[i], fan_in *= kernel[i];
+    dims[2 + i] = kernel[i];
+    fan_in *= kernel[i];
   }
   return nn_within(ctx, 2 + axes, dims, fan_in);
 }
@@ -143,7 +144,8 @@ TgStatus tg_conv2d_same(TgConv2d *l) {
       return TG_ERR_VALUE;
     }
     int at = 2 * (axes - 1 - a); /* the last axis first */
-    pads.v[at] = all / 2, pads.v[at + 1] = all - all / 2;
+    pads.v[at] = all / 2;
+    pads.v[at + 1] = all - all / 2;
   }
   l->options.padding = pads;
   return TG_OK;
@@ -151,7 +153,9 @@ TgStatus tg_conv2d_same(TgConv2d *l) {
 
 TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
-  o.size = sizeof o, o.set = NULL, o.bias = l->bias; /* of a layer made by hand too */
+  o.size = sizeof o;
+  o.set = NULL;
+  o.bias = l->bias; /* of a layer made by hand too */
   return tg_conv2d_opt(x, l->weight, &o);
 }
 
@@ -213,7 +217,9 @@ TgConvTranspose2d tg_conv_transpose1d_new(TgContext *ctx, int64_t in, int64_t ou
 
 TgTensor *tg_conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
-  o.size = sizeof o, o.set = NULL, o.bias = l->bias; /* of a layer made by hand too */
+  o.size = sizeof o;
+  o.set = NULL;
+  o.bias = l->bias; /* of a layer made by hand too */
   return tg_conv_transpose2d_opt(x, l->weight, &o);
 }
 
@@ -259,7 +265,8 @@ TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
     if (!nn_positive(ctx, "layer_norm", dims[i], dims[i])) return l;
   memcpy(l.shape, dims, (size_t)ndim * sizeof *dims);
   l.dims = ndim;
-  l.weight = ones(ctx, !o.plain, ndim, dims), l.bias = nn_zeros(ctx, !o.plain, ndim, dims);
+  l.weight = ones(ctx, !o.plain, ndim, dims);
+  l.bias = nn_zeros(ctx, !o.plain, ndim, dims);
   return l;
 }
 
@@ -289,7 +296,8 @@ TgLayerNorm2d tg_layer_norm2d_new_opt(TgContext *ctx, int64_t channels, const Tg
   OPTIONS(ctx, "layer_norm2d_new", o, given, l);
   l = (TgLayerNorm2d){.eps = TG_OPTION(o, eps, 1e-5), .channels = channels};
   if (!ctx || !nn_positive(ctx, "layer_norm2d", channels, channels)) return l;
-  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels));
+  l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
   return l;
 }
 
@@ -324,7 +332,8 @@ TgGroupNorm tg_group_norm_new_opt(TgContext *ctx, int64_t groups, int64_t channe
     nn_refuse(ctx, TG_ERR_VALUE, "%s: %lld channels in %lld groups", "group_norm", channels, groups);
     return l;
   }
-  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels));
+  l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
   return l;
 }
 
@@ -374,7 +383,8 @@ TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLaye
   l = (TgBatchNorm){.eps = TG_OPTION(o, eps, 1e-5), .momentum = TG_OPTION(o, momentum, 0.1)};
   l.channels = channels;
   if (!ctx || !nn_positive(ctx, "batch_norm", channels, channels)) return l;
-  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels));
+  l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
   if (o.untracked) return l;
   int64_t none = 0;
   l.running_mean = tg_keep(tg_zeros(ctx, TG_SHAPE(channels)));

@@ -152,7 +152,10 @@ static TgTensor *rnn_run(const Rnn *r, TgTensor *x, TgTensor *h, TgTensor *c, Tg
   if ((h && !state_fits(r, h, "h", tg_dim(x, 1), batched)) ||
       (c && !state_fits(r, c, "c", tg_dim(x, 1), batched)))
     return NULL;
-  if (!batched) h = h ? tg_unsqueeze(h, 1) : NULL, c = c ? tg_unsqueeze(c, 1) : NULL;
+  if (!batched) {
+    h = h ? tg_unsqueeze(h, 1) : NULL;
+    c = c ? tg_unsqueeze(c, 1) : NULL;
+  }
   int n = r->o.layers * (1 + r->o.bidirectional);
   TgTensor *y = layers_run(r, x, h, c, last);
   if (!y) return NULL;

@@ -80,7 +80,8 @@ static TgLR *lr_alloc(TgOptim *opt, const TgLROptions *given) {
   o.factor = TG_OPTION(o, factor, 0.1);
   o.threshold = TG_OPTION(o, threshold, 1e-4);
   o.patience = TG_OPTION(o, patience, 10);
-  o.set = NULL, s->o = o;
+  o.set = NULL;
+  s->o = o;
   s->best = s->o.highest ? -INFINITY : INFINITY;
   return s;
 }

@@ -68,7 +68,8 @@ static TgTensor *muon(const Update *u) {
 
 /* ---- moments */
 static void powers(const TgOptimOptions *o, TgTensor **number) {
-  number[0] = tg_mul_scalar(number[0], o->beta1), number[1] = tg_mul_scalar(number[1], o->beta2);
+  number[0] = tg_mul_scalar(number[0], o->beta1);
+  number[1] = tg_mul_scalar(number[1], o->beta2);
 }
 
 /* The bias-corrected first moment over the root of the second. */

@@ -114,16 +114,20 @@ char *arena_printf(Arena *a, const char *fmt, ...) {
 void arena_reset(Arena *a) {
   ArenaBlock *keep = a->block;
   if (!keep) return;
-  for (ArenaBlock *b = keep->next, *n; b; b = n)
-    n = b->next, mem_free(a->mem, b);
+  for (ArenaBlock *b = keep->next, *n; b; b = n) {
+    n = b->next;
+    mem_free(a->mem, b);
+  }
   keep->next = NULL;
   keep->used = 0;
   a->total = keep->size;
 }
 
 void arena_free(Arena *a) {
-  for (ArenaBlock *b = a->block, *n; b; b = n)
-    n = b->next, mem_free(a->mem, b);
+  for (ArenaBlock *b = a->block, *n; b; b = n) {
+    n = b->next;
+    mem_free(a->mem, b);
+  }
   a->block = NULL, a->total = 0;
 }
 
@@ -135,7 +139,8 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
     n *= 2;
   void *p = mem_realloc(m, *at, *cap * item, n * item);
   if (!p) return false;
-  *at = p, *cap = n;
+  *at = p;
+  *cap = n;
   return true;
 }
 
@@ -199,7 +204,8 @@ void map_drop(Map *m, uint64_t key) {
   for (size_t i = (at + 1) & mask; m->at[i].used; i = (i + 1) & mask) {
     size_t home = key_hash(m->at[i].key) & mask;
     if (((i - home) & mask) < ((i - at) & mask)) continue; /* it would stand before its place */
-    m->at[at] = m->at[i], at = i;
+    m->at[at] = m->at[i];
+    at = i;
   }
   m->at[at] = (MapEntry){0};
   m->len--;
@@ -263,8 +269,10 @@ const char *str_text(const Str *s) { return s->at ? s->at : ""; }
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n) {
   const uint8_t *b = p;
   uint64_t h = hash_mix(seed, n), w;
-  for (; n >= 8; n -= 8, b += 8)
-    memcpy(&w, b, 8), h = hash_mix(h, w);
+  for (; n >= 8; n -= 8, b += 8) {
+    memcpy(&w, b, 8);
+    h = hash_mix(h, w);
+  }
   w = 0;
   if (n) memcpy(&w, b, n);
   return hash_mix(h, w);
@@ -300,7 +308,8 @@ static void sha_block(uint32_t h[8], const uint8_t *p) {
     uint32_t t2 =
         (rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22)) + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
     memmove(v + 1, v, 7 * sizeof *v);
-    v[4] += t1, v[0] = t1 + t2;
+    v[4] += t1;
+    v[0] = t1 + t2;
   }
   for (int i = 0; i < 8; i++)
     h[i] += v[i];

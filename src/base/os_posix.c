@@ -114,7 +114,8 @@ bool os_write_all(const TgOs *os, int fd, const void *p, size_t n) {
     ssize_t k = os->write(fd, at, n);
     if (k < 0 && errno == EINTR) continue;
     if (k <= 0) return false;
-    at += k, n -= (size_t)k;
+    at += k;
+    n -= (size_t)k;
   }
   return true;
 }
@@ -124,7 +125,8 @@ bool os_read_all(const TgOs *os, int fd, void *p, size_t n) {
     ssize_t k = os->read(fd, at, n);
     if (k < 0 && errno == EINTR) continue;
     if (k <= 0) return false;
-    at += k, n -= (size_t)k;
+    at += k;
+    n -= (size_t)k;
   }
   return true;
 }

@@ -108,7 +108,8 @@ bool processor_runs(const char *features) {
   unsigned long long need[NREG + 1], has[NREG + 1];
   processor_features(here, sizeof here, names, sizeof names);
   if (!registers_read(features, need) || !registers_read(here, has)) return false;
-  need[0] = 0, need[4] = 0; /* the model, and how many leaves follow */
+  need[0] = 0;
+  need[4] = 0; /* the model, and how many leaves follow */
   need[LEAF1_C] &= ~(unsigned long long)HYPERVISOR;
   need[12] = need[13] = 0; /* of the extended leaf: model and brand */
   for (int i = 0; i <= NREG; i++)

@@ -94,7 +94,8 @@ static void bound(Split *p, const UOp *less, bool holds) {
   bool below = is_const(less->src[1]);
   UOp *e = less->src[!below], *c = less->src[below];
   Sum sum;
-  sum.n = 0, sum.add = 0;
+  sum.n = 0;
+  sum.add = 0;
   if (!is_const(c) || e->dtype != DT_INDEX || !sum_add(&sum, e, 1) || !sum.n) return;
   int64_t at = c->arg.v.i - sum.add + !below;
   sum.add = 0;
@@ -193,7 +194,10 @@ static bool axes_of(Split *p) {
 UOp *index_axes(Kernel *k, UOp *u) {
   UOp *memory = u->src[0], *src[MAX_AXES + 2], *extent[MAX_AXES];
   Split p; /* its lists are long: what is in them is filled in when there is something */
-  p.k = k, p.ngroup = p.naxis = 0, p.offset.n = 0, p.offset.add = 0;
+  p.k = k;
+  p.ngroup = p.naxis = 0;
+  p.offset.n = 0;
+  p.offset.add = 0;
   memset(p.used, 0, sizeof p.used);
   if (memory->op != OPS_PARAM || memory->nsrc || !sum_add(&p.offset, u->src[1], 1)) return u;
   bounds_of(&p, index_gate(u));

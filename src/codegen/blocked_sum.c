@@ -60,7 +60,8 @@ static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
   for (; ok && up >= 0; up = at.at[up].up) {
     UOp *loop = at.at[up].u;
     if (is_block(loop->src[0]) || (up != home && !alone(loop))) break;
-    b->nest = loop, moves |= depends(k, b->stores.at[0]->src[0], loop->src[0]);
+    b->nest = loop;
+    moves |= depends(k, b->stores.at[0]->src[0], loop->src[0]);
     ok = vec_push(k->mem, &b->around, loop->src[0]);
   }
   vec_free(k->mem, &at);
@@ -101,7 +102,10 @@ static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block,
     ok = s && vec_push(k->mem, &stores, s);
     if (i) nest = nest ? nest_replace(k, nest, b->stores.at[i], 0, NULL) : NULL;
   }
-  if (ok) with[0] = loop_new(k, once, (int)stores.len, stores.at), with[1] = write_new(k, acc, all, 0, NULL);
+  if (ok) {
+    with[0] = loop_new(k, once, (int)stores.len, stores.at);
+    with[1] = write_new(k, acc, all, 0, NULL);
+  }
   vec_free(k->mem, &stores);
   return with[0] && with[1] && nest ? nest_replace(k, nest, b->stores.at[0], 2, with) : NULL;
 }

@@ -275,7 +275,10 @@ static bool roles_of(const Contraction *c, const Shape *shape, Roles *r) {
 /* ---- the shapes */
 static bool shape_add(Search *s, Roles *r, bool apart) {
   Shape shape = {.number = (int)s->shapes.len, .apart = apart};
-  shape.lane = r->lane, shape.tile = r->tile, shape.lanes = r->lanes, shape.rows = r->rows;
+  shape.lane = r->lane;
+  shape.tile = r->tile;
+  shape.lanes = r->lanes;
+  shape.rows = r->rows;
   take_base(r);
   shape.least = cost_least(s->c, &r->base, s->ncores);
   Taken written_out = {0};
@@ -296,7 +299,8 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
       if (rows == had || rows < 2 || rows * v + v + 2 > tile_room(c->target)) continue;
       if (rows * v < ENOUGH_TILE && c->size[u] * v > ENOUGH_TILE) continue;
-      had = r->rows = rows, r->tile = u;
+      had = r->rows = rows;
+      r->tile = u;
       ok = shape_add(s, r, apart);
     }
   }

@@ -91,7 +91,8 @@ static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   while (ok && n) {
     UOp *g = todo[--n], *less = g->op == OPS_CMPNE && is_const_int(g->src[1], 1) ? g->src[0] : g;
     if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) {
-      todo[n++] = g->src[1], todo[n++] = g->src[0];
+      todo[n++] = g->src[1];
+      todo[n++] = g->src[0];
       continue;
     }
     bool same = less->op == OPS_CMPLT && less->src[0]->dtype == DT_INDEX;
@@ -119,7 +120,8 @@ static UOp *about_loops(Kernel *k, const UOp *index, UOp *gate) {
   while (n) {
     UOp *g = todo[--n];
     if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) {
-      todo[n++] = g->src[1], todo[n++] = g->src[0];
+      todo[n++] = g->src[1];
+      todo[n++] = g->src[0];
       continue;
     }
     if (g->ranges && !(g->ranges & moves)) continue;
@@ -209,7 +211,8 @@ static bool move_gates(Kernel *k) {
     if (u->op == OPS_WHERE && (uop_has_op(u->src[0], OPS_RANGE) || uop_has_op(u->src[0], OPS_INDEX))) {
       UOp *no = uop_simplify_top(k->st, k->mem,
                                  uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
-      src[1] = gate_loose(k, loose, src[1], src[0], 0), src[2] = gate_loose(k, loose, src[2], no, 0);
+      src[1] = gate_loose(k, loose, src[1], src[0], 0);
+      src[2] = gate_loose(k, loose, src[2], no, 0);
     }
     UOp *v = uop_with_src(k->st, u, src), *load = v ? pm_gated(&rw, v) : NULL;
     if (load) v = load;
@@ -360,7 +363,10 @@ static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   bool ok = k->sink && !refused_for_test(k) && kernel_open(k) &&
             kernel_passes(k, codegen_passes, codegen_npass) && !k->opts.oom;
   vec_free(k->mem, &k->list);
-  if (k->mem->failed != failed) ok = false, error_set(k->err, TG_ERR_NOMEM, "codegen: out of memory");
+  if (k->mem->failed != failed) {
+    ok = false;
+    error_set(k->err, TG_ERR_NOMEM, "codegen: out of memory");
+  }
   return ok;
 }
 

@@ -36,7 +36,9 @@ static void axis_split(Access *a, const Contraction *c, int d) {
     if (by >= span * unit && span > 1 && by % unit == 0 && a->naxis < MAX_AXES) {
       a->extent[a->naxis] = (a->extent[at] * unit + by - 1) / by;
       a->extent[at] = by / unit;
-      at = a->naxis++, unit = by, span = 1;
+      at = a->naxis++;
+      unit = by;
+      span = 1;
       a->step[at] = a->step[d] * unit;
     }
     a->coef[at][next] = left[next] / unit;
@@ -67,7 +69,10 @@ Footprint access_footprint(const Access *a, const double *ext) {
     int d = a->by_step[i];
     bool joins = (double)a->step[d] == run;
     if (!joins && span[d] > 1) {
-      if (a->step[d] * a->bytes <= LINE) near = span[d], apart = (double)a->step[d];
+      if (a->step[d] * a->bytes <= LINE) {
+        near = span[d];
+        apart = (double)a->step[d];
+      }
       break;
     }
     if (joins) run *= span[d];
@@ -99,11 +104,15 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
   int64_t step = 1;
   for (int d = a->naxis - 1; d >= 0; d--) {
     a->extent[d] = memory->nsrc ? memory->src[d]->arg.v.i : memory->arg.param.nelem;
-    a->step[d] = step, step *= a->extent[d];
+    a->step[d] = step;
+    step *= a->extent[d];
     if (uop_has_op(x->src[1 + d], OPS_INDEX)) a->even = false;
     for (int r = 0; r < c->n; r++) {
       int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r]);
-      if (by == NOT_EVEN) a->even = false, by = a->extent[d];
+      if (by == NOT_EVEN) {
+        a->even = false;
+        by = a->extent[d];
+      }
       a->coef[d][r] = by;
       if (by) a->moves |= 1u << r;
     }

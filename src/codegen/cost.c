@@ -53,7 +53,8 @@ static double taken_up(const Target *t, Footprint f, int level) {
     int64_t a = (int64_t)apart, b = (int64_t)sets;
     while (b) {
       int64_t rest = a % b;
-      a = b, b = rest;
+      a = b;
+      b = rest;
     }
     distinct = sets / (double)a;
   }
@@ -111,13 +112,18 @@ static Footprint footprint_of_copy(const Plan *p, int access, const double *ext)
     if (d == panel) continue;
     if (place == run)
       run *= span[d];
-    else if (span[d] > 1)
-      stride = place, near = span[d];
+    else if (span[d] > 1) {
+      stride = place;
+      near = span[d];
+    }
     place *= full[d];
   }
   if (stride == 0) stride = place;
   double rows = fmax(1, n / run);
-  if (stride * a->bytes < LINE) rows = fmax(1, rows / near), run += stride * (near - 1);
+  if (stride * a->bytes < LINE) {
+    rows = fmax(1, rows / near);
+    run += stride * (near - 1);
+  }
   double lines = lines_of(run * a->bytes);
   return (Footprint){.bytes = rows * lines * LINE,
                      .run = run * a->bytes,
@@ -345,7 +351,8 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   if (own == 0 || (p->staged_at[a] >= 0 && p->staged_at[a] >= own)) return 0;
   Footprint f = footprints->of[own][a];
   if (access_step(x, p->level[own - 1].loop) == 1) { /* the next iteration goes on where this one ends */
-    f.bytes = f.rows * f.run, f.run *= p->level[own - 1].trips;
+    f.bytes = f.rows * f.run;
+    f.run *= p->level[own - 1].trips;
   }
   double bytes = f.bytes;
   int at = own - 1;
@@ -519,7 +526,8 @@ static int deal(const Plan *p, int ncores, int *at, double *share) {
     /* what is left of the last block is a nest of its own */
     if (tile > 1 && (int64_t)p->c->size[l->loop] % (int64_t)tile) whole = ceil(l->trips) - 1;
     if (whole < ncores) continue;
-    each[n] = ceil(whole / ncores) * ncores / whole, at[n] = i;
+    each[n] = ceil(whole / ncores) * ncores / whole;
+    at[n] = i;
     if (splits_lines(p, l->loop, ncores)) each[n] *= LINES_SPLIT;
     *share = fmin(*share, each[n++]);
   }
@@ -547,7 +555,8 @@ static double traffic_and_all(const Plan *p, Cost *out, double share, double mos
   footprints_of(p, &footprints);
   for (int l = 0; l < LEVEL_MEMORY; l++) {
     out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &footprints, l) : 0;
-    slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
+    slowest = fmax(slowest, out->traffic[l]);
+    sum += shown[l] * out->traffic[l];
     if (fmax(compute, slowest) + sum + out->stores * share > most) return INFINITY;
   }
   sum += pages_missed(p, &footprints) * p->c->target->page_miss;

@@ -263,7 +263,8 @@ UOp *pow_of(Rewrite *rw, UOp *x, UOp *y) {
   UOp *ax = sel(b, x_neg, neg(b, x), x), *ay = sel(b, y_neg, neg(b, y), y);
   Two l = log2_two(b, ax);
   UOp *plain = op2(b, OPS_AND, op2(b, OPS_CMPLT, c(b, 0), ax), op2(b, OPS_CMPLT, ax, inf));
-  l.hi = sel(b, plain, l.hi, log_special(b, ax, ax)), l.lo = sel(b, plain, l.lo, c(b, 0));
+  l.hi = sel(b, plain, l.hi, log_special(b, ax, ax));
+  l.lo = sel(b, plain, l.lo, c(b, 0));
   UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135);
   Whole n = round_near(b, near);
   UOp *lo = fma3(b, y, l.lo, fma3(b, y, l.hi, neg(b, p)));
@@ -408,7 +409,8 @@ UOp *tan_of(Rewrite *rw, UOp *x) {
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
-  sn = two_sum(b, sn.hi, sn.lo), cs = two_sum(b, cs.hi, cs.lo);
+  sn = two_sum(b, sn.hi, sn.lo);
+  cs = two_sum(b, cs.hi, cs.lo);
   UOp *odd = bit_of(b, q, 1);
   Two above = {sel(b, odd, cs.hi, sn.hi), sel(b, odd, cs.lo, sn.lo)},
       below = {sel(b, odd, sn.hi, cs.hi), sel(b, odd, sn.lo, cs.lo)};
@@ -429,7 +431,8 @@ UOp *threefry(Rewrite *rw, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, 
   UOp *sh = ci(b, DT_U64, 32), *x0 = half_of(b, ctr, false), *x1 = half_of(b, ctr, true),
       *ks[3] = {half_of(b, key, false), half_of(b, key, true), NULL};
   ks[2] = op2(b, OPS_XOR, op2(b, OPS_XOR, ks[0], ks[1]), ci(b, DT_U32, 0x1BD11BDA));
-  x0 = op2(b, OPS_ADD, x0, ks[0]), x1 = op2(b, OPS_ADD, x1, ks[1]);
+  x0 = op2(b, OPS_ADD, x0, ks[0]);
+  x1 = op2(b, OPS_ADD, x1, ks[1]);
   for (int i = 0; i < 5; i++) {
     for (int j = 0; j < 4; j++) {
       int r = rot[i & 1][j];
@@ -552,23 +555,34 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
   bool plus = u->src[0]->vmin >= 0;
   if (c > dtype_max(d) || (!plus && (!floor || k < 0))) return 0;
   if (k >= 0) {
-    out[n] = ci(&b, d, mod ? c - 1 : k), n++;
-    out[n] = op2(&b, mod ? OPS_AND : OPS_SHR, x, out[0]), n++;
+    out[n] = ci(&b, d, mod ? c - 1 : k);
+    n++;
+    out[n] = op2(&b, mod ? OPS_AND : OPS_SHR, x, out[0]);
+    n++;
     return n;
   }
   Magic g;
   if (hi != INT64_MAX && magic_find((uint64_t)c, (uint64_t)hi, (uint64_t)dtype_max(d), &g)) {
-    out[n] = ci(&b, d, (int64_t)g.m), n++;
-    out[n] = op2(&b, OPS_MUL, x, out[0]), n++;
-    out[n] = ci(&b, d, g.s), n++;
-    out[n] = op2(&b, OPS_SHR, out[1], out[2]), n++;
+    out[n] = ci(&b, d, (int64_t)g.m);
+    n++;
+    out[n] = op2(&b, OPS_MUL, x, out[0]);
+    n++;
+    out[n] = ci(&b, d, g.s);
+    n++;
+    out[n] = op2(&b, OPS_SHR, out[1], out[2]);
+    n++;
     if (!mod) return n;
-    out[n] = ci(&b, d, c), n++;
-    out[n] = op2(&b, OPS_MUL, out[3], out[4]), n++;
-    out[n] = op2(&b, OPS_SUB, x, out[5]), n++;
+    out[n] = ci(&b, d, c);
+    n++;
+    out[n] = op2(&b, OPS_MUL, out[3], out[4]);
+    n++;
+    out[n] = op2(&b, OPS_SUB, x, out[5]);
+    n++;
     return n;
   }
-  out[n] = ci(&b, d, c), n++; /* has an operator whatever the bounds of x are now */
-  out[n] = op2(&b, mod ? OPS_CMOD : OPS_CDIV, x, out[0]), n++;
+  out[n] = ci(&b, d, c);
+  n++; /* has an operator whatever the bounds of x are now */
+  out[n] = op2(&b, mod ? OPS_CMOD : OPS_CDIV, x, out[0]);
+  n++;
   return n;
 }

@@ -272,7 +272,8 @@ static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way
     at[l] = lane_value(x, index->src[1], pos);
     gate[l] = gated ? gate_lane(x, index->src[2], pos) : NULL;
     if (!at[l] || (gated && !gate[l])) return NULL;
-    same &= at[l] == at[0], same_gate &= gate[l] == gate[0];
+    same &= at[l] == at[0];
+    same_gate &= gate[l] == gate[0];
     if (l && cont) cont = is_past(x, at[l], at[0], l);
   }
   if (gated && is_const(gate[0]) && same_gate && gate[0]->arg.v.i) gated = false;
@@ -528,7 +529,8 @@ static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n,
     UOp *part = piece == v->lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, piece, 1, &v, (Arg){.i = done});
     UOp *s = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, to, part);
     if (!s || !vec_push(x->k->mem, out, s)) return false;
-    done += piece, piece *= 2;
+    done += piece;
+    piece *= 2;
   }
   return true;
 }
@@ -692,7 +694,8 @@ static bool statement_expanded(Exp *x, UOp *u, UOpVec *out) {
   int n = index->nsrc;
   if (NEVER(n + 1 > (int)TG_COUNT(root))) return false;
   /* of where it writes to, the address alone: that is no load, unless the value reads it */
-  memcpy(root, index->src, (size_t)n * sizeof *root), root[n] = u->src[1];
+  memcpy(root, index->src, (size_t)n * sizeof *root);
+  root[n] = u->src[1];
   x->order.len = 0;
   bool ok = list_ranges(x, u) && uop_toposort(x->k->st, x->k->mem, root, (size_t)n + 1, &x->order);
   for (size_t i = 0; ok && i < x->order.len; i++)

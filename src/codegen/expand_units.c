@@ -42,7 +42,10 @@ typedef struct Rows {
 static UOp *load_of(UOp *word, int j, int64_t *lane) {
   UOp *v = word;
   *lane = j;
-  if (v->op == OPS_VECTORIZE && v->nsrc > 1) v = v->src[j], *lane = 0;
+  if (v->op == OPS_VECTORIZE && v->nsrc > 1) {
+    v = v->src[j];
+    *lane = 0;
+  }
   if (v->op != OPS_LOAD || v->nsrc != 1 || v->src[0]->op != OPS_INDEX || v->src[0]->nsrc != 2) return NULL;
   return v->src[0]->src[0]->op == OPS_DEFINE_LOCAL ? v->src[0] : NULL;
 }
@@ -169,9 +172,13 @@ bool write_block(Exp *x, UOp *u, UOpVec *out) {
   if (rows && !moves_evenly(k, sum->src[0]->src[1], u->src[2], &pitch)) return false;
   UOp *b = sum->src[1]->src[1], *next = at_place(x, u, b, column->src[0]->arg.v.i > s->n ? s->n : 0);
   UOp *panel = ix(k, OPS_SUB, next, at_place(x, u, b, 0));
-  src[0] = at_place(x, u, sum->src[0], 0), src[1] = at_place(x, u, sum->src[1], 0);
-  src[2] = rows ? u->src[2]->src[0] : num(k, 1), src[3] = column->src[0], src[4] = step->src[0];
-  src[5] = num(k, pitch), src[6] = panel;
+  src[0] = at_place(x, u, sum->src[0], 0);
+  src[1] = at_place(x, u, sum->src[1], 0);
+  src[2] = rows ? u->src[2]->src[0] : num(k, 1);
+  src[3] = column->src[0];
+  src[4] = step->src[0];
+  src[5] = num(k, pitch);
+  src[6] = panel;
   bool ok = to && src[0] && src[1] && src[2] && src[5] && src[6] && is_const(src[6]);
   UOp *v = ok ? uop_new(k->st, OPS_WMMA, (DType)sum->dtype, 1, 7, src, sum->arg) : NULL;
   UOp *store = v ? UNEW(k->st, OPS_STORE, DT_VOID, 1, ARG0, to, v) : NULL;

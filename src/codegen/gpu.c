@@ -39,7 +39,10 @@ static bool share_iters(Grid *g, const UOp *u, UOpVec *out) {
   UOp *r = u->src[0], *store = u->src[1];
   int64_t all, step, size = r->src[0]->arg.v.i;
   UOp *thread = grid_thread(g, &all, &step), *n = num(k, (size + all - 1) / all), *iter = num(k, 0);
-  if (size > all) iter = kernel_range(k, n, AXIS_LOOP, NULL), iter = range_marked(k, iter, LOCAL_OF_BLOCK);
+  if (size > all) {
+    iter = kernel_range(k, n, AXIS_LOOP, NULL);
+    iter = range_marked(k, iter, LOCAL_OF_BLOCK);
+  }
   UOp *at = iter ? ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, iter, num(k, all)), thread) : NULL;
   UOp *mine = at ? uop_substitute(k->st, k->mem, store, 1, &r, &at) : NULL;
   if (mine && size % all) {
@@ -148,9 +151,10 @@ static bool starts_before(const UOp *body, int i, const UOp *reg, bool *stepped)
   *stepped = false;
   for (int j = body->op == OPS_LOOP; j < i; j++) {
     const UOp *u = body->src[j];
-    if (u->op == OPS_STORE && stored_in(u) == reg)
-      begun = true, *stepped = false;
-    else
+    if (u->op == OPS_STORE && stored_in(u) == reg) {
+      begun = true;
+      *stepped = false;
+    } else
       *stepped |= steps_in(u, reg);
   }
   return begun;
@@ -405,13 +409,17 @@ static int64_t blocks_of(UOp *const *grid, int from, int to) { /* INT64_MAX: tha
  * small prime factors of their number go to y, then to z. */
 static bool folded(const LaunchLimits *most, int64_t all, int64_t axis[3]) {
   int64_t rest = all;
-  axis[0] = all, axis[1] = axis[2] = 1;
+  axis[0] = all;
+  axis[1] = axis[2] = 1;
   for (int64_t p = 2; axis[0] > most->blocks[0] && p <= most->blocks[1] && rest > 1;) {
     int to = axis[1] <= most->blocks[1] / p ? 1 : 2;
     if (rest % p || axis[to] > most->blocks[to] / p)
       p++;
-    else
-      rest /= p, axis[0] /= p, axis[to] *= p;
+    else {
+      rest /= p;
+      axis[0] /= p;
+      axis[to] *= p;
+    }
   }
   return axis[0] <= most->blocks[0];
 }
@@ -454,9 +462,10 @@ static bool grid_indices(Grid *g, int n, UOp *const *grid) {
   for (int d = n; d-- > 0;) {
     int64_t e = grid[d]->src[0]->arg.v.i;
     UOp *at = NULL;
-    if (d >= n - own)
-      at = special(k, e, n - 1 - d, false), k->global[n - 1 - d] = (int)e;
-    else {
+    if (d >= n - own) {
+      at = special(k, e, n - 1 - d, false);
+      k->global[n - 1 - d] = (int)e;
+    } else {
       UOp *q = ix_top(k, OPS_FLOORDIV, shared, num(k, below));
       at = d ? ix_top(k, OPS_FLOORMOD, q, num(k, e)) : q;
       below *= e;
@@ -527,7 +536,10 @@ static void place_inner(Grid *g, UOp *body, const UOp *inner, UOp **local) {
   int64_t extent = inner->src[0]->src[0]->arg.v.i;
   bool across = g->nlocal == 1 && !has_scan(g->k, body) && goes_across(g->k, body, local[0]);
   g->inner = across ? 0 : g->nlocal;
-  if (across) g->extent[1] = g->extent[0], local[1] = local[0];
+  if (across) {
+    g->extent[1] = g->extent[0];
+    local[1] = local[0];
+  }
   g->extent[g->inner] = extent;
   g->nlocal++;
 }
@@ -544,9 +556,10 @@ bool gpu_dims(Kernel *k) {
         g.nlocal == 3)
       break;
     u = next;
-    if (block)
-      local[g.nlocal] = u->src[0], g.extent[g.nlocal++] = u->src[0]->src[0]->arg.v.i;
-    else
+    if (block) {
+      local[g.nlocal] = u->src[0];
+      g.extent[g.nlocal++] = u->src[0]->src[0]->arg.v.i;
+    } else
       grid[ngrid++] = u->src[0];
   }
   UOp *body =

@@ -42,7 +42,10 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
     }
     if (!ok) continue;
     int64_t bad = bad_loads(k, f, r->r);
-    if (l.r < 0 || bad < l.bad) l.r = i, l.bad = bad;
+    if (l.r < 0 || bad < l.bad) {
+      l.r = i;
+      l.bad = bad;
+    }
   }
   if (l.r >= 0) l.counted = is_const(f->r[l.r].r->src[0]);
   if (l.r >= 0) l.in_reduce = sums_along(k, f, f->r[l.r].r);
@@ -321,7 +324,10 @@ static bool add_threads(Cpu *c, OptVec *out) {
     if (!f->r[i].grid) continue;
     bool lane = c->first && i == c->first->r;
     double n = (double)f->r[i].n / (i == c->second ? (double)c->tile : lane ? (double)c->lanes : 1);
-    if (n >= c->ncores && (best < 0 || n > 4 * most)) best = i, most = n;
+    if (n >= c->ncores && (best < 0 || n > 4 * most)) {
+      best = i;
+      most = n;
+    }
   }
   return best < 0 || opt_add(c->k, out, OPT_THREAD, &f->r[best], c->ncores);
 }

@@ -146,9 +146,10 @@ static bool make(Lin *l, UOp *u) { /* its sources are made */
   DType d = lowered(l, u);
   int level = u->op == OPS_DEFINE_REG ? (int)l->open.len - 1 : level_of(l, u);
   bool done = false, ok = true;
-  if (u->op == OPS_CAST && src[0]->dtype == d)
-    ok = set(l, u, src[0], level), done = true;
-  else
+  if (u->op == OPS_CAST && src[0]->dtype == d) {
+    ok = set(l, u, src[0], level);
+    done = true;
+  } else
     ok = divided(l, u, src[0], level, &done);
   if (ok && !done) {
     Arg arg = u->arg;

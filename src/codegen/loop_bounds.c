@@ -111,7 +111,8 @@ static bool bound_by(LoopBounds *c, Gate *g, const UOp *less, bool holds) {
   UOp *most = bound(c, extreme(c, rest, step < 0, false), step);
   UOp **all = upper ? &g->all.to : &g->all.from, **any = upper ? &g->any.to : &g->any.from;
   if (*all || !least || !most) return false; /* one bound of each side is enough */
-  *all = upper ? least : most, *any = upper ? most : least;
+  *all = upper ? least : most;
+  *any = upper ? most : least;
   return true;
 }
 
@@ -284,7 +285,8 @@ static UOp *without(LoopBounds *c) {
   for (int i = 0; ok && i < c->ngate; i++) {
     const Gate *g = &c->gate[i];
     UOp *left = g->left ? g->left : yes;
-    from[i] = g->g, to[i] = g->holds ? left : uop_alu2(k->st, OPS_CMPNE, left, yes);
+    from[i] = g->g;
+    to[i] = g->holds ? left : uop_alu2(k->st, OPS_CMPNE, left, yes);
     ok = to[i] != NULL;
   }
   UOp *loop = ok ? uop_substitute(k->st, k->mem, c->loop, c->ngate, from, to) : NULL;
@@ -375,7 +377,8 @@ bool bound_loops(Kernel *k) {
   UOpVec loops = {0}, seen = {0}; /* seen: ranges */
   bool ok = true;
   for (UOp *before = NULL; ok && k->sink != before;) {
-    before = k->sink, loops.len = 0;
+    before = k->sink;
+    loops.len = 0;
     ok = loops_in_order(k, k->sink, &loops);
     for (size_t i = 0; ok && k->sink == before && i < loops.len; i++) {
       UOp *r = loops.at[i]->src[0];

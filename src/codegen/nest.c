@@ -383,9 +383,10 @@ static bool order_statements(Build *b) {
       if (!d) {
         ok = node_done(b, u);
         stack.len--, next.len--;
-      } else if (b->state[d->id] == 1)
-        b->clash = waits_for_itself(b, &stack, d), ok = false;
-      else if (b->state[d->id] != 2)
+      } else if (b->state[d->id] == 1) {
+        b->clash = waits_for_itself(b, &stack, d);
+        ok = false;
+      } else if (b->state[d->id] != 2)
         ok = vec_push(m, &stack, d) && vec_push(m, &next, 0);
     }
   }
@@ -593,9 +594,10 @@ int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]) {
   out[0] = gate;
   for (int i = 0; i < n;) {
     UOp *g = out[i];
-    if (g->op == OPS_AND && n < MOST_CLAUSES)
-      out[i] = g->src[0], out[n++] = g->src[1];
-    else
+    if (g->op == OPS_AND && n < MOST_CLAUSES) {
+      out[i] = g->src[0];
+      out[n++] = g->src[1];
+    } else
       i++;
   }
   return n;

@@ -39,7 +39,8 @@ static bool partial_add(Kernel *k, Partial *p, UOp *acc) {
   UOp *list[MAX_LIST + 1];
   if (n >= MAX_LIST) return false;
   if (n) memcpy(at, x->src + 1, (size_t)n * sizeof *at), memcpy(extent, reg->src, (size_t)n * sizeof *extent);
-  at[n] = lane, extent[n] = lane->src[0];
+  at[n] = lane;
+  extent[n] = lane->src[0];
   for (int i = 2; i < acc->nsrc; i++)
     if (depends(k, x, acc->src[i])) list[nlist++] = acc->src[i];
   list[nlist++] = lane;
@@ -418,9 +419,10 @@ bool choose_opts(Kernel *k, const CodegenOptions *opt) {
   bool ok = true;
   k->list.len = 0;
   if (!k->ren) return true;
-  if (opt->opts)
-    k->strict = true, ok = opts_parse(opt->opts, k->mem, &k->list, k->err);
-  else if (!opt->noopt)
+  if (opt->opts) {
+    k->strict = true;
+    ok = opts_parse(opt->opts, k->mem, &k->list, k->err);
+  } else if (!opt->noopt)
     ok = k->ren->has_grid ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
   k->nopt = (int)k->list.len;
   if (ok && !opt->opts && opt->leave_out) leave_out(&k->list, opt->leave_out);

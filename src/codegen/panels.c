@@ -107,7 +107,10 @@ static void order_loops(Kernel *k, Product *d) {
     int score = (n % word == 0 ? 2 : 0) + (n >= LANES ? 1 : 0);
     for (int role = MATRIX_A; n >= LANES && role <= MATRIX_B; role++)
       score += loads_apart(k, d->value[role], d->range[i]) ? 0 : 4;
-    if (score >= most) best = i, most = score;
+    if (score >= most) {
+      best = i;
+      most = score;
+    }
   }
   UOp *last = d->range[best];
   memmove(d->range + best, d->range + best + 1, (size_t)(d->n - 1 - best) * sizeof *d->range);
@@ -315,15 +318,20 @@ static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t t
   for (int i = d->n; iter && i-- > 0;) {
     UOp *r = kernel_range(k, d->range[i]->src[0], AXIS_LOOP, NULL);
     if (!r) return NULL;
-    from[n] = d->range[i], to[n++] = r;
+    from[n] = d->range[i];
+    to[n++] = r;
     bool last = i == d->n - 1;
     depth = ix(k, OPS_ADD, depth, last ? r : times(k, r, place));
     if (!last) place *= trips_of(d->range[i]);
     loops[i] = r;
   }
-  from[n] = side, to[n++] = iter ? ix(k, OPS_ADD, base, iter) : NULL;
+  from[n] = side;
+  to[n++] = iter ? ix(k, OPS_ADD, base, iter) : NULL;
   for (int i = 0; i < p->between; i++) /* not made yet: what is made whole does not move with it */
-    if (p->now[i]) from[n] = p->range[i], to[n++] = p->now[i];
+    if (p->now[i]) {
+      from[n] = p->range[i];
+      to[n++] = p->now[i];
+    }
   if (!to[d->n]) return NULL;
   UOp *inner = loops[d->n - 1];
   bool along = loads_apart(k, d->value[role], d->range[d->n - 1]) <= loads_apart(k, d->value[role], side);
@@ -335,7 +343,8 @@ static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t t
     memmove(loops + 1, loops, (size_t)d->n * sizeof *loops);
     loops[0] = iter;
   } else if (along) { /* words of a row, turned */
-    loops[d->n - 1] = iter, loops[d->n] = inner;
+    loops[d->n - 1] = iter;
+    loops[d->n] = inner;
   } else
     loops[d->n] = iter;
   Shaped shaped = {along ? inner : iter, along ? iter : inner, LANES};
@@ -442,8 +451,10 @@ static UOp *block_of(Panels *p, const Span *rows, const Span *columns) {
     body = read ? nest_replace(k, body, product->loop, 1, &read) : NULL;
     ok = body && vec_push(k->mem, &all, sums_of(p, product, rows, columns)) && all.at[d];
   }
-  from[0] = r, to[0] = ok ? ix(k, OPS_ADD, rows->base, i) : NULL;
-  from[1] = c, to[1] = ok ? ix(k, OPS_ADD, columns->base, j) : NULL;
+  from[0] = r;
+  to[0] = ok ? ix(k, OPS_ADD, rows->base, i) : NULL;
+  from[1] = c;
+  to[1] = ok ? ix(k, OPS_ADD, columns->base, j) : NULL;
   memcpy(from + 2, p->range, (size_t)p->between * sizeof *from);
   memcpy(to + 2, p->now, (size_t)p->between * sizeof *to);
   if (ok) body = to[0] && to[1] ? nest_copy(k, body, 2 + p->between, from, to) : NULL;

@@ -118,7 +118,8 @@ bool simplify_ranges(Kernel *k) {
                    : u->op == OPS_REDUCE ? 1
                                          : u->nsrc;
            s + 1 < u->nsrc && !again; s++) {
-        a = u->src[s], b = u->src[s + 1];
+        a = u->src[s];
+        b = u->src[s + 1];
         again = is_const(a->src[0]) && is_const(b->src[0]) && a->arg.range.type == b->arg.range.type &&
                 mergeable(k, &order, a, b);
       }

@@ -81,11 +81,15 @@ static UOp *inner_loop(Rows *w, UOp *reduce, const UOpVec *reads, const UOp *lan
     bool moves = false, stays = false;
     for (size_t j = 0; j < reads->len; j++) {
       bool with = depends(w->k, reads->at[j], r->r);
-      moves |= with, stays |= !with;
+      moves |= with;
+      stays |= !with;
     }
     if (!moves || !stays) continue;
     double each = loads_each(w->k, reads, r, lane);
-    if (!best || each < least || (each == least && r->n > best->n)) best = r, least = each;
+    if (!best || each < least || (each == least && r->n > best->n)) {
+      best = r;
+      least = each;
+    }
   }
   return best ? best->r : NULL;
 }
@@ -118,8 +122,10 @@ static bool products_fit(Rows *w, UOp *r) {
     UOpVec reads = {0};
     ok = operands(w->k, reduce, &reads);
     UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads, r) : NULL;
-    if (ok && reads.len > 1 && sums_products(reduce))
-      any = true, ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
+    if (ok && reads.len > 1 && sums_products(reduce)) {
+      any = true;
+      ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
+    }
     if (ok && inner && !vec_has(&w->inner, inner)) ok = vec_push(w->k->mem, &w->inner, inner);
     vec_free(w->k->mem, &reads);
   }
@@ -142,7 +148,10 @@ static bool find_lane(Rows *w, int64_t least) {
     if (!r->grid || r->n < least || r->nout != w->k->sink->nsrc || !is_const(r->r->src[0])) continue;
     int64_t odd = odd_along(w, r->r);
     if (odd && !products_fit(w, r->r)) continue;
-    if (!best || odd < fewest || (odd == fewest && r->n > best->n)) best = r, fewest = odd;
+    if (!best || odd < fewest || (odd == fewest && r->n > best->n)) {
+      best = r;
+      fewest = odd;
+    }
   }
   w->lane = best ? best->r : NULL;
   if (best && !products_fit(w, best->r)) w->inner.len = 0;
@@ -208,7 +217,10 @@ static UOp *distributed_loop(Rows *w, const UOpVec *copied, int64_t lanes) {
     if (!r->grid || n < w->ncores || r->nout != w->k->sink->nsrc) continue;
     if (copied->len && r->r != w->lane && !is_batch(w, copied, r->r)) continue;
     double wait = (double)(most * w->ncores) / (double)n * (r->r == w->lane ? 1.25 : 1);
-    if (!best || wait < least) best = r->r, least = wait;
+    if (!best || wait < least) {
+      best = r->r;
+      least = wait;
+    }
   }
   return best;
 }

@@ -49,7 +49,8 @@ bool is_scan(Kernel *k, const UOp *loop) {
     for (int j = 1; step && j < i; j++)
       if (stored_in(loop->src[j]) == stored_in(u)) return false;
     if (step && !is_fresh(k, loop, u->src[1])) return false;
-    writes |= write, scans |= step;
+    writes |= write;
+    scans |= step;
   }
   return writes && scans;
 }

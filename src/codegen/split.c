@@ -185,7 +185,8 @@ static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
     for (size_t i = 0; ok && all && i < order.len; i++) {
       UOp *x = order.at[i], *src[3] = {all};
       if (x->op != OPS_INDEX || x->src[0] != m) continue;
-      src[1] = add(k, uop_alu2(k->st, OPS_MUL, x->src[1], n), inner), src[2] = index_gate(x);
+      src[1] = add(k, uop_alu2(k->st, OPS_MUL, x->src[1], n), inner);
+      src[2] = index_gate(x);
       UOp *now = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, x->nsrc, src, x->arg);
       ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, now);
     }
@@ -241,7 +242,8 @@ UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
 /* The loop in a copy of `nest` that stands where u does in it. */
 static UOp *same_loop(UOp *nest, const UOp *u, UOp *copy) {
   while (nest != u) {
-    nest = alone(nest), copy = alone(copy);
+    nest = alone(nest);
+    copy = alone(copy);
     if (!nest || !copy) return NULL;
   }
   return copy;

@@ -184,7 +184,8 @@ static bool measure(Staged *s) {
   for (int d = s->naxis - 1; d >= 0; d--) {
     Axis *a = &s->axis[d];
     int64_t extent = s->param->nsrc ? s->param->src[d]->arg.v.i : s->param->arg.param.nelem;
-    a->step = step, step *= extent;
+    a->step = step;
+    step *= extent;
     a->gate = a->clip;
     bool past = a->base->vmin + a->low < 0 ||
                 a->base->vmax + a->low + a->span > extent; /* in a last, shorter block */
@@ -305,7 +306,8 @@ typedef struct Fill {
 /* Where index base + low + t is inside the interval of its axis: t from *begin on, *iterations of them. */
 static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **trips) {
   Kernel *k = s->k;
-  *begin = num(k, 0), *trips = num(k, a->span);
+  *begin = num(k, 0);
+  *trips = num(k, a->span);
   if (!a->clip) return true;
   UOp *start = ix(k, OPS_ADD, a->base, num(k, a->low));
   *begin = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, num(k, a->from), start));
@@ -327,7 +329,10 @@ static bool fill_loops(Staged *s, Fill *f) {
                !s->axis[d - 1].clip && f->step[at - 1] == a->span * a->step &&
                f->place[at - 1] == a->span * a->place;
     if (one) {
-      at--, f->span[at] *= a->span, f->begin[at] = num(k, 0), trips = num(k, f->span[at]);
+      at--;
+      f->span[at] *= a->span;
+      f->begin[at] = num(k, 0);
+      trips = num(k, f->span[at]);
     } else
       f->n++, f->span[at] = a->span;
     f->axis[at] = d, f->step[at] = a->step, f->place[at] = a->place;
@@ -413,7 +418,10 @@ static bool stage_alone(Staged *s) {
   for (int d = 0; d < s->naxis; d++)
     clips |= s->axis[d].gate;
   if (ok && clips) with[n++] = zeros(s, &zero_range);
-  if (ok) with[n++] = fill_nest(s, &f), with[n++] = redirected(s);
+  if (ok) {
+    with[n++] = fill_nest(s, &f);
+    with[n++] = redirected(s);
+  }
   for (int i = 0; i < n; i++)
     ok = ok && with[i];
   UOp *sink = ok ? nest_replace(k, k->sink, s->nest, n, with) : NULL;
@@ -468,8 +476,14 @@ bool opt_stage(Kernel *k, int64_t slot, const char **why) {
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && fronts(k, k->sink, gpu, &at, &around);
   for (size_t i = 0; i < order.len; i++)
     if (order.at[i]->op == OPS_PARAM && order.at[i]->arg.param.slot == slot) param = order.at[i];
-  if (ok && !param) *why = "the kernel has no such buffer", ok = false;
-  if (ok && gpu && nest_stores_to(k->sink, param)) *why = "the kernel writes it", ok = false;
+  if (ok && !param) {
+    *why = "the kernel has no such buffer";
+    ok = false;
+  }
+  if (ok && gpu && nest_stores_to(k->sink, param)) {
+    *why = "the kernel writes it";
+    ok = false;
+  }
   for (size_t i = 0; ok && i < at.len; i++)
     if (!gpu || (is_loop(at.at[i]) && !is_shared(at.at[i])))
       ok = stage_one(k, at.at[i], param, &around, &memory, why);
@@ -477,7 +491,10 @@ bool opt_stage(Kernel *k, int64_t slot, const char **why) {
       gpu && !memory; /* a statement reads an element once: beside loops that have a copy, the buffer */
   for (size_t i = 0; ok && rest && i < at.len; i++)
     if (!is_loop(at.at[i])) ok = stage_one(k, at.at[i], param, &around, &memory, why);
-  if (ok && gpu && !memory) *why = "no loop reads it but what copies it already", ok = false;
+  if (ok && gpu && !memory) {
+    *why = "no loop reads it but what copies it already";
+    ok = false;
+  }
   vec_free(k->mem, &order), vec_free(k->mem, &at), vec_free(k->mem, &around);
   return ok;
 }

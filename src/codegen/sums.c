@@ -100,7 +100,8 @@ static bool shorten(Kernel *k, const PlaceVec *at, int here, bool *edited) {
     UOp *loop = at->at[up].u;
     if (!in_a_row(loop->src[0])) continue;
     if (size * trips(loop->src[0]) > block_of(acc)) break;
-    size *= trips(loop->src[0]), block = loop;
+    size *= trips(loop->src[0]);
+    block = loop;
   }
   if (up == home || up < 0) return true; /* what is left is one block */
   UOp *longer = at->at[up].u;

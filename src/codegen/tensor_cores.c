@@ -74,7 +74,8 @@ bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns) {
   uint32_t have = matrix_units(k);
   if (!have) return false;
   const MatrixShape *first = &matrix_shapes[__builtin_ctz(have)];
-  *rows = first->m, *columns = first->n;
+  *rows = first->m;
+  *columns = first->n;
   return true;
 }
 
@@ -274,7 +275,8 @@ static bool on_units(Units *u) {
   UOp *body = depths_of(u) && ranges_new(u) ? body_of(k, u->inner) : NULL;
   for (size_t i = 0; body && i < u->depths.len; i++) {
     Depth d = u->depths.at[i];
-    now.len = 0, u->shape = d.shape;
+    now.len = 0;
+    u->shape = d.shape;
     bool ok = fragment_new(u, MATRIX_A) && fragment_new(u, MATRIX_B) && in_steps(u, d.loop, &now);
     body = ok ? nest_replace(k, body, d.loop, (int)now.len, now.at) : NULL;
   }

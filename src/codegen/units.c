@@ -119,7 +119,8 @@ static void take_swaps(Units *u) {
       from--;
     if (from == to) continue;
     take(u, OPT_SWAP, root_of(u, order[from]), root_of(u, order[to]));
-    order[from] = order[to], order[to] = want[i];
+    order[from] = order[to];
+    order[to] = want[i];
   }
 }
 

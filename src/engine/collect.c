@@ -42,7 +42,10 @@ static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
     ok = uop_toposort(ctx->store, &ctx->mem, &e, 1, &more);
     for (size_t k = 0; ok && k < more.len; k++) {
       UOp *u = more.at[k];
-      if (!keep[u->id]) keep[u->id] = REMEMBERED, ok = vec_push(&ctx->mem, live, u);
+      if (!keep[u->id]) {
+        keep[u->id] = REMEMBERED;
+        ok = vec_push(&ctx->mem, live, u);
+      }
     }
   }
   vec_free(&ctx->mem, &more);
@@ -80,7 +83,8 @@ static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool va
   }
   if (ok) {
     Map old = *known;
-    *known = left, left = old;
+    *known = left;
+    left = old;
   }
   map_free(&left);
   return ok;

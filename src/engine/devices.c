@@ -178,7 +178,8 @@ DeviceFacts device_facts(const TgContext *ctx, int device) {
 /* Where it fails, `why` says what the backend said. */
 static TgStatus alloc_within(Device *d, size_t nbytes, void **out, TgError *why) {
   uint64_t most = d->bytes_most ? d->bytes_most : UINT64_MAX;
-  *out = NULL, *why = (TgError){0};
+  *out = NULL;
+  *why = (TgError){0};
   if (nbytes > most || d->bytes_in_use > most - nbytes)
     return error_set(why, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes: %llu of at most %llu are in use",
                      d->name, nbytes, (unsigned long long)d->bytes_in_use, (unsigned long long)most);

@@ -123,7 +123,8 @@ static void cache_clear(TgContext *ctx) {
   for (size_t i = 0; i < e->programs.cap; i++)
     if (e->programs.at[i].used)
       for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
-        n = p->next, p->cached = false;
+        n = p->next;
+        p->cached = false;
         program_release(ctx, p);
       }
   map_free(&e->plans), map_free(&e->programs);
@@ -244,8 +245,10 @@ static void kernel_seen(TgContext *ctx, const Renderer *r, const Linear *lin, co
                     .opts = opts,
                     .source = source,
                     .threads = TG_MAX(lin->nthread, 1)};
-  for (int i = 0; i < 3; i++)
-    k.grid[i] = TG_MAX(lin->global[i], 1), k.block[i] = TG_MAX(lin->local[i], 1);
+  for (int i = 0; i < 3; i++) {
+    k.grid[i] = TG_MAX(lin->global[i], 1);
+    k.block[i] = TG_MAX(lin->local[i], 1);
+  }
   ctx->seen(&k, ctx->seen_user);
 }
 
@@ -456,8 +459,11 @@ static TgStatus programs_compile(Making *m) {
   KernelSpec *spec = mem_alloc(&ctx->mem, n * sizeof *spec);
   Program **out = mem_alloc(&ctx->mem, n * sizeof *out);
   TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
-  for (size_t i = 0; !s && i < n; i++)
-    spec[i] = m->todo.at[i].spec, spec[i].linear = &m->todo.at[i].lin, spec[i].user = &m->todo.at[i];
+  for (size_t i = 0; !s && i < n; i++) {
+    spec[i] = m->todo.at[i].spec;
+    spec[i].linear = &m->todo.at[i].lin;
+    spec[i].user = &m->todo.at[i];
+  }
   context_progress(ctx, "compile", 0, (int)n);
   if (!s) s = d->backend->compile(d, spec, (int)n, out);
   if (s == TG_ERR_CANCELLED) s = context_cancelled(ctx);
@@ -594,9 +600,10 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
     *st = NULL;
     ctx->counters.schedules++;
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  } else if (s == TG_ERR_STATE)
-    p->cyclic = true, s = TG_OK;
-  else
+  } else if (s == TG_ERR_STATE) {
+    p->cyclic = true;
+    s = TG_OK;
+  } else
     error_set(&ctx->err, s, "%s", err.msg);
   if (so.explain) context_say(ctx, "%s", str_text(&explain));
   str_free(&explain);

@@ -170,7 +170,10 @@ bool graph_reach(Graph *g, UOp *root) {
   bool ok = root && vec_push(&ctx->mem, &g->roots, root);
   GraphNode *n = ok ? node_of(g, root) : NULL;
   ok = n != NULL;
-  if (ok && !n->value) n->value = true, ok = vec_push(&ctx->mem, &stack, ((Frame){{root, false}, 0}));
+  if (ok && !n->value) {
+    n->value = true;
+    ok = vec_push(&ctx->mem, &stack, ((Frame){{root, false}, 0}));
+  }
   while (ok && stack.len) {
     Frame *f = &stack.at[stack.len - 1];
     Reached at = f->at, s;
@@ -190,7 +193,10 @@ bool graph_reach(Graph *g, UOp *root) {
     bool base = at.u->op == OPS_AFTER && i == 0; /* not read, unless the AFTER is: graph_pieces asks */
     if (!base) n->user = n->user && n->user != at.u->id + 1 ? MANY : at.u->id + 1;
     bool *seen = s.place ? &n->place : &n->value;
-    if (!*seen) *seen = true, ok = vec_push(&ctx->mem, &stack, ((Frame){s, 0}));
+    if (!*seen) {
+      *seen = true;
+      ok = vec_push(&ctx->mem, &stack, ((Frame){s, 0}));
+    }
   }
   vec_free(&ctx->mem, &stack);
   return ok || (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
@@ -249,7 +255,11 @@ void key_put(Str *key, const UOp *u) {
   KeyHead head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
 
   const Ints *list = uop_list(u);
-  if (list) head.list = 1, head.a = list->n, head.b = op_has_axes((Ops)u->op) ? head.b : 0;
+  if (list) {
+    head.list = 1;
+    head.a = list->n;
+    head.b = op_has_axes((Ops)u->op) ? head.b : 0;
+  }
   str_putn(key, (char *)&head, sizeof head);
   if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
 }
@@ -399,8 +409,10 @@ static UOp *node_renumbered(UOpStore *st, const KeyHead *head, const int64_t *li
   if (list) {
     int64_t v[64];
     bool ok = head->a <= 64;
-    for (int i = 0; ok && i < head->a; i++)
-      v[i] = dim_moved(st, r->from, list[i], r->number, r->user), ok = v[i] != DIM_BAD;
+    for (int i = 0; ok && i < head->a; i++) {
+      v[i] = dim_moved(st, r->from, list[i], r->number, r->user);
+      ok = v[i] != DIM_BAD;
+    }
     const Ints *own = ok ? ints_get(st, (int)head->a, v) : NULL;
     if (!own) return NULL;
     arg.raw.a = 0;
@@ -432,16 +444,21 @@ UOp *node_moved(UOpStore *st, const UOp *u, UOp *const *src, const Renumber *r) 
 /* One node of a key at *at, over the nodes before it. */
 static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, const Renumber *r) {
   KeyHead head;
-  memcpy(&head, *at, sizeof head), *at += sizeof head;
+  memcpy(&head, *at, sizeof head);
+  *at += sizeof head;
   TgMem *mem = store_mem(st);
   size_t n = head.list ? (size_t)head.a : 0;
   int64_t *list = mem_alloc(mem, (n + 1) * sizeof *list);
   UOp **src = mem_alloc(mem, ((size_t)head.nsrc + 1) * sizeof *src), *u = NULL;
   if (list && src) {
-    if (n) memcpy(list, *at, n * sizeof *list), *at += n * sizeof *list;
+    if (n) {
+      memcpy(list, *at, n * sizeof *list);
+      *at += n * sizeof *list;
+    }
     for (int i = 0; i < head.nsrc; i++) {
       uint32_t number;
-      memcpy(&number, *at, sizeof number), *at += sizeof number;
+      memcpy(&number, *at, sizeof number);
+      *at += sizeof number;
       src[i] = nodes->at[number];
     }
     u = node_renumbered(st, &head, head.list ? list : NULL, src, r);

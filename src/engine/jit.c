@@ -390,7 +390,8 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
     if (out[i]) out[i]->memory->partly = j->cleared;
     if (!out[i] || buffer_ready(ctx, out[i]->memory))
       return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-    out[i]->memory->filled = true, b[i] = out[i]->memory;
+    out[i]->memory->filled = true;
+    b[i] = out[i]->memory;
   }
   return TG_OK;
 }

@@ -175,7 +175,8 @@ static Replay *replay_new(TgContext *ctx, const PlanRun *run, size_t n) {
   size_t nlaunch = 0, nbuf = 0, nvar = 0;
   for (size_t i = 0; i < n; i++)
     for (int k = 0; k < run[i].plan->sched.nkernel; k++) {
-      nlaunch++, nbuf += (size_t)run[i].plan->sched.kernel[k].narg;
+      nlaunch++;
+      nbuf += (size_t)run[i].plan->sched.kernel[k].narg;
       nvar += (size_t)run[i].plan->prog[k]->nvar;
     }
   Replay *r = mem_alloc(&ctx->mem, sizeof *r);
@@ -197,7 +198,9 @@ static TgStatus launch_updated(Replay *r, int i, const Launch *now, void **bufs,
               !memcmp(vars, now->vars, vars_size);
   if (same) return TG_OK;
   memcpy(bufs, now->bufs, bufs_size), memcpy(vars, now->vars, vars_size);
-  *had = *now, had->bufs = bufs, had->vars = vars;
+  *had = *now;
+  had->bufs = bufs;
+  had->vars = vars;
   return r->graph ? r->dev->backend->graph_update(r->dev, r->graph, i, had) : TG_OK;
 }
 
@@ -213,7 +216,8 @@ static TgStatus replay_updated(TgContext *ctx, Replay *r, const PlanRun *run, si
       TgStatus st = launch_get(ctx, &run[i], k, room, &now);
       if (!st) st = launch_updated(r, launch++, &now, bufs, vars);
       if (st) return st;
-      bufs += now.nbuf, vars += now.nvar;
+      bufs += now.nbuf;
+      vars += now.nvar;
     }
   return r->graph ? TG_OK : r->dev->backend->graph_new(r->dev, r->launch, r->n, &r->graph);
 }

@@ -29,8 +29,12 @@ TgContext *tg_open(const TgOpenOptions *options) {
   TgMem mem = {0};
   const TgAllocator *a = o.allocator;
   bool whole = a && a->allocate && a->reallocate && a->release;
-  if (whole)
-    mem.allocate = a->allocate, mem.reallocate = a->reallocate, mem.release = a->release, mem.user = a->user;
+  if (whole) {
+    mem.allocate = a->allocate;
+    mem.reallocate = a->reallocate;
+    mem.release = a->release;
+    mem.user = a->user;
+  }
   return context_open(options, o.unpinned ? &tg_os_unpinned : &tg_os_default, mem);
 }
 
@@ -96,9 +100,11 @@ TgCounters tg_counters(const TgContext *ctx) {
   c.nested = ctx->passes.rewrites.nested;
   for (int i = 0; i < device_count(ctx); i++) {
     const Device *d = device_at(ctx, i);
-    c.peak_bytes += d->bytes_peak, c.retried += d->compiles_retried;
+    c.peak_bytes += d->bytes_peak;
+    c.retried += d->compiles_retried;
   }
-  c.fallbacks = ctx->passes.fallbacks, c.cuts = ctx->passes.cuts;
+  c.fallbacks = ctx->passes.fallbacks;
+  c.cuts = ctx->passes.cuts;
   return c;
 }
 

@@ -126,7 +126,8 @@ static bool schedule(Job *j) { /* a tensor graph: to the pass asked for, or all 
       return error_set(err_of(j), TG_ERR_VALUE, "opt: a root of the tensor graph has no shape"), false;
   Schedule s;
   SchedOptions so = sched_options(j->ctx, job_device(j), j->ren);
-  so.last = j->o.pass, so.graph = j->o.pass ? j->out : NULL;
+  so.last = j->o.pass;
+  so.graph = j->o.pass ? j->out : NULL;
   if (schedule_make(j->st, m, j->text.roots.at, (int)j->text.roots.len, &so, &s, err_of(j))) return false;
   bool ok = true;
   for (int k = 0; ok && !j->o.pass && k < s.nkernel; k++)
@@ -190,8 +191,10 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   if (!ctx || !text) return NULL;
   Job j = {.ctx = ctx, .out = &ctx->opt_text};
   TG_OPTIONS(ctx, "opt", TgOptOptions, o, options);
-  j.o = o, j.ren = ctx->dev_open ? device_at(ctx, ctx->default_device)->backend->renderer : NULL;
-  j.kind = o.emit && !strcmp(o.emit, "kind"), j.costs = o.emit && !strcmp(o.emit, "costs");
+  j.o = o;
+  j.ren = ctx->dev_open ? device_at(ctx, ctx->default_device)->backend->renderer : NULL;
+  j.kind = o.emit && !strcmp(o.emit, "kind");
+  j.costs = o.emit && !strcmp(o.emit, "costs");
   if (o.emit && strcmp(o.emit, "uops") && !j.kind && !j.costs) {
     j.emit = renderer_named(o.emit);
     bool c = j.emit == &renderer_c && (j.ren == &renderer_amx || j.ren == &renderer_dot);
@@ -201,12 +204,14 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   }
   if (ctx->err.status) return NULL;
   str_free(&ctx->opt_text), str_init(&ctx->opt_text, &ctx->mem);
-  j.st = store_new(&ctx->mem), j.text.mem = &ctx->mem;
+  j.st = store_new(&ctx->mem);
+  j.text.mem = &ctx->mem;
   arena_init(&j.arena, &ctx->mem);
   bool ok = j.st != NULL;
-  if (ok)
-    store_set_env(j.st, &ctx->passes.rewrites), ok = run(&j, text);
-  else
+  if (ok) {
+    store_set_env(j.st, &ctx->passes.rewrites);
+    ok = run(&j, text);
+  } else
     no_memory(&j);
   if (ok && j.out->oom) ok = no_memory(&j);
   uop_text_free(&j.text);

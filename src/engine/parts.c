@@ -81,7 +81,8 @@ static void owners_set(Parts *ps, Graph *g, const UOpVec *order, TgTensor *const
   for (size_t i = 0; i < ps->nparts; i++) {
     const UOp *u = copy_of(g, part[i]);
     if (!u || is_part[u->id]) continue;
-    is_part[u->id] = true, ps->owner[u->id] = (int)i;
+    is_part[u->id] = true;
+    ps->owner[u->id] = (int)i;
   }
   for (size_t k = order->len; k-- > 0;) {
     const UOp *u = order->at[k];

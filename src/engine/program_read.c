@@ -421,7 +421,10 @@ static bool step_planned(Reader *r, UOpText *t) {
   ok = ok && graph_placed(r, t->st, g.st, &t->roots, whole) &&
        (graph_given(&g, t->roots.at, t->roots.len) || program_no_memory(r));
   Plan *p = ok ? plan_get(ctx, &g) : NULL;
-  if (p && p->cyclic) p = NULL, program_bad(r, TG_ERR_VALUE, "a value is needed on both sides of a STORE");
+  if (p && p->cyclic) {
+    p = NULL;
+    program_bad(r, TG_ERR_VALUE, "a value is needed on both sides of a STORE");
+  }
   if (p) p->cleared |= r->clear;
   ok = p && step_made(r, p, whole);
   mem_free(&ctx->mem, whole);
@@ -655,7 +658,8 @@ TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *nam
   Reader r = {.ctx = ctx, .j = jit_new(ctx, NULL, NULL)};
   if (!r.j) return NULL;
   map_init(&r.names, &ctx->mem);
-  r.j->loaded = true, r.dims = dims_new(&ctx->mem, NULL);
+  r.j->loaded = true;
+  r.dims = dims_new(&ctx->mem, NULL);
   size_t size = strlen(text);
   bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims) || program_no_memory(&r);
   ok = ok && all_read(&r, text, size, true) && variables_made(&r) && all_bound(&r, names, tensors, n);

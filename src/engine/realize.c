@@ -164,9 +164,10 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   UOp *was = memory_node(ctx, b), *node = NULL;
   if (was && buffer_of_value(ctx, view_bottom(map_get_ptr(&ctx->realized, was)))) return true;
   bool again = to && !ctx->capture && !to->needed && !to->pins && !to->places && !to->store;
-  if (again)
-    to->version = (to->version + 1) & INT32_MAX, node = memory_node(ctx, to);
-  else if ((node = buffer_node(ctx, b->device, b->dtype, b->nelem, NULL)) != NULL)
+  if (again) {
+    to->version = (to->version + 1) & INT32_MAX;
+    node = memory_node(ctx, to);
+  } else if ((node = buffer_node(ctx, b->device, b->dtype, b->nelem, NULL)) != NULL)
     to = buffer_get(ctx, node);
   bool ok = was && node && !buffer_ready(ctx, b) && !buffer_ready(ctx, to);
   Device *d = device_at(ctx, b->device);
@@ -310,7 +311,10 @@ static bool run_planned(Run *r, Plan *p) {
   ok = ok && !plan_run(ctx, &(PlanRun){p, r->g.buffers.at, temp});
   if (ok && ctx->capture) capture_step(ctx, p, r->g.buffers.at, r->g.buffers.len, temp);
   mem_free(&ctx->mem, temp);
-  if (ok) ok = stores_done(ctx, r->g.stored.at, r->g.stored.len), ok = results_known(r) && ok;
+  if (ok) {
+    ok = stores_done(ctx, r->g.stored.at, r->g.stored.len);
+    ok = results_known(r) && ok;
+  }
   if (ok && r->g.stored.len) {
     size_t left = 0;
     for (size_t i = 0; i < ctx->pending.len; i++) {

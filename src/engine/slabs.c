@@ -117,7 +117,10 @@ bool slabs_given_back(TgContext *ctx, const Device *d) {
   SlabPool *pool = pool_of(ctx);
   bool any = false;
   for (size_t i = pool ? pool->unused.len : 0; i-- > 0;)
-    if (!d || pool->unused.at[i].dev == d) slab_free(pool, i), any = true;
+    if (!d || pool->unused.at[i].dev == d) {
+      slab_free(pool, i);
+      any = true;
+    }
   return any;
 }
 

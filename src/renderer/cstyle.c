@@ -23,11 +23,13 @@ static void put_lanes(C *c, int n, const int *lane) {
   if (!str_reserve(&c->body, (size_t)n * MOST)) return;
   char *to = c->body.at + c->body.len, number[INT_TEXT];
   for (int i = 0; i < n; i++) {
-    *to++ = ',', *to++ = ' ';
+    *to++ = ',';
+    *to++ = ' ';
     for (const char *digit = int_text(number, lane[i]); *digit; digit++)
       *to++ = *digit;
   }
-  *to = 0, c->body.len = (size_t)(to - c->body.at);
+  *to = 0;
+  c->body.len = (size_t)(to - c->body.at);
 }
 
 static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: one lane of a short vector */
@@ -185,10 +187,14 @@ static void render_exchange(C *c, const UOp *u, int id) {
   const char *a, *b;
   if (cs_is_mask(c, u)) { /* of two masks, as wide as the wider one */
     int w = TG_MAX(cs_mask_size(c, u->src[0]), cs_mask_size(c, u->src[1]));
-    a = cs_mask(c, u->src[0], w), b = cs_mask(c, u->src[1], w), d = cs_int_of(w);
+    a = cs_mask(c, u->src[0], w);
+    b = cs_mask(c, u->src[1], w);
+    d = cs_int_of(w);
     c->mask_bytes[cs_place(c, u)] = (uint8_t)w;
-  } else
-    a = cs_ref(c, u->src[0]), b = cs_ref(c, u->src[1]);
+  } else {
+    a = cs_ref(c, u->src[0]);
+    b = cs_ref(c, u->src[1]);
+  }
   cs_put(c, "%s v%d = __builtin_shufflevector(%s, %s", cs_type(c, d, u->lanes), id, a, b);
   int lane[UINT8_MAX];
   for (int l = 0; l < u->lanes; l++) {
@@ -355,7 +361,10 @@ static int behind_barriers(const Linear *lin) {
     Ops op = (Ops)lin->at[i]->op;
     depth += (op == OPS_RANGE) - (op == OPS_END);
     inside |= op == OPS_BARRIER;
-    if (inside && depth <= 0) behind = i + 1, inside = false;
+    if (inside && depth <= 0) {
+      behind = i + 1;
+      inside = false;
+    }
   }
   return behind;
 }

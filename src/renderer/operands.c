@@ -145,12 +145,18 @@ static void float_text(char *t, double x, bool f32) {
   bool neg = s[0] == '-', point = false, whole = true;
   if (neg) *t++ = '(';
   for (const char *p = s; *p; p++) {
-    if (strchr("0123456789+-e", *p))
-      *t++ = *p, whole = whole && *p != 'e';
-    else if (!point)
-      *t++ = '.', point = true;
+    if (strchr("0123456789+-e", *p)) {
+      *t++ = *p;
+      whole = whole && *p != 'e';
+    } else if (!point) {
+      *t++ = '.';
+      point = true;
+    }
   }
-  if (whole && !point) *t++ = '.', *t++ = '0';
+  if (whole && !point) {
+    *t++ = '.';
+    *t++ = '0';
+  }
   if (f32) *t++ = 'f';
   if (neg) *t++ = ')';
   *t = 0;

@@ -44,7 +44,9 @@ static bool any_used(const Prune *p, const char *const *names, size_t n, const c
   for (size_t i = 0; i < n; i++) {
     size_t len = strlen(names[i]);
     if (len + ntype + 2 > sizeof word) return true;
-    memcpy(word, names[i], len), word[len] = '_', memcpy(word + len + 1, type, ntype);
+    memcpy(word, names[i], len);
+    word[len] = '_';
+    memcpy(word + len + 1, type, ntype);
     if (is_used(p, word, len + 1 + ntype)) return true;
   }
   return false;

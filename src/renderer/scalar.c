@@ -54,7 +54,10 @@ void cs_cast(C *c, DType to, DType from, const char *a) {
     cs_put(c, "%s", a);
     return;
   }
-  if (dtype_is_narrow_float(from)) a = cs_text(c, "f32_%s(%s)", dtype_name(from), a), from = DT_F32;
+  if (dtype_is_narrow_float(from)) {
+    a = cs_text(c, "f32_%s(%s)", dtype_name(from), a);
+    from = DT_F32;
+  }
   if (to == from) {
     cs_put(c, "%s", a);
     return;

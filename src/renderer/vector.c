@@ -189,7 +189,8 @@ static void vec_cast(C *c, const UOp *u) {
     return;
   }
   if (dtype_is_narrow_float(from)) {
-    a = vec_widen(c, from, n, a), from = DT_F32;
+    a = vec_widen(c, from, n, a);
+    from = DT_F32;
     if (to == from) {
       cs_put(c, "%s", a);
       return;

@@ -162,10 +162,12 @@ static void text_read(Reader *r, char *to, size_t cap) {
   uint64_t n = number_read(r, 4);
   const uint8_t *p = n < cap ? taken(r, n) : NULL;
   if (!p || memchr(p, 0, (size_t)n)) {
-    r->bad = true, *to = 0;
+    r->bad = true;
+    *to = 0;
     return;
   }
-  memcpy(to, p, (size_t)n), to[n] = 0;
+  memcpy(to, p, (size_t)n);
+  to[n] = 0;
 }
 
 /* False: out of memory. Where r is bad, some of it is there. */

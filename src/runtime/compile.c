@@ -411,8 +411,10 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
   for (int i = 0; i < n; i++)
     job_end(os, &jobs[i]);
   if (st)
-    for (int i = 0; i < n; i++)
-      mem_free(mem, u[i].out.at), u[i].out = (Blob){0};
+    for (int i = 0; i < n; i++) {
+      mem_free(mem, u[i].out.at);
+      u[i].out = (Blob){0};
+    }
   mem_free(mem, jobs);
   return st;
 }

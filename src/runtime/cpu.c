@@ -35,7 +35,10 @@ static TgStatus object_load(Device *d, const Blob *object, void **module) {
   const Cpu *p = d->priv;
   TgStatus st =
       im ? image_load(d, &p->cc, object, im) : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
-  if (st) mem_free(d->mem, im), im = NULL;
+  if (st) {
+    mem_free(d->mem, im);
+    im = NULL;
+  }
   *module = im;
   return st;
 }
@@ -347,8 +350,10 @@ oom:
   st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
 done:
   if (st)
-    for (int i = 0; i < n; i++)
-      cpu_unload(d, out[i]), out[i] = NULL;
+    for (int i = 0; i < n; i++) {
+      cpu_unload(d, out[i]);
+      out[i] = NULL;
+    }
   mem_free(d->mem, kn), mem_free(d->mem, todo);
   return st;
 }

@@ -261,8 +261,10 @@ static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *
   Blob object = {0};
   Str text;
   str_init(&text, d->mem);
-  for (int i = 0; spec && kernel && i < n; i++)
-    spec[i] = &ks[todo[i]], kernel[i] = kn[todo[i]];
+  for (int i = 0; spec && kernel && i < n; i++) {
+    spec[i] = &ks[todo[i]];
+    kernel[i] = kn[todo[i]];
+  }
   bool room = spec && kernel && kernels_text(&p->kernels, spec, kernel, n, &text);
   TgStatus st = room ? TG_OK : error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
   if (!st) st = unit_compiled(d, str_text(&text), &object);
@@ -313,8 +315,10 @@ static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **o
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
   for (int i = 0; i < n && !st; i++)
     st = program_new(d, kn[i], &ks[i], &out[i]);
-  for (int i = 0; i < n && st; i++)
-    cuda_program_free(d, out[i]), out[i] = NULL;
+  for (int i = 0; i < n && st; i++) {
+    cuda_program_free(d, out[i]);
+    out[i] = NULL;
+  }
   mem_free(d->mem, kn), mem_free(d->mem, todo);
   return st ? error_set(d->err, st, "CUDA: out of memory") : TG_OK;
 }

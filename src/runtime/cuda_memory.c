@@ -56,7 +56,8 @@ TgStatus cuda_memory_info(Device *d, uint64_t *unused, uint64_t *total) {
   size_t u = 0, t = 0;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "memory is asked about");
   if (!st) st = cuda_check(d, p->api.memory_info(&u, &t), "memory is asked about");
-  *unused = u + p->memory.blocks.bytes_free, *total = t;
+  *unused = u + p->memory.blocks.bytes_free;
+  *total = t;
   return st;
 }
 
@@ -151,7 +152,9 @@ TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes) {
     if (n && !st) st = stage_used(d, s, p->compute);
     if (had && !st) st = cuda_check(d, p->api.event_sync(had->done), "a copy from the device");
     if (had && !st) memcpy((char *)dst + had_at, had->host, had_bytes), had->busy = false;
-    had = s, had_at = at, had_bytes = n;
+    had = s;
+    had_at = at;
+    had_bytes = n;
   }
   if (!st) p->memory.blocks.done = p->memory.blocks.given, p->nlaunched = 0;
   return st;

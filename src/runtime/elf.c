@@ -252,22 +252,27 @@ TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj
   size_t mapped = 0;
   TgStatus st = TG_ERR_COMPILE;
   const char *bad = elf_open(&e, obj, nbytes, wants);
-  if (!bad && !(l.off = mem_alloc(mem, e.h.e_shnum * sizeof *l.off)))
-    bad = "out of memory", st = TG_ERR_NOMEM;
+  if (!bad && !(l.off = mem_alloc(mem, e.h.e_shnum * sizeof *l.off))) {
+    bad = "out of memory";
+    st = TG_ERR_NOMEM;
+  }
   if (!bad) bad = layout(&e, &l);
   if (!bad) {
     mapped = whole_pages(l.total);
     void *p = os->mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-      bad = "cannot map memory", st = TG_ERR_NOMEM;
-    else
+    if (p == MAP_FAILED) {
+      bad = "cannot map memory";
+      st = TG_ERR_NOMEM;
+    } else
       im = p;
   }
   if (!bad) bad = image_fill(&e, &l, im);
   if (!bad)
     __builtin___clear_cache((char *)im, (char *)im + mapped); /* of instructions, where it has its own */
-  if (!bad && os->mprotect(im, e.wants->variables ? l.data : mapped, PROT_READ | PROT_EXEC))
-    bad = "cannot make memory executable", st = TG_ERR_DEVICE;
+  if (!bad && os->mprotect(im, e.wants->variables ? l.data : mapped, PROT_READ | PROT_EXEC)) {
+    bad = "cannot make memory executable";
+    st = TG_ERR_DEVICE;
+  }
   mem_free(mem, l.off);
   if (bad) {
     if (im) os->munmap(im, mapped);

@@ -12,7 +12,8 @@ static TgStatus disk_open(Device *d) {
 static void disk_close(Device *d) { (void)d; }
 
 static TgStatus disk_alloc(Device *d, size_t nbytes, void **out) {
-  (void)nbytes, *out = NULL;
+  (void)nbytes;
+  *out = NULL;
   return error_set(d->err, TG_ERR_DEVICE, "DISK: its memory is files alone; tg_from_file makes it");
 }
 

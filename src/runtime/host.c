@@ -65,7 +65,8 @@ TgStatus host_alloc(Device *d, size_t nbytes, void **out) {
   HostBlock *b = keeps ? *list_of(d, room) : NULL;
   *out = NULL;
   if (b) {
-    *list_of(d, room) = b->next, d->bytes_kept -= room;
+    *list_of(d, room) = b->next;
+    d->bytes_kept -= room;
   } else if (!(b = block_new(d, room)) && d->bytes_kept) {
     host_trim(d);
     b = block_new(d, room);
@@ -90,7 +91,8 @@ void host_free(Device *d, void *p, size_t nbytes) {
     return;
   }
   HostBlock **list = list_of(d, b->room);
-  b->next = *list, *list = b;
+  b->next = *list;
+  *list = b;
   d->bytes_kept += b->room;
 }
 
@@ -162,8 +164,10 @@ TgStatus host_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l) {
 
 TgStatus host_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out) {
   size_t nbuf = 0, nvar = 0;
-  for (int i = 0; i < n; i++)
-    nbuf += (size_t)l[i].nbuf, nvar += (size_t)l[i].nvar;
+  for (int i = 0; i < n; i++) {
+    nbuf += (size_t)l[i].nbuf;
+    nvar += (size_t)l[i].nvar;
+  }
   LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
   if (g) {
     g->launch = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *g->launch);
@@ -179,7 +183,8 @@ TgStatus host_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out) {
   for (int i = 0; i < n; i++) {
     g->launch[i] = l[i];
     g->launch[i].bufs = g->bufs + nbuf, g->launch[i].vars = g->vars + nvar;
-    nbuf += (size_t)l[i].nbuf, nvar += (size_t)l[i].nvar;
+    nbuf += (size_t)l[i].nbuf;
+    nvar += (size_t)l[i].nvar;
     host_graph_update(d, g, i, &l[i]);
   }
   *out = g;

@@ -304,8 +304,10 @@ static TgStatus interp_compile(Device *d, const KernelSpec *k, int n, Program **
     if (!st) st = flatten(d, lin, &out[i]);
   }
   if (st)
-    for (int i = 0; i < n; i++)
-      interp_unload(d, out[i]), out[i] = NULL;
+    for (int i = 0; i < n; i++) {
+      interp_unload(d, out[i]);
+      out[i] = NULL;
+    }
   else
     d->kernels_compiled += (uint64_t)n;
   return st;
@@ -547,7 +549,9 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
 }
 
 static void indices(int flat, const int *size, int *at) {
-  at[0] = flat % size[0], at[1] = flat / size[0] % size[1], at[2] = flat / size[0] / size[1];
+  at[0] = flat % size[0];
+  at[1] = flat / size[0] % size[1];
+  at[2] = flat / size[0] / size[1];
 }
 
 /* All threads have come to a shuffle: each gets what its partner has. It orders no memory. */

@@ -59,8 +59,10 @@ void kernels_close(Device *d, KernelTable *t) {
   }
   for (size_t i = 0; i < t->kernels.cap; i++)
     if (t->kernels.at[i].used)
-      for (Kernel *k = (Kernel *)(uintptr_t)t->kernels.at[i].val, *next; k; k = next)
-        next = k->next, mem_free(d->mem, k);
+      for (Kernel *k = (Kernel *)(uintptr_t)t->kernels.at[i].val, *next; k; k = next) {
+        next = k->next;
+        mem_free(d->mem, k);
+      }
   map_free(&t->kernels), str_free(&t->prelude);
   cache_close(t->cache);
   t->objects = NULL, t->cache = NULL;
@@ -132,7 +134,8 @@ static Object *object_get(Device *d, KernelTable *t, const uint8_t digest[32], B
     return NULL;
   }
   memcpy(o->digest, digest, 32);
-  o->bytes = *bytes, *bytes = (Blob){0};
+  o->bytes = *bytes;
+  *bytes = (Blob){0};
   o->next = t->objects, t->objects = o;
   return o;
 }
@@ -182,8 +185,10 @@ TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Ke
       kn[i]->refused = true;
     else if (kernel_from_disk(d, t, kn[i]) || kernel_from_bundle(d, t, kn[i]))
       d->cache_hits++;
-    else
-      kn[i]->listed = true, todo[(*ntodo)++] = i;
+    else {
+      kn[i]->listed = true;
+      todo[(*ntodo)++] = i;
+    }
   }
   for (int i = 0; i < *ntodo; i++)
     kn[todo[i]]->listed = false;
@@ -197,7 +202,10 @@ static void text_put(Str *out, const KernelSpec *k, const Kernel *kn) {
   do
     at = strstr(at + 1, name);
   while (at && !(at[-1] == ' ' && at[n] == '('));
-  if (!at) at = k->source, n = 0; /* then the symbol is found missing */
+  if (!at) {
+    at = k->source;
+    n = 0;
+  } /* then the symbol is found missing */
   str_putn(out, k->source, (size_t)(at - k->source));
   str_put(out, n ? kn->symbol : ""), str_put(out, at + n), str_put(out, "\n");
 }

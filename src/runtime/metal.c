@@ -32,7 +32,8 @@ static Target target_of(const Metal *p, const char *name) {
   if (!metal_has_bfloat(&p->api)) t.matrices &= ~(UINT32_C(1) << MATRIX_m8n8k8_bf16_f32);
   for (size_t i = 0; i < TG_COUNT(known); i++) {
     if (!strstr(name, known[i].family) || !strstr(name, known[i].kind)) continue;
-    t.cores = t.streams = known[i].cores, t.mhz = MHZ;
+    t.cores = t.streams = known[i].cores;
+    t.mhz = MHZ;
     t.bytes_us[LEVEL_MEMORY] = known[i].gb_s * 1000 / known[i].cores;
     break;
   }

@@ -162,7 +162,10 @@ TgStatus metal_kernel_of(Device *d, const char *text, const char *name, unsigned
   MetalKernel *k = st ? NULL : module_find(d, *module, NULL, name);
   if (!st && !k) st = error_set(d->err, TG_ERR_COMPILE, "%s: kernel %s is not in its library", d->name, name);
   if (!st) st = pipeline_made(d, k, name, block);
-  if (st && *module) metal_module_free(d, *module), *module = NULL;
+  if (st && *module) {
+    metal_module_free(d, *module);
+    *module = NULL;
+  }
   *out = st ? NULL : k;
   return st;
 }
@@ -195,8 +198,10 @@ static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *
   Kernel **kernel = mem_alloc(d->mem, (size_t)n * sizeof *kernel);
   Str text;
   str_init(&text, d->mem);
-  for (int i = 0; spec && kernel && i < n; i++)
-    spec[i] = &ks[todo[i]], kernel[i] = kn[todo[i]];
+  for (int i = 0; spec && kernel && i < n; i++) {
+    spec[i] = &ks[todo[i]];
+    kernel[i] = kn[todo[i]];
+  }
   bool room = spec && kernel && kernels_text(&p->kernels, spec, kernel, n, &text);
   Blob object = {.nbytes = text.len + 1};
   if (room) object.at = mem_alloc(d->mem, object.nbytes);
@@ -221,8 +226,10 @@ static TgStatus compiled(Device *d, const KernelSpec *ks, int n, Program **out) 
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
   for (int i = 0; i < n && !st; i++)
     st = program_new(d, kn[i], &ks[i], &out[i]);
-  for (int i = 0; i < n && st; i++)
-    metal_program_free(d, out[i]), out[i] = NULL;
+  for (int i = 0; i < n && st; i++) {
+    metal_program_free(d, out[i]);
+    out[i] = NULL;
+  }
   mem_free(d->mem, kn), mem_free(d->mem, todo);
   return st;
 }

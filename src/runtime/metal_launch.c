@@ -142,8 +142,10 @@ static bool calls_copied(Device *d, LaunchGraph *g, const Launch *l, int n) {
   enum { MULTIPLE = 256 }; /* at which values may begin on every GPU */
 
   size_t nbuf = 0, nvar = 0;
-  for (int i = 0; i < n; i++)
-    nbuf += (size_t)l[i].nbuf, nvar += (size_t)l[i].nvar;
+  for (int i = 0; i < n; i++) {
+    nbuf += (size_t)l[i].nbuf;
+    nvar += (size_t)l[i].nvar;
+  }
   g->n = n;
   g->call = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *g->call);
   g->value_at = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *g->value_at);
@@ -158,7 +160,8 @@ static bool calls_copied(Device *d, LaunchGraph *g, const Launch *l, int n) {
     g->call[i] = (Launch){l[i].program, bufs, vars, l[i].nbuf, l[i].nvar};
     if (l[i].nbuf) memcpy(bufs, l[i].bufs, (size_t)l[i].nbuf * sizeof *bufs);
     if (l[i].nvar) memcpy(vars, l[i].vars, (size_t)l[i].nvar * sizeof *vars);
-    bufs += l[i].nbuf, vars += l[i].nvar;
+    bufs += l[i].nbuf;
+    vars += l[i].nvar;
     g->value_at[i] = g->value_bytes;
     g->value_bytes += (value_bytes(prog) + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
     g->most_buffers = TG_MAX(g->most_buffers, taken);
@@ -289,7 +292,10 @@ static TgStatus graph_made(Device *d, const Launch *l, int n, LaunchGraph **out)
                      n, MOST_COMMANDS);
   LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
   TgStatus st = g && calls_copied(d, g, l, n) && pipelines_listed(d, g) ? TG_OK : metal_oom(d);
-  if (!st) g->used_stale = true, st = copy_ready(d, g, &c);
+  if (!st) {
+    g->used_stale = true;
+    st = copy_ready(d, g, &c);
+  }
   if (st)
     graph_freed(d, g);
   else

@@ -146,7 +146,8 @@ TgStatus metal_stage(Device *d, size_t nbytes, size_t multiple, size_t over, Pla
   size_t at = ((s->used + multiple - 1) & ~(multiple - 1)) + over;
   if (at + nbytes > STAGE_BYTES) {
     m->now = (m->now + 1) % STAGES;
-    s = &m->stage[m->now], at = over;
+    s = &m->stage[m->now];
+    at = over;
     TgStatus st = s->serial ? metal_reach(d, s->serial) : TG_OK;
     if (st) return st;
   }
@@ -198,7 +199,10 @@ static TgStatus moved(Device *d, Place to, Place from, size_t nbytes) {
   bool alike = (to.offset - from.offset) % WORD == 0;
   size_t head = TG_MIN((WORD - to.offset % WORD) % WORD, nbytes), words = (nbytes - head) / WORD * WORD;
   TgStatus st = TG_OK;
-  if (!alike) head = 0, words = 0;
+  if (!alike) {
+    head = 0;
+    words = 0;
+  }
   if (head) st = bytes_moved(d, to, from, (uint32_t)head);
   if (words && !st) st = words_moved(d, behind(to, head), behind(from, head), words);
   for (size_t at = head + words; at < nbytes && !st; at += MOST_BYTES)

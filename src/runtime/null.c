@@ -32,8 +32,10 @@ static TgStatus null_compile(Device *d, const KernelSpec *k, int n, Program **ou
     out[i] = st ? NULL : mem_alloc(d->mem, sizeof *out[i]);
     if (out[i]) out[i]->source = mem_strdup(d->mem, k[i].source ? k[i].source : "");
     if (!out[i] || !out[i]->source) {
-      for (int j = 0; j <= i; j++)
-        null_unload(d, out[j]), out[j] = NULL;
+      for (int j = 0; j <= i; j++) {
+        null_unload(d, out[j]);
+        out[j] = NULL;
+      }
       return st ? st : error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->backend->name);
     }
     d->kernels_compiled++;

@@ -72,7 +72,8 @@ static void *work(void *arg) {
   double until = 0;
   for (int spins = 0; !atomic_load(&p->stop);) {
     if (run_one(p, w->index)) {
-      spins = 0, until = 0;
+      spins = 0;
+      until = 0;
       continue;
     }
     processor_pause();

@@ -24,7 +24,7 @@ static UOp *divmod(Sched *s, Ops op, UOp *e, int64_t c) {
 /* r becomes a * c + b inside stage i; *a and *b are its new loops. */
 static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, UOp **b) {
   Stage *g = &s->stages.at[i];
-  *a = uop_range(s->st, range_extent(r) / c, s->next_range++, type),
+  *a = uop_range(s->st, range_extent(r) / c, s->next_range++, type);
   *b = uop_range(s->st, c, s->next_range++, type);
   UOp *e =
       *a && *b ? uop_alu2(s->st, OPS_ADD, uop_alu2(s->st, OPS_MUL, *a, uop_index_const(s->st, c)), *b) : NULL;
@@ -34,9 +34,10 @@ static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, U
     UOp *src[2 * MAX_RANK + 2];
     int n = 0;
     for (int k = 0; k < v->nsrc && n < 2 * MAX_RANK; k++) {
-      if (v->src[k] == r)
-        src[n++] = *a, src[n++] = *b;
-      else
+      if (v->src[k] == r) {
+        src[n++] = *a;
+        src[n++] = *b;
+      } else
         src[n++] = k ? v->src[k] : uop_substitute(s->st, s->mem, v->src[0], 1, &r, &e);
     }
     v = uop_new(s->st, OPS_REDUCE, (DType)v->dtype, 1, n, src, v->arg);
@@ -76,7 +77,8 @@ static bool split_out(Sched *s, int i, int d, int64_t c, const IntVec *readers) 
           src[n++] = x->src[l];
           continue;
         }
-        src[n++] = divmod(s, OPS_FLOORDIV, x->src[l], c), src[n++] = divmod(s, OPS_FLOORMOD, x->src[l], c);
+        src[n++] = divmod(s, OPS_FLOORDIV, x->src[l], c);
+        src[n++] = divmod(s, OPS_FLOORMOD, x->src[l], c);
       }
       UOp *y = uop_new(s->st, OPS_INDEX, (DType)x->dtype, 1, n, src, x->arg);
       ok = y && vec_push(s->mem, &from, x) && vec_push(s->mem, &to, y);
@@ -127,7 +129,8 @@ static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   while (n) {
     const UOp *u = stack[--n];
     if (u->op == OPS_ADD && n + 2 <= 64) {
-      stack[n++] = u->src[0], stack[n++] = u->src[1];
+      stack[n++] = u->src[0];
+      stack[n++] = u->src[1];
       continue;
     }
     if (u->op != OPS_RANGE || !is_counted(u)) continue;
@@ -149,8 +152,10 @@ bool align(Sched *s) {
     for (size_t k = 0; ok && !g->inlined && k < g->deps.len; k++)
       ok = vec_push(s->mem, &readers[g->deps.at[k]], (int)i);
   }
-  for (size_t i = 0; ok && i < n; i++)
-    ok = vec_push(s->mem, &work, (int)i), queued[i] = 1;
+  for (size_t i = 0; ok && i < n; i++) {
+    ok = vec_push(s->mem, &work, (int)i);
+    queued[i] = 1;
+  }
   for (size_t w = 0; ok && w < work.len && left; w++) {
     int i = work.at[w], again = -1;
     Stage *g = &s->stages.at[i];
@@ -164,12 +169,19 @@ bool align(Sched *s) {
         int64_t c = 0;
         if ((r = taken_apart(x->src[d], &c))) {
           for (int a = 0; a < g->nout && again < 0; a++)
-            if (g->out[a] == r && g->nout < MAX_RANK) again = i, ok = split_out(s, i, a, c, &readers[i]);
+            if (g->out[a] == r && g->nout < MAX_RANK) {
+              again = i;
+              ok = split_out(s, i, a, c, &readers[i]);
+            }
           for (int a = 0; a < g->nred && again < 0; a++)
-            if (g->red[a] == r && g->nred < MAX_RANK) again = i, ok = split_red(s, i, a, c);
+            if (g->red[a] == r && g->nred < MAX_RANK) {
+              again = i;
+              ok = split_red(s, i, a, c);
+            }
         } else if (q >= 0 && (c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1]))) &&
                    may_split(&s->stages.at[q], d - 1, c)) {
-          again = q, ok = split_out(s, q, d - 1, c, &readers[q]);
+          again = q;
+          ok = split_out(s, q, d - 1, c, &readers[q]);
         }
       }
     }
@@ -177,10 +189,15 @@ bool align(Sched *s) {
     left--;
     int touched[2] = {i, again}; /* and whoever reads what was split */
     for (int t = 0; ok && t < 2; t++)
-      if (!queued[touched[t]]) queued[touched[t]] = 1, ok = vec_push(s->mem, &work, touched[t]);
+      if (!queued[touched[t]]) {
+        queued[touched[t]] = 1;
+        ok = vec_push(s->mem, &work, touched[t]);
+      }
     for (size_t k = 0; ok && k < readers[again].len; k++)
-      if (!queued[readers[again].at[k]])
-        queued[readers[again].at[k]] = 1, ok = vec_push(s->mem, &work, readers[again].at[k]);
+      if (!queued[readers[again].at[k]]) {
+        queued[readers[again].at[k]] = 1;
+        ok = vec_push(s->mem, &work, readers[again].at[k]);
+      }
   }
   for (size_t i = 0; readers && i < n; i++)
     vec_free(s->mem, &readers[i]);

@@ -69,7 +69,10 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
     UOp *f[MAX_RANK], *t[MAX_RANK];
     int n = 0;
     for (int d = 0; d < g->nout; d++)
-      if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = idx[d];
+      if (g->out[d]->op == OPS_RANGE) {
+        f[n] = g->out[d];
+        t[n++] = idx[d];
+      }
     return placed(b, g->target, n, f, t);
   }
   if (b->temp_of[i] < 0) {
@@ -191,7 +194,10 @@ static bool build_member(Build *b, UOp *const *grid, int i) {
   UOp *from[2 * MAX_RANK], *to[2 * MAX_RANK], *loop[MAX_RANK];
   int n = 0, nloop = 0;
   for (int d = 0; d < g->nout; d++)
-    if (g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0) from[n] = g->out[d], to[n++] = grid[g->gmap[d]];
+    if (g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0) {
+      from[n] = g->out[d];
+      to[n++] = grid[g->gmap[d]];
+    }
   m->nnest = inner_axes(g, g->out, m->nest);
   if (g->is_reduce && !m->nnest) {
     for (int k = 0; k < g->nred; k++)
@@ -211,7 +217,8 @@ static bool build_member(Build *b, UOp *const *grid, int i) {
   DType dt = stage_dtype(g);
   UOp *src[2 + MAX_RANK],
       *l = uop_new(s->st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {m->elems, b->nlocal++}});
-  src[0] = UNEW(s->st, OPS_INDEX, dt, 1, ARG0, l, flat(s, m->nnest, m->nest, m->nest)), src[1] = v;
+  src[0] = UNEW(s->st, OPS_INDEX, dt, 1, ARG0, l, flat(s, m->nnest, m->nest, m->nest));
+  src[1] = v;
   memcpy(src + 2, m->nest, (size_t)m->nnest * sizeof *src);
   m->local =
       UNEW(s->st, OPS_AFTER, dt, 1, ARG0, l, uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + m->nnest, src, ARG0));
@@ -240,16 +247,19 @@ static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const
   if (t->op != OPS_TUPLE || t->nsrc != 3 || t->src[1]->op != OPS_INDEX) return false;
   UOp *place = t->src[1];
   if (!is_const_int(t->src[2], 1)) {
-    memcpy(x, place->src, place->nsrc * sizeof *x), x[place->nsrc] = t->src[2];
+    memcpy(x, place->src, place->nsrc * sizeof *x);
+    x[place->nsrc] = t->src[2];
     place = uop_new(s->st, OPS_INDEX, (DType)place->dtype, 1, place->nsrc + 1, x, (Arg){.i = 1});
   }
   memcpy(src + 2, loop, (size_t)nloop * sizeof *loop);
   int64_t op = n->arg.scatter.op;
-  src[0] = place, src[1] = op == OPS_STORE ? t->src[0] : uop_alu2(s->st, (Ops)op, place, t->src[0]);
+  src[0] = place;
+  src[1] = op == OPS_STORE ? t->src[0] : uop_alu2(s->st, (Ops)op, place, t->src[0]);
   UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + nloop, src, ARG0) : NULL;
   if (!st || !vec_push(s->mem, stores, st)) return false;
   if (!(n->arg.scatter.how & SCATTER_OLD)) return true;
-  src[0] = memory_at(b, i, idx), src[1] = place;
+  src[0] = memory_at(b, i, idx);
+  src[1] = place;
   st = src[0] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + nloop, src, ARG0) : NULL;
   return st && vec_push(s->mem, stores, st);
 }
@@ -349,8 +359,10 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   b->ki = ki, b->nests.len = b->slots.len = 0, b->nlocal = 0, s->next_range = b->first_range;
   for (int g = 0; g < k->ngrid; g++)
     grid[g] = uop_range_of(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
-  for (size_t m = 0; ok && m < k->mem.len; m++)
-    b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, grid, k->mem.at[m]);
+  for (size_t m = 0; ok && m < k->mem.len; m++) {
+    b->m[k->mem.at[m]].elems = elems[m];
+    ok = build_member(b, grid, k->mem.at[m]);
+  }
   for (size_t m = 0; ok && m < k->mem.len; m++) {
     int i = k->mem.at[m];
     Stage *g = stage_at(b->s, i);
@@ -368,7 +380,8 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
       ok = build_update(b, i, idx, n - 2, src + 2, &stores);
       continue;
     }
-    src[0] = memory_at(b, i, idx), src[1] = uop_simplify(s->st, s->mem, member_at(b, i, idx));
+    src[0] = memory_at(b, i, idx);
+    src[1] = uop_simplify(s->st, s->mem, member_at(b, i, idx));
     UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
     ok = st && vec_push(s->mem, &stores, st);
   }

@@ -22,9 +22,11 @@ static bool split_self_hazard(Sched *s, int i) {
   int n = 0;
   for (int k = 0; k < g->nout; k++) {
     v.out[k] = g->out[k];
-    if (g->out[k]->op == OPS_RANGE)
-      from[n] = g->out[k],
-      to[n] = v.out[k] = uop_range_of(s->st, g->out[k]->src[0], s->next_range++, AXIS_LOOP), n++;
+    if (g->out[k]->op == OPS_RANGE) {
+      from[n] = g->out[k];
+      to[n] = v.out[k] = uop_range_of(s->st, g->out[k]->src[0], s->next_range++, AXIS_LOOP);
+      n++;
+    }
     src[1 + k] = g->out[k];
   }
   v.value = uop_substitute(s->st, s->mem, g->value, n, from, to);
@@ -107,8 +109,10 @@ bool order_stages(Sched *s) {
         error_set(s->err, TG_ERR_STATE,
                   "schedule: an assignment needs a value that must be read before it and after it");
         ok = false;
-      } else if (!state[q] && !stage_at(s, q)->inlined)
-        state[q] = 1, ok = vec_push(s->mem, &stack, (int64_t)q << 32);
+      } else if (!state[q] && !stage_at(s, q)->inlined) {
+        state[q] = 1;
+        ok = vec_push(s->mem, &stack, (int64_t)q << 32);
+      }
     }
   }
   vec_free(s->mem, &stack);

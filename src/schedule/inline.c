@@ -19,7 +19,10 @@ UOp *with_value(Sched *s, int reader, int producer) {
     UOp *f[MAX_RANK], *t[MAX_RANK];
     int n = 0;
     for (int d = 0; d < g->nout; d++)
-      if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
+      if (g->out[d]->op == OPS_RANGE) {
+        f[n] = g->out[d];
+        t[n++] = q->reads.at[k].index->src[1 + d];
+      }
     UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
     ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
   }

@@ -223,7 +223,8 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
       bool written = q->keep;
       for (size_t l = 0; n > 1 && l < q->readers.len; l++) {
         bool inside = in_list(mem, nmem, q->readers.at[l]);
-        readers += inside, written |= !inside;
+        readers += inside;
+        written |= !inside;
       }
       if (!readers || (!must && readers + written < 2)) continue;
       if (n > s->opt->target->local_bytes / size || *bytes + n * size > s->opt->target->local_bytes) {
@@ -231,7 +232,8 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
         *bytes = n > INT64_MAX / size ? INT64_MAX : *bytes + n * size;
         return false;
       }
-      elems[k] = n, *bytes += n * size;
+      elems[k] = n;
+      *bytes += n * size;
     }
   return true;
 }
@@ -466,12 +468,16 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
   if (!local_plan(s, gm, mem, nmem, m.elems, &bytes) || !is_buildable(&m, ngrid)) return c;
   for (int g = 0; g < ngrid; g++)
     m.rows *= (double)grid[g]->vmax;
-  for (size_t k = 0; k < nmem; k++)
-    m.nreduce += stage_at(s, mem[k])->nreduce, m.sums |= stage_at(s, mem[k])->flops > 0;
+  for (size_t k = 0; k < nmem; k++) {
+    m.nreduce += stage_at(s, mem[k])->nreduce;
+    m.sums |= stage_at(s, mem[k])->flops > 0;
+  }
   for (size_t k = 0; k < nmem; k++)
     member_cost(&m, k, &c);
   c.cores = TG_MAX(TG_MIN(m.rows, t->cores), 1);
-  c.compute /= c.cores, c.memory /= TG_MIN(c.cores, t->streams), c.again /= c.cores;
+  c.compute /= c.cores;
+  c.memory /= TG_MIN(c.cores, t->streams);
+  c.again /= c.cores;
   add_up(&c, t);
   return c;
 }
@@ -479,7 +485,8 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
 Cost cost_on_cores(const Sched *s, Cost c, double from, double to) {
   double streams = s->opt->target->streams;
   c.cores = to;
-  c.compute *= from / to, c.again *= from / to;
+  c.compute *= from / to;
+  c.again *= from / to;
   c.memory *= TG_MIN(from, streams) / TG_MIN(to, streams);
   add_up(&c, s->opt->target);
   return c;
@@ -491,8 +498,10 @@ Cost stage_cost(Sched *s, int i, StageSet *one) {
   StageSet k = {.level = 0, .minout = 1 << 30};
   for (int d = 0; d < g->nout; d++) {
     g->gmap[d] = -1;
-    if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1))
-      g->gmap[d] = k.ngrid, k.grid[k.ngrid++] = g->out[d]->src[0];
+    if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1)) {
+      g->gmap[d] = k.ngrid;
+      k.grid[k.ngrid++] = g->out[d]->src[0];
+    }
   }
   k.cost = kernel_cost(s, &i, 1, k.ngrid, k.grid, &(Gmap){.of = gmap_placed, .s = s});
   if (one) *one = k;

@@ -134,15 +134,21 @@ static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
   Terms open = {0};
   double reach = 0, last = 0;
   for (int k = 0; k < t->n; k++)
-    if (!list_has(known, *nknown, t->loop[k]))
-      open.loop[open.n] = t->loop[k], open.times[open.n++] = t->times[k] < 0 ? -t->times[k] : t->times[k];
+    if (!list_has(known, *nknown, t->loop[k])) {
+      open.loop[open.n] = t->loop[k];
+      open.times[open.n++] = t->times[k] < 0 ? -t->times[k] : t->times[k];
+    }
   for (int done = 0; done < open.n; done++) {
     double least = INFINITY;
     int at = -1;
     for (int k = 0; k < open.n; k++)
-      if (open.times[k] > last && open.times[k] < least) least = open.times[k], at = k;
+      if (open.times[k] > last && open.times[k] < least) {
+        least = open.times[k];
+        at = k;
+      }
     if (at < 0 || least <= reach || !is_counted(open.loop[at])) return false;
-    last = least, reach += least * (double)(range_extent(open.loop[at]) - 1);
+    last = least;
+    reach += least * (double)(range_extent(open.loop[at]) - 1);
   }
   for (int k = 0; k < open.n && *nknown < MAX_RANK; k++)
     known[(*nknown)++] = open.loop[k];
@@ -242,7 +248,10 @@ static bool comes_after(Sched *s, int i, int w) {
       for (size_t k = 0; ok && k < edges[e]->len; k++) {
         int q = edges[e]->at[k];
         found |= q == w;
-        if (!seen[q]) seen[q] = 1, ok = vec_push(s->mem, &stack, q);
+        if (!seen[q]) {
+          seen[q] = 1;
+          ok = vec_push(s->mem, &stack, q);
+        }
       }
   }
   vec_free(s->mem, &stack);

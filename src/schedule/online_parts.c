@@ -83,7 +83,10 @@ static UOp *value_at(Sched *s, const Stage *g, const UOp *index) {
   UOp *from[MAX_RANK], *to[MAX_RANK];
   int n = 0;
   for (int d = 0; d < g->nout; d++)
-    if (g->out[d]->op == OPS_RANGE) from[n] = g->out[d], to[n++] = index->src[1 + d];
+    if (g->out[d]->op == OPS_RANGE) {
+      from[n] = g->out[d];
+      to[n++] = index->src[1 + d];
+    }
   return uop_substitute(s->st, s->mem, g->value, n, from, to);
 }
 
@@ -104,7 +107,10 @@ static UOp *term_of(const Pair *p, int i) {
       ok = v && vec_push(s->mem, &from, u) && vec_push(s->mem, &to, v);
     }
     again = from.len > 0;
-    if (ok && again) x = uop_substitute(s->st, s->mem, x, (int)from.len, from.at, to.at), ok = x != NULL;
+    if (ok && again) {
+      x = uop_substitute(s->st, s->mem, x, (int)from.len, from.at, to.at);
+      ok = x != NULL;
+    }
   }
   vec_free(s->mem, &order), vec_free(s->mem, &from), vec_free(s->mem, &to);
   return ok ? uop_simplify(s->st, s->mem, x) : NULL;
@@ -149,13 +155,18 @@ static bool same_loops(Pair *p) {
     UOp *e = p->result->src[1 + d];
     if (a->out[d]->op != OPS_RANGE) continue;
     if (axis_of(b, e) < 0 || !same_extent(e, a->out[d])) return false;
-    from[n] = a->out[d], to[n++] = e, rows++;
+    from[n] = a->out[d];
+    to[n++] = e;
+    rows++;
   }
   for (int d = 0; d < b->nout; d++)
     rows -= b->out[d]->op == OPS_RANGE;
   for (int k = 0; k < a->nred; k++) {
     if (!same_extent(a->red[k], b->red[k]) || !is_counted(a->red[k])) return false;
-    if (a->red[k]->op == OPS_RANGE) from[n] = a->red[k], to[n++] = b->red[k];
+    if (a->red[k]->op == OPS_RANGE) {
+      from[n] = a->red[k];
+      to[n++] = b->red[k];
+    }
   }
   UOp *own = rows == 0 ? term_of(p, p->first) : NULL;
   own = own ? uop_substitute(s->st, s->mem, own, n, from, to) : NULL;

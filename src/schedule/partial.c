@@ -56,7 +56,8 @@ static int64_t parts_of(int64_t n, int64_t least) {
 
 bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *out) {
   Stage v = {.node = g->node, .root = -1, .kernel = -1, .is_reduce = true, .parts = true};
-  v.nout = g->nout + 1, v.nred = g->nred;
+  v.nout = g->nout + 1;
+  v.nred = g->nred;
   UOp *from[MAX_RANK + 1], *to[MAX_RANK + 1], *src[MAX_RANK + 1];
   int n = 0;
   int64_t trips = range_extent(g->red[k]) / range_extent(part);
@@ -72,7 +73,8 @@ bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *ou
     to[n] = v.out[1 + d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_LOOP);
     if (!to[n++]) return false;
   }
-  from[n] = g->red[k], to[n++] = iter;
+  from[n] = g->red[k];
+  to[n++] = iter;
   src[0] = uop_substitute(s->st, s->mem, term, n, from, to);
   for (int r = 0; r < g->nred; r++)
     src[1 + r] = v.red[r] = r == k ? inside : g->red[r];
@@ -110,7 +112,10 @@ static bool results_are_lanes(const Sched *s, const Stage *g) {
     const Read *rd = &g->reads.at[j];
     double nbytes = read_bytes(s, rd, rd->trips);
     bool over = goes_over(g, rd->index->src[last_axis(rd->index)]);
-    if (nbytes > most || (nbytes == most && over)) lanes = !over, most = nbytes;
+    if (nbytes > most || (nbytes == most && over)) {
+      lanes = !over;
+      most = nbytes;
+    }
   }
   return lanes;
 }

@@ -220,12 +220,18 @@ static bool place(Sched *s, int i) {
     double apart = s->ks.at[k].cost.us + one.cost.us, win = apart - t.cost.us;
     if (win <= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, ((Refused){k, i})))
       return false;
-    if (win > gain) gain = win, best = k, bt = t;
+    if (win > gain) {
+      gain = win;
+      best = k;
+      bt = t;
+    }
   }
   for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
     if (beside(s, i, (int)k, &one, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
-        s->ks.at[k].cost.us + one.cost.us > t.cost.us)
-      best = (int)k, bt = t;
+        s->ks.at[k].cost.us + one.cost.us > t.cost.us) {
+      best = (int)k;
+      bt = t;
+    }
   if (best < 0) {
     one.level = level_need(s, g, -1);
     if (!vec_push(s->mem, &one.mem, i) || !vec_push(s->mem, &s->ks, one)) {
@@ -359,7 +365,9 @@ static bool chain(Sched *s, const Followers *f, int a, int b) {
   if (!wins) {
     undo(s, was, na, n, a, b);
     IntVec mem = ka->mem;
-    *ka = old, ka->mem = mem, ka->mem.len = na;
+    *ka = old;
+    ka->mem = mem;
+    ka->mem.len = na;
     return ok;
   }
   ka->cost = cost, ka->level = level, ka->minout = before, kb->mem.len = 0;
@@ -482,7 +490,10 @@ bool recompute_or_store(Sched *s) {
       store += target_read_us(s->opt->target, TG_MIN(size, n * (double)dtype_size(stage_dtype(g))));
       int places = 0;
       for (size_t j = 0; j < r->reads.len; j++)
-        if (r->reads.at[j].stage == i) places++, chained |= g->gathers && index_is_data(r->reads.at[j].index);
+        if (r->reads.at[j].stage == i) {
+          places++;
+          chained |= g->gathers && index_is_data(r->reads.at[j].index);
+        }
       text += places * (g->weight + 1);
       again += n * g->weight / rate;
       for (size_t j = 0; j < g->reads.len; j++)

@@ -201,7 +201,10 @@ static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
              .is_reduce = n->op == OPS_REDUCE_AXIS,
              .is_store = n->op == OPS_STORE};
   g.nout = sh->n;
-  if (n->op == OPS_SCAN_AXIS) g.ordered = 1u << n->arg.reduce.axes->v[0], g.fixed = true;
+  if (n->op == OPS_SCAN_AXIS) {
+    g.ordered = 1u << n->arg.reduce.axes->v[0];
+    g.fixed = true;
+  }
   for (int i = 0; i < sh->n; i++)
     g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0)
                              : uop_range_of(s->st, dim_uop(s->st, s->mem, sh->v[i]), s->next_range++,
@@ -254,7 +257,9 @@ static int joined_axes(Sched *s, int n, int64_t *extents, UOp **idx) {
     UOp *high = uop_simplify(s->st, s->mem, uop_alu2(s->st, OPS_FLOORDIV, e, low->src[1]));
     if (!high) return 0;
     if (high != idx[d]) continue;
-    idx[d] = e, extents[d] *= extents[d + 1], n--;
+    idx[d] = e;
+    extents[d] *= extents[d + 1];
+    n--;
     memmove(idx + d + 1, idx + d + 2, (size_t)(n - d - 1) * sizeof *idx);
     memmove(extents + d + 1, extents + d + 2, (size_t)(n - d - 1) * sizeof *extents);
   }
@@ -267,7 +272,10 @@ UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const 
   int64_t size[MAX_RANK];
   int k = 0;
   for (int d = 0; d < n; d++)
-    if (extents[d] != 1) at[k] = idx[d], size[k++] = extents[d];
+    if (extents[d] != 1) {
+      at[k] = idx[d];
+      size[k++] = extents[d];
+    }
   if (!k) at[0] = uop_index_const(s->st, 0);
   if (k && !(k = joined_axes(s, k, size, at))) return NULL;
   for (int d = 0; d < k; d++)
@@ -354,7 +362,8 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
         if (r->node[n->src[i]->id].stage >= 0 &&
             !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->src[i]->id].stage))
           r->failed = true;
-      n = n->src[0], after = true;
+      n = n->src[0];
+      after = true;
       continue;
     }
     v = r->node[n->id].lowered;
@@ -372,7 +381,8 @@ static bool lower_store_target(Rangeify *r, int i, UOp *tuple) { /* target view 
   UOp *n = s->stages.at[i].node->src[0], *g;
   while (tuple && !is_buffer(n)) {
     if (passes_on(n)) {
-      tuple = move(r, n, tuple, &g), n = n->src[0];
+      tuple = move(r, n, tuple, &g);
+      n = n->src[0];
       continue;
     }
     if (n->op == OPS_AFTER) {
@@ -455,8 +465,10 @@ static bool lower_update(Rangeify *r, int i, UOp *n, int memory) {
     if (g->out[d]->op != OPS_RANGE || (n->arg.scatter.how & SCATTER_ONCE) ||
         tells_apart(s, places, g->out[d]))
       continue;
-    from[nr] = g->out[d], g->ordered |= 1u << d;
-    to[nr] = g->out[d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_ORDERED), nr++;
+    from[nr] = g->out[d];
+    g->ordered |= 1u << d;
+    to[nr] = g->out[d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_ORDERED);
+    nr++;
   }
   v = v ? UNEW(s->st, OPS_TUPLE, DT_VOID, 1, ARG0, v, target, gate ? gate : uop_const_int(s->st, DT_BOOL, 1))
         : NULL;
@@ -609,7 +621,9 @@ static bool scatter_open(Rangeify *r, UOp *n) {
     r->node[n->id].other = -1;
   else {
     g->buffer = STAGE_SLOT(memory);
-    g = &s->stages.at[memory], g->fixed = g->keep = true, g->inlined = how & SCATTER_ONCE;
+    g = &s->stages.at[memory];
+    g->fixed = g->keep = true;
+    g->inlined = how & SCATTER_ONCE;
     if (!g->inlined && sc->src[0]->is_tensor) demand(r, sc->src[0], memory, stage_tuple(r, memory, false));
   }
   tuple = stage_tuple(r, update, false);

@@ -22,7 +22,8 @@ TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
              "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
   DType d = dtype_of(o.dtype, dtype_join(dt(a), dt(b))), acc = o.dtype ? d : sum_dtype(d);
   TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "matmul: unknown dtype %d", (int)o.dtype);
-  a = tensor_cast(a, dtype_public(acc)), b = tensor_cast(b, dtype_public(acc));
+  a = tensor_cast(a, dtype_public(acc));
+  b = tensor_cast(b, dtype_public(acc));
   if (ra == 1) a = tg_unsqueeze(a, 0);
   if (rb == 1) b = tg_unsqueeze(b, 1);
   TgTensor *p = tg_mul(tg_unsqueeze(a, -2), tg_unsqueeze(tg_transpose(b, -1, -2), -3));
@@ -109,7 +110,8 @@ static TgTensor *windows(TgTensor *x, const Windows *w, double value) {
   int first = rank(x) - w->n;
   for (int i = 0; i < w->n; i++) {
     int64_t need = (w->o[i] - 1) * w->s[i] + w->d[i] * (w->k[i] - 1) + 1 - dims(x)[first + i] - w->lo[i];
-    lo[first + i] = w->lo[i], hi[first + i] = TG_MAX(w->hi[i], need);
+    lo[first + i] = w->lo[i];
+    hi[first + i] = TG_MAX(w->hi[i], need);
   }
   TgTensor *padded = tg_pad_value(x, lo, hi, value);
   if (!padded) return NULL;
@@ -121,7 +123,8 @@ static TgTensor *windows(TgTensor *x, const Windows *w, double value) {
 
 /* What is computed in, and the result: narrow floats come back, narrow integers stay wide. */
 static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType join, DType *acc, DType *out) {
-  *acc = dtype_of(want, sum_dtype(join)), *out = want || !dtype_is_float(join) ? *acc : join;
+  *acc = dtype_of(want, sum_dtype(join));
+  *out = want || !dtype_is_float(join) ? *acc : join;
   TG_REQUIRE_OR(ctx, *out && *out != DT_BOOL, false, TG_ERR_DTYPE, "%s: dtype %s", op, dtype_name(*out));
   return true;
 }
@@ -155,13 +158,25 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   TgTensor *v = windows(tensor_cast(x, dtype_public(acc)), &w,
                         0); /* (b, g cin, o.., k..) -> (b, g, 1, o.., cin, k..) */
   if (!v) return NULL;
-  d[0] = b, d[1] = g, d[2] = 1, d[3] = cin;
-  wd[0] = 1, wd[1] = g, wd[2] = cout / g, wd[3 + n] = cin;
-  order[0] = 0, order[1] = 1, order[2] = 2, order[3 + n] = 3;
+  d[0] = b;
+  d[1] = g;
+  d[2] = 1;
+  d[3] = cin;
+  wd[0] = 1;
+  wd[1] = g;
+  wd[2] = cout / g;
+  wd[3 + n] = cin;
+  order[0] = 0;
+  order[1] = 1;
+  order[2] = 2;
+  order[3 + n] = 3;
   for (int i = 0; i < n; i++) {
-    d[4 + i] = w.o[i], d[4 + n + i] = w.k[i];
-    order[3 + i] = 4 + i, order[4 + n + i] = 4 + n + i;
-    wd[3 + i] = 1, wd[4 + n + i] = w.k[i];
+    d[4 + i] = w.o[i];
+    d[4 + n + i] = w.k[i];
+    order[3 + i] = 4 + i;
+    order[4 + n + i] = 4 + n + i;
+    wd[3 + i] = 1;
+    wd[4 + n + i] = w.k[i];
   }
   v = tg_permute(tg_reshape(v, 4 + 2 * n, d), 4 + 2 * n, order);
   int axes[TG_MAX_RANK];
@@ -169,9 +184,12 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
     axes[r++] = 3 + n + i;
   TgTensor *y =
       sum_in(tg_mul(v, tg_reshape(tensor_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), acc, r, axes);
-  d[0] = b, d[1] = cout;
-  for (int i = 0; i < n; i++)
-    d[2 + i] = w.o[i], wd[1 + i] = 1;
+  d[0] = b;
+  d[1] = cout;
+  for (int i = 0; i < n; i++) {
+    d[2 + i] = w.o[i];
+    wd[1 + i] = 1;
+  }
   y = tensor_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
   wd[0] = cout;
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, wd)) : y;
@@ -225,7 +243,8 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
              TG_ERR_SHAPE, "conv_transpose2d: bias %s for weight %s in %lld groups", SHAPE_OF(o.bias),
              SHAPE_OF(weight), (long long)g);
   Windows w;
-  memset(&w, 0, sizeof w), w.n = n; /* kept, and compared byte by byte */
+  memset(&w, 0, sizeof w);
+  w.n = n; /* kept, and compared byte by byte */
   for (int i = 0; i < n; i++)
     w.k[i] = dims(weight)[2 + i];
   DType acc, out;
@@ -240,9 +259,12 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   int64_t xd[TG_MAX_RANK] = {dims(x)[0], g, cin, 1}, wd[TG_MAX_RANK] = {1, g, cin, cout};
   int64_t d[TG_MAX_RANK] = {dims(x)[0], g * cout}, each[TG_MAX_RANK] = {g * cout};
   for (int i = 0; i < n; i++) {
-    xd[4 + i] = dims(x)[2 + i], xd[4 + n + i] = 1;
-    wd[4 + i] = 1, wd[4 + n + i] = w.k[i];
-    d[2 + i] = size[i], each[1 + i] = 1;
+    xd[4 + i] = dims(x)[2 + i];
+    xd[4 + n + i] = 1;
+    wd[4 + i] = 1;
+    wd[4 + n + i] = w.k[i];
+    d[2 + i] = size[i];
+    each[1 + i] = 1;
   }
   TgTensor *product = tg_mul(tg_reshape(tensor_cast(x, dtype_public(acc)), 4 + 2 * n, xd),
                              tg_reshape(tensor_cast(weight, dtype_public(acc)), 4 + 2 * n, wd));
@@ -250,7 +272,10 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   if (!sum) return NULL;
   TgTensor *y = tensor_new(ctx, u_windows_back_nd(ctx->store, sum->uop, n, size, w.lo, w.s, w.d));
   for (int i = 0; i < n; i++) /* as many windows as there are elements, whatever the output padding */
-    w.o[i] = dims(x)[2 + i], w.hi[i] -= extra[i];
+  {
+    w.o[i] = dims(x)[2 + i];
+    w.hi[i] -= extra[i];
+  }
   if (dtype_is_float(acc)) y = with_gradient(y, &sum, 1, gradient_of_back, &w, sizeof w);
   y = tensor_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, each)) : y;
@@ -324,7 +349,9 @@ TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   bool whole = !o.exclude_pad, padded = false;
   int64_t d[TG_MAX_SPATIAL], lo[TG_MAX_SPATIAL], hi[TG_MAX_SPATIAL];
   for (int i = 0; i < w.n; i++) {
-    d[i] = dims(x)[rank(x) - w.n + i], lo[i] = w.lo[i], hi[i] = w.hi[i];
+    d[i] = dims(x)[rank(x) - w.n + i];
+    lo[i] = w.lo[i];
+    hi[i] = w.hi[i];
     whole = whole && (w.o[i] - 1) * w.s[i] + w.d[i] * (w.k[i] - 1) + 1 <= d[i] + w.lo[i] + w.hi[i];
     padded = padded || w.lo[i] || w.hi[i];
   }

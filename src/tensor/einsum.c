@@ -14,7 +14,8 @@ static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t
   for (size_t i = 0; i < len; i++) {
     if (s[i] == ' ') continue;
     if (len - i >= 3 && !memcmp(s + i, "...", 3) && t->dots < 0) {
-      t->dots = t->n, i += 2;
+      t->dots = t->n;
+      i += 2;
       continue;
     }
     bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z');
@@ -64,7 +65,9 @@ static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
       int m = 0;
       for (int q = 0; q < t->n; q++)
         if (q != i && q != j) t->axis[m++] = t->axis[q];
-      t->axis[m] = c, t->n--, i = -1;
+      t->axis[m] = c;
+      t->n--;
+      i = -1;
       break;
     }
   return x;
@@ -101,7 +104,8 @@ static bool operands_read(Einsum *e, TgTensor *const *x, const char *end, DType 
     TG_REQUIRE_OR(e->ctx, dots == 0 || (dots > 0 && t->dots >= 0), false, TG_ERR_SHAPE,
                   "einsum: operand %d of \"%.200s\" has %d axes, shape %s", i, e->formula, t->n,
                   SHAPE_OF(x[i]));
-    e->ndots = TG_MAX(e->ndots, dots), *join = i ? dtype_join(*join, dt(x[i])) : dt(x[i]);
+    e->ndots = TG_MAX(e->ndots, dots);
+    *join = i ? dtype_join(*join, dt(x[i])) : dt(x[i]);
     for (int k = 0; k < t->n; k++)
       e->count[(int)t->axis[k]]++;
     if (!(e->x[i] = diagonals(e, x[i], t, dots)) || !letters_sized(e, e->x[i], t, dots)) return false;
@@ -229,7 +233,8 @@ static bool side_read(TgContext *ctx, const char *formula, const char *s, const 
       TG_REQUIRE_OR(ctx, open == (*s == ')'), false, TG_ERR_VALUE,
                     "rearrange: the parentheses of \"%.200s\" do not match", formula);
       if (*s == ')') d->first[++d->naxes] = d->nnames;
-      open = !open, s++;
+      open = !open;
+      s++;
       TG_REQUIRE_OR(ctx, d->naxes < MAX_NAMES, false, TG_ERR_LIMIT,
                     "rearrange: more than %d axes in \"%.200s\"", MAX_NAMES, formula);
       continue;
@@ -312,8 +317,10 @@ static bool axis_split(Rearrange *r, TgTensor *x, int a, int from) {
   for (int i = begin; i < end; i++) {
     if (r->size[i] >= 0)
       ok = ok && !__builtin_mul_overflow(known, r->size[i], &known);
-    else
-      ok = ok && infer < 0, infer = i;
+    else {
+      ok = ok && infer < 0;
+      infer = i;
+    }
   }
   ok = ok && (infer < 0 ? known == have : known > 0 && have % known == 0);
   TG_REQUIRE_OR(r->ctx, ok, false, TG_ERR_SHAPE,

@@ -77,7 +77,10 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
       tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
   TgTensor *each = o->weight ? class_weights(op, logp, o) : NULL;
   if (o->weight && !each) return NULL;
-  if (each) weight = tg_take(each, labels), l = tg_mul(l, weight);
+  if (each) {
+    weight = tg_take(each, labels);
+    l = tg_mul(l, weight);
+  }
   double s = o->label_smoothing;
   if (s != 0) { /* all classes share it, each by its own weight */
     TgTensor *even = tg_mean(each ? tg_mul(logp, each) : logp, .axis = TG_AXES(-1));
@@ -136,7 +139,8 @@ static TgStatus gradient_of_entropy(TgTensor *g, TgTensor *l, TgTensor *const *x
 TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(tg_context(p), "binary_cross_entropy", TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy", p, y)) return NULL;
-  p = as_float(p), y = tensor_cast(y, tg_dtype(p));
+  p = as_float(p);
+  y = tensor_cast(y, tg_dtype(p));
   TgTensor *l = tg_add(tg_mul(y, log_of(p)), tg_mul(tg_rsub_scalar(y, 1), log_of(tg_rsub_scalar(p, 1))));
   l = tg_custom_gradient(tg_neg(l), (TgTensor *[]){p, y}, 2, gradient_of_entropy, NULL);
   return reduced("binary_cross_entropy", l, &o);
@@ -145,7 +149,8 @@ TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOpti
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(tg_context(x), "binary_cross_entropy_logits", TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy_logits", x, y)) return NULL;
-  x = as_float(x), y = tensor_cast(y, tg_dtype(x));
+  x = as_float(x);
+  y = tensor_cast(y, tg_dtype(x));
   if (!o.weight) return reduced("binary_cross_entropy_logits", tg_sub(tg_softplus(x), tg_mul(x, y)), &o);
   /* of the positive term: w y softplus(-x) + (1 - y) softplus(x) */
   TgTensor *w = tensor_cast(o.weight, tg_dtype(x));
@@ -181,8 +186,14 @@ static bool trailing(const char *op, TgTensor *x, const TgNormOptions *o, TgAxes
 static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (!wide) return NULL;
   DType d = dtype_as_float(dt(x));
-  if (w) d = dtype_join(d, dt(w)), wide = tg_mul(wide, w);
-  if (b) d = dtype_join(d, dt(b)), wide = tg_add(wide, b);
+  if (w) {
+    d = dtype_join(d, dt(w));
+    wide = tg_mul(wide, w);
+  }
+  if (b) {
+    d = dtype_join(d, dt(b));
+    wide = tg_add(wide, b);
+  }
   return tensor_cast(wide, dtype_public(d));
 }
 
@@ -228,7 +239,8 @@ static TgTensor *batch_affine(const char *op, TgTensor *x, TgTensor *mean, TgTen
 
 TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *opt) {
   TG_OPTIONS(tg_context(x), "batch_norm", TgNormOptions, o, opt);
-  mean = channel("batch_norm", x, mean), var = mean ? channel("batch_norm", x, var) : NULL;
+  mean = channel("batch_norm", x, mean);
+  var = mean ? channel("batch_norm", x, var) : NULL;
   if (!var) return NULL;
   DType d = dtype_join(dtype_as_float(dt(x)), dtype_join(dt(mean), dt(var)));
   return batch_affine("batch_norm", tensor_cast(x, dtype_public(d)), mean, var, &o);
@@ -279,7 +291,8 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
     TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "attention: heads of q %s in groups for k %s, v %s", SHAPE_OF(q),
                SHAPE_OF(k), SHAPE_OF(v));
     int64_t times = dim_at(q, -3) / dim_at(k, -3);
-    k = tg_repeat_interleave(k, times, -3), v = tg_repeat_interleave(v, times, -3);
+    k = tg_repeat_interleave(k, times, -3);
+    v = tg_repeat_interleave(v, times, -3);
   }
   TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k)))));
   TgDType out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));

@@ -127,12 +127,16 @@ static bool axis_plan(const char *op, TgTensor *x, int i, const TgIndex *index, 
 static bool result_axes(const char *op, TgTensor *x, Plan *p) {
   int first = -1, last = -1, n = 0, from = 0;
   for (int i = 0; i < p->nitem; i++)
-    if (p->item[i] == 't') first = first < 0 ? i : first, last = i;
+    if (p->item[i] == 't') {
+      first = first < 0 ? i : first;
+      last = i;
+    }
   bool apart = first >= 0 && last - first + 1 != p->ntensor, placed = false;
   int64_t d[3 * TG_MAX_RANK];
   for (int i = -1; i < p->nitem; i++) {
     if (p->ntensor && !placed && (apart ? i < 0 : i == first)) {
-      p->at = n, placed = true;
+      p->at = n;
+      placed = true;
       for (int b = 0; b < p->index_shape->n; b++)
         d[n++] = p->index_shape->v[b];
     }
@@ -182,12 +186,15 @@ static UOp *every(UOpStore *st, UOp *u, int axis, int64_t low, int64_t count, in
   int64_t be[2 * TG_MAX_RANK], pad[2 * TG_MAX_RANK] = {0}, d[TG_MAX_RANK], phase = 0, before = 1, behind = 1;
   if (!u) return NULL;
   int64_t size = u->shape->v[axis], end = low + count * by, over = TG_MAX(end - size, 0);
-  if (over <= low)
-    phase = over, low -= over, end -= over;
-  else
+  if (over <= low) {
+    phase = over;
+    low -= over;
+    end -= over;
+  } else
     pad[2 * axis + 1] = over;
   for (int i = 0; i < u->shape->n; i++) {
-    be[2 * i] = i == axis ? low : 0, be[2 * i + 1] = i == axis ? TG_MIN(end, size) : u->shape->v[i];
+    be[2 * i] = i == axis ? low : 0;
+    be[2 * i + 1] = i == axis ? TG_MIN(end, size) : u->shape->v[i];
     d[i] = i == axis ? count : u->shape->v[i];
     if (i < axis) before *= d[i];
     if (i > axis) behind *= d[i];
@@ -210,7 +217,8 @@ static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
     bool all = a->kind == 't' || steps;
     flip[i] = a->kind == 'r' && a->step < 0;
     int64_t low = a->count == 0 ? 0 : a->step < 0 && a->count > 1 ? a->begin - (a->count - 1) : a->begin;
-    be[2 * i] = all ? 0 : low, be[2 * i + 1] = all ? whole->v[i] : low + a->count;
+    be[2 * i] = all ? 0 : low;
+    be[2 * i + 1] = all ? whole->v[i] : low + a->count;
   }
   u = u_shrink(st, u, be);
   for (int i = 0; i < n; i++) {
@@ -253,7 +261,10 @@ static bool places(TgTensor *x, const Plan *p, bool whole, UOp **at) {
       for (int j = 0; j < u->shape->n; j++)
         d[p->at + b - u->shape->n + j] = u->shape->v[j];
       at[k++] = u_expand(st, u_reshape(st, u, p->ndim, d), shape->v);
-      if (!put) out += b, put = true;
+      if (!put) {
+        out += b;
+        put = true;
+      }
       a++;
     } else if (p->item[i] == 'n') {
       if (!whole) at[k++] = u_full(st, DT_I32, (Scalar){.i = 0}, shape);

@@ -32,12 +32,16 @@ UOp *pull(Rewrite *rw, UOp *u, UOp *g) {
     return u_permute(st, g, v);
   case OPS_EXPAND: return u_sum_to(st, g, s);
   case OPS_PAD:
-    for (int i = 0; i < s->n; i++)
-      v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_add(st, p->v[2 * i], s->v[i]);
+    for (int i = 0; i < s->n; i++) {
+      v[2 * i] = p->v[2 * i];
+      v[2 * i + 1] = dim_add(st, p->v[2 * i], s->v[i]);
+    }
     return u_shrink(st, g, v);
   case OPS_SHRINK:
-    for (int i = 0; i < s->n; i++)
-      v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_sub(st, s->v[i], p->v[2 * i + 1]);
+    for (int i = 0; i < s->n; i++) {
+      v[2 * i] = p->v[2 * i];
+      v[2 * i + 1] = dim_sub(st, s->v[i], p->v[2 * i + 1]);
+    }
     return u_pad(st, g, v);
   case OPS_FLIP: return u_flip(st, g, p->v);
   default: return NULL;
@@ -291,8 +295,10 @@ static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
     if (!ok)
       error_set(&ctx->err, TG_ERR_SHAPE, "gradient: a custom gradient of shape %s for input %d of shape %s",
                 shape_text(p->shape).s, i, SHAPE_OF(x[i]));
-    else
-      part[i + 1] = uop_cast(ctx->store, p, dt(x[i])), ok = part[i + 1] != NULL;
+    else {
+      part[i + 1] = uop_cast(ctx->store, p, dt(x[i]));
+      ok = part[i + 1] != NULL;
+    }
   }
   mem_free(&ctx->mem, x);
   return ok;
@@ -412,7 +418,8 @@ static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
   UOpVec roots = {0};
   bool ok = vec_push(&ctx->mem, &roots, e), grew = true;
   while (ok && grew) {
-    grew = false, topo->len = 0;
+    grew = false;
+    topo->len = 0;
     ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, topo);
     for (size_t i = 0; ok && i < topo->len; i++) {
       UOp *before = topo->at[i]->op == OPS_BUFFER ? map_get_ptr(&ctx->history, topo->at[i]) : NULL;
@@ -590,7 +597,10 @@ static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
 bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out, bool strict) {
   UOp **graph = mem_alloc(&ctx->mem, ((size_t)n + 1) * sizeof *graph);
   bool ok = graph != NULL;
-  if (ok) graph[0] = root, memcpy(graph + 1, targets, (size_t)n * sizeof *graph);
+  if (ok) {
+    graph[0] = root;
+    memcpy(graph + 1, targets, (size_t)n * sizeof *graph);
+  }
   ok = ok && histories_put(ctx, n + 1, graph);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
   ok = ok && gradient_walk(ctx, graph[0], seed, n, graph + 1, out);

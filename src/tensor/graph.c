@@ -24,7 +24,10 @@ ShapeText tensor_text(const TgTensor *x) {
   for (int i = 0; i < rank(x); i++) {
     size_t at = strlen(t.s);
     if (at + 64 > sizeof t.s) break;
-    if (i) memcpy(t.s + at, ", ", 3), at += 2;
+    if (i) {
+      memcpy(t.s + at, ", ", 3);
+      at += 2;
+    }
     dim_print(x->ctx->store, dims(x)[i], t.s + at, sizeof t.s - at - 2);
   }
   strcat(t.s, ")");
@@ -140,8 +143,10 @@ bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_
                   "%s: symbolic size %d of %s is never above 1", op, i, dims_text(n, d).s);
     if (most == 0)
       zero = true;
-    else if (__builtin_mul_overflow(total, most, &total))
-      fits = false, total = 1;
+    else if (__builtin_mul_overflow(total, most, &total)) {
+      fits = false;
+      total = 1;
+    }
     size = dim_mul(ctx->store, size, d[i]);
   }
   TG_REQUIRE_OR(ctx, fits && total <= INT64_MAX / 16, false, TG_ERR_SHAPE, "%s: too many elements in %s", op,
@@ -249,8 +254,10 @@ UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags) {
   if (!u) return NULL;
   int64_t f[TG_MAX_RANK];
   bool none = true;
-  for (int i = 0; i < u->shape->n; i++)
-    f[i] = flags[i] != 0 && u->shape->v[i] != 0 && u->shape->v[i] != 1, none = none && !f[i];
+  for (int i = 0; i < u->shape->n; i++) {
+    f[i] = flags[i] != 0 && u->shape->v[i] != 0 && u->shape->v[i] != 1;
+    none = none && !f[i];
+  }
   return none ? u : move(st, OPS_FLIP, u, ints_get(st, u->shape->n, f));
 }
 
@@ -292,7 +299,10 @@ UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask) {
   bool empty = false;
   for (int i = 0; i < u->shape->n; i++) {
     d[i] = mask[i] ? 1 : u->shape->v[i];
-    if (mask[i] && u->shape->v[i] != 1) axes[n++] = i, empty = empty || u->shape->v[i] == 0;
+    if (mask[i] && u->shape->v[i] != 1) {
+      axes[n++] = i;
+      empty = empty || u->shape->v[i] == 0;
+    }
   }
   if (n == 0) return u;
   if (empty)
@@ -388,8 +398,10 @@ static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
 /* Places begin .. end of one axis. */
 static UOp *part_of_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
   int64_t be[2 * TG_MAX_RANK];
-  for (int i = 0; u && i < u->shape->n; i++)
-    be[2 * i] = i == axis ? begin : 0, be[2 * i + 1] = i == axis ? end : u->shape->v[i];
+  for (int i = 0; u && i < u->shape->n; i++) {
+    be[2 * i] = i == axis ? begin : 0;
+    be[2 * i + 1] = i == axis ? end : u->shape->v[i];
+  }
   return u_shrink(st, u, be);
 }
 
@@ -439,8 +451,10 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
 UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {
   if (!x || !max) return NULL;
   int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
-  for (int i = 0; i < x->shape->n; i++)
-    be[2 * i] = 0, be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
+  for (int i = 0; i < x->shape->n; i++) {
+    be[2 * i] = 0;
+    be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
+  }
   lohi[2 * axis] = 1;
   UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis]));
   UOp *was = u_pad(st, u_shrink(st, max, be), lohi);

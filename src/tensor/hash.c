@@ -49,7 +49,8 @@ static void rotations(uint64_t out[LANES]) {
   for (int t = 0; t < LANES - 1; t++) {
     out[5 * y + x] = (uint64_t)((t + 1) * (t + 2) / 2 % 64);
     int next = (2 * x + 3 * y) % 5;
-    x = y, y = next;
+    x = y;
+    y = next;
   }
 }
 

@@ -25,8 +25,10 @@ TgTensor *tg_take(TgTensor *x, TgTensor *index) {
   UOpStore *st = ctx->store;
   int64_t d[TG_MAX_RANK], e[TG_MAX_RANK];
   int n = rank(index), r = n + rank(x) - 1;
-  for (int i = 0; i < r; i++)
-    d[i] = i < n ? dims(index)[i] : dims(x)[i - n + 1], e[i] = i < n ? d[i] : 1;
+  for (int i = 0; i < r; i++) {
+    d[i] = i < n ? dims(index)[i] : dims(x)[i - n + 1];
+    e[i] = i < n ? d[i] : 1;
+  }
   if (!shape_check(ctx, "take", r, d, NULL)) return NULL;
   const Ints *s = ints_get(st, r, d);
   if (!s) return NULL;
@@ -85,15 +87,20 @@ static TgContext *scatter_begin(const char *op, TgTensor *x, int axis, TgTensor 
   TG_REQUIRE(ctx, dt(v) == dt(x), TG_ERR_DTYPE, "%s: %s into %s", op, dtype_name(dt(v)), dtype_name(dt(x)));
   bool fits = rank(v) == rank(x);
   int64_t be[2 * TG_MAX_RANK];
-  for (int i = 0; fits && i < rank(v); i++)
-    fits = dims(index)[i] <= dims(v)[i], be[2 * i] = 0, be[2 * i + 1] = dims(index)[i];
+  for (int i = 0; fits && i < rank(v); i++) {
+    fits = dims(index)[i] <= dims(v)[i];
+    be[2 * i] = 0;
+    be[2 * i + 1] = dims(index)[i];
+  }
   TG_REQUIRE(ctx, fits, TG_ERR_SHAPE, "%s: values %s for index %s", op, SHAPE_OF(v), SHAPE_OF(index));
   int64_t one = 1;
   UOp *at = index->uop;
   s->st = ctx->store, s->x = x->uop, s->v = scalar ? v->uop : u_shrink(s->st, v->uop, be);
-  if (scalar)
-    s->x = u_reshape(s->st, s->x, 1, &one), s->v = u_reshape(s->st, s->v, 1, &one),
+  if (scalar) {
+    s->x = u_reshape(s->st, s->x, 1, &one);
+    s->v = u_reshape(s->st, s->v, 1, &one);
     at = u_reshape(s->st, at, 1, &one);
+  }
   if (!at || !s->v || !s->x) return NULL;
   u_places(s->st, at->shape, a, at, s->at);
   return ctx;
@@ -140,7 +147,10 @@ TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor
   }
   if (d == DT_BOOL && op == OPS_MAX) acc = DT_U8;
   UOp *to = uop_cast(st, s.x, acc), *v = uop_cast(st, s.v, acc), *met = NULL, *count = NULL;
-  if (min) to = u_reversed(st, to), v = u_reversed(st, v);
+  if (min) {
+    to = u_reversed(st, to);
+    v = u_reversed(st, v);
+  }
   if (!to || !v) return NULL;
   if (o.exclude_self) {
     met = u_scatter(st, OPS_STORE, 0, u_full(st, DT_BOOL, (Scalar){.i = 0}, to->shape),
@@ -218,7 +228,8 @@ TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
   UOp *count;
   UOp *at = m ? order_of_true(st, m, &count) : NULL;
   if (!at || !size_of(ctx, "nonzero", &o, count, &size)) return NULL;
-  d[0] = size, d[1] = rank(x);
+  d[0] = size;
+  d[1] = rank(x);
   Scalar fill = scalar_cast(DT_I32, DT_F64, (Scalar){.f = o.fill_value});
   const Ints *shape = ints_get(st, 2, d), *both = ints_get(st, 2, (int64_t[]){n, d[1]});
   UOp *to = u_full(st, DT_I32, fill, shape), *where[2];

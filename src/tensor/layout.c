@@ -6,8 +6,10 @@
 static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
   if (!u) return NULL;
   int64_t be[2 * TG_MAX_RANK];
-  for (int i = 0; i < u->shape->n; i++)
-    be[2 * i] = i == axis ? begin : 0, be[2 * i + 1] = i == axis ? end : u->shape->v[i];
+  for (int i = 0; i < u->shape->n; i++) {
+    be[2 * i] = i == axis ? begin : 0;
+    be[2 * i + 1] = i == axis ? end : u->shape->v[i];
+  }
   return u_shrink(st, u, be);
 }
 
@@ -47,9 +49,10 @@ UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil
   int64_t pad[2 * TG_MAX_RANK] = {0};
   int64_t order[TG_MAX_RANK];
   if (s >= k && dil == 1) {
-    if (o * s > i)
-      pad[2 * axis + 1] = o * s - i, u = u_pad(st, u, pad);
-    else
+    if (o * s > i) {
+      pad[2 * axis + 1] = o * s - i;
+      u = u_pad(st, u, pad);
+    } else
       u = one_axis(st, u, axis, 0, o * s);
     return one_axis(st, split_axis(st, u, axis, 2, (int64_t[]){o, s}), axis + 1, 0, k);
   }
@@ -74,7 +77,8 @@ UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil
 static UOp *pad_axis(UOpStore *st, UOp *u, int axis, int64_t lo, int64_t hi) {
   if (!u) return NULL;
   int64_t pad[2 * TG_MAX_RANK] = {0};
-  pad[2 * axis] = lo, pad[2 * axis + 1] = hi;
+  pad[2 * axis] = lo;
+  pad[2 * axis + 1] = hi;
   return u_pad(st, u, pad);
 }
 
@@ -137,7 +141,11 @@ static UOp *dense_windows_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
   if (s == 1 || w->dil > 1)
     return w->pad > w->dil * (k - 1) ? NULL : sum_of_shifted(st, g, axis, w->n, w->dil, w->pad);
   int64_t front = (s - w->pad % s) % s, rows = (front + k + s - 1) / s, least = (k + s - 1) / s;
-  if (w->may_skip && rows > least) front = 0, w->skip = w->pad % s, rows = least;
+  if (w->may_skip && rows > least) {
+    front = 0;
+    w->skip = w->pad % s;
+    rows = least;
+  }
   int64_t each = (w->skip + w->n + s - 1) / s, off = (w->pad + front) / s;
   if (off > rows - 1) return NULL;
   g = pad_axis(st, g, axis, front, rows * s - k - front);
@@ -182,13 +190,16 @@ UOp *u_windows_back_nd(UOpStore *st, UOp *g, int m, const int64_t *n, const int6
   bool cut = false;
   for (int i = 0; i < lead; i++)
     order[i] = i;
-  for (int a = 0; a < m; a++)
-    order[lead + 2 * a] = lead + a, order[lead + 2 * a + 1] = lead + m + a;
+  for (int a = 0; a < m; a++) {
+    order[lead + 2 * a] = lead + a;
+    order[lead + 2 * a + 1] = lead + m + a;
+  }
   g = u_permute(st, g, order);
   for (int a = 0; g && a < m; a++) {
     Windowed w = {.n = n[a], .pad = pad[a], .s = s[a], .dil = dil[a], .may_skip = true};
     g = windows_back(st, g, lead + a, &w);
-    skip[a] = w.skip, cut = cut || w.skip;
+    skip[a] = w.skip;
+    cut = cut || w.skip;
   }
   if (g && cut) g = uop_alu1(st, OPS_CONTIGUOUS, g);
   for (int a = 0; g && a < m; a++)
@@ -245,8 +256,10 @@ UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *
     u = u_windows(st, pad_axis(st, u, lead + 2 * a, lo[a], hi[a]), lead + 2 * a, k[a], s[a], dil[a]);
   for (int i = 0; i < lead; i++)
     order[i] = i;
-  for (int a = 0; a < n; a++)
-    order[lead + a] = lead + 2 * a, order[lead + n + a] = lead + 2 * a + 1;
+  for (int a = 0; a < n; a++) {
+    order[lead + a] = lead + 2 * a;
+    order[lead + n + a] = lead + 2 * a + 1;
+  }
   return u_permute(st, u, order);
 }
 
@@ -298,8 +311,10 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   int64_t crop_lo[TG_MAX_RANK], crop_hi[TG_MAX_RANK];
   TG_LIST(x->ctx, "pad", lo, rank(x));
   TG_LIST(x->ctx, "pad", hi, rank(x));
-  for (int i = 0; i < rank(x); i++)
-    crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
+  for (int i = 0; i < rank(x); i++) {
+    crop_lo[i] = TG_MIN(lo[i], 0);
+    crop_hi[i] = TG_MIN(hi[i], 0);
+  }
   /* it goes round what is left; the others look at the whole axis */
   if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);
   for (int a = 0; x && a < rank(x); a++) {
@@ -325,9 +340,10 @@ TgTensor *tg_pad_to(TgTensor *x, int n, const int64_t *want, double value) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   bool ok = n == rank(x);
   TG_LIST(x->ctx, "pad_to", want, n);
-  for (int i = 0; ok && i < n; i++)
-    hi[i] = want[i] == -1 ? 0 : dim_sub(x->ctx->store, want[i], dims(x)[i]),
+  for (int i = 0; ok && i < n; i++) {
+    hi[i] = want[i] == -1 ? 0 : dim_sub(x->ctx->store, want[i], dims(x)[i]);
     ok = dim_le(x->ctx->store, 0, hi[i]);
+  }
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "pad_to: %s to %s", SHAPE_OF(x),
              dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_pad_value(x, lo, hi, value);
@@ -338,9 +354,10 @@ TgTensor *tg_shrink_to(TgTensor *x, int n, const int64_t *want) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK];
   bool ok = n == rank(x);
   TG_LIST(x->ctx, "shrink_to", want, n);
-  for (int i = 0; ok && i < n; i++)
-    hi[i] = want[i] == -1 ? dims(x)[i] : want[i],
+  for (int i = 0; ok && i < n; i++) {
+    hi[i] = want[i] == -1 ? dims(x)[i] : want[i];
     ok = dim_le(x->ctx->store, 0, hi[i]) && dim_le(x->ctx->store, hi[i], dims(x)[i]);
+  }
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "shrink_to: %s to %s", SHAPE_OF(x),
              dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_shrink(x, lo, hi);
@@ -365,9 +382,10 @@ TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   int64_t d[TG_MAX_RANK], known = 1, infer = -1;
   bool ok = true;
   for (int i = 0; i < n; i++) {
-    if (sizes[i] == -1)
-      ok = ok && infer < 0, infer = i;
-    else
+    if (sizes[i] == -1) {
+      ok = ok && infer < 0;
+      infer = i;
+    } else
       ok = ok && !is_negative(sizes[i]) && (known = dim_mul(x->ctx->store, known, sizes[i])) != DIM_BAD;
   }
   int64_t rest = 0;
@@ -481,12 +499,16 @@ TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
   int r = rank(x), k = 0;
   for (int i = 0; i < r; i++)
     if (i != a && i != b) order[k++] = i;
-  order[r - 2] = a, order[r - 1] = b;
+  order[r - 2] = a;
+  order[r - 1] = b;
   x = tg_permute(x, r, order);
-  if (offset >= 0)
-    x = tg_slice(x, -1, TG_MIN(offset, w), w), w = TG_MAX(w - offset, 0);
-  else
-    x = tg_slice(x, -2, offset < -h ? h : -offset, h), h = offset < -h ? 0 : h + offset;
+  if (offset >= 0) {
+    x = tg_slice(x, -1, TG_MIN(offset, w), w);
+    w = TG_MAX(w - offset, 0);
+  } else {
+    x = tg_slice(x, -2, offset < -h ? h : -offset, h);
+    h = offset < -h ? 0 : h + offset;
+  }
   int64_t n = TG_MIN(h, w), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   /* (.., n n): element i stands at i (n + 1) */
   x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2, -1);
@@ -531,7 +553,8 @@ TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out) {
   bool swap = xy && n > 1;
   if (swap) {
     int64_t t = d[0];
-    d[0] = d[1], d[1] = t;
+    d[0] = d[1];
+    d[1] = t;
   }
   for (int i = 0; i < n; i++) {
     int at = swap && i < 2 ? 1 - i : i;

@@ -60,7 +60,8 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
     a = tg_contiguous(tg_sub(a, tg_mul(vc, tg_matmul(vr, a))));
     h = tg_contiguous(tg_sub(h, tg_mul(tg_matmul(h, vc), vr)));
   }
-  *q = tensor_cast(h, out), *r = tensor_cast(tg_triu(a, 0), out);
+  *q = tensor_cast(h, out);
+  *r = tensor_cast(tg_triu(a, 0), out);
   return *q && *r ? TG_OK : ctx->err.status;
 }
 
@@ -81,7 +82,8 @@ static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {
     int64_t j = i + 1;
     while (j < n && order[j] == order[j - 1] + 1)
       j++;
-    part[k++] = tg_slice(x, -1, order[i], order[i] + (j - i)), i = j;
+    part[k++] = tg_slice(x, -1, order[i], order[i] + (j - i));
+    i = j;
   }
   return tg_cat(part, k, -1);
 }
@@ -128,7 +130,8 @@ static void rotation(TgTensor *a, TgTensor *p, TgTensor *q, TgTensor **cosine, T
   t = tg_where(tg_lt_scalar(zeta, 0), tg_neg(t), t);
   TgTensor *c = tg_where(turn, tg_rsqrt(tg_add_scalar(tg_mul(t, t), 1)), one);
   TgTensor *s = tg_where(turn, tg_mul(c, t), zero);
-  *cosine = tg_contiguous(c), *sine = tg_contiguous(s);
+  *cosine = tg_contiguous(c);
+  *sine = tg_contiguous(s);
 }
 
 /* The columns p beside q, rotated, in the order of the next round. */
@@ -164,7 +167,8 @@ static bool jacobi(TgTensor *a, Svd *out) {
     TgTensor *p = tg_slice(a, -1, 0, half), *q = tg_slice(a, -1, half, even), *c, *s;
     TgTensor *vp = tg_slice(v, -1, 0, half), *vq = tg_slice(v, -1, half, even);
     rotation(a, p, q, &c, &s);
-    a = rotated(p, q, c, s, next, even), v = rotated(vp, vq, c, s, next, even);
+    a = rotated(p, q, c, s, next, even);
+    v = rotated(vp, vq, c, s, next, even);
   }
   mem_free(&ctx->mem, next);
   if (!a || !v) return false;

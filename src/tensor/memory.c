@@ -17,8 +17,10 @@ UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const I
   if (most != shape) { /* room for the largest; a place has one address whatever the sizes are */
     int64_t be[2 * TG_MAX_RANK];
     if (!most) return NULL;
-    for (int i = 0; i < shape->n; i++)
-      be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
+    for (int i = 0; i < shape->n; i++) {
+      be[2 * i] = 0;
+      be[2 * i + 1] = shape->v[i];
+    }
     UOp *whole = buffer_node(ctx, device, dtype, dim_product(ctx->store, most), most);
     if (whole) buffer_get(ctx, view_bottom(whole))->partly = true;
     return u_shrink(ctx->store, whole, be);

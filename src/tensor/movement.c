@@ -72,7 +72,8 @@ static UOp *pad_node(TgContext *ctx, UOp *x, const int64_t *lo, const int64_t *h
   for (int i = 0; i < x->shape->n; i++) {
     be[2 * i] = is_negative(lo[i]) ? -lo[i] : 0;
     be[2 * i + 1] = dim_add(st, x->shape->v[i], is_negative(hi[i]) ? hi[i] : 0);
-    pad[2 * i] = is_negative(lo[i]) ? 0 : lo[i], pad[2 * i + 1] = is_negative(hi[i]) ? 0 : hi[i];
+    pad[2 * i] = is_negative(lo[i]) ? 0 : lo[i];
+    pad[2 * i + 1] = is_negative(hi[i]) ? 0 : hi[i];
   }
   UOp *inner = u_shrink(st, x, be);
   if (inner && mask) inner = u_full(st, DT_BOOL, (Scalar){.i = 1}, inner->shape);
@@ -129,7 +130,8 @@ TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end) {
     UOpStore *st = x->ctx->store;
     if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(x)[i]))
       return part_refused(x, "shrink", i, begin[i], end[i]), NULL;
-    be[2 * i] = begin[i], be[2 * i + 1] = end[i];
+    be[2 * i] = begin[i];
+    be[2 * i + 1] = end[i];
   }
   return tensor_view(x, u_shrink(x->ctx->store, x->uop, be));
 }
@@ -204,8 +206,10 @@ TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end) {
   int a = axis_get(x->ctx, "slice", axis, rank(x));
   if (a < 0) return NULL;
   int64_t b[TG_MAX_RANK], e[TG_MAX_RANK], size = dims(x)[a];
-  for (int i = 0; i < rank(x); i++)
-    b[i] = 0, e[i] = dims(x)[i];
+  for (int i = 0; i < rank(x); i++) {
+    b[i] = 0;
+    e[i] = dims(x)[i];
+  }
   UOpStore *st = x->ctx->store;
   /* clamped where it is known on which side it lies */
   if (dim_symbolic(size) || dim_symbolic(begin) || dim_symbolic(end)) {
@@ -283,7 +287,8 @@ TgTensor *tg_cat(TgTensor *const *x, int n, int axis) {
     int64_t size = dims(x[i])[a];
     if (size == 0) continue;
     begin = dim_sub(ctx->store, begin, size);
-    lo[a] = begin, hi[a] = dim_sub(ctx->store, dim_sub(ctx->store, total, begin), size);
+    lo[a] = begin;
+    hi[a] = dim_sub(ctx->store, dim_sub(ctx->store, total, begin), size);
     UOp *p = pad_node(ctx, uop_cast(ctx->store, x[i]->uop, join), lo, hi, false);
     acc = acc ? uop_where(ctx->store, pad_node(ctx, x[i]->uop, lo, hi, true), p, acc) : p;
     if (!acc) break;
@@ -321,7 +326,9 @@ TgTensor *tg_repeat(TgTensor *x, int n, const int64_t *times) {
     int64_t size = i < r - rank(x) ? 1 : dims(x)[i - (r - rank(x))], k = i < r - n ? 1 : times[i - (r - n)];
     TG_REQUIRE(ctx, !is_negative(k) && (c[i] = dim_mul(ctx->store, size, k)) != DIM_BAD, TG_ERR_SHAPE,
                "repeat: %s by %s", SHAPE_OF(x), dims_text(n, times).s);
-    a[2 * i] = 1, b[2 * i] = k, a[2 * i + 1] = b[2 * i + 1] = size;
+    a[2 * i] = 1;
+    b[2 * i] = k;
+    a[2 * i + 1] = b[2 * i + 1] = size;
   }
   return tg_reshape(tg_expand(tg_reshape(x, 2 * r, a), 2 * r, b), r, c);
 }

@@ -80,8 +80,10 @@ TgTensor *tg_logcumsumexp(TgTensor *x, int axis) { /* each step joins what stand
   if (a.scalar || nelem(x) == 0) return tensor_new(a.ctx, uop_cast(a.st, u, d));
   int64_t n = dims(x)[a.axis], lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
   for (int64_t step = 1; u && step < n; step *= 2) {
-    for (int i = 0; i < rank(x); i++)
-      be[2 * i] = 0, be[2 * i + 1] = dims(x)[i] - (i == a.axis ? step : 0);
+    for (int i = 0; i < rank(x); i++) {
+      be[2 * i] = 0;
+      be[2 * i + 1] = dims(x)[i] - (i == a.axis ? step : 0);
+    }
     lohi[2 * a.axis] = step;
     UOp *at = u_arange(a.st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);
     UOp *before = u_pad(a.st, u_shrink(a.st, u, be), lohi);

@@ -188,7 +188,11 @@ static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions 
   UOpStore *st = ctx->store;
   TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: %d axes named for %s, one is possible", op, o.axis.n,
              SHAPE_OF(x));
-  if (o.axis.n == 0 && !o.axis.v[0]) x = tg_flatten(x, 0, -1), o.axis = TG_AXES(0), o.keepdim = false;
+  if (o.axis.n == 0 && !o.axis.v[0]) {
+    x = tg_flatten(x, 0, -1);
+    o.axis = TG_AXES(0);
+    o.keepdim = false;
+  }
   bool mask[TG_MAX_RANK];
   if (!x || !axes_get(ctx, op, &o.axis, rank(x), mask)) return NULL;
   int axis = 0;

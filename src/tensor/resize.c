@@ -9,7 +9,8 @@ static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) { /* x along axis 
 static int64_t common_factor(int64_t a, int64_t b) {
   while (b) {
     int64_t rest = a % b;
-    a = b, b = rest;
+    a = b;
+    b = rest;
   }
   return a;
 }

@@ -114,7 +114,10 @@ static Digits digits_of(const Target *t, const UOp *k, int bits) {
   double least = INFINITY;
   for (d.width = 1; d.width <= DIGIT_MOST; d.width++) {
     double cost = sort_cost(t, k, bits, &d);
-    if (cost < least) least = cost, best = d.width;
+    if (cost < least) {
+      least = cost;
+      best = d.width;
+    }
   }
   int passes = (bits + best - 1) / best;
   d.width = (bits + passes - 1) / passes; /* passes of about equal width */
@@ -138,7 +141,9 @@ static UOp *counted(UOpStore *st, UOp *to, UOp *digit, int how) {
   if (!to || !digit) return NULL;
   UOp *row[3], *at[3];
   u_places(st, digit->shape, 2, digit, row);
-  at[0] = row[0], at[1] = digit, at[2] = row[1];
+  at[0] = row[0];
+  at[1] = digit;
+  at[2] = row[1];
   return u_scatter(st, OPS_ADD, how, to, u_full(st, (DType)to->dtype, (Scalar){.i = 1}, digit->shape), at);
 }
 
@@ -190,7 +195,10 @@ static UOp *rows_of(UOpStore *st, UOp *x, int axis) {
   int64_t order[TG_MAX_RANK], n = x->shape->v[axis], rows = 1;
   int r = x->shape->n;
   for (int i = 0, o = 0; i < r; i++)
-    if (i != axis) order[o++] = i, rows *= x->shape->v[i];
+    if (i != axis) {
+      order[o++] = i;
+      rows *= x->shape->v[i];
+    }
   order[r - 1] = axis;
   return u_reshape(st, u_permute(st, x, order), 2, (int64_t[]){rows, n});
 }
@@ -198,8 +206,10 @@ static UOp *rows_of(UOpStore *st, UOp *x, int axis) {
 static UOp *to_axis(UOpStore *st, UOp *u, const Ints *shape, int axis) {
   int64_t d[TG_MAX_RANK], order[TG_MAX_RANK];
   int r = shape->n;
-  for (int i = 0, o = 0; i < r; i++)
-    order[i] = i == axis ? r - 1 : o, o += i != axis;
+  for (int i = 0, o = 0; i < r; i++) {
+    order[i] = i == axis ? r - 1 : o;
+    o += i != axis;
+  }
   for (int i = 0; i < r; i++)
     d[order[i]] = i == axis && u ? u->shape->v[1] : shape->v[i];
   return u_permute(st, u_reshape(st, u, r, d), order);
@@ -354,7 +364,8 @@ TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTop
   const Ints *shape = ints_get(s.st, rank(x), d);
   if (s.scalar && want == 0) { /* of a scalar: nothing is no scalar */
     int64_t none = 0;
-    shape = ints_get(s.st, 1, &none), s.scalar = false;
+    shape = ints_get(s.st, 1, &none);
+    s.scalar = false;
     TgTensor *i = tensor_new(s.ctx, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape));
     if (indices) *indices = i;
     return tensor_new(s.ctx, u_full(s.st, dt(x), (Scalar){.i = 0}, shape));

@@ -398,7 +398,9 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
     UOpStore *st = ctx->store;
     if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(t)[i]))
       return part_refused(t, "assign_slice", i, begin[i], end[i]), NULL;
-    be[2 * i] = begin[i], be[2 * i + 1] = end[i], d[i] = dim_sub(st, end[i], begin[i]);
+    be[2 * i] = begin[i];
+    be[2 * i + 1] = end[i];
+    d[i] = dim_sub(st, end[i], begin[i]);
   }
   const Ints *shape = ints_get(ctx->store, rank(t), d);
   UOp *v = shape ? value_for(t, shape, value) : NULL;

@@ -43,16 +43,19 @@ static bool element(Reader *r) {
   Item v = {0};
   Kind k = KIND_BOOL;
   const char *start = r->at;
-  if (word(r, "true"))
-    v.i = 1, v.f = 1;
-  else if (!word(r, "false")) {
+  if (word(r, "true")) {
+    v.i = 1;
+    v.f = 1;
+  } else if (!word(r, "false")) {
     bool minus = *r->at == '-';
     if (*r->at == '-' || *r->at == '+') r->at++;
-    if (word(r, "nan"))
-      v.f = (double)NAN, k = KIND_FLOAT;
-    else if (word(r, "inf") || word(r, "infinity"))
-      v.f = minus ? -INFINITY : INFINITY, k = KIND_FLOAT;
-    else if (isdigit((unsigned char)*r->at) || *r->at == '.') {
+    if (word(r, "nan")) {
+      v.f = (double)NAN;
+      k = KIND_FLOAT;
+    } else if (word(r, "inf") || word(r, "infinity")) {
+      v.f = minus ? -INFINITY : INFINITY;
+      k = KIND_FLOAT;
+    } else if (isdigit((unsigned char)*r->at) || *r->at == '.') {
       char *end, *iend;
       v.f = strtod(start, &end);
       v.i = (int64_t)strtoull(r->at, &iend, 0);
@@ -82,7 +85,8 @@ static bool read_list(Reader *r) {
     if (*r->at == '[') {
       if (depth == TG_MAX_RANK) return refuse(r, "more than 16 axes");
       if (r->leaf_seen && depth >= r->ndim) return refuse(r, "a list where the others have a number: ragged");
-      count[depth++] = 0, r->at++;
+      count[depth++] = 0;
+      r->at++;
       if (!r->leaf_seen) r->ndim = TG_MAX(r->ndim, depth);
       blanks(r);
       if (*r->at != ']') continue;
@@ -116,7 +120,10 @@ TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOption
   TG_REQUIRE(ctx, text, TG_ERR_VALUE, "from_text: no text");
   Reader r = {.ctx = ctx, .text = text, .at = text};
   bool ok = read_list(&r);
-  if (ok) blanks(&r), ok = !*r.at || refuse(&r, "more text after the list");
+  if (ok) {
+    blanks(&r);
+    ok = !*r.at || refuse(&r, "more text after the list");
+  }
   int64_t n = (int64_t)r.items.len, total = 1;
   for (int i = 0; i < r.ndim; i++)
     total *= r.size[i];
@@ -125,9 +132,10 @@ TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOption
   TgTensor *t = NULL;
   if (ok) {
     bool wide = false, wider = false;
-    for (int64_t i = 0; i < n && r.kind != KIND_FLOAT; i++)
-      wide = wide || r.items.at[i].i != (int32_t)r.items.at[i].i,
+    for (int64_t i = 0; i < n && r.kind != KIND_FLOAT; i++) {
+      wide = wide || r.items.at[i].i != (int32_t)r.items.at[i].i;
       wider = wider || (r.items.at[i].f > 0 && r.items.at[i].i < 0);
+    }
     TgDType d = o.dtype                ? o.dtype
                 : r.kind == KIND_FLOAT ? TG_F32
                 : r.kind == KIND_BOOL  ? TG_BOOL

@@ -21,9 +21,10 @@ TgVariable *tg_variable_opt(TgContext *ctx, const char *name, int64_t lo, int64_
              (long long)hi, (long long)m);
   TgVariable *v = mem_alloc(&ctx->mem, sizeof *v);
   bool ok = v && vec_reserve(&ctx->mem, &ctx->variables, ctx->variables.len + 1);
-  if (ok)
-    *v = (TgVariable){ctx, dims_var(ctx->dims, name, (lo + m - 1) / m * m, hi / m * m, m)},
+  if (ok) {
+    *v = (TgVariable){ctx, dims_var(ctx->dims, name, (lo + m - 1) / m * m, hi / m * m, m)};
     ok = v->number >= 0;
+  }
   if (ok) return ctx->variables.at[ctx->variables.len++] = v;
   mem_free(&ctx->mem, v);
   error_set(&ctx->err, TG_ERR_NOMEM, "variable '%.64s': out of memory", name);

@@ -121,7 +121,8 @@ static int64_t poly_handle(UOpStore *st, const Poly *p) {
     if (t->err) error_set(t->err, TG_ERR_NOMEM, "size: out of memory");
     return DIM_BAD;
   }
-  *own = *p, t->sizes.at[t->sizes.len++] = own;
+  *own = *p;
+  t->sizes.at[t->sizes.len++] = own;
   return handle_of(t->sizes.len - 1);
 }
 

@@ -198,7 +198,8 @@ void scalar_store(DType d, Scalar v, void *at) {
     bits = v.i != 0;
   else if (d == DT_F32) {
     uint32_t u;
-    f = (float)v.f, memcpy(&u, &f, 4);
+    f = (float)v.f;
+    memcpy(&u, &f, 4);
     bits = isnan(v.f) ? (signbit(v.f) ? 0x80000000u : 0) | 0x7f800000u | nan_fraction(v.f, 23) : u;
   } else if (dtype_is_narrow_float(d))
     bits = narrow_bits(d, v.f);
@@ -223,14 +224,16 @@ static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   uint32_t ks[3] = {(uint32_t)key, (uint32_t)(key >> 32), 0}, x0 = (uint32_t)ctr, x1 = (uint32_t)(ctr >> 32);
   ks[2] = ks[0] ^ ks[1] ^ 0x1BD11BDAu;
-  x0 += ks[0], x1 += ks[1];
+  x0 += ks[0];
+  x1 += ks[1];
   for (int i = 0; i < 5; i++) {
     for (int j = 0; j < 4; j++) {
       int r = rot[i & 1][j];
       x0 += x1;
       x1 = (x1 << r | x1 >> (32 - r)) ^ x0;
     }
-    x0 += ks[(i + 1) % 3], x1 += ks[(i + 2) % 3] + (uint32_t)i + 1;
+    x0 += ks[(i + 1) % 3];
+    x1 += ks[(i + 2) % 3] + (uint32_t)i + 1;
   }
   return (uint64_t)x1 << 32 | x0;
 }

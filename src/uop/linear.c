@@ -113,13 +113,16 @@ static void lin_bounds(const LinForm *f, int64_t *lo, int64_t *hi) {
   __int128 l = f->c, h = f->c;
   for (int i = 0; i < f->n; i++) {
     if (f->at[i].t->vmin == INT64_MIN || f->at[i].t->vmax == INT64_MAX) {
-      *lo = INT64_MIN, *hi = INT64_MAX;
+      *lo = INT64_MIN;
+      *hi = INT64_MAX;
       return;
     }
     __int128 a = (__int128)f->at[i].t->vmin * f->at[i].k, b = (__int128)f->at[i].t->vmax * f->at[i].k;
-    l += TG_MIN(a, b), h += TG_MAX(a, b);
+    l += TG_MIN(a, b);
+    h += TG_MAX(a, b);
   }
-  *lo = l < INT64_MIN ? INT64_MIN : (int64_t)l, *hi = h > INT64_MAX ? INT64_MAX : (int64_t)h;
+  *lo = l < INT64_MIN ? INT64_MIN : (int64_t)l;
+  *hi = h > INT64_MAX ? INT64_MAX : (int64_t)h;
 }
 
 static int64_t fdiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
@@ -129,7 +132,8 @@ static int64_t gcd64(int64_t a, int64_t b) {
   if (b < 0) b = -b;
   while (b) {
     int64_t t = a % b;
-    a = b, b = t;
+    a = b;
+    b = t;
   }
   return a;
 }
@@ -157,8 +161,14 @@ static void lin_split(const LinForm *f, int64_t c, bool nearest, LinForm *q, Lin
   q->n = r->n = 0, q->c = fdiv(f->c, c), r->c = f->c - q->c * c;
   for (int i = 0; i < f->n; i++) {
     int64_t k = f->at[i].k, d = k > -c && k < c ? 0 : fdiv(k, c), m = k - d * c;
-    if (nearest && m > c / 2) m -= c, d++;
-    if (nearest && m < -(c / 2)) m += c, d--;
+    if (nearest && m > c / 2) {
+      m -= c;
+      d++;
+    }
+    if (nearest && m < -(c / 2)) {
+      m += c;
+      d--;
+    }
     term_add(q, f->at[i].t, d), term_add(r, f->at[i].t, m);
   }
 }
@@ -171,7 +181,8 @@ static UOp *divmod_common(UOpStore *st, const LinForm *r, int64_t c, bool div) {
     if (g <= 1) continue;
     LinForm s, t;
     s.n = t.n = 0;
-    s.c = fdiv(r->c, g), t.c = r->c - s.c * g;
+    s.c = fdiv(r->c, g);
+    t.c = r->c - s.c * g;
     for (int j = 0; j < r->n; j++) {
       bool whole = r->at[j].k % g == 0;
       term_add(whole ? &s : &t, r->at[j].t, whole ? r->at[j].k / g : r->at[j].k);
@@ -205,7 +216,8 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
   if (nested) return nested;
 
   LinForm f, q, r;
-  f.n = 0, f.c = 0;
+  f.n = 0;
+  f.c = 0;
   if (!lin_of(&f, x, 1, 0)) return NULL;
   /* if r stays between two multiples of c, that is the answer */
   for (int nearest = 1; nearest >= 0; nearest--) {
@@ -213,7 +225,8 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
     lin_bounds(&r, &lo, &hi);
     if (lo == INT64_MIN || hi == INT64_MAX || fdiv(lo, c) != fdiv(hi, c)) continue;
     int64_t b = fdiv(lo, c);
-    q.c += b, r.c -= b * c;
+    q.c += b;
+    r.c -= b * c;
     return lin_build(st, div ? &q : &r);
   }
   if (!q.n && !q.c) return divmod_common(st, &r, c, div);
@@ -246,7 +259,8 @@ static UOp *linear_quick(Rewrite *rw, UOp *u, bool *normal) {
 
 UOp *simplify_linear(Rewrite *rw, UOp *u) {
   LinForm f;
-  f.n = 0, f.c = 0;
+  f.n = 0;
+  f.c = 0;
   bool normal = (u->mark & MARK_LINEAR) != 0;
   UOp *quick = normal ? NULL : linear_quick(rw, u, &normal);
   if (normal) u->mark |= MARK_LINEAR;
@@ -277,7 +291,8 @@ bool uop_is_multiple(const UOp *u, int64_t n) { return is_multiple(u, n, 0); }
 
 bool uop_coefficient(UOp *e, const UOp *r, int64_t *k) {
   LinForm f;
-  f.n = 0, f.c = 0;
+  f.n = 0;
+  f.c = 0;
   *k = 0;
   if (!lin_of(&f, e, 1, 0)) return false;
   for (int i = 0; i < f.n; i++)
@@ -292,8 +307,10 @@ bool uop_coefficient(UOp *e, const UOp *r, int64_t *k) {
 static bool ranges_out(LinForm *f, int n, UOp *const *r, int64_t *by) {
   uint64_t bits = 0;
   int rest = 0;
-  for (int i = 0; i < n; i++)
-    by[i] = 0, bits |= range_bit(r[i]->arg.range.id);
+  for (int i = 0; i < n; i++) {
+    by[i] = 0;
+    bits |= range_bit(r[i]->arg.range.id);
+  }
   for (int t = 0; t < f->n; t++) {
     int i = 0;
     while (i < n && r[i] != f->at[t].t)
@@ -323,10 +340,13 @@ static bool stays_small(const LinearIn *sum, int n, UOp *const *r) {
 
 bool uop_linear_in(UOpStore *st, TgMem *mem, UOp *e, int n, UOp *const *r, LinearIn *out) {
   LinForm f;
-  f.n = 0, f.c = 0;
+  f.n = 0;
+  f.c = 0;
   e = uop_simplify(st, mem, e);
   if (!e || n > MAX_LINEAR || !lin_of(&f, e, 1, 0) || !ranges_out(&f, n, r, out->by)) return false;
-  out->c = f.c, f.c = 0, out->rest = NULL;
+  out->c = f.c;
+  f.c = 0;
+  out->rest = NULL;
   if (!stays_small(out, n, r)) return false;
   if (f.n) out->rest = uop_simplify(st, mem, lin_build(st, &f));
   return !f.n || out->rest;
@@ -361,7 +381,8 @@ static bool drop_small_terms(LinForm *f, int64_t *c) {
     int n = 0;
     for (int k = 0; k < f->n; k++)
       if (f->at[k].k % g == 0) f->at[n] = f->at[k], f->at[n++].k /= g;
-    f->n = n, *c = fdiv(most, g) + 1;
+    f->n = n;
+    *c = fdiv(most, g) + 1;
     return true;
   }
   return false;
@@ -371,7 +392,8 @@ static bool drop_small_terms(LinForm *f, int64_t *c) {
 UOp *simplify_less(Rewrite *rw, UOp *u) {
   UOpStore *st = rw->st;
   LinForm f, b;
-  f.n = b.n = 0, f.c = b.c = 0;
+  f.n = b.n = 0;
+  f.c = b.c = 0;
   if (!lin_of(&f, u->src[0], 1, 0) || f.c == INT64_MIN) return NULL;
   if (!lin_of(&b, u->src[1], 1, 0)) return NULL;
   for (int i = 0; i < b.n; i++)
@@ -417,7 +439,8 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
     for (int i = 1; i < u->nsrc; i++)
       own |= u->src[i]->ranges;
     if (!(x->ranges & own)) return NULL;
-    src[0] = x->src[0], n = 1;
+    src[0] = x->src[0];
+    n = 1;
     for (int i = 1; i < u->nsrc; i++)
       src[n++] = u->src[i];
     for (int i = 1; i < x->nsrc; i++)
@@ -451,7 +474,8 @@ static bool same_terms(const LinForm *a, const LinForm *b) {
  * weakens what is known. */
 static int clause_add(Clause *all, int n, const UOp *less, bool holds) {
   LinForm f, b;
-  f.n = b.n = 0, f.c = b.c = 0;
+  f.n = b.n = 0;
+  f.c = b.c = 0;
   if (less->src[0]->dtype != DT_INDEX || !lin_of(&f, less->src[0], 1, 0) || !lin_of(&b, less->src[1], 1, 0) ||
       b.n || !f.n)
     return n;
@@ -462,7 +486,10 @@ static int clause_add(Clause *all, int n, const UOp *less, bool holds) {
   while (at < n && !same_terms(&all[at].f, &f))
     at++;
   if (at == MAX_CLAUSES) return n;
-  if (at == n) lin_bounds(&f, &lo, &hi), all[n++] = (Clause){f, lo, hi};
+  if (at == n) {
+    lin_bounds(&f, &lo, &hi);
+    all[n++] = (Clause){f, lo, hi};
+  }
   if (holds)
     all[at].hi = TG_MIN(all[at].hi, c - 1);
   else
@@ -504,7 +531,8 @@ UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x) {
 bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   if (offset->vmin >= 0 && offset->vmax < n) return true;
   LinForm f;
-  f.n = 0, f.c = 0;
+  f.n = 0;
+  f.c = 0;
   if (!gate || !lin_of(&f, offset, 1, 0)) return false;
   Clause all[MAX_CLAUSES];
   UOp *todo[64];
@@ -512,9 +540,10 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   todo[nt++] = gate;
   while (nt) {
     UOp *g = todo[--nt];
-    if (g->op == OPS_AND && g->dtype == DT_BOOL && nt + 2 <= (int)TG_COUNT(todo))
-      todo[nt++] = g->src[0], todo[nt++] = g->src[1];
-    else if (g->op == OPS_CMPLT && g->src[0]->dtype == DT_INDEX)
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && nt + 2 <= (int)TG_COUNT(todo)) {
+      todo[nt++] = g->src[0];
+      todo[nt++] = g->src[1];
+    } else if (g->op == OPS_CMPLT && g->src[0]->dtype == DT_INDEX)
       nc = clause_add(all, nc, g, true); /* data wraps, or is no integer */
     else if (g->op == OPS_CMPNE && g->src[0]->op == OPS_CMPLT && g->src[0]->src[0]->dtype == DT_INDEX &&
              is_const_int(g->src[1], 1))
@@ -527,7 +556,8 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
       if (all[i].lo > all[i].hi) return true; /* the gate never holds */
       int64_t m = lin_take(&f, &all[i].f);
       __int128 a = (__int128)m * all[i].lo, b = (__int128)m * all[i].hi;
-      lo += TG_MIN(a, b), hi += TG_MAX(a, b);
+      lo += TG_MIN(a, b);
+      hi += TG_MAX(a, b);
     }
   int64_t rlo, rhi;
   lin_bounds(&f, &rlo, &rhi);

@@ -127,9 +127,15 @@ double matrix_cycles(const MatrixShape *s, double rows, double columns, double d
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element) {
   MatrixPlace p = {0, 0};
   for (int b = 0; b < MATRIX_THREAD_BITS; b++)
-    if (thread >> b & 1) p.row += o->thread[b].row, p.column += o->thread[b].column;
+    if (thread >> b & 1) {
+      p.row += o->thread[b].row;
+      p.column += o->thread[b].column;
+    }
   for (int b = 0; b < MATRIX_ELEMENT_BITS; b++)
-    if (element >> b & 1) p.row += o->element[b].row, p.column += o->element[b].column;
+    if (element >> b & 1) {
+      p.row += o->element[b].row;
+      p.column += o->element[b].column;
+    }
   return p;
 }
 

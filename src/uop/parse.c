@@ -145,7 +145,9 @@ static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, doubl
     int d = hex_digit((unsigned char)s[k]);
     if (d < 0) break;
     if (m >> 60) return 0; /* more than 64 bits */
-    m = m << 4 | (uint64_t)d, digits++, exp -= point ? 4 : 0;
+    m = m << 4 | (uint64_t)d;
+    digits++;
+    exp -= point ? 4 : 0;
   }
   if (!digits) return 0;
   *whole = !point;
@@ -157,10 +159,13 @@ static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, doubl
     int e = 0;
     for (; q < n && is_digit(s[q]); q++)
       e = TG_MIN(e * 10 + (s[q] - '0'), 100000);
-    exp += neg ? -e : e, k = q, *whole = false;
+    exp += neg ? -e : e;
+    k = q;
+    *whole = false;
   }
   if (!*whole && m >> 53) return 0; /* rounded twice otherwise */
-  *i = (int64_t)m, *f = ldexp((double)m, exp);
+  *i = (int64_t)m;
+  *f = ldexp((double)m, exp);
   return k;
 }
 
@@ -178,7 +183,8 @@ static size_t not_finite(const char *s, size_t n, size_t k, bool negative, doubl
     bool whole;
     size_t r = hex_number(s + k + 3, n - k - 3, &whole, &i, f);
     if (!r || !whole || k + 3 + r >= n || s[k + 3 + r] != ')') return 0;
-    bits = (uint64_t)i, k += 4 + r;
+    bits = (uint64_t)i;
+    k += 4 + r;
   }
   memcpy(f, &bits, sizeof bits);
   return *f == *f ? 0 : k;
@@ -195,7 +201,8 @@ static size_t exponent(const char *s, size_t n, size_t k, int *exp, bool *whole)
   int e = 0;
   for (; k < n && is_digit(s[k]); k++)
     e = TG_MIN(e * 10 + (s[k] - '0'), 100000);
-  *exp += negative ? -e : e, *whole = false;
+  *exp += negative ? -e : e;
+  *whole = false;
   return k;
 }
 
@@ -213,22 +220,26 @@ static size_t decimal(const char *s, size_t n, size_t k, bool *whole, int64_t *i
       continue;
     }
     uint64_t d = (uint64_t)(s[k] - '0');
-    over |= __builtin_mul_overflow(m, 10, &m), over |= __builtin_add_overflow(m, d, &m);
+    over |= __builtin_mul_overflow(m, 10, &m);
+    over |= __builtin_add_overflow(m, d, &m);
     if (nb == 48) return 0; /* longer than any number that means something */
-    b[nb++] = s[k], exp -= point;
+    b[nb++] = s[k];
+    exp -= point;
   }
   *whole = !point;
   if (!(k = exponent(s, n, k, &exp, whole))) return 0;
   if (over) *whole = false; /* still a number, but of a float */
   snprintf(b + nb, sizeof b - nb, "e%d", exp);
-  *f = strtod(b, NULL), *i = (int64_t)m;
+  *f = strtod(b, NULL);
+  *i = (int64_t)m;
   return k;
 }
 
 size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negative, double *f) {
   *negative = n && *s == '-';
   size_t k = *negative, end;
-  *whole = false, *i = 0;
+  *whole = false;
+  *i = 0;
   if ((end = not_finite(s, n, k, *negative, f))) return end;
   if (k >= n || !is_digit(s[k])) return 0;
   if (n - k > 2 && s[k] == '0' && (s[k + 1] == 'x' || s[k + 1] == 'X')) {
@@ -341,7 +352,8 @@ static size_t type_here(Parser *p, DType *d, int *lanes) { /* f32, f32x4; length
     const char *name = dtype_name((DType)i);
     size_t k = strlen(name);
     if (n < k || memcmp(p->at, name, k)) continue;
-    *d = (DType)i, *lanes = 1;
+    *d = (DType)i;
+    *lanes = 1;
     if (n == k) return n;
     if (p->at[k] != 'x' || n == k + 1 || n > k + 4) continue;
     int v = 0;
@@ -383,7 +395,8 @@ static bool reduce_op(Parser *p, int64_t *op) {
   size_t n = word(p);
   int o = n ? find_op(p->at, n) : -1;
   if (o < 0) return expected(p, "the op of a reduction");
-  p->at += n, *op = o;
+  p->at += n;
+  *op = o;
   return true;
 }
 
@@ -415,7 +428,8 @@ static bool matrix_row(Parser *p, int64_t *row) {
   while (i < MATRIX_COUNT && (strlen(matrix_shapes[i].name) != n || memcmp(matrix_shapes[i].name, p->at, n)))
     i++;
   if (i == MATRIX_COUNT) return expected(p, "a matrix unit, such as m16n8k16_f16_f32");
-  p->at += n, *row = i;
+  p->at += n;
+  *row = i;
   return true;
 }
 
@@ -425,7 +439,8 @@ static bool axis_type(Parser *p, int32_t *type) {
   while (t <= AXIS_GROUP && (strlen(axis_type_names[t]) != n || memcmp(axis_type_names[t], p->at, n)))
     t++;
   if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
-  p->at += n, *type = t;
+  p->at += n;
+  *type = t;
   return true;
 }
 
@@ -532,7 +547,8 @@ static UOp *call(Parser *p, Ops op, const char *at) { /* after the op's name */
   }
   if (ok && d == DT_COUNT) {
     uop_type_default(op, (int)TG_MIN(src.len, 65535), src.at, &dd, &dl);
-    d = dd, lanes = dl;
+    d = dd;
+    lanes = dl;
     if (d == DT_COUNT)
       ok = fail(p, at, "%s needs its dtype in brackets", op_name(op));
     else if (!lanes)
@@ -725,9 +741,10 @@ bool uop_parse(UOpText *t, UOpStore *st, TgMem *mem, const char *text, size_t n,
       else if (accept_word(&p, "program"))
         ok = t->program.n || t->roots.len ? fail(&p, p.line_start, "expected 'program' on the first line")
                                           : program_line(&p);
-      else if (accept_word(&p, "roots"))
-        said_roots = true, ok = roots_line(&p);
-      else
+      else if (accept_word(&p, "roots")) {
+        said_roots = true;
+        ok = roots_line(&p);
+      } else
         ok = statement(&p);
     }
     if (ok && p.at < p.end) p.at++; /* the end of the line */

@@ -113,8 +113,10 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
       if (*c == ' ' || *c == '/') *c = '_';
     e->os->mkdir(e->dump_dir, 0777); /* there already, or open says what is wrong */
     const Str *s = k ? &dot : &text;
-    if (n < 0 || (size_t)n >= sizeof path || !write_file(e->os, path, s->at, s->len))
-      error_set(r->err, TG_ERR_IO, "dump: cannot write %.300s", path), ok = false;
+    if (n < 0 || (size_t)n >= sizeof path || !write_file(e->os, path, s->at, s->len)) {
+      error_set(r->err, TG_ERR_IO, "dump: cannot write %.300s", path);
+      ok = false;
+    }
   }
   str_free(&text), str_free(&dot);
   return ok;
@@ -200,12 +202,20 @@ static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const
 bool passes_run(PassRun *r, const Pass *table, size_t n) {
   PassEnv *e = r->env;
   RewriteEnv before = {0};
-  if (e) e->now = r, before = e->rewrites;
+  if (e) {
+    e->now = r;
+    before = e->rewrites;
+  }
   bool ok = look(r, 0, "input", r->takes, &before);
   for (size_t i = 0; ok && i < n; i++) {
     const Pass *p = &table[i];
     if (e && e->made_by.len) map_clear(&e->made_by);
-    if (e) e->pass = p->name, e->said_pass = false, e->bad_rule = NULL, before = e->rewrites;
+    if (e) {
+      e->pass = p->name;
+      e->said_pass = false;
+      e->bad_rule = NULL;
+      before = e->rewrites;
+    }
     if (p->matcher) {
       Rewrite rw = {.st = r->st,
                     .mem = r->mem,

@@ -120,7 +120,8 @@ static void put_arg(Str *o, UOpStore *st, const UOp *u) {
 
 void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lanes) {
   const UOp *a = nsrc > 0 ? src[0] : NULL;
-  *dtype = a ? (DType)a->dtype : DT_COUNT, *lanes = a ? a->lanes : 1;
+  *dtype = a ? (DType)a->dtype : DT_COUNT;
+  *lanes = a ? a->lanes : 1;
   switch (op) {
   case OPS_SINK:
   case OPS_END:
@@ -129,15 +130,24 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
   case OPS_BARRIER:
   case OPS_LOOP:
   case OPS_ACC:
-  case OPS_TUPLE: *dtype = DT_VOID, *lanes = 1; break;
+  case OPS_TUPLE:
+    *dtype = DT_VOID;
+    *lanes = 1;
+    break;
   case OPS_STORE:
-    if (!a || !a->is_tensor) *dtype = DT_VOID, *lanes = 1;
+    if (!a || !a->is_tensor) {
+      *dtype = DT_VOID;
+      *lanes = 1;
+    }
     break;
   case OPS_VAR: *dtype = DT_INDEX; break;
   case OPS_CAST:
   case OPS_BITCAST: *dtype = DT_COUNT; break;
   case OPS_WHERE:
-    if (nsrc > 1) *dtype = (DType)src[1]->dtype, *lanes = src[1]->lanes;
+    if (nsrc > 1) {
+      *dtype = (DType)src[1]->dtype;
+      *lanes = src[1]->lanes;
+    }
     break;
   case OPS_VECTORIZE: *lanes = nsrc > 1 ? nsrc : 0; break;
   case OPS_ALTERNATE: *lanes = a ? 2 * a->lanes : 0; break;

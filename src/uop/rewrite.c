@@ -37,8 +37,10 @@ static UOp *rebuilt(Rewrite *rw, const UOpMap *memo, UOp *u) {
   UOp *room[16], **src = u->nsrc <= 16 ? room : mem_alloc(rw->mem, u->nsrc * sizeof *src);
   if (!src) return NULL;
   bool same = true;
-  for (int i = 0; i < u->nsrc; i++)
-    src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
+  for (int i = 0; i < u->nsrc; i++) {
+    src[i] = result_of(rw, memo, u->src[i]);
+    same &= src[i] == u->src[i];
+  }
   UOp *v = same ? u : uop_with_src(rw->st, u, src);
   if (src != room) mem_free(rw->mem, src);
   return v;
@@ -144,7 +146,8 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
   if (!root) return NULL;
   Sought sought = {.only_ranges = true};
   for (int i = 0; i < n; i++) {
-    sought.ops |= op_bit((Ops)from[i]->op), sought.ranges |= from[i]->ranges;
+    sought.ops |= op_bit((Ops)from[i]->op);
+    sought.ranges |= from[i]->ranges;
     sought.only_ranges &= from[i]->op == OPS_RANGE;
   }
   if (without(&sought, root)) return root;

@@ -655,8 +655,10 @@ static bool ids_unique(Check *c, TgMem *mem, const UOpVec *order) {
     if (u->op != OPS_RANGE) continue;
     if (map_get(&by_id, (uint64_t)u->arg.range.id, &had))
       ok = broken(c, u, "two loops have the id %lld", (long long)u->arg.range.id);
-    else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u))
-      c->bad->node = NULL, ok = false;
+    else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u)) {
+      c->bad->node = NULL;
+      ok = false;
+    }
   }
   map_free(&by_id);
   return ok;
@@ -720,8 +722,10 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order, const UOp *ro
   Around open = {0};
   bool ok = ids_unique(c, mem, order);
   for (size_t i = 0; ok && i < order->len; i++)
-    if (order->at[i]->op == OPS_RANGE && !vec_push(mem, &ranges, order->at[i]))
-      c->bad->node = NULL, ok = false;
+    if (order->at[i]->op == OPS_RANGE && !vec_push(mem, &ranges, order->at[i])) {
+      c->bad->node = NULL;
+      ok = false;
+    }
   for (int i = 0; ok && i < root->nsrc; i++) {
     if (c->kind == GRAPH_KERNEL) ok = carried_innermost(c, order, root->src[i]);
     ok = ok && check_statement(c, mem, &ranges, root->src[i], &open);

@@ -66,9 +66,13 @@ const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
 Target target_this_cpu(void) {
   Target t = target_planned;
   double mhz = processor_mhz();
-  t.name = "this CPU", t.cores = cpu_count(), t.mhz = mhz > 0 ? mhz : CPU_MHZ;
-  t.vec_bytes = processor_vector_bytes(), t.registers = processor_vector_registers();
-  t.fmas = t.vec_bytes / 2.0, t.ops = t.vec_bytes / 4.0;
+  t.name = "this CPU";
+  t.cores = cpu_count();
+  t.mhz = mhz > 0 ? mhz : CPU_MHZ;
+  t.vec_bytes = processor_vector_bytes();
+  t.registers = processor_vector_registers();
+  t.fmas = t.vec_bytes / 2.0;
+  t.ops = t.vec_bytes / 4.0;
   int64_t lent =
       TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* the cache of a large processor has other users */
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {

@@ -87,9 +87,13 @@ UOpStore *store_new(TgMem *mem) {
 
 void store_free(UOpStore *st) {
   if (!st) return;
-  for (UOpMap *m = st->free_maps, *n; m; m = n)
-    n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), vec_free(st->mem, &m->order),
+  for (UOpMap *m = st->free_maps, *n; m; m = n) {
+    n = m->next;
+    mem_free(st->mem, m->at);
+    vec_free(st->mem, &m->stack);
+    vec_free(st->mem, &m->order);
     mem_free(st->mem, m);
+  }
   for (size_t i = 0; i < st->big.len; i++)
     mem_free(st->mem, st->big.at[i]);
   vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids),
@@ -136,8 +140,10 @@ static int64_t floordiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && 
 
 static void bounds_of_four(const int64_t v[4], int64_t *lo, int64_t *hi) {
   *lo = *hi = v[0];
-  for (int i = 1; i < 4; i++)
-    *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
+  for (int i = 1; i < 4; i++) {
+    *lo = TG_MIN(*lo, v[i]);
+    *hi = TG_MAX(*hi, v[i]);
+  }
 }
 
 static void bounds_mul(const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
@@ -170,33 +176,42 @@ static void bounds_mod(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t 
     *lo = a->vmin >= 0 ? 0 : -(b->vmax - 1);
     return;
   }
-  *lo = 0, *hi = b->vmax - (b->vmax != INT64_MAX);
-  if (a->vmin >= 0 && a->vmax < b->vmin)
-    *lo = a->vmin, *hi = a->vmax;
-  else if (a->vmin >= 0)
+  *lo = 0;
+  *hi = b->vmax - (b->vmax != INT64_MAX);
+  if (a->vmin >= 0 && a->vmax < b->vmin) {
+    *lo = a->vmin;
+    *hi = a->vmax;
+  } else if (a->vmin >= 0)
     *hi = TG_MIN(*hi, a->vmax);
 }
 
 static void bounds_equal(const UOp *a, const UOp *b, bool negated, int64_t *lo, int64_t *hi) {
   bool apart = a->vmax < b->vmin || b->vmax < a->vmin;
   bool same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
-  *lo = negated ? apart : same, *hi = negated ? !same : !apart;
+  *lo = negated ? apart : same;
+  *hi = negated ? !same : !apart;
 }
 
 static void bounds_bits(const UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
   if (u->op == OPS_SHR) {
-    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL)
-      *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
+    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL) {
+      *lo = a->vmin >> b->vmin;
+      *hi = a->vmax >> b->vmin;
+    }
     return;
   }
   if (u->op == OPS_OR) {
-    if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
+    if (u->dtype == DT_BOOL) {
+      *lo = TG_MAX(a->vmin, b->vmin);
+      *hi = TG_MAX(a->vmax, b->vmax);
+    }
     return;
   }
   if (a->vmin >= 0 || b->vmin >= 0) *lo = 0;
-  if (u->dtype == DT_BOOL)
-    *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
-  else if (b->vmin >= 0)
+  if (u->dtype == DT_BOOL) {
+    *lo = TG_MIN(a->vmin, b->vmin);
+    *hi = TG_MIN(a->vmax, b->vmax);
+  } else if (b->vmin >= 0)
     *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
 }
 
@@ -206,7 +221,8 @@ static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo,
   switch (u->op) {
   case OPS_ADD:
     if (u->dtype == DT_BOOL) {
-      *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
+      *lo = TG_MAX(a->vmin, b->vmin);
+      *hi = TG_MAX(a->vmax, b->vmax);
       break;
     }
     if (add_ok(a->vmin, b->vmin, &v)) *lo = v;
@@ -221,8 +237,14 @@ static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo,
   case OPS_CDIV: bounds_div(a, b, u->op == OPS_CDIV, lo, hi); break;
   case OPS_FLOORMOD:
   case OPS_CMOD: bounds_mod(a, b, u->op == OPS_CMOD, lo, hi); break;
-  case OPS_MAX: *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
-  case OPS_CMPLT: *lo = a->vmax < b->vmin, *hi = !(a->vmin >= b->vmax); break;
+  case OPS_MAX:
+    *lo = TG_MAX(a->vmin, b->vmin);
+    *hi = TG_MAX(a->vmax, b->vmax);
+    break;
+  case OPS_CMPLT:
+    *lo = a->vmax < b->vmin;
+    *hi = !(a->vmin >= b->vmax);
+    break;
   case OPS_CMPNE:
   case OPS_CMPEQ: bounds_equal(a, b, u->op == OPS_CMPNE, lo, hi); break;
   case OPS_AND:
@@ -246,38 +268,67 @@ static void set_bounds(UOp *u) {
   switch (u->op) {
   case OPS_CONST: blo = bhi = u->arg.v.i; break;
   case OPS_RANGE:
-  case OPS_SPECIAL: blo = 0, bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax, 1) - 1; break;
-  case OPS_VAR: blo = u->arg.var.lo, bhi = u->arg.var.hi; break;
-  case OPS_WHERE: blo = TG_MIN(b->vmin, u->src[2]->vmin), bhi = TG_MAX(b->vmax, u->src[2]->vmax); break;
+  case OPS_SPECIAL:
+    blo = 0;
+    bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax, 1) - 1;
+    break;
+  case OPS_VAR:
+    blo = u->arg.var.lo;
+    bhi = u->arg.var.hi;
+    break;
+  case OPS_WHERE:
+    blo = TG_MIN(b->vmin, u->src[2]->vmin);
+    bhi = TG_MAX(b->vmax, u->src[2]->vmax);
+    break;
   case OPS_CAST:
-    if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) blo = a->vmin, bhi = a->vmax;
+    if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) {
+      blo = a->vmin;
+      bhi = a->vmax;
+    }
     break;
   case OPS_NEG:
-    if (a->vmin != INT64_MIN && a->vmax != INT64_MAX) blo = -a->vmax, bhi = -a->vmin;
+    if (a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
+      blo = -a->vmax;
+      bhi = -a->vmin;
+    }
     break;
   case OPS_VECTORIZE: {
-    blo = INT64_MAX, bhi = INT64_MIN;
-    for (int i = 0; i < u->nsrc; i++)
-      blo = TG_MIN(blo, u->src[i]->vmin), bhi = TG_MAX(bhi, u->src[i]->vmax);
+    blo = INT64_MAX;
+    bhi = INT64_MIN;
+    for (int i = 0; i < u->nsrc; i++) {
+      blo = TG_MIN(blo, u->src[i]->vmin);
+      bhi = TG_MAX(bhi, u->src[i]->vmax);
+    }
     break;
   }
   case OPS_GEP:
   case OPS_SHUFFLE:
   case OPS_FRAGMENT:
-  case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
+  case OPS_AFTER:
+    blo = a->vmin;
+    bhi = a->vmax;
+    break;
   case OPS_ALTERNATE:
-  case OPS_EXCHANGE: blo = TG_MIN(a->vmin, b->vmin), bhi = TG_MAX(a->vmax, b->vmax); break;
+  case OPS_EXCHANGE:
+    blo = TG_MIN(a->vmin, b->vmin);
+    bhi = TG_MAX(a->vmax, b->vmax);
+    break;
   default:
     if ((op_flags((Ops)u->op) & OPF_B) && !dtype_is_float((DType)a->dtype) && a->dtype != DT_U64)
       bounds_binary(u, a, b, &blo, &bhi);
-    else if (op_flags((Ops)u->op) & OPF_CMP)
-      blo = 0, bhi = 1;
+    else if (op_flags((Ops)u->op) & OPF_CMP) {
+      blo = 0;
+      bhi = 1;
+    }
   }
   if (d == DT_U64) {
     if (u->op == OPS_CONST && u->arg.v.i >= 0) u->vmin = u->vmax = u->arg.v.i;
     return;
   }
-  if (blo < lo || bhi > hi) blo = lo, bhi = hi; /* may wrap */
+  if (blo < lo || bhi > hi) {
+    blo = lo;
+    bhi = hi;
+  } /* may wrap */
   u->vmin = blo, u->vmax = bhi;
 }
 
@@ -397,8 +448,10 @@ static bool facts_set(UOpStore *st, UOp *u) {
   bool symbolic = u->op == OPS_VAR, tensor = (op_flags((Ops)u->op) & OPF_TENSOR) != 0;
   for (int i = 0; i < u->nsrc; i++) {
     const UOp *s = u->src[i];
-    opmask |= s->opmask, ranges |= s->ranges;
-    symbolic |= s->symbolic, tensor |= s->is_tensor;
+    opmask |= s->opmask;
+    ranges |= s->ranges;
+    symbolic |= s->symbolic;
+    tensor |= s->is_tensor;
   }
   u->opmask = opmask, u->ranges = ranges, u->symbolic = symbolic;
   if (u->op == OPS_AFTER) u->symbolic = u->src[0]->symbolic;

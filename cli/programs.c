@@ -213,8 +213,8 @@ static bool gpt_begin(ProgramState *p) { return gpt_sized(p, &char_gpt); }
 
 static bool gpt2_begin(ProgramState *p) { return gpt_sized(p, &gpt2); }
 
-static TgTensor *heads(const GptSizes *g, TgTensor *qkv,
-                       int part) { /* (b, t, 3 w) -> (b, heads, t, w / heads) */
+/* (b, t, 3 w) -> (b, heads, t, w / heads). */
+static TgTensor *heads(const GptSizes *g, TgTensor *qkv, int part) {
   TgTensor *h = tg_slice(qkv, -1, part * g->wide, (part + 1) * g->wide);
   return tg_transpose(tg_reshape(h, TG_SHAPE(g->batch, g->length, g->heads, g->wide / g->heads)), 1, 2);
 }

@@ -79,8 +79,8 @@ static void thread_index(const Emu *e, uint32_t thread, uint32_t out[3]) {
   out[2] = thread / e->block[0] / e->block[1];
 }
 
-static uint32_t block_at_tick(const Emu *e,
-                              uint64_t tick) { /* the number of the block, in the order of run */
+/* The number of the block, in the order of run. */
+static uint32_t block_at_tick(const Emu *e, uint64_t tick) {
   size_t lo = 0, hi = e->block_ticks.len;
   while (hi - lo > 1) {
     size_t mid = (lo + hi) / 2;

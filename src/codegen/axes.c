@@ -157,8 +157,8 @@ static void sort_by_step(Split *p) {
     }
 }
 
-static UOp *group_value(Kernel *k, const Group *g,
-                        int64_t times) { /* times * (the group - its least value) */
+/* Times * (the group - its least value). */
+static UOp *group_value(Kernel *k, const Group *g, int64_t times) {
   UOp *v = num(k, -g->from * times);
   for (int i = 0; v && i < g->sum.n; i++) {
     UOp *term = uop_alu2(k->st, OPS_MUL, g->sum.of[i], num(k, g->sum.times[i] * times));

@@ -261,8 +261,8 @@ static void take_base(Roles *r) {
 static bool roles_of(const Contraction *c, const Shape *shape, Roles *r) {
   *r = (Roles){.lane = shape->lane, .tile = shape->tile, .lanes = shape->lanes, .rows = shape->rows};
   if (!roles_set(c, r)) return false;
-  for (int g = 0; g < c->n && !shape->apart;
-       g++) { /* loops that every load moves with: one iteration at a time */
+  /* loops that every load moves with: one iteration at a time */
+  for (int g = 0; g < c->n && !shape->apart; g++) {
     bool all = is_out(c, g) && g != r->lane;
     for (int a = c->nstore; all && a < c->naccess; a++)
       if (c->access[a].in_sum) all = moves(c, a, g);

@@ -32,8 +32,8 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
  * where the condition holds. One walk, inner conditions first. `loose` holds the nodes above a load that no
  * gate proves to be inside yet: others are not entered again. What fills local memory, under an AFTER, is not
  * part of the branch. A condition that is data gates only the addresses that it speaks of. */
-static bool partly_filled(
-    const UOp *memory) { /* local memory with room for the largest of a loop whose iterations are not known */
+/* Local memory with room for the largest of a loop whose iterations are not known. */
+static bool partly_filled(const UOp *memory) {
   for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++)
     for (int k = 2; memory->src[i]->op == OPS_STORE && k < memory->src[i]->nsrc; k++)
       if (memory->src[i]->src[k]->op == OPS_RANGE && !is_const(memory->src[i]->src[k]->src[0])) return true;
@@ -284,9 +284,8 @@ static bool graph_of(void *state, UOpVec *roots) {
   return vec_push(k->mem, roots, k->sink);
 }
 
-static void
-name_kernel(const Kernel *k,
-            Linear *out) { /* r for reductions, e for elementwise; then the loop extents of the first store */
+/* R for reductions, e for elementwise; then the loop extents of the first store. */
+static void name_kernel(const Kernel *k, Linear *out) {
   int n = snprintf(out->name, sizeof out->name, "%c", uop_has_op(k->sink, OPS_REDUCE) ? 'r' : 'e');
   UOp *s = k->sink->nsrc ? k->sink->src[0] : NULL;
   for (int i = 2; s && i < s->nsrc && n < 70; i++)

@@ -303,8 +303,8 @@ static void window(B *b, DType u, UOp *at, UOp **out) { /* three words of the pa
   UOp *w[2 * 16 + 4], *shift = op2(b, OPS_AND, at, ci(b, u, bits - 1));
   for (int i = 0; i < 2 * top + 3; i++)
     w[i] = ci(b, u, (int64_t)word_of(i, bits));
-  for (int step = top, n = top + 3; step;
-       step /= 2, n -= step) { /* which word: one halving per bit of its number */
+  /* which word: one halving per bit of its number */
+  for (int step = top, n = top + 3; step; step /= 2, n -= step) {
     UOp *on = op2(b, OPS_CMPNE, op2(b, OPS_AND, at, ci(b, u, (int64_t)step << lg)), ci(b, u, 0));
     for (int i = 0; i < n; i++)
       w[i] = sel(b, on, w[i + step], w[i]);

@@ -42,8 +42,8 @@ static UOp *simple(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem
  * numbers): made when first asked for, with the sources that it needs. */
 static UOp *lane_value(Exp *x, UOp *u, const int *pos);
 
-static void positions(const Exp *x, const int *chunk, int lane,
-                      int *pos) { /* chunk numbers and a lane -> positions */
+/* Chunk numbers and a lane -> positions. */
+static void positions(const Exp *x, const int *chunk, int lane, int *pos) {
   for (int i = 0; i < x->n; i++)
     pos[i] = x->r[i].chunk[chunk[i]].off + (x->r[i].vec ? lane : 0);
 }
@@ -519,8 +519,8 @@ static Relaned relaned_by(Exp *x, UOp *index, int vec) {
   return none;
 }
 
-static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n,
-                         UOpVec *out) { /* the first n lanes of v */
+/* The first n lanes of v. */
+static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n, UOpVec *out) {
   UOpStore *st = x->k->st;
   for (int done = 0, piece = v->lanes; done < n; piece /= 2) {
     if (piece > n - done) continue;

@@ -50,8 +50,8 @@ static UOp *greatest_of(Kernel *k, UOp *a, UOp *b) {
 }
 
 /* ---- extremes over what is inside the loop */
-static bool is_around(const LoopBounds *c,
-                      const UOp *r) { /* a range that has a value where the loop begins */
+/* A range that has a value where the loop begins. */
+static bool is_around(const LoopBounds *c, const UOp *r) {
   for (int up = c->at.at[c->here].up; up >= 0; up = c->at.at[up].up)
     if (c->at.at[up].u->src[0] == r) return true;
   return false;
@@ -293,8 +293,8 @@ static UOp *without(LoopBounds *c) {
   return loop ? uop_simplify(k->st, k->mem, loop) : NULL;
 }
 
-static bool part_add(LoopBounds *c, UOp *of, UOp *from, UOp *to,
-                     UOpVec *out) { /* iterations from .. to - 1 */
+/* Iterations from .. to - 1. */
+static bool part_add(LoopBounds *c, UOp *of, UOp *from, UOp *to, UOpVec *out) {
   Kernel *k = c->k;
   UOp *n = from && to ? ix(k, OPS_MAX, ix(k, OPS_SUB, to, from), num(k, 0)) : NULL;
   if (!of || !n) return false;

@@ -6,8 +6,8 @@
 
 static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 
-static bool adjacent(const UOp *u, const UOp *a, const UOp *b,
-                     bool *listed) { /* a right before b, or neither is there */
+/* A right before b, or neither is there. */
+static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {
   for (int i = 0; i < u->nsrc; i++) {
     if ((u->op != OPS_STORE || i < 2) && (u->op != OPS_REDUCE || i < 1)) continue;
     bool is_a = u->src[i] == a;

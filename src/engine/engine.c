@@ -210,8 +210,8 @@ static void kernel_print(TgContext *ctx, const Schedule *s, int k) { /* TG_DEBUG
   str_free(&t);
 }
 
-static void linear_print(TgContext *ctx,
-                         const Linear *lin) { /* TG_DEBUG=6: one line per UOp, loops indented */
+/* TG_DEBUG=6: one line per UOp, loops indented. */
+static void linear_print(TgContext *ctx, const Linear *lin) {
   int depth = 0;
   for (int i = 0; i < lin->n; i++) {
     const UOp *u = lin->at[i];

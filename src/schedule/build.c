@@ -46,8 +46,8 @@ static int64_t slot_here(Build *b, int64_t global) {
   return LOCAL_SLOT + (int64_t)i;
 }
 
-static UOp *flat(Sched *s, int n, UOp *const *axis,
-                 UOp *const *idx) { /* row-major offset; axes of extent 1 stand as constants */
+/* Row-major offset; axes of extent 1 stand as constants. */
+static UOp *flat(Sched *s, int n, UOp *const *axis, UOp *const *idx) {
   UOp *f = uop_index_const(s->st, 0);
   int64_t stride = 1;
   for (int d = n - 1; d >= 0; d--) {
@@ -88,8 +88,8 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   return slot < 0 ? NULL : memory_index(s, dt, stage_out_size(g), slot, g->nout, ext, idx);
 }
 
-static int inner_axes(const Stage *g, UOp *const *of,
-                      UOp **out) { /* of[d] for each axis d that is an inner loop */
+/* Of[d] for each axis d that is an inner loop. */
+static int inner_axes(const Stage *g, UOp *const *of, UOp **out) {
   int n = 0;
   for (int d = 0; d < g->nout; d++)
     if (g->out[d]->op == OPS_RANGE && g->gmap[d] < 0) out[n++] = of[d];

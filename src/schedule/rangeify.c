@@ -48,8 +48,8 @@ static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *
   while (i < in->n || j < out->n) {
     int i0 = i, j0 = j;
     int64_t pi = i < in->n ? in->v[i++] : 1, pj = j < out->n ? out->v[j++] : 1;
-    while (pi !=
-           pj) { /* any end is right where the products are equal; the largest values only find it early */
+    /* equal products end it; the larger values find that early */
+    while (pi != pj) {
       if (dim_max(st, pi) < dim_max(st, pj) && i < in->n)
         pi = dim_mul(st, pi, in->v[i++]);
       else if (j < out->n)
@@ -225,8 +225,8 @@ static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
 
 static int stage_open(Rangeify *r, UOp *n) { return r->node[n->id].stage = stage_over(r, n, n->shape); }
 
-static UOp *stage_tuple(Rangeify *r, int i,
-                        bool of_source) { /* the indices at which a stage reads its sources */
+/* The indices at which a stage reads its sources. */
+static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {
   Stage *g = &r->s->stages.at[i];
   UOp *at[MAX_RANK];
   memcpy(at, g->out, sizeof at);

@@ -65,8 +65,8 @@ static bool sizes_get(TgContext *ctx, const char *op, const char *what, const Tg
   return true;
 }
 
-static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p,
-                        Windows *w) { /* one, n, or 2n: (lo, hi) of the last axis first */
+/* One, n, or 2n: (lo, hi) of the last axis first. */
+static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p, Windows *w) {
   int n = w->n;
   if (p->n != 2 * n)
     return sizes_get(ctx, op, "padding", p, n, 0, w->lo) && sizes_get(ctx, op, "padding", p, n, 0, w->hi);

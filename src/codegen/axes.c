@@ -157,7 +157,7 @@ static void sort_by_step(Split *p) {
     }
 }
 
-/* Times * (the group - its least value). */
+/* times * (the group - its least value). */
 static UOp *group_value(Kernel *k, const Group *g, int64_t times) {
   UOp *v = num(k, -g->from * times);
   for (int i = 0; v && i < g->sum.n; i++) {

@@ -284,7 +284,7 @@ static bool graph_of(void *state, UOpVec *roots) {
   return vec_push(k->mem, roots, k->sink);
 }
 
-/* R for reductions, e for elementwise; then the loop extents of the first store. */
+/* The name: r for reductions, e for elementwise; then the loop extents of the first store. */
 static void name_kernel(const Kernel *k, Linear *out) {
   int n = snprintf(out->name, sizeof out->name, "%c", uop_has_op(k->sink, OPS_REDUCE) ? 'r' : 'e');
   UOp *s = k->sink->nsrc ? k->sink->src[0] : NULL;

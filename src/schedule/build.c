@@ -88,7 +88,7 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   return slot < 0 ? NULL : memory_index(s, dt, stage_out_size(g), slot, g->nout, ext, idx);
 }
 
-/* Of[d] for each axis d that is an inner loop. */
+/* of[d] for each axis d that is an inner loop. */
 static int inner_axes(const Stage *g, UOp *const *of, UOp **out) {
   int n = 0;
   for (int d = 0; d < g->nout; d++)

@@ -136,7 +136,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
     int i;
   } Frame;
 
-  bool data = gate && uop_has_op(gate, OPS_INDEX), reduces = branch && uop_has_op(branch, OPS_REDUCE);
+  bool data = gate && uop_has(gate, INDEX), reduces = branch && uop_has(branch, REDUCE);
   Vec(Frame) stack = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
   bool ok = now && gate && branch;
@@ -208,7 +208,7 @@ static bool move_gates(Kernel *k) {
     }
     for (int j = 0; j < u->nsrc; j++)
       src[j] = uop_map_get(now, u->src[j]);
-    if (u->op == OPS_WHERE && (uop_has_op(u->src[0], OPS_RANGE) || uop_has_op(u->src[0], OPS_INDEX))) {
+    if (u->op == OPS_WHERE && (uop_has(u->src[0], RANGE) || uop_has(u->src[0], INDEX))) {
       UOp *no = uop_simplify_top(k->st, k->mem,
                                  uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
       src[1] = gate_loose(k, loose, src[1], src[0], 0);
@@ -286,7 +286,7 @@ static bool graph_of(void *state, UOpVec *roots) {
 
 /* The name: r for reductions, e for elementwise; then the loop extents of the first store. */
 static void name_kernel(const Kernel *k, Linear *out) {
-  int n = snprintf(out->name, sizeof out->name, "%c", uop_has_op(k->sink, OPS_REDUCE) ? 'r' : 'e');
+  int n = snprintf(out->name, sizeof out->name, "%c", uop_has(k->sink, REDUCE) ? 'r' : 'e');
   UOp *s = k->sink->nsrc ? k->sink->src[0] : NULL;
   for (int i = 2; s && i < s->nsrc && n < 70; i++)
     if (s->src[i]->op == OPS_RANGE)

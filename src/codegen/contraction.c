@@ -106,7 +106,7 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
     a->extent[d] = memory->nsrc ? memory->src[d]->arg.v.i : memory->arg.param.nelem;
     a->step[d] = step;
     step *= a->extent[d];
-    if (uop_has_op(x->src[1 + d], OPS_INDEX)) a->even = false;
+    if (uop_has(x->src[1 + d], INDEX)) a->even = false;
     for (int r = 0; r < c->n; r++) {
       int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r]);
       if (by == NOT_EVEN) {

@@ -506,7 +506,7 @@ static UOp *shr(B *b, UOp *x, int s) { return s ? op2(b, OPS_SHR, x, ci(b, (DTyp
 /* x / c where 0 <= x <= hi as numbers of the unsigned type */
 static UOp *product(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) {
   DType d = (DType)x->dtype, wide[3] = {d, DT_U32, DT_U64};
-  bool native = ren->native & op_bit(OPS_CDIV);
+  bool native = op_in_set(ren->native, OPS_CDIV);
   int size = (int)dtype_size(d), n = !native ? 3 : size < 4 && ren->narrow_div ? 2 : 1;
   for (int i = 0; i < n; i++) {
     Magic g;

@@ -4,7 +4,7 @@
 #include "codegen/codegen.h"
 
 /* ---- what the target has */
-static inline bool has(const Kernel *k, Ops op) { return k->ren->native & op_bit(op); }
+static inline bool has(const Kernel *k, Ops op) { return op_in_set(k->ren->native, op); }
 
 static inline bool lacks(const Kernel *k, Ops op) { return !has(k, op); }
 

@@ -192,7 +192,7 @@ static const LinearIn *sum_of(Exp *x, UOp *u) {
   Val *v = &x->val[u->id];
   if (v->asked) return v->sum;
   v->asked = true;
-  if (u->dtype != DT_INDEX || uop_has_op(u, OPS_INDEX)) return NULL;
+  if (u->dtype != DT_INDEX || uop_has(u, INDEX)) return NULL;
   UOp *r[MAX_EXP];
   for (int e = 0; e < x->n; e++)
     r[e] = x->r[e].r;

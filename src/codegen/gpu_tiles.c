@@ -42,7 +42,7 @@ static bool same_loops(const Info *f) {
   const UOp *first = f->reduces.at[0];
   for (size_t j = 0; j < f->reduces.len; j++) {
     const UOp *u = f->reduces.at[j];
-    if (u->nsrc != first->nsrc || uop_has_op(u->src[0], OPS_REDUCE)) return false;
+    if (u->nsrc != first->nsrc || uop_has(u->src[0], REDUCE)) return false;
     for (int s = 1; s < u->nsrc; s++)
       if (u->src[s] != first->src[s] || !is_const(u->src[s]->src[0])) return false;
   }

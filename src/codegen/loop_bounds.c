@@ -87,7 +87,7 @@ static UOp *extreme(const LoopBounds *c, UOp *e, bool greatest, bool own) {
  * loop might fill. */
 static bool solve(LoopBounds *c, UOp *d, int64_t *step, UOp **rest) {
   *rest = with_range(c->k, d, c->r, num(c->k, 0));
-  return *rest && !uop_has_op(*rest, OPS_INDEX) && moves_evenly(c->k, d, c->r, step) && *step &&
+  return *rest && !uop_has(*rest, INDEX) && moves_evenly(c->k, d, c->r, step) && *step &&
          !depends(c->k, *rest, c->r);
 }
 

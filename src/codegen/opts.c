@@ -242,7 +242,7 @@ static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
     return k->limit;
   }
   if (o->op == OPT_GROUP && o->n > MOST_LANES) return "of 1024 lanes at most";
-  if (threads && loop_type(loop) != AXIS_GLOBAL && uop_has_op(k->sink, OPS_WMMA))
+  if (threads && loop_type(loop) != AXIS_GLOBAL && uop_has(k->sink, WMMA))
     return "neighbours in a warp are the threads of a matrix unit";
   if (threads && in_online(k) && loop_type(loop) != AXIS_GLOBAL)
     return "threads inside an ONLINE would share its running sums: along the grid each has its own";

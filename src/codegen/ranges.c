@@ -4,7 +4,7 @@
 #include "codegen/cost.h"
 #include <string.h>
 
-static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
+static bool has_divmod(const UOp *e) { return uop_has(e, FLOORDIV) || uop_has(e, FLOORMOD); }
 
 /* A right before b, or neither is there. */
 static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {

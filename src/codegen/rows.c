@@ -108,8 +108,7 @@ static bool sums_products(const UOp *reduce) {
   const UOp *v = reduce->src[0];
   while (v->op == OPS_CAST || (v->op == OPS_WHERE && is_const(v->src[2])))
     v = v->op == OPS_CAST ? v->src[0] : v->src[1];
-  return v->op == OPS_MUL && v->src[0] != v->src[1] && uop_has_op(v->src[0], OPS_INDEX) &&
-         uop_has_op(v->src[1], OPS_INDEX);
+  return v->op == OPS_MUL && v->src[0] != v->src[1] && uop_has(v->src[0], INDEX) && uop_has(v->src[1], INDEX);
 }
 
 /* Whether all products can go along r: they read vectors and scalars, or use what they read again, here and

@@ -89,7 +89,7 @@ bool matrix_b_by_rows(const Kernel *k) {
 static UOp *operand_of(Kernel *k, UOp *x, const MatrixShape *s, MatrixRole role, DType sum) {
   DType want = s->operand[role].dtype;
   if (want != sum) x = x->op == OPS_CAST && x->dtype == sum ? x->src[0] : NULL;
-  if (!x || uop_has_op(x, OPS_DEFINE_REG)) return NULL;
+  if (!x || uop_has(x, DEFINE_REG)) return NULL;
   if (x->dtype == want) return x;
   return matrix_widens(s, role, (DType)x->dtype) ? uop_cast(k->st, x, want) : NULL;
 }
@@ -329,7 +329,7 @@ bool opt_tc(Kernel *k, const Opt *o, const char **why) {
   bool ok = true;
   if (!matrix_sides(k, &rows, &columns))
     ok = cannot(&u, "the device has no matrix units");
-  else if (uop_has_op(k->sink, OPS_WMMA) || (k->list.len && k->list.at[0].op == OPT_ONLINE))
+  else if (uop_has(k->sink, WMMA) || (k->list.len && k->list.at[0].op == OPT_ONLINE))
     ok = cannot(&u, "once in a kernel, and not inside an ONLINE");
   ok = ok && find_loops(&u, o) && facts_of(k, u.outer, &f);
   if (ok && f.rows.len) ok = cannot(&u, "local memory is filled anew in each of its iterations");

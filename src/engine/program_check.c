@@ -53,7 +53,7 @@ static bool store_fits(Reader *r, const UOp *after, uint8_t *stored) {
   const UOp *store = after->src[1], *place = after->src[0];
   if (after->nsrc != 2 || store->op != OPS_STORE || store->nsrc != 2)
     return program_bad(r, TG_ERR_VALUE, "AFTER something else than one STORE");
-  if (!(place->mark & MARK_VIEW) || !(store->src[0]->mark & MARK_VIEW) || uop_has_op(place, OPS_AFTER) ||
+  if (!(place->mark & MARK_VIEW) || !(store->src[0]->mark & MARK_VIEW) || uop_has(place, AFTER) ||
       !is_target(store->src[0]) || bottom_of(place) != bottom_of(store->src[0]))
     return program_bad(r, TG_ERR_VALUE, "a STORE to what is no memory, or AFTER of another");
   if (store->src[0]->shape != store->src[1]->shape)

@@ -48,7 +48,7 @@ static bool want(Run *r, TgTensor *t, bool only) {
   TgContext *ctx = r->ctx;
   if (t->memory) return !t->memory->store || store_root(r, t->memory);
   UOp *v = value_of_node(ctx, t->uop), *bottom = view_bottom(v);
-  bool waits = bottom && uop_has_op(v, OPS_AFTER); /* what another handle's memory will hold */
+  bool waits = bottom && uop_has(v, AFTER); /* what another handle's memory will hold */
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
   bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
   if (nelem_of(ctx, t->uop) == 0) {

@@ -50,7 +50,7 @@ enum { LOCAL_STACK_BYTES = 16384 };
 bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang);
 /* helpers written in the subset that C, CUDA C++ and MSL share; needs INL, types, bit casts */
 extern const char cstyle_prelude[];
-#define NATIVE(op) OP_BIT(OPS_##op)
+#define NATIVE(op) OP_IN_SET(OPS_##op)
 #define NATIVE_BASE                                                                                          \
   (NATIVE(CAST) | NATIVE(BITCAST) | NATIVE(NEG) | NATIVE(SQRT) | NATIVE(RECIPROCAL) | NATIVE(TRUNC) |        \
    NATIVE(ADD) | NATIVE(SUB) | NATIVE(MUL) | NATIVE(FDIV) | NATIVE(CDIV) | NATIVE(CMOD) | NATIVE(FLOORDIV) | \

@@ -5,7 +5,7 @@
 
 typedef struct Renderer {
   const char *name;  /* "C", "AMX", "DOT", "CUDA", "METAL" */
-  uint64_t native;   /* op_bit of each op the target computes itself; the others are decomposed by codegen */
+  OpMask native;     /* the ops that the target computes itself; codegen decomposes the others */
   int vec_bytes;     /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
   bool has_threads;  /* one kernel may be distributed to threads of the host */
   bool has_grid;     /* a kernel runs as a grid of blocks, whose threads share memory and meet */

@@ -97,7 +97,7 @@ static bool reads_apart(Sched *s, int reader, int i) {
   bool apart = !q->is_store && !q->update;
   for (size_t k = 0; apart && k < q->reads.len; k++)
     for (int d = 1; apart && d < q->reads.at[k].index->nsrc; d++)
-      apart = q->reads.at[k].stage != i || !uop_has_op(q->reads.at[k].index->src[d], OPS_INDEX);
+      apart = q->reads.at[k].stage != i || !uop_has(q->reads.at[k].index->src[d], INDEX);
   return apart;
 }
 

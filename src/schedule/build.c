@@ -202,7 +202,7 @@ static bool build_member(Build *b, UOp *const *grid, int i) {
   if (g->is_reduce && !m->nnest) {
     for (int k = 0; k < g->nred; k++)
       if (g->red[k]->op == OPS_RANGE) loop[nloop++] = g->red[k];
-  } else if (m->elems && !uop_has_op(g->value, OPS_REDUCE))
+  } else if (m->elems && !uop_has(g->value, REDUCE))
     nloop = inner_axes(g, g->out, loop);
   m->phase = phase_of(b, i, nloop, loop);
   if (nloop) {

@@ -78,8 +78,8 @@ static bool is_cheap(Sched *s, const Stage *g) {
       dup |= same_memory(g->reads.at[l].index, x);
     full += !dup && x->src[0]->arg.param.nelem * 8 > n;
   }
-  if (!g->reads.len && !uop_has_op(g->value, OPS_THREEFRY)) return true; /* a closed form of its indices */
-  if (g->heavy || g->weight > 12 || uop_has_op(g->value, OPS_REDUCE)) return false;
+  if (!g->reads.len && !uop_has(g->value, THREEFRY)) return true; /* a closed form of its indices */
+  if (g->heavy || g->weight > 12 || uop_has(g->value, REDUCE)) return false;
   return (full <= 1 && !g->deps.len) || is_spread(s, g);
 }
 

@@ -49,7 +49,7 @@ static double trips_of(const Scan *c, uint64_t loops) {
 /* A read at places that are data, or divided, has each lane by itself. A thread of a GPU does so anyway. */
 static double gather_weight(const Target *t, const UOp *index) {
   const UOp *last = index->src[last_axis(index)];
-  bool apart = t->warp <= 1 && (uop_has_op(last, OPS_INDEX) || divides_sum(last));
+  bool apart = t->warp <= 1 && (uop_has(last, INDEX) || divides_sum(last));
   return apart ? LANE_BY_LANE : 0;
 }
 
@@ -111,7 +111,7 @@ static const UOp *product_of(const UOp *reduce) {
   if (reduce->arg.reduce.op != OPS_ADD) return NULL;
   while (gated_value(v))
     v = gated_value(v);
-  bool memory = v->op == OPS_MUL && uop_has_op(v->src[0], OPS_INDEX) && uop_has_op(v->src[1], OPS_INDEX);
+  bool memory = v->op == OPS_MUL && uop_has(v->src[0], INDEX) && uop_has(v->src[1], INDEX);
   return memory ? v : NULL;
 }
 
@@ -215,7 +215,7 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
        optional++) /* rows of reductions first: the others can be computed again */
     for (size_t k = 0; k < nmem; k++) {
       const Stage *q = &s->stages.at[mem[k]];
-      bool must = q->is_reduce || uop_has_op(q->value, OPS_REDUCE);
+      bool must = q->is_reduce || uop_has(q->value, REDUCE);
       if (!optional) elems[k] = 0;
       if (must == (bool)optional || q->is_store || (!must && !q->heavy)) continue;
       int64_t n = inner_size(s, g, mem[k]), size = (int64_t)dtype_size(stage_dtype(q));

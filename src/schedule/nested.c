@@ -27,7 +27,7 @@ bool ranges_within(Sched *s, UOp *e, UOp *of) {
   return within;
 }
 
-bool reads_over(Sched *s, UOp *x, UOp *p) { return uop_has_op(x, OPS_INDEX) && ranges_within(s, p, x); }
+bool reads_over(Sched *s, UOp *x, UOp *p) { return uop_has(x, INDEX) && ranges_within(s, p, x); }
 
 /* By the bounds of its places alone: gates are not asked. */
 static bool index_inside(const Sched *s, const UOp *index) {
@@ -82,7 +82,7 @@ bool merge_reduces(Sched *s, Stage *q) {
   if (rw.failed) return false;
   UOp *v = merged == u ? u : uop_answer(s->st, s->mem, pm_gate, s, merged);
   bool sum = v && v->op == OPS_REDUCE && v->arg.reduce.op == OPS_ADD;
-  if (sum && uop_has_op(v, OPS_CMPEQ)) v = one_hot_dropped(s, v);
+  if (sum && uop_has(v, CMPEQ)) v = one_hot_dropped(s, v);
   return v == u || reduce_set(s, q, v);
 }
 

@@ -65,7 +65,7 @@ static const Stage *whole_stage(const Pair *p, int i) {
 static bool may_write_out(const Pair *p, int i) {
   const Stage *g = stage_at(p->s, i);
   return !g->is_reduce && !g->is_store && !g->fixed && !g->inlined && !g->gathers && !g->after.len &&
-         !g->war.len && !p->pinned[i] && !g->in_memory && !uop_has_op(g->value, OPS_REDUCE);
+         !g->war.len && !p->pinned[i] && !g->in_memory && !uop_has(g->value, REDUCE);
 }
 
 /* Whether stage i is made of a reduction's result: it has to be seen through to find the first of a pair. */

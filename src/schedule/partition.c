@@ -469,7 +469,7 @@ bool recompute_or_store(Sched *s) {
     int i = s->order.at[o];
     Stage *g = stage_at(s, i);
     if (g->keep || g->fixed || for_lanes(s, i) || g->is_reduce || g->inlined || pinned[i] || g->after.len ||
-        g->war.len || uop_has_op(g->value, OPS_REDUCE) || !written(s, i))
+        g->war.len || uop_has(g->value, REDUCE) || !written(s, i))
       continue;
     bool available = true;
     for (size_t k = 0; k < g->deps.len; k++)

@@ -432,7 +432,7 @@ static UOp *lower_gather(Rangeify *r, UOp *n, UOp *tuple, int reader) {
 static bool tells_apart(Sched *s, const UOp *places, UOp *r) {
   for (int i = 0; i < places->nsrc; i++) {
     UOp *e = places->src[i];
-    if (e->ranges != r->ranges || uop_has_op(e, OPS_INDEX) || !ranges_within(s, e, r)) continue;
+    if (e->ranges != r->ranges || uop_has(e, INDEX) || !ranges_within(s, e, r)) continue;
     UOp *plus = uop_alu2(s->st, OPS_ADD, r, uop_index_const(s->st, 1));
     UOp *d = plus ? uop_simplify(s->st, s->mem,
                                  uop_alu2(s->st, OPS_SUB, uop_substitute(s->st, s->mem, e, 1, &r, &plus), e))

@@ -216,9 +216,7 @@ UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const 
 
 #define fit_one(r, s) ((r).n + (s).n <= MAX_RANK) /* lists of loops, for one reduction */
 
-static inline bool has_divmod(const UOp *e) {
-  return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD);
-}
+static inline bool has_divmod(const UOp *e) { return uop_has(e, FLOORDIV) || uop_has(e, FLOORMOD); }
 
 /* Of the axes of an INDEX, from 1, the last one along which it moves: that of neighbours in memory. */
 static inline int last_axis(const UOp *index) {
@@ -248,7 +246,7 @@ static inline bool is_counted(const UOp *r) {
 
 static inline bool index_is_data(const UOp *index) {
   for (int i = 1; i < index->nsrc; i++)
-    if (uop_has_op(index->src[i], OPS_INDEX)) return true;
+    if (uop_has(index->src[i], INDEX)) return true;
   return false;
 }
 

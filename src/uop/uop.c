@@ -33,20 +33,6 @@ static const struct {
 #undef OP
 };
 
-/* Bits that differ have a sum which is their union: no two ops that op_bit is asked for share one. */
-#define OP_ASKED(op, flags)                                                                                  \
-  ((((flags)&OPF_TENSOR) || (op) == OPS_SINK || (op) == OPS_TUPLE || (op) == OPS_FRAGMENT) ? 0 : OP_BIT(op))
-_Static_assert((0
-#define OP(name, nsrc, arg, flags, operands, weight, c, meaning) +OP_ASKED(OPS_##name, flags)
-#include "uop/ops.def"
-#undef OP
-                ) == (0
-#define OP(name, nsrc, arg, flags, operands, weight, c, meaning) | OP_ASKED(OPS_##name, flags)
-#include "uop/ops.def"
-#undef OP
-                      ),
-               "two ops share a bit of op_bit");
-#undef OP_ASKED
 #undef U
 #undef B
 #undef T

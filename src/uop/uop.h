@@ -207,7 +207,7 @@ struct UOp {
     };
   }; /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
 
-  uint64_t opmask; /* bit op%64 of every op in the subtree: "certainly absent" when clear */
+  uint64_t opmask; /* op_bit of every op in the subtree */
   /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which has none, bit
    * uid%64 of every BUFFER below */
   uint64_t ranges;
@@ -273,12 +273,49 @@ static inline bool op_is_costly(Ops op) { return op_weight(op) > WEIGHT_ONE; }
 
 static inline bool op_is_transcendental(Ops op) { return op_weight(op) > WEIGHT_ROOT; }
 
-/* Of a mask of ops. There are more ops than bits: those of the tensor graph alone share one with ops that
- * never stand beside them, and those that nobody looks for (SINK, TUPLE, FRAGMENT) one of their own. uop.c
- * asserts that no others do. */
-#define OP_BIT(op) (1ull << ((op) < OPS_GATE ? (op) % 64 : (op) == OPS_GATE ? OPS_RESHAPE : OPS_SINK))
+/* A set of ops, exact. */
+typedef unsigned __int128 OpMask;
+_Static_assert(OPS_COUNT <= 128, "a set of ops has 128 bits");
+#define OP_IN_SET(op) ((OpMask)1 << (op))
 
-static inline uint64_t op_bit(Ops op) { return OP_BIT(op); }
+static inline bool op_in_set(OpMask set, Ops op) { return set >> op & 1; }
+
+/* The ops that uop_has asks for. */
+#define ASKED_OPS(X)                                                                                         \
+  X(INDEX)                                                                                                   \
+  X(RANGE)                                                                                                   \
+  X(REDUCE)                                                                                                  \
+  X(AFTER)                                                                                                   \
+  X(BARRIER)                                                                                                 \
+  X(DEFINE_REG)                                                                                              \
+  X(WMMA)                                                                                                    \
+  X(CMPEQ)                                                                                                   \
+  X(FLOORDIV)                                                                                                \
+  X(FLOORMOD)                                                                                                \
+  X(THREEFRY)                                                                                                \
+  X(SCALE)                                                                                                   \
+  X(SHIFT)                                                                                                   \
+  X(GATE)
+
+enum {
+
+#define ASKED_ENUM(name) ASKED_##name,
+  ASKED_OPS(ASKED_ENUM)
+#undef ASKED_ENUM
+      NASKED
+};
+
+/* Its bit in a node's opmask. There are more ops than bits: those that uop_has asks for have one of their own,
+ * the others share the rest. So a clear bit says that there is no such op below, and lets a walk stop; that
+ * one is set says something only of ASKED_OPS. */
+static inline uint64_t op_bit(Ops op) {
+  static const uint8_t own[OPS_COUNT] = {
+#define ASKED_BIT(name) [OPS_##name] = ASKED_##name + 1,
+      ASKED_OPS(ASKED_BIT)
+#undef ASKED_BIT
+  };
+  return UINT64_C(1) << (own[op] ? own[op] - 1u : NASKED + (unsigned)op % (64 - NASKED));
+}
 
 /* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
 Scalar op_identity(Ops op, DType d);
@@ -348,7 +385,8 @@ static inline bool is_const_int(const UOp *u, int64_t v) {
   return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v;
 }
 
-static inline bool uop_has_op(const UOp *u, Ops op) { return (u->opmask & op_bit(op)) != 0; }
+/* Whether u or what is below it has the op OPS_##name, one of ASKED_OPS: others do not compile. */
+#define uop_has(u, name) (((u)->opmask >> ASKED_##name & 1) != 0)
 
 /* ---- a map from nodes to nodes for the time of one walk. Its memory stays with the keys' store and is
  * reused: a walk costs what it visits, not what the store holds. Maps nest; a map sees neither swept nodes

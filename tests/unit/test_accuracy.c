@@ -45,8 +45,8 @@ static void fn_open(Fn *f, Ops op, DType d) { /* op on PARAMs 0 and 1, as a targ
   f->d = d, f->st = store_new(&f->mem);
   Renderer ren = renderer_c;
   ren.has_f64 = d == DT_F64,
-  ren.native &= ~(op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) |
-                  op_bit(OPS_COS) | op_bit(OPS_TAN) | op_bit(OPS_POW));
+  ren.native &= ~(OP_IN_SET(OPS_EXP2) | OP_IN_SET(OPS_LOG2) | OP_IN_SET(OPS_EXP) | OP_IN_SET(OPS_LOG) |
+                  OP_IN_SET(OPS_SIN) | OP_IN_SET(OPS_COS) | OP_IN_SET(OPS_TAN) | OP_IN_SET(OPS_POW));
   UOp *x[2];
   for (int i = 0; i < 2; i++)
     x[i] = uop_new(f->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, i}});

@@ -91,7 +91,8 @@ static void same(Graph *g, Ops op, DType d, int64_t x, int64_t c) {
 static Renderer target(int i) { /* the three compilers', then one that has no division of integers */
   Renderer r = i == 1 ? renderer_cuda : i == 2 ? renderer_metal : renderer_c;
   if (i == 3)
-    r.native &= ~(op_bit(OPS_FLOORDIV) | op_bit(OPS_FLOORMOD) | op_bit(OPS_CDIV) | op_bit(OPS_CMOD));
+    r.native &=
+        ~(OP_IN_SET(OPS_FLOORDIV) | OP_IN_SET(OPS_FLOORMOD) | OP_IN_SET(OPS_CDIV) | OP_IN_SET(OPS_CMOD));
   return r;
 }
 

@@ -301,7 +301,8 @@ static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *val
   TG_NUMBERS_OR(value, op, false);
   TgContext *ctx = x->ctx;
   const Ints *shape = ints_get(ctx->store, p->ndim, p->dims);
-  const Ints *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
+  TG_REQUIRE_OR(ctx, shape, false, TG_ERR_NOMEM, "%s: out of memory", op);
+  const Ints *s = shape_broadcast(ctx, op, value->uop->shape, shape);
   if (!s) return false;
   TG_REQUIRE_OR(ctx, dt(value) == dt(x), false, TG_ERR_DTYPE, "%s: %s to a tensor of %s", op,
                 dtype_name(dt(value)), dtype_name(dt(x)));

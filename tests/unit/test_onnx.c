@@ -226,6 +226,10 @@ static void test_small(void **s) {
   assert_true(tg_onnx_output(o, 0, &v) && !strcmp(v.name, "z") && !tg_onnx_output(o, 1, &v) &&
               !tg_onnx_input(o, 1, &v));
   assert_int_equal(tg_onnx_opset(o), 17);
+  const char *domain;
+  int64_t version;
+  assert_true(tg_onnx_import(o, 0, &domain, &version) && !strcmp(domain, "ai.onnx") && version == 17);
+  assert_true(!tg_onnx_import(o, 1, &domain, &version) && !tg_onnx_import(NULL, 0, &domain, &version));
   TgTensor *x = tg_from_text(c, "[[1.0, 2.0], [3.0, 4.0]]"), *y;
   for (int run = 0; run < 2; run++) {
     assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
@@ -449,7 +453,7 @@ typedef struct Node {
   int nin;
   TgTensor *in[8]; /* NULL: left out */
   int nattrs;
-  Msg attr[2];
+  Msg attr[3];
   bool known, microsoft;
   int opset;
 } Node;
@@ -588,6 +592,9 @@ static void test_regions(void **s) {
       "RoiAlign", 3, {in[0], in[1], in[2]}, 2, {attr_int("output_height", Y), attr_int("output_width", X)},
       .opset = 17};
   equal_tensors(c, run_node(c, &n), tg_from_f64(c, want, TG_F32, TG_SHAPE(3, 1, Y, X)), 1e-5);
+  Node avg = n; /* the mode that is meant where none is given */
+  avg.nattrs = 3, avg.attr[2] = attr_text("mode", "avg");
+  equal_tensors(c, run_node(c, &avg), run_node(c, &n), 0);
   SAYS("RoiAlign): mode mean", "RoiAlign", 3, {in[0], in[1], in[2]}, 1, {attr_text("mode", "mean")});
   SAYS("RoiAlign): regions that do not fit", "RoiAlign", 3, {in[0], tg_slice(in[1], 1, 0, 3), in[2]}, 1,
        {attr_int("output_width", 2)});
@@ -993,6 +1000,14 @@ static void test_bounds(void **s) {
   TgTensor *around = tg_from_text(c, "[0, 1, 0, 0]");
   GIVES("[[0.0, 1.0, 2.0, 3.0], [0.0, 4.0, 5.0, 6.0]]", "Pad", 2, {x, tg_cast(around, TG_I64)}, .known = true,
         .opset = 11);
+  /* on either side of either axis */
+  int64_t far[4] = {0, 0, 0, 0};
+  for (int k = 0; k < 8; k++) {
+    far[k % 4] = (k < 4 ? 1 : -1) * ((INT64_C(1) << 30) + 1);
+    TgTensor *pads = tg_from(c, far, TG_I64, TG_SHAPE(4));
+    SAYS("Pad): pads of axis ", "Pad", 2, {x, pads}, .known = true);
+    far[k % 4] = 0;
+  }
   /* a grid of one place, from edge to edge: its only one is the first edge */
   TgTensor *theta = tg_from_text(c, "[[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]");
   GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,

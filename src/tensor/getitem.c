@@ -128,7 +128,7 @@ static bool result_axes(const char *op, TgTensor *x, Plan *p) {
   int first = -1, last = -1, n = 0, from = 0;
   for (int i = 0; i < p->nitem; i++)
     if (p->item[i] == 't') first = first < 0 ? i : first, last = i;
-  bool apart = first >= 0 && last - first + 1 != p->ntensor, placed = false;
+  bool apart = last - first + 1 != p->ntensor, placed = false; /* asked where there are tensors */
   int64_t d[3 * TG_MAX_RANK];
   for (int i = -1; i < p->nitem; i++) {
     if (p->ntensor && !placed && (apart ? i < 0 : i == first)) {

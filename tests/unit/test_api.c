@@ -2,8 +2,7 @@
  * by make_api.py there, which says what a case is). A case runs on CPU and on INTERP, on its inputs as they
  * are and on views of them that are not contiguous; those marked `diff` are differentiated, once and twice,
  * beside finite differences in f64. And each is built with memory for a part of its graph alone. */
-#include "tensor/context.h"
-#include "uop/uop_private.h"
+#include "files/short.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -788,22 +787,7 @@ static void test_second_gradients(void **state) {
   gradients("INTERP", 1);
 }
 
-/* ---- no memory for the graph: the store's blocks end after a few bytes, and there is no other one */
-static TgMem none = {.fail_at = 1, .fail_always_after = true};
-
-/* The last block of a has so many bytes left and is its last; what its size was. */
-static size_t shortened(Arena *a, size_t room) {
-  enum { MOST = 1 << 18 };
-
-  assert_true(room < MOST);
-  if (!a->block || a->block->size - a->block->used < MOST) assert_true(arena_grow(a, 2 * MOST));
-  size_t size = a->block->size;
-  a->block->size = a->block->used + room, a->mem = &none;
-  return size;
-}
-
-static void lengthened(Arena *a, size_t size) { a->block->size = size, a->mem = &C->mem; }
-
+/* ---- no memory for the graph */
 /* The results, or the gradients of all inputs that have one; how many, 0 at an error. */
 static int built(const Case *c, bool gradient, TgTensor **x, TgTensor **y) {
   int m = 0;
@@ -822,20 +806,21 @@ static int built(const Case *c, bool gradient, TgTensor **x, TgTensor **y) {
 
 /* Built again and again with room for what an earlier try did not reach, so that each new node is once the
  * one that has none. A try gives an error that says so, or results; in the end they are the right ones. In a
- * context of its own, as nodes that were swept are used again and need no room. */
+ * context of its own, so that no node is there before. */
 static void build_short(const Case *c, bool gradient) {
   TgMem last = {0};
   C = context_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"}, &tg_os_default,
                    (TgMem){.last = &last});
-  Arena *nodes = &C->store->arena, *shapes = &C->store->ints_arena;
   TgTensor *x[MAX_IN] = {NULL}, *y[MAX_OUT] = {NULL};
   for (int k = 0; k < c->nin; k++)
     x[k] = input(&c->in[k], false);
   int n = 0;
   for (size_t room = 0, tries = 1; !n; tries++) {
-    size_t nsize = shortened(nodes, room), ssize = shortened(shapes, room), before = store_created(C->store);
+    Short end;
+    size_t before = store_created(C->store);
+    assert_true(room < SHORT_MOST && short_begin(&end, C, room));
     n = built(c, gradient, x, y);
-    lengthened(nodes, nsize), lengthened(shapes, ssize);
+    short_end(&end, C);
     if (tg_error(C) != (n ? TG_OK : TG_ERR_NOMEM)) {
       complain("%s, status %s where memory ends", failed(c, "INTERP"), tg_status_name(tg_error(C)));
       break;

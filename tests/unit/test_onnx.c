@@ -911,54 +911,70 @@ static void test_misfits(void **s) {
 }
 
 /* An operator of each kind of inputs, given one that it does not take. */
+/* Inputs of which the wrong-th has a dtype that the operator does not take there, or not beside the others.
+ */
+typedef struct Kinds {
+  const char *op;
+  int nin, wrong;
+  TgTensor *in[5];
+  int opset;
+} Kinds;
+
+static void kinds_refused(TgContext *c, const Kinds *bad, size_t n, bool microsoft) {
+  for (size_t k = 0; k < n; k++) {
+    Node node = {bad[k].op,
+                 bad[k].nin,
+                 {bad[k].in[0], bad[k].in[1], bad[k].in[2], bad[k].in[3], bad[k].in[4]},
+                 .opset = bad[k].opset,
+                 .microsoft = microsoft};
+    char text[100];
+    snprintf(text, sizeof text, "node the node (%s): input %d is ", bad[k].op, bad[k].wrong);
+    node_says(c, &node, text);
+  }
+}
+
 static void test_kinds(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
   TgTensor *f = tg_ones(c, TG_SHAPE(2, 2)), *i = tg_cast(f, TG_I64), *b = tg_cast(f, TG_BOOL),
            *h = tg_cast(f, TG_F16);
-
-  const struct {
-    const char *op;
-    int nin, wrong;
-    TgTensor *in[5];
-    int opset;
-  } bad[] = {{"Gelu", 1, 0, {i}, 20},
-             {"Softmax", 1, 0, {b}, 0},
-             {"Abs", 1, 0, {b}, 0},
-             {"Not", 1, 0, {f}, 0},
-             {"Xor", 2, 1, {b, i}, 0},
-             {"BitwiseNot", 1, 0, {f}, 18},
-             {"BitwiseAnd", 2, 0, {b, b}, 18},
-             {"BitwiseAnd", 2, 1, {i, f}, 18},
-             {"Add", 2, 0, {b, b}, 0},
-             {"Add", 2, 1, {f, h}, 0},
-             {"Sum", 2, 1, {f, i}, 0},
-             {"Sum", 2, 1, {f, h}, 0},
-             {"Concat", 2, 1, {f, i}, 0},
-             {"Where", 3, 0, {f, f, f}, 0},
-             {"Where", 3, 2, {b, f, i}, 0},
-             {"Gather", 2, 1, {f, f}, 0},
-             {"ScatterND", 3, 1, {f, f, f}, 0},
-             {"ScatterND", 3, 2, {f, i, h}, 0},
-             {"Compress", 2, 1, {f, i}, 0},
-             {"BatchNormalization", 5, 0, {i, f, f, f, f}, 0},
-             {"BatchNormalization", 5, 4, {f, f, f, f, i}, 0},
-             {"RoiAlign", 3, 1, {f, i, i}, 0},
-             {"RoiAlign", 3, 2, {f, f, f}, 0},
-             {"NegativeLogLikelihoodLoss", 2, 1, {f, f}, 0},
-             {"Dropout", 3, 1, {f, i, b}, 0},
-             {"Dropout", 3, 2, {f, f, f}, 0},
-             {"MatMulInteger", 2, 1, {i, f}, 0}};
-
-  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
-    Node n = {bad[k].op,
-              bad[k].nin,
-              {bad[k].in[0], bad[k].in[1], bad[k].in[2], bad[k].in[3], bad[k].in[4]},
-              .opset = bad[k].opset};
-    char text[100];
-    snprintf(text, sizeof text, "node the node (%s): input %d is ", bad[k].op, bad[k].wrong);
-    node_says(c, &n, text);
-  }
+  const Kinds bad[] = {{"Gelu", 1, 0, {i}, 20},
+                       {"Softmax", 1, 0, {b}, 0},
+                       {"Abs", 1, 0, {b}, 0},
+                       {"Not", 1, 0, {f}, 0},
+                       {"Xor", 2, 1, {b, i}, 0},
+                       {"BitwiseNot", 1, 0, {f}, 18},
+                       {"BitwiseAnd", 2, 0, {b, b}, 18},
+                       {"BitwiseAnd", 2, 1, {i, f}, 18},
+                       {"Add", 2, 0, {b, b}, 0},
+                       {"Add", 2, 1, {f, h}, 0},
+                       {"Sum", 2, 1, {f, i}, 0},
+                       {"Sum", 2, 1, {f, h}, 0},
+                       {"Concat", 2, 1, {f, i}, 0},
+                       {"Where", 3, 0, {f, f, f}, 0},
+                       {"Where", 3, 2, {b, f, i}, 0},
+                       {"Gather", 2, 1, {f, f}, 0},
+                       {"ScatterND", 3, 1, {f, f, f}, 0},
+                       {"ScatterND", 3, 2, {f, i, h}, 0},
+                       {"Compress", 2, 1, {f, i}, 0},
+                       {"BatchNormalization", 5, 0, {i, f, f, f, f}, 0},
+                       {"BatchNormalization", 5, 4, {f, f, f, f, i}, 0},
+                       {"RoiAlign", 3, 1, {f, i, i}, 0},
+                       {"RoiAlign", 3, 2, {f, f, f}, 0},
+                       {"NegativeLogLikelihoodLoss", 2, 1, {f, f}, 0},
+                       {"Dropout", 3, 1, {f, i, b}, 0},
+                       {"Dropout", 3, 2, {f, f, f}, 0},
+                       {"MatMulInteger", 2, 1, {i, f}, 0}};
+  const Kinds bad_microsoft[] = {{"FastGelu", 1, 0, {i}, 0},
+                                 {"Attention", 3, 1, {f, i, f}, 0},
+                                 {"MultiHeadAttention", 4, 3, {f, f, f, i}, 0},
+                                 {"RotaryEmbedding", 4, 2, {f, i, i, f}, 0},
+                                 {"EmbedLayerNormalization", 5, 0, {f, i, f, f, f}, 0},
+                                 {"EmbedLayerNormalization", 5, 3, {i, i, f, i, f}, 0},
+                                 {"QLinearSigmoid", 5, 1, {i, i, i, f, i}, 0},
+                                 {"DynamicQuantizeMatMul", 4, 2, {f, i, i, i}, 0}};
+  kinds_refused(c, bad, sizeof bad / sizeof *bad, false);
+  kinds_refused(c, bad_microsoft, sizeof bad_microsoft / sizeof *bad_microsoft, true);
   tg_close(c);
 }
 
@@ -1013,6 +1029,12 @@ static void test_bounds(void **s) {
   GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,
         {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)},
         .known = true, .opset = 20);
+  /* a crop as long as the axis is a crop all the same: half a place after its first element, and past its end
+   */
+  GIVES("[2.5, 3.5, 0.0, 0.0]", "Resize", 4,
+        {tg_from_text(c, "[1.0, 2.0, 3.0, 4.0]"), tg_from_text(c, "[0.5, 1.5]"), NULL,
+         tg_cast(tg_from_text(c, "[4]"), TG_I64)},
+        2, {attr_text("coordinate_transformation_mode", "tf_crop_and_resize"), attr_text("mode", "linear")});
   /* of as many axes as there may be */
   int64_t sixteen[TG_MAX_RANK] = {2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   Node turned = {"ReverseSequence",

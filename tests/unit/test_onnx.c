@@ -1035,6 +1035,13 @@ static void test_bounds(void **s) {
         {tg_from_text(c, "[1.0, 2.0, 3.0, 4.0]"), tg_from_text(c, "[0.5, 1.5]"), NULL,
          tg_cast(tg_from_text(c, "[4]"), TG_I64)},
         2, {attr_text("coordinate_transformation_mode", "tf_crop_and_resize"), attr_text("mode", "linear")});
+  /* tables of angles: as wide as half of what is turned, both of them */
+  TgTensor *heads = tg_ones(c, TG_SHAPE(1, 1, 2, 4)), *at = tg_cast(tg_from_text(c, "[[0, 1]]"), TG_I64),
+           *fits = tg_ones(c, TG_SHAPE(2, 2)), *thin = tg_ones(c, TG_SHAPE(2, 1));
+  SAYS("RotaryEmbedding): 4 turned numbers by tables of 2", "RotaryEmbedding", 4, {heads, at, fits, thin},
+       .microsoft = true);
+  SAYS("RotaryEmbedding): 4 turned numbers by tables of 1", "RotaryEmbedding", 4, {heads, at, thin, thin},
+       .microsoft = true);
   /* of as many axes as there may be */
   int64_t sixteen[TG_MAX_RANK] = {2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   Node turned = {"ReverseSequence",

@@ -137,7 +137,7 @@ add_executable(callgen tests/fuzz/callgen.c)
 target_include_directories(callgen PRIVATE .)
 add_custom_command(OUTPUT gen/api_calls.c COMMAND callgen tg_abi.json > gen/api_calls.c DEPENDS callgen tg_abi.json VERBATIM)
 add_executable(fuzz_calls tests/fuzz/calls.c gen/api_calls.c)
-target_include_directories(fuzz_calls PRIVATE .)
+target_include_directories(fuzz_calls PRIVATE . src)
 target_link_libraries(fuzz_calls PRIVATE tinygrad_static)
 add_dependencies(fuzz_calls abi_json)
 

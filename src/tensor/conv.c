@@ -106,6 +106,7 @@ static bool is_inside(const Windows *w) {
 /* (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn): of x padded by lo and hi, and where the last window needs more
  * (ceil mode) by that too. Zeros are added axis by axis as windows are taken. */
 static TgTensor *windows(TgTensor *x, const Windows *w, double value) {
+  if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, none[TG_MAX_SPATIAL] = {0};
   int first = rank(x) - w->n;
   for (int i = 0; i < w->n; i++) {

@@ -293,6 +293,7 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
     int64_t times = dim_at(q, -3) / dim_at(k, -3);
     k = tg_repeat_interleave(k, times, -3);
     v = tg_repeat_interleave(v, times, -3);
+    if (!k || !v) return NULL;
   }
   TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k)))));
   TgDType out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));

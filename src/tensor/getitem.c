@@ -131,7 +131,7 @@ static bool result_axes(const char *op, TgTensor *x, Plan *p) {
       first = first < 0 ? i : first;
       last = i;
     }
-  bool apart = first >= 0 && last - first + 1 != p->ntensor, placed = false;
+  bool apart = last - first + 1 != p->ntensor, placed = false; /* asked where there are tensors */
   int64_t d[3 * TG_MAX_RANK];
   for (int i = -1; i < p->nitem; i++) {
     if (p->ntensor && !placed && (apart ? i < 0 : i == first)) {
@@ -312,7 +312,8 @@ static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *val
   TG_NUMBERS_OR(value, op, false);
   TgContext *ctx = x->ctx;
   const Ints *shape = ints_get(ctx->store, p->ndim, p->dims);
-  const Ints *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
+  TG_REQUIRE_OR(ctx, shape, false, TG_ERR_NOMEM, "%s: out of memory", op);
+  const Ints *s = shape_broadcast(ctx, op, value->uop->shape, shape);
   if (!s) return false;
   TG_REQUIRE_OR(ctx, dt(value) == dt(x), false, TG_ERR_DTYPE, "%s: %s to a tensor of %s", op,
                 dtype_name(dt(value)), dtype_name(dt(x)));

@@ -210,7 +210,8 @@ TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOption
   UOp *v = u_reshape(st, x->uop, 1, &n);
   UOp *count;
   UOp *at = m ? order_of_true(st, m, &count) : NULL;
-  if (!at || !v || !size_of(ctx, "masked_select", &o, count, &size)) return NULL;
+  if (!at || !v) return tensor_new(ctx, NULL); /* which says why */
+  if (!size_of(ctx, "masked_select", &o, count, &size)) return NULL;
   DType d = dt(x);
   Scalar fill = scalar_cast(d, DT_F64, (Scalar){.f = o.fill_value});
   return tensor_new(ctx, u_scatter(st, OPS_STORE, 0, u_full(st, d, fill, ints_get(st, 1, &size)), v, &at));
@@ -227,7 +228,8 @@ TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
   UOp *m = v && dt(x) != DT_BOOL ? uop_alu2(st, OPS_CMPNE, v, u_num(st, 0, v)) : v;
   UOp *count;
   UOp *at = m ? order_of_true(st, m, &count) : NULL;
-  if (!at || !size_of(ctx, "nonzero", &o, count, &size)) return NULL;
+  if (!at) return tensor_new(ctx, NULL); /* which says why */
+  if (!size_of(ctx, "nonzero", &o, count, &size)) return NULL;
   d[0] = size;
   d[1] = rank(x);
   Scalar fill = scalar_cast(DT_I32, DT_F64, (Scalar){.f = o.fill_value});
@@ -240,7 +242,7 @@ TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
     UOp *col = both ? u_arange(st, both, 1, DT_I32) : NULL;
     c = u_broadcast(st, c, both);
     coord = coord ? uop_where(st, uop_alu2(st, OPS_CMPEQ, col, u_num(st, i, col)), c, coord) : c;
-    if (!coord) return NULL;
+    if (!coord) return tensor_new(ctx, NULL);
   }
   where[0] = u_broadcast(st, u_reshape(st, at, 2, (int64_t[]){n, 1}), both);
   where[1] = u_arange(st, both, 1, DT_I32);

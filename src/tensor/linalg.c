@@ -39,6 +39,7 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   if (!a) return ctx->err.status;
   TgDType out = tg_dtype(a);
   if (dt(a) != DT_F64) a = tensor_cast(a, TG_F32);
+  if (!a) return ctx->err.status;
   int64_t m = dim_at(a, -2), n = dim_at(a, -1), steps = TG_MIN(m - 1, n);
   TgTensor *h = eye_like(a, m), *row = tg_arange(ctx, 0, (double)m);
   for (int64_t k = 0; k < steps && a && h; k++) {
@@ -91,9 +92,10 @@ static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {
 /* a and v with one more column, of zeros: no rotation moves it. */
 static void column_added(TgTensor **a, TgTensor **v) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  hi[rank(*a) - 1] = 1;
+  int n = rank(*a);
+  hi[n - 1] = 1;
   *a = tg_pad(*a, lo, hi);
-  hi[rank(*a) - 2] = 1;
+  hi[n - 2] = 1;
   *v = tg_pad(*v, lo, hi);
 }
 
@@ -188,14 +190,15 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
   if (!a) return ctx->err.status;
   TgDType out = tg_dtype(a);
   if (dt(a) != DT_F64) a = tensor_cast(a, TG_F32);
-  bool wide = dim_at(a, -2) < dim_at(a, -1);
+  bool wide = a && dim_at(a, -2) < dim_at(a, -1);
   if (wide) a = mt(a);
+  if (!a) return ctx->err.status;
   int64_t m = dim_at(a, -2), n = dim_at(a, -1);
   Svd f;
   TG_REQUIRE_OR(ctx, n > 0, TG_ERR_SHAPE, TG_ERR_SHAPE, "svd: %s is empty", SHAPE_OF(x));
   TgTensor *size;
   a = tg_contiguous(scaled(a, TG_AXES(-2, -1), &size));
-  if (!jacobi(a, &f) || tg_qr(f.u, &q, &r)) return ctx->err.status;
+  if (!a || !jacobi(a, &f) || tg_qr(f.u, &q, &r)) return ctx->err.status;
   TgTensor *sign =
       tg_where(tg_lt_scalar(tg_diagonal(r, 0, -2, -1), 0), tg_scalar_like(q, -1), tg_scalar_like(q, 1));
   TgTensor *left = tg_mul(tg_slice(q, -1, 0, n), tg_unsqueeze(sign, -2)), *right = mt(f.v);

@@ -69,6 +69,7 @@ TgTensor *tg_broadcast_to(TgTensor *x, int n, const int64_t *d) { return tg_expa
 static UOp *pad_node(TgContext *ctx, UOp *x, const int64_t *lo, const int64_t *hi, bool mask) {
   int64_t pad[2 * TG_MAX_RANK], be[2 * TG_MAX_RANK];
   UOpStore *st = ctx->store;
+  if (!x) return NULL;
   for (int i = 0; i < x->shape->n; i++) {
     be[2 * i] = is_negative(lo[i]) ? -lo[i] : 0;
     be[2 * i + 1] = dim_add(st, x->shape->v[i], is_negative(hi[i]) ? hi[i] : 0);
@@ -246,7 +247,7 @@ int tg_split(TgTensor *x, int axis, int64_t size, TgTensor **out, int cap) {
   TG_REQUIRE_OR(x->ctx, a >= 0 && size > 0, 0, TG_ERR_VALUE, "split: parts of %lld of axis %d of %s",
                 (long long)size, axis, SHAPE_OF(x));
   int64_t one = dims(x)[a];
-  if (!shape_numbers(x->ctx, "split", ints_get(x->ctx->store, 1, &one))) return 0;
+  if (!dims_numbers(x->ctx, "split", 1, &one)) return 0;
   int64_t n = dims(x)[a] / size + (dims(x)[a] % size != 0);
   TG_LIST_OR(x->ctx, "split", out, TG_MIN(n, cap), 0);
   TG_REQUIRE_OR(x->ctx, n <= INT32_MAX, 0, TG_ERR_LIMIT, "split: %lld parts", (long long)n);

@@ -87,7 +87,7 @@ TgTensor *tg_logcumsumexp(TgTensor *x, int axis) { /* each step joins what stand
     lohi[2 * a.axis] = step;
     UOp *at = u_arange(a.st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);
     UOp *before = u_pad(a.st, u_shrink(a.st, u, be), lohi);
-    if (!at || !before) return NULL;
+    if (!at || !before) return tensor_new(a.ctx, NULL); /* which says why */
     u = uop_where(a.st, uop_alu2(a.st, OPS_CMPLT, at, u_num(a.st, (double)step, at)), u,
                   log_add(a.st, u, before));
   }

@@ -344,7 +344,8 @@ static UOp *select_keys(UOpStore *st, const Target *t, UOp *k, int bits, int64_t
     if (!search_digit(st, k, &d, bits, top, w, &s)) return NULL;
   }
   UOp *idx = found_indices(st, k, &d, want, &s), *found = u_pick(st, k, 1, idx);
-  if (!sorted || !found) return idx;
+  if (!sorted) return idx;
+  if (!found) return NULL;
   return u_pick(st, idx, 1, sort_keys(st, t, found, bits));
 }
 
@@ -373,7 +374,7 @@ TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTop
   if (s.scalar || !shape || dim_product(s.st, shape) == 0)
     return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, !o.smallest, &bits) : NULL, *idx;
-  if (!k) return NULL;
+  if (!k) return pair(&s, NULL, indices);
   if (is_small(s.target, k) || want > n / 4) {
     idx = sort_keys(s.st, s.target, k, bits);
     idx = idx ? u_shrink(s.st, idx, (int64_t[]){0, idx->shape->v[0], 0, want}) : NULL;

@@ -68,7 +68,10 @@ TgDType tg_dtype_join(TgDType a, TgDType b) {
 
 /* ---- constants */
 static const Ints *shape_make(TgContext *ctx, const char *op, int n, const int64_t *d) {
-  return ctx && shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;
+  if (!ctx || !shape_check(ctx, op, n, d, NULL)) return NULL;
+  const Ints *shape = ints_get(ctx->store, n, d);
+  TG_REQUIRE(ctx, shape, TG_ERR_NOMEM, "%s: out of memory", op);
+  return shape;
 }
 
 static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *d, double v,

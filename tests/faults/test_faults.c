@@ -646,18 +646,16 @@ static void report(const Named *p, Where w, const uint64_t *calls) {
 }
 
 /* ---- tests */
-static void test_allocations(void **state) { /* each program on the interpreter */
-  (void)state;
-  for (size_t i = 0; i < TG_COUNT(programs); i++) {
-    Where w = {"INTERP", false};
-    Out want;
-    uint64_t calls[KINDS + 1];
-    reference(&programs[i], w, &want, calls);
-    report(&programs[i], w, calls);
-    sweep(&programs[i], w, &want, MEMORY, calls[MEMORY], DENSE);
-    for (int k = 0; k < OS_KINDS; k++)
-      if (calls[k]) sweep(&programs[i], w, &want, k, calls[k], DENSE);
-  }
+static void test_allocations(void **state) { /* one program on the interpreter; a test of its own */
+  const Named *p = *state;
+  Where w = {"INTERP", false};
+  Out want;
+  uint64_t calls[KINDS + 1];
+  reference(p, w, &want, calls);
+  report(p, w, calls);
+  sweep(p, w, &want, MEMORY, calls[MEMORY], DENSE);
+  for (int k = 0; k < OS_KINDS; k++)
+    if (calls[k]) sweep(p, w, &want, k, calls[k], DENSE);
 }
 
 /* one program on the other devices, with and without a cache on disk */
@@ -785,11 +783,19 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_allocations, no_complaints),
-                                     cmocka_unit_test_teardown(test_devices, no_complaints),
-                                     cmocka_unit_test_teardown(test_os_calls, no_complaints),
-                                     cmocka_unit_test_teardown(test_library_loader, no_complaints),
-                                     cmocka_unit_test(test_kill)};
+  enum { N = TG_COUNT(programs) };
+
+  static char names[N][40]; /* a word each, for TG_TEST */
+  struct CMUnitTest tests[N + 4] = {[N] = cmocka_unit_test_teardown(test_devices, no_complaints),
+                                    cmocka_unit_test_teardown(test_os_calls, no_complaints),
+                                    cmocka_unit_test_teardown(test_library_loader, no_complaints),
+                                    cmocka_unit_test(test_kill)};
+  for (size_t i = 0; i < N; i++) {
+    snprintf(names[i], sizeof names[i], "test_allocations_%s", programs[i].name);
+    for (char *c = names[i]; (c = strchr(c, ' '));)
+      *c = '_';
+    tests[i] = (struct CMUnitTest){names[i], test_allocations, NULL, no_complaints, (void *)&programs[i]};
+  }
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,10 +2,12 @@
  *   fuzz_calls [--seed N] [--calls N]          TRACE=1: each call and its error
  * What is looked for is what the sanitizers see; besides, a builder that gives NULL for tensors that are all
  * there must say why; a function that does not change its argument gives a handle of its own, and what it
- * gives is a value or a view, as tg.h says: a store to the argument changes a view alone. Tensors are few,
- * small and made by few calls, so that computing them is quick. */
+ * gives is a value or a view, as tg.h says: a store to the argument changes a view alone. Some calls find
+ * that the graph's memory ends, which they must say. Tensors are few, small and made by few calls, so that
+ * computing them is quick. */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/fuzz/calls.h"
+#include "tests/files/short.h"
 #include <math.h>
 #include <stdio.h>
 #include <signal.h>
@@ -20,6 +22,8 @@ typedef struct Kept {
 } Kept;
 
 static TgContext *ctx;
+static Short end;     /* of the graph's memory */
+static bool is_short; /* it ends in this call */
 static Kept pool[POOL];
 static TgVariable *variables[4];
 static TgJit *jit;
@@ -309,7 +313,17 @@ static void value_checked(TgTensor *t) {
   }
 }
 
+static void memory_ends(void) {
+  is_short = ctx && below(6) == 0 && short_begin(&end, ctx, 16 * (size_t)below(200));
+}
+
+static void memory_goes_on(void) {
+  if (is_short) short_end(&end, ctx);
+  is_short = false;
+}
+
 void made_tensor(TgTensor *t) {
+  memory_goes_on();
   for (int i = 0; t && i < ngiven && !wrong; i++)
     if (given[i] == t && !gives_argument(calling)) wrong = "it gives its argument back";
   if (t && !wrong && !tg_error(ctx) && !is_view(calling) && !gives_argument(calling) &&
@@ -379,7 +393,10 @@ static bool run(uint64_t seed, long calls) {
       tg_scope_begin(ctx), tg_clear_error(ctx), fresh_pool();
     }
     if (trace) fprintf(stderr, "%ld ", i);
-    api_call(below(api_calls));
+    int call = below(api_calls);
+    memory_ends();
+    api_call(call);
+    memory_goes_on();
     if (trace) fprintf(stderr, "%s\n", tg_errmsg(ctx));
     bool ours = tg_error(ctx) == TG_ERR_INTERNAL && strcmp(calling, "tg_set_error");
     ok = !silent && !wrong && !ours;

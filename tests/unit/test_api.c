@@ -1,8 +1,8 @@
 /* test_api.c: each function of the API beside the results of NumPy and PyTorch in tests/goldens/api.txt (made
  * by make_api.py there, which says what a case is). A case runs on CPU and on INTERP, on its inputs as they
  * are and on views of them that are not contiguous; those marked `diff` are differentiated, once and twice,
- * beside finite differences in f64. */
-#include "tg.h"
+ * beside finite differences in f64. And each is built with memory for a part of its graph alone. */
+#include "files/short.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -787,9 +787,89 @@ static void test_second_gradients(void **state) {
   gradients("INTERP", 1);
 }
 
+/* ---- no memory for the graph */
+/* The results, or the gradients of all inputs that have one; how many, 0 at an error. */
+static int built(const Case *c, bool gradient, TgTensor **x, TgTensor **y) {
+  int m = 0;
+  TgTensor *t[MAX_IN];
+  if (!gradient) {
+    int n = find(c->name)(c, x, y);
+    for (int k = 0; k < n; k++)
+      m += y[k] != NULL;
+    return m == n ? n : 0;
+  }
+  for (int k = 0; k < c->nin; k++)
+    if (is_f64(x[k])) t[m++] = x[k];
+  TgTensor *f = build(c, x, 0);
+  return f && !tg_gradient(f, t, m, y) ? m : 0;
+}
+
+/* Built again and again with room for what an earlier try did not reach, so that each new node is once the
+ * one that has none. A try gives an error that says so, or results; in the end they are the right ones. In a
+ * context of its own, so that no node is there before. */
+static void build_short(const Case *c, bool gradient) {
+  TgMem last = {0};
+  C = context_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"}, &tg_os_default,
+                   (TgMem){.last = &last});
+  TgTensor *x[MAX_IN] = {NULL}, *y[MAX_OUT] = {NULL};
+  for (int k = 0; k < c->nin; k++)
+    x[k] = input(&c->in[k], false);
+  int n = 0;
+  for (size_t room = 0, tries = 1; !n; tries++) {
+    Short end;
+    size_t before = store_created(C->store);
+    assert_true(room < SHORT_MOST && short_begin(&end, C, room));
+    n = built(c, gradient, x, y);
+    short_end(&end, C);
+    if (tg_error(C) != (n ? TG_OK : TG_ERR_NOMEM)) {
+      complain("%s, status %s where memory ends", failed(c, "INTERP"), tg_status_name(tg_error(C)));
+      break;
+    }
+    tg_clear_error(C);
+    if (store_created(C->store) == before || tries % 8 == 0) room += 16;
+  }
+  for (int k = 0; !gradient && k < n; k++)
+    check_value(c, "INTERP", k, y[k]);
+  tg_close(C);
+  if (last.live)
+    complain("api.txt:%d: %s: %llu blocks left", c->line, c->name, (unsigned long long)last.live);
+}
+
+/* The first case of a function with so many inputs and numbers, of that rank. */
+static bool is_first(int i) {
+  for (int k = i; k-- > 0 && !strcmp(cases[k].name, cases[i].name);)
+    if (cases[k].na == cases[i].na && cases[k].nin == cases[i].nin &&
+        cases[k].in[0].ndim == cases[i].in[0].ndim)
+      return false;
+  return true;
+}
+
+static void short_of_memory(bool gradient) {
+  int n = 0;
+  bad = 0;
+  for (int i = 0; i < ncases; i++)
+    if ((cases[i].diff || !gradient) && is_first(i)) build_short(&cases[i], gradient), n++;
+  if (bad) fail_msg("%d complaints, %d cases", bad, n);
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  short_of_memory(false);
+}
+
+static void test_no_memory_gradients(void **state) {
+  (void)state;
+  short_of_memory(true);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_interp), cmocka_unit_test(test_views),
-                                     cmocka_unit_test(test_cpu), cmocka_unit_test(test_gradients),
-                                     cmocka_unit_test(test_second_gradients)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_interp),
+                                     cmocka_unit_test(test_views),
+                                     cmocka_unit_test(test_cpu),
+                                     cmocka_unit_test(test_gradients),
+                                     cmocka_unit_test(test_second_gradients),
+                                     cmocka_unit_test(test_no_memory),
+                                     cmocka_unit_test(test_no_memory_gradients)};
+  cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, load, unload);
 }

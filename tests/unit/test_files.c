@@ -803,6 +803,36 @@ static void test_torch_pickle(void **state) {
   tg_close(c);
 }
 
+/* The containers before the zip: what their pickles say about the numbers that follow. */
+static void test_torch_old(void **state) {
+  (void)state;
+  TgContext *c = open_on("CPU");
+  Bytes b = {.n = 0};
+
+#define STREAM_HEAD "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}(X\r\0\0\0little_endian"
+#define STREAM_TAIL "u.\x80\2}.\x80\2]."
+  static const char little[] = STREAM_HEAD "\x88" STREAM_TAIL, big[] = STREAM_HEAD "\x89" STREAM_TAIL;
+  TgValue *v = tg_torch_load(tg_from_bytes(c, little, sizeof little - 1, TG_U8));
+  assert_int_equal(tg_value_kind(v), TG_KIND_MAP);
+  tg_value_free(v);
+  refused(c, tg_torch_load(tg_from_bytes(c, big, sizeof big - 1, TG_U8)),
+          "the numbers are not little-endian");
+
+  static const struct {
+    const char *p;
+    size_t n;
+  } storages[] = {{P("\x80\2K\1.\x80\2X\1\0\0\0k.")},
+                  {P("\x80\2K\1.\x80\2(X\1\0\0\0kX\3\0\0\0cput.")},
+                  {P("\x80\2K\1.\x80\2(X\1\0\0\0kX\3\0\0\0cpuX\1\0\0\0xt.")}};
+
+  for (size_t i = 0; i < sizeof storages / sizeof *storages; i++) {
+    b.n = 0, tar_add(&b, "pickle", '0', "\x80\2}.", 4, NULL);
+    tar_add(&b, "storages", '0', storages[i].p, storages[i].n, NULL), add_le(&b, 0, 1024);
+    refused(c, tg_torch_load(tg_from_bytes(c, b.at, b.n, TG_U8)), "a storage without key, place and type");
+  }
+  tg_close(c);
+}
+
 /* each container, cut off at every byte, and with every byte changed */
 static void test_torch_cut(void **state) {
   (void)state;
@@ -1280,10 +1310,10 @@ int main(void) {
 #ifdef TG_HAVE_JANSSON
                                      cmocka_unit_test(test_torch_files),
 #endif
-                                     cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_cut),
-                                     cmocka_unit_test(test_gguf_golden),  cmocka_unit_test(test_ggml_blocks),
-                                     cmocka_unit_test(test_gguf),         cmocka_unit_test(test_gguf_split),
-                                     cmocka_unit_test(test_gguf_models),  cmocka_unit_test(test_datasets),
-                                     cmocka_unit_test(test_npy)};
+                                     cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_old),
+                                     cmocka_unit_test(test_torch_cut),    cmocka_unit_test(test_gguf_golden),
+                                     cmocka_unit_test(test_ggml_blocks),  cmocka_unit_test(test_gguf),
+                                     cmocka_unit_test(test_gguf_split),   cmocka_unit_test(test_gguf_models),
+                                     cmocka_unit_test(test_datasets),     cmocka_unit_test(test_npy)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

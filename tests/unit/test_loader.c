@@ -33,6 +33,32 @@ static void refused(TgStatus status, const char *says) {
   tg_clear_error(C);
 }
 
+/* ---- a dataset of as many tensors as an item may have: each holds its number and the item's */
+static TgStatus wide_item(void *user, int64_t item, uint64_t random, void *const *out) {
+  (void)user, (void)random;
+  for (int k = 0; k < TG_ITEM_TENSORS; k++)
+    *(int32_t *)out[k] = (int32_t)(100 * item + k);
+  return TG_OK;
+}
+
+static void test_most_tensors(void **state) {
+  (void)state;
+  TgDataset d = {.size = sizeof d, .count = 3, .ntensor = TG_ITEM_TENSORS, .item = wide_item};
+  for (int k = 0; k < TG_ITEM_TENSORS; k++)
+    d.tensor[k] = (TgItemTensor){.dtype = TG_I32};
+  TgLoader *l = tg_loader(C, &d, .batch = 3);
+  TgTensor *out[TG_ITEM_TENSORS];
+  assert_true(tg_loader_next(l, out));
+  for (int k = 0; k < TG_ITEM_TENSORS; k++) {
+    int32_t v[3];
+    assert_int_equal(tg_read(out[k], v, sizeof v), TG_OK);
+    assert_true(v[0] == k && v[1] == 100 + k && v[2] == 200 + k);
+  }
+  tg_loader_free(l), fine();
+  d.ntensor++;
+  assert_null(tg_loader(C, &d, .batch = 3)), refused(TG_ERR_VALUE, "items of 9 tensors, not 1 to 8");
+}
+
 /* ---- a dataset whose items are their numbers, and some of what chance gives them */
 typedef struct Numbers {
   int64_t bad; /* that item cannot be made; -1: none */
@@ -493,13 +519,20 @@ static void test_pictures_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_epochs),          cmocka_unit_test(test_shuffled),
-      cmocka_unit_test(test_random_of_items), cmocka_unit_test(test_seek),
-      cmocka_unit_test(test_item_fails),      cmocka_unit_test(test_batches_end),
-      cmocka_unit_test(test_refused),         cmocka_unit_test(test_tensors),
-      cmocka_unit_test(test_pictures_plain),  cmocka_unit_test(test_pictures_moved),
-      cmocka_unit_test(test_pictures_turned), cmocka_unit_test(test_pictures_coloured),
-      cmocka_unit_test(test_pictures_erased), cmocka_unit_test(test_pictures_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_most_tensors),
+                                     cmocka_unit_test(test_epochs),
+                                     cmocka_unit_test(test_shuffled),
+                                     cmocka_unit_test(test_random_of_items),
+                                     cmocka_unit_test(test_seek),
+                                     cmocka_unit_test(test_item_fails),
+                                     cmocka_unit_test(test_batches_end),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_tensors),
+                                     cmocka_unit_test(test_pictures_plain),
+                                     cmocka_unit_test(test_pictures_moved),
+                                     cmocka_unit_test(test_pictures_turned),
+                                     cmocka_unit_test(test_pictures_coloured),
+                                     cmocka_unit_test(test_pictures_erased),
+                                     cmocka_unit_test(test_pictures_refused)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -665,6 +665,10 @@ static void test_scaler(void **state) {
   assert_int_equal(tg_item_i64(tg_state_get(state_of, "scaler.growth_tracker")), 1);
   tg_state_free(state_of);
   assert_null(tg_scaler(C, .backoff = 2)), refused(TG_ERR_VALUE);
+  assert_null(tg_scaler(C, .backoff = -0.5)), refused(TG_ERR_VALUE);
+  assert_null(tg_scaler(C, .scale = -1)), refused(TG_ERR_VALUE);
+  assert_null(tg_scaler(C, .growth = 0.5)), refused(TG_ERR_VALUE);
+  assert_null(tg_scaler(C, .interval = -1)), refused(TG_ERR_VALUE);
   tg_scaler_free(s), tg_optim_free(plain), tg_optim_free(scaled);
   problem_free(&a), problem_free(&b);
 }

@@ -226,6 +226,10 @@ static void test_small(void **s) {
   assert_true(tg_onnx_output(o, 0, &v) && !strcmp(v.name, "z") && !tg_onnx_output(o, 1, &v) &&
               !tg_onnx_input(o, 1, &v));
   assert_int_equal(tg_onnx_opset(o), 17);
+  const char *domain;
+  int64_t version;
+  assert_true(tg_onnx_import(o, 0, &domain, &version) && !strcmp(domain, "ai.onnx") && version == 17);
+  assert_true(!tg_onnx_import(o, 1, &domain, &version) && !tg_onnx_import(NULL, 0, &domain, &version));
   TgTensor *x = tg_from_text(c, "[[1.0, 2.0], [3.0, 4.0]]"), *y;
   for (int run = 0; run < 2; run++) {
     assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
@@ -449,7 +453,7 @@ typedef struct Node {
   int nin;
   TgTensor *in[8]; /* NULL: left out */
   int nattrs;
-  Msg attr[2];
+  Msg attr[3];
   bool known, microsoft;
   int opset;
 } Node;
@@ -588,6 +592,9 @@ static void test_regions(void **s) {
       "RoiAlign", 3, {in[0], in[1], in[2]}, 2, {attr_int("output_height", Y), attr_int("output_width", X)},
       .opset = 17};
   equal_tensors(c, run_node(c, &n), tg_from_f64(c, want, TG_F32, TG_SHAPE(3, 1, Y, X)), 1e-5);
+  Node avg = n; /* the mode that is meant where none is given */
+  avg.nattrs = 3, avg.attr[2] = attr_text("mode", "avg");
+  equal_tensors(c, run_node(c, &avg), run_node(c, &n), 0);
   SAYS("RoiAlign): mode mean", "RoiAlign", 3, {in[0], in[1], in[2]}, 1, {attr_text("mode", "mean")});
   SAYS("RoiAlign): regions that do not fit", "RoiAlign", 3, {in[0], tg_slice(in[1], 1, 0, 3), in[2]}, 1,
        {attr_int("output_width", 2)});
@@ -904,54 +911,70 @@ static void test_misfits(void **s) {
 }
 
 /* An operator of each kind of inputs, given one that it does not take. */
+/* Inputs of which the wrong-th has a dtype that the operator does not take there, or not beside the others.
+ */
+typedef struct Kinds {
+  const char *op;
+  int nin, wrong;
+  TgTensor *in[5];
+  int opset;
+} Kinds;
+
+static void kinds_refused(TgContext *c, const Kinds *bad, size_t n, bool microsoft) {
+  for (size_t k = 0; k < n; k++) {
+    Node node = {bad[k].op,
+                 bad[k].nin,
+                 {bad[k].in[0], bad[k].in[1], bad[k].in[2], bad[k].in[3], bad[k].in[4]},
+                 .opset = bad[k].opset,
+                 .microsoft = microsoft};
+    char text[100];
+    snprintf(text, sizeof text, "node the node (%s): input %d is ", bad[k].op, bad[k].wrong);
+    node_says(c, &node, text);
+  }
+}
+
 static void test_kinds(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
   TgTensor *f = tg_ones(c, TG_SHAPE(2, 2)), *i = tg_cast(f, TG_I64), *b = tg_cast(f, TG_BOOL),
            *h = tg_cast(f, TG_F16);
-
-  const struct {
-    const char *op;
-    int nin, wrong;
-    TgTensor *in[5];
-    int opset;
-  } bad[] = {{"Gelu", 1, 0, {i}, 20},
-             {"Softmax", 1, 0, {b}, 0},
-             {"Abs", 1, 0, {b}, 0},
-             {"Not", 1, 0, {f}, 0},
-             {"Xor", 2, 1, {b, i}, 0},
-             {"BitwiseNot", 1, 0, {f}, 18},
-             {"BitwiseAnd", 2, 0, {b, b}, 18},
-             {"BitwiseAnd", 2, 1, {i, f}, 18},
-             {"Add", 2, 0, {b, b}, 0},
-             {"Add", 2, 1, {f, h}, 0},
-             {"Sum", 2, 1, {f, i}, 0},
-             {"Sum", 2, 1, {f, h}, 0},
-             {"Concat", 2, 1, {f, i}, 0},
-             {"Where", 3, 0, {f, f, f}, 0},
-             {"Where", 3, 2, {b, f, i}, 0},
-             {"Gather", 2, 1, {f, f}, 0},
-             {"ScatterND", 3, 1, {f, f, f}, 0},
-             {"ScatterND", 3, 2, {f, i, h}, 0},
-             {"Compress", 2, 1, {f, i}, 0},
-             {"BatchNormalization", 5, 0, {i, f, f, f, f}, 0},
-             {"BatchNormalization", 5, 4, {f, f, f, f, i}, 0},
-             {"RoiAlign", 3, 1, {f, i, i}, 0},
-             {"RoiAlign", 3, 2, {f, f, f}, 0},
-             {"NegativeLogLikelihoodLoss", 2, 1, {f, f}, 0},
-             {"Dropout", 3, 1, {f, i, b}, 0},
-             {"Dropout", 3, 2, {f, f, f}, 0},
-             {"MatMulInteger", 2, 1, {i, f}, 0}};
-
-  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
-    Node n = {bad[k].op,
-              bad[k].nin,
-              {bad[k].in[0], bad[k].in[1], bad[k].in[2], bad[k].in[3], bad[k].in[4]},
-              .opset = bad[k].opset};
-    char text[100];
-    snprintf(text, sizeof text, "node the node (%s): input %d is ", bad[k].op, bad[k].wrong);
-    node_says(c, &n, text);
-  }
+  const Kinds bad[] = {{"Gelu", 1, 0, {i}, 20},
+                       {"Softmax", 1, 0, {b}, 0},
+                       {"Abs", 1, 0, {b}, 0},
+                       {"Not", 1, 0, {f}, 0},
+                       {"Xor", 2, 1, {b, i}, 0},
+                       {"BitwiseNot", 1, 0, {f}, 18},
+                       {"BitwiseAnd", 2, 0, {b, b}, 18},
+                       {"BitwiseAnd", 2, 1, {i, f}, 18},
+                       {"Add", 2, 0, {b, b}, 0},
+                       {"Add", 2, 1, {f, h}, 0},
+                       {"Sum", 2, 1, {f, i}, 0},
+                       {"Sum", 2, 1, {f, h}, 0},
+                       {"Concat", 2, 1, {f, i}, 0},
+                       {"Where", 3, 0, {f, f, f}, 0},
+                       {"Where", 3, 2, {b, f, i}, 0},
+                       {"Gather", 2, 1, {f, f}, 0},
+                       {"ScatterND", 3, 1, {f, f, f}, 0},
+                       {"ScatterND", 3, 2, {f, i, h}, 0},
+                       {"Compress", 2, 1, {f, i}, 0},
+                       {"BatchNormalization", 5, 0, {i, f, f, f, f}, 0},
+                       {"BatchNormalization", 5, 4, {f, f, f, f, i}, 0},
+                       {"RoiAlign", 3, 1, {f, i, i}, 0},
+                       {"RoiAlign", 3, 2, {f, f, f}, 0},
+                       {"NegativeLogLikelihoodLoss", 2, 1, {f, f}, 0},
+                       {"Dropout", 3, 1, {f, i, b}, 0},
+                       {"Dropout", 3, 2, {f, f, f}, 0},
+                       {"MatMulInteger", 2, 1, {i, f}, 0}};
+  const Kinds bad_microsoft[] = {{"FastGelu", 1, 0, {i}, 0},
+                                 {"Attention", 3, 1, {f, i, f}, 0},
+                                 {"MultiHeadAttention", 4, 3, {f, f, f, i}, 0},
+                                 {"RotaryEmbedding", 4, 2, {f, i, i, f}, 0},
+                                 {"EmbedLayerNormalization", 5, 0, {f, i, f, f, f}, 0},
+                                 {"EmbedLayerNormalization", 5, 3, {i, i, f, i, f}, 0},
+                                 {"QLinearSigmoid", 5, 1, {i, i, i, f, i}, 0},
+                                 {"DynamicQuantizeMatMul", 4, 2, {f, i, i, i}, 0}};
+  kinds_refused(c, bad, sizeof bad / sizeof *bad, false);
+  kinds_refused(c, bad_microsoft, sizeof bad_microsoft / sizeof *bad_microsoft, true);
   tg_close(c);
 }
 
@@ -993,11 +1016,32 @@ static void test_bounds(void **s) {
   TgTensor *around = tg_from_text(c, "[0, 1, 0, 0]");
   GIVES("[[0.0, 1.0, 2.0, 3.0], [0.0, 4.0, 5.0, 6.0]]", "Pad", 2, {x, tg_cast(around, TG_I64)}, .known = true,
         .opset = 11);
+  /* on either side of either axis */
+  int64_t far[4] = {0, 0, 0, 0};
+  for (int k = 0; k < 8; k++) {
+    far[k % 4] = (k < 4 ? 1 : -1) * ((INT64_C(1) << 30) + 1);
+    TgTensor *pads = tg_from(c, far, TG_I64, TG_SHAPE(4));
+    SAYS("Pad): pads of axis ", "Pad", 2, {x, pads}, .known = true);
+    far[k % 4] = 0;
+  }
   /* a grid of one place, from edge to edge: its only one is the first edge */
   TgTensor *theta = tg_from_text(c, "[[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]");
   GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,
         {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)},
         .known = true, .opset = 20);
+  /* a crop as long as the axis is a crop all the same: half a place after its first element, and past its end
+   */
+  GIVES("[2.5, 3.5, 0.0, 0.0]", "Resize", 4,
+        {tg_from_text(c, "[1.0, 2.0, 3.0, 4.0]"), tg_from_text(c, "[0.5, 1.5]"), NULL,
+         tg_cast(tg_from_text(c, "[4]"), TG_I64)},
+        2, {attr_text("coordinate_transformation_mode", "tf_crop_and_resize"), attr_text("mode", "linear")});
+  /* tables of angles: as wide as half of what is turned, both of them */
+  TgTensor *heads = tg_ones(c, TG_SHAPE(1, 1, 2, 4)), *at = tg_cast(tg_from_text(c, "[[0, 1]]"), TG_I64),
+           *fits = tg_ones(c, TG_SHAPE(2, 2)), *thin = tg_ones(c, TG_SHAPE(2, 1));
+  SAYS("RotaryEmbedding): 4 turned numbers by tables of 2", "RotaryEmbedding", 4, {heads, at, fits, thin},
+       .microsoft = true);
+  SAYS("RotaryEmbedding): 4 turned numbers by tables of 1", "RotaryEmbedding", 4, {heads, at, thin, thin},
+       .microsoft = true);
   /* of as many axes as there may be */
   int64_t sixteen[TG_MAX_RANK] = {2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   Node turned = {"ReverseSequence",

@@ -329,6 +329,27 @@ static void test_scalars(void **state) {
   ERROR(tg_threefry(x, x), TG_ERR_DTYPE, "u64");
 }
 
+/* A bool beside a number counts as 0 or 1; two bools are joined as truth values. */
+static void test_bools(void **state) {
+  (void)state;
+  TgTensor *b = tg_cast(X("[0, 1, 1, 0]"), TG_BOOL), *c = tg_cast(X("[0, 0, 1, 1]"), TG_BOOL);
+  const TgDType dtypes[] = {TG_F32, TG_F16, TG_I32, TG_U8, TG_I64};
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+    TgTensor *x = tg_cast(X("[5, 6, 7, 8]"), dtypes[i]);
+    for (int side = 0; side < 2; side++) {
+      TgTensor *p = side ? b : x, *q = side ? x : b;
+      TEXT(tg_cast(tg_add(p, q), TG_I32), "[5, 7, 8, 8]");
+      TEXT(tg_cast(tg_mul(p, q), TG_I32), "[0, 6, 7, 0]");
+      TEXT(tg_cast(tg_maximum(p, q), TG_I32), "[5, 6, 7, 8]");
+      TEXT(tg_cast(tg_minimum(p, q), TG_I32), "[0, 1, 1, 0]");
+      assert_int_equal(tg_dtype(tg_add(p, q)), dtypes[i]);
+    }
+    TEXT(tg_cast(tg_sub(x, b), TG_I32), "[5, 5, 6, 8]");
+  }
+  TEXT(tg_add(b, c), "[false, true, true, true]");
+  TEXT(tg_mul(b, c), "[false, false, true, false]");
+}
+
 static void test_items(void **state) {
   (void)state;
   TgTensor *m = X("[[1, 2, 3], [4, 5, 6]]");
@@ -407,6 +428,7 @@ static void test_kernel(void **state) {
   TEXT(tg_neg(o), "[-8.0, -26.0, -44.0]");
   assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){a, o, b}, 3), TG_OK);
   TEXT(a, "[22.0, 74.0, 126.0]");
+  assert_int_equal(tg_kernel(NULL, scaled, (TgTensor *[]){o, a, b}, 3), TG_ERR_VALUE);
   assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){o, a}, 2), TG_ERR_VALUE);
   ERROR(NULL, TG_ERR_VALUE, "PARAM 2, but 2 tensors");
   assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){o, b, a}, 3), TG_ERR_SHAPE);
@@ -619,11 +641,24 @@ static void test_batch_norm(void **state) {
       cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      BOTH(test_text),           BOTH(test_questions), BOTH(test_memory),          BOTH(test_windows),
-      BOTH(test_mixed),          BOTH(test_most_axes), BOTH(test_names_and_norms), BOTH(test_updates),
-      BOTH(test_versions),       BOTH(test_roots),     BOTH(test_diagonal),        BOTH(test_scalars),
-      BOTH(test_items),          BOTH(test_kernel),    BOTH(test_graphs),          BOTH(test_custom_gradient),
-      BOTH(test_factorisations), BOTH(test_batch_norm)};
+  const struct CMUnitTest tests[] = {BOTH(test_text),
+                                     BOTH(test_questions),
+                                     BOTH(test_memory),
+                                     BOTH(test_windows),
+                                     BOTH(test_mixed),
+                                     BOTH(test_most_axes),
+                                     BOTH(test_names_and_norms),
+                                     BOTH(test_updates),
+                                     BOTH(test_versions),
+                                     BOTH(test_roots),
+                                     BOTH(test_diagonal),
+                                     BOTH(test_scalars),
+                                     BOTH(test_bools),
+                                     BOTH(test_items),
+                                     BOTH(test_kernel),
+                                     BOTH(test_graphs),
+                                     BOTH(test_custom_gradient),
+                                     BOTH(test_factorisations),
+                                     BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * by make_api.py there, which says what a case is). A case runs on CPU and on INTERP, on its inputs as they
  * are and on views of them that are not contiguous; those marked `diff` are differentiated, once and twice,
  * beside finite differences in f64. And each is built with memory for a part of its graph alone. */
+#include "engine/engine.h"
 #include "files/short.h"
 #include <math.h>
 #include <setjmp.h>

@@ -83,7 +83,13 @@ bool arena_grow(Arena *a, size_t nbytes) {
   more->next = a->block, more->size = size, more->used = 0;
   a->block = more;
   a->total += size;
+  arena_forbid(more + 1, size);
   return true;
+}
+
+static void block_free(Arena *a, ArenaBlock *b) {
+  arena_allow(b + 1, b->size);
+  mem_free(a->mem, b);
 }
 
 void *arena_alloc(Arena *a, size_t nbytes) {
@@ -115,15 +121,16 @@ void arena_reset(Arena *a) {
   ArenaBlock *keep = a->block;
   if (!keep) return;
   for (ArenaBlock *b = keep->next, *n; b; b = n)
-    n = b->next, mem_free(a->mem, b);
+    n = b->next, block_free(a, b);
   keep->next = NULL;
   keep->used = 0;
+  arena_forbid(keep + 1, keep->size);
   a->total = keep->size;
 }
 
 void arena_free(Arena *a) {
   for (ArenaBlock *b = a->block, *n; b; b = n)
-    n = b->next, mem_free(a->mem, b);
+    n = b->next, block_free(a, b);
   a->block = NULL, a->total = 0;
 }
 

@@ -70,7 +70,29 @@ typedef struct TgError {
 /* keeps an earlier error; returns s */
 TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
 
-/* ---- arena: bump allocation, freed all at once or back to a mark. Zeroed memory, 16-byte aligned. */
+/* ---- arena: bump allocation, freed all at once. Zeroed memory, 16-byte aligned. */
+/* AddressSanitizer knows the blocks alone, so it is told of the pieces: what is not handed out may not be
+ * touched, and a gap behind each piece keeps it from the next one. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_IS_WATCHED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(ARENA_IS_WATCHED)
+#include <sanitizer/asan_interface.h>
+
+enum { ARENA_GAP = 16 };
+
+#define arena_forbid(p, nbytes) __asan_poison_memory_region((p), (nbytes))
+#define arena_allow(p, nbytes)  __asan_unpoison_memory_region((p), (nbytes))
+#else
+
+enum { ARENA_GAP = 0 };
+
+#define arena_forbid(p, nbytes) ((void)(p), (void)(nbytes))
+#define arena_allow(p, nbytes)  ((void)(p), (void)(nbytes))
+#endif
+
 typedef struct ArenaBlock {
   struct ArenaBlock *next;
   size_t size, used;
@@ -84,11 +106,6 @@ typedef struct Arena {
   size_t first; /* bytes of the first block, for what is kept and small; 0: 8192 */
 } Arena;
 
-typedef struct ArenaMark {
-  ArenaBlock *block;
-  size_t used;
-} ArenaMark;
-
 void arena_init(Arena *a, TgMem *mem);
 void *arena_alloc(Arena *a, size_t nbytes); /* zeros; NULL when out of memory */
 bool arena_grow(Arena *a, size_t nbytes);   /* a block with room for that many */
@@ -99,11 +116,12 @@ void arena_free(Arena *a);
 
 /* The same of any content, at most SIZE_MAX / 2. */
 static inline void *arena_take(Arena *a, size_t nbytes) {
-  nbytes = (nbytes + 15) & ~(size_t)15;
-  if ((!a->block || a->block->size - a->block->used < nbytes) && !arena_grow(a, nbytes)) return NULL;
+  size_t room = ((nbytes + 15) & ~(size_t)15) + ARENA_GAP;
+  if ((!a->block || a->block->size - a->block->used < room) && !arena_grow(a, room)) return NULL;
   ArenaBlock *b = a->block;
   void *p = (char *)(b + 1) + b->used;
-  b->used += nbytes;
+  b->used += room;
+  arena_allow(p, nbytes);
   return p;
 }
 

@@ -15,7 +15,7 @@ test: all
 parity: all   # rewrites docs/api-parity.md from its table, the headers and the tests
 	@$(BUILD)/parity .
 golden: all   # rewrites the golden kernels and the blocks of docs/; look at their diff
-	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_tour
+	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_choices && TG_GOLDEN=write $(BUILD)/test_tour
 check-rules: all
 	@$(BUILD)/checkrules $(BUILD)/rules.verdicts
 check-accuracy: all   # the math functions on all 2^32 floats: minutes

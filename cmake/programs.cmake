@@ -93,6 +93,7 @@ if(CMOCKA_FOUND)
       target_compile_definitions(${name} PRIVATE TG_HAVE_SQLITE)
     endif()
   endforeach()
+  target_sources(test_choices PRIVATE tests/kernels/choices.c)
   foreach(name test_kernels test_nvrtc test_texts test_emulate)                        # what looks at kernels as text
     target_sources(${name} PRIVATE tests/kernels/golden.c)
     target_include_directories(${name} PRIVATE tests cli)

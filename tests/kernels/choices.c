@@ -106,8 +106,8 @@ TgStatus choice_lower(TgContext *c, const Schedule *sched, int k, Str *costs, Lo
     memcpy(out->name, lin.name, sizeof out->name), out->threads = lin.nthread;
     memcpy(out->grid, lin.global, sizeof out->grid), memcpy(out->block, lin.local, sizeof out->block);
     out->local_bytes = linear_local_bytes(&lin);
-    store_free(own);
   }
+  store_free(own); /* NULL where it could not be lowered */
   arena_free(&arena);
   return s;
 }

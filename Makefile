@@ -48,6 +48,6 @@ fuzz: all   # make fuzz T=30 SEED=7 N=400: random expressions, texts and program
 	@rm -f build-asan.log
 	@build-asan/fuzz_calls $(if $(SEED),--seed $(SEED))
 torture: all
-	@TG_TORTURE=1 $(BUILD)/test_faults
+	@TG_TORTURE=1 $(BUILD)/test_faults && TG_TORTURE=1 $(BUILD)/test_nomem
 clean:
 	rm -rf build build-*

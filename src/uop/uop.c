@@ -647,7 +647,9 @@ void uop_map_end(UOpStore *keys, UOpMap *m) {
 
 UOp *uop_map_get(const UOpMap *m, const UOp *u) { return map_node(m, u); }
 
-bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v) { return map_set(keys, m, u, v->id); }
+bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v) {
+  return v && map_set(keys, m, u, v->id);
+}
 
 bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n) {
   return map_set(keys, m, u, n);

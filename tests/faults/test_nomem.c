@@ -63,7 +63,7 @@ static const Case gradients[] = {{"scattered", "avx512"},
 
 static const Choice *choice_named(const char *name) {
   for (int i = 0; i < choice_count; i++)
-    if (!strcmp(choices[i].name, name)) return &choices[i];
+    if (choices[i].name && !strcmp(choices[i].name, name)) return &choices[i];
   fail_msg("no program is called %s", name);
   return NULL;
 }

@@ -17,11 +17,14 @@
     return (void)c, (n);                                                                                     \
   }
 #define ONE(name, tensor) SOME(name, 1, out[0] = (tensor))
+#define SECTION(name)
 #include "kernels/choices.def"
+#undef SECTION
 #undef ONE
 #undef SOME
-#define SOME(name, n, ...) {#name, name##_build},
+#define SOME(name, n, ...) {#name, name##_build, NULL},
 #define ONE(name, tensor)  SOME(name, 1, )
+#define SECTION(name)      {NULL, NULL, #name},
 const Choice choices[] = {
 #include "kernels/choices.def"
 };

@@ -12,6 +12,7 @@ enum { CHOICE_OUTPUTS = 3 };
 typedef struct Choice {
   const char *name;
   int (*build)(TgContext *c, TgTensor **out); /* how many tensors; NULL among them after an error */
+  const char *section; /* that begins here, which has no name and no tensors; else NULL */
 } Choice;
 
 typedef struct Machine {

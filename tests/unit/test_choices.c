@@ -1,7 +1,7 @@
 /* test_choices.c: what is chosen for small programs on several machines: which kernels there are, what each
  * keeps, how it is launched, its opts, and what the two models of costs say. No value depends on a choice, so
- * that no other test would see one that became worse. tests/goldens/choices.txt has them; `make golden`
- * rewrites it for review. A digest at the end of a line stands for a text: of the lists of opts that were
+ * that no other test would see one that became worse. tests/goldens/choices has them; `make golden`
+ * rewrites them for review. A digest at the end of a line stands for a text: of the lists of opts that were
  * considered, of the kernel. */
 #include "kernels/choices.h"
 #include "tensor/context.h"
@@ -138,16 +138,19 @@ static void told_apart(const char *path, const char *was, const char *now) {
       (int)strcspn(now, "\n"), now, (int)strcspn(was, "\n"), was);
 }
 
-static void test_choices(void **state) {
-  (void)state;
+/* The programs of one section of choices.def, with the file of its name. */
+static void section_is(const char *section) {
   assert_int_equal(machine_count, MACHINES);
-  static const char path[] = TG_TESTS "/goldens/choices.txt";
-  const char *mode = getenv("TG_GOLDEN");
+  const char *mode = getenv("TG_GOLDEN"), *now_in = NULL;
+  char path[512];
   Str now;
   str_init(&now, NULL);
-  for (int i = 0; i < choice_count; i++)
-    put_choice(&now, &choices[i]);
-  assert_false(now.oom);
+  for (int i = 0; i < choice_count; i++) {
+    if (choices[i].section) now_in = choices[i].section;
+    if (choices[i].name && !strcmp(now_in, section)) put_choice(&now, &choices[i]);
+  }
+  assert_true(now.len && !now.oom);
+  snprintf(path, sizeof path, TG_TESTS "/goldens/choices/%s.txt", section);
   if (mode && !strcmp(mode, "write")) {
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(now.at, 1, now.len, f) != now.len || fclose(f)) fail_msg("%s cannot be written", path);
@@ -159,10 +162,23 @@ static void test_choices(void **state) {
   str_free(&now);
 }
 
+#define ONE(name, tensor)
+#define SOME(name, n, ...)
+#define SECTION(name)                                                                                        \
+  static void test_##name(void **state) {                                                                    \
+    (void)state;                                                                                             \
+    section_is(#name);                                                                                       \
+  }
+#include "kernels/choices.def"
+#undef SECTION
+#define SECTION(name) cmocka_unit_test(test_##name),
+
 int main(void) {
   static const char *const settings[] = {"TG_NOOPT", "TG_FUSE", "TG_OPTS", "TG_TF32", "TG_DEBUG", "TG_BEAM"};
   for (size_t i = 0; i < TG_COUNT(settings); i++)
     unsetenv(settings[i]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_choices)};
+  const struct CMUnitTest tests[] = {
+#include "kernels/choices.def"
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

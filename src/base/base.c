@@ -83,12 +83,12 @@ bool arena_grow(Arena *a, size_t nbytes) {
   more->next = a->block, more->size = size, more->used = 0;
   a->block = more;
   a->total += size;
-  arena_forbid(more + 1, size);
+  bounds_forbid(more + 1, size);
   return true;
 }
 
 static void block_free(Arena *a, ArenaBlock *b) {
-  arena_allow(b + 1, b->size);
+  bounds_allow(b + 1, b->size);
   mem_free(a->mem, b);
 }
 
@@ -124,7 +124,7 @@ void arena_reset(Arena *a) {
     n = b->next, block_free(a, b);
   keep->next = NULL;
   keep->used = 0;
-  arena_forbid(keep + 1, keep->size);
+  bounds_forbid(keep + 1, keep->size);
   a->total = keep->size;
 }
 
@@ -140,6 +140,7 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
   size_t n = *cap ? *cap : TG_MAX(FIRST_BYTES / item, 8);
   while (n < need)
     n *= 2;
+  bounds_allow(*at, *cap * item);
   void *p = mem_realloc(m, *at, *cap * item, n * item);
   if (!p) return false;
   *at = p, *cap = n;

@@ -42,10 +42,11 @@ static void test_arena(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
-/* A byte that is not of a piece is known to the sanitizer, in a block that is used and after a reset. */
+/* A byte that is not of a piece is known to the sanitizer, in a block that is used and after a reset; and
+ * what an array has room for. */
 static void test_bounds(void **state) {
   (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(ARENA_IS_WATCHED)
+#if BOUNDS_ARE_WATCHED
   Arena a;
   arena_init(&a, NULL);
   for (size_t n = 0; n < 100; n++) {
@@ -59,6 +60,18 @@ static void test_bounds(void **state) {
   arena_reset(&a);
   assert_true(__asan_address_is_poisoned(kept));
   arena_free(&a);
+  Vec(int) v = {0};
+  for (int i = 0; i < 100; i++) {
+    assert_true(vec_push(NULL, &v, i));
+    for (int k = 0; k <= i; k++)
+      assert_int_equal(v.at[k], k);
+    if (v.len < v.cap) assert_true(__asan_address_is_poisoned(v.at + v.len));
+  }
+  assert_true(vec_reserve(NULL, &v, 120));
+  for (int i = 100; i < 120; i++)
+    v.at[i] = i;
+  assert_true(__asan_address_is_poisoned(v.at + 120));
+  vec_free(NULL, &v);
 #else
   print_message("skipped: no AddressSanitizer here\n");
   skip();

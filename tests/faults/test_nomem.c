@@ -24,7 +24,7 @@ static TgStatus texts_of(Run *r, Str *out) {
   TgStatus st = choice_schedule(r->c, r->t, r->n, NULL, &s);
   for (int k = 0; !st && k < s.nkernel; k++) {
     Lowered l;
-    st = choice_lower(r->c, &s, k, NULL, &l);
+    st = choice_lower(r->c, &s, k, NULL, NULL, &l);
     if (!st) str_put(out, str_text(&l.text)), str_put(out, str_text(&l.opts));
     lowered_free(&l);
   }

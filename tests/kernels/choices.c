@@ -18,13 +18,16 @@
   }
 #define ONE(name, tensor) SOME(name, 1, out[0] = (tensor))
 #define SECTION(name)
+#define GIVEN(name, opts, tensor) ONE(name, tensor)
 #include "kernels/choices.def"
+#undef GIVEN
 #undef SECTION
 #undef ONE
 #undef SOME
-#define SOME(name, n, ...) {#name, name##_build, NULL},
-#define ONE(name, tensor)  SOME(name, 1, )
-#define SECTION(name)      {NULL, NULL, #name},
+#define SOME(name, n, ...)        {#name, name##_build, NULL, NULL},
+#define ONE(name, tensor)         SOME(name, 1, )
+#define SECTION(name)             {NULL, NULL, #name, NULL},
+#define GIVEN(name, opts, tensor) {#name, name##_build, NULL, opts},
 const Choice choices[] = {
 #include "kernels/choices.def"
 };
@@ -92,12 +95,13 @@ TgStatus choice_schedule(TgContext *c, TgTensor *const *t, int n, Str *explain, 
   return s;
 }
 
-TgStatus choice_lower(TgContext *c, const Schedule *sched, int k, Str *costs, Lowered *out) {
+TgStatus choice_lower(TgContext *c, const Schedule *sched, int k, const char *opts, Str *costs,
+                      Lowered *out) {
   Arena arena;
   UOpStore *own = NULL;
   Linear lin;
   const Renderer *ren = c->dev.backend->renderer;
-  CodegenOptions co = codegen_options(c, &c->dev, ren, NULL);
+  CodegenOptions co = codegen_options(c, &c->dev, ren, opts);
   co.costs = costs;
   memset(out, 0, sizeof *out);
   arena_init(&arena, &c->mem), str_init(&out->text, &c->mem), str_init(&out->opts, &c->mem);

@@ -13,6 +13,7 @@ typedef struct Choice {
   const char *name;
   int (*build)(TgContext *c, TgTensor **out); /* how many tensors; NULL among them after an error */
   const char *section; /* that begins here, which has no name and no tensors; else NULL */
+  const char *opts;    /* for its kernels, in place of those that are chosen; or NULL */
 } Choice;
 
 typedef struct Machine {
@@ -30,7 +31,8 @@ TgContext *machine_open(const Machine *m, TgMem mem);
 /* The schedule of what a program computes. explain: NULL, or where both sides of each join are written. */
 TgStatus choice_schedule(TgContext *c, TgTensor *const *t, int n, Str *explain, Schedule *out);
 
-/* One kernel of it. costs: NULL, or where each list of opts that was considered is written. */
+/* One kernel of it. opts: NULL, or a list in place of the chosen one. costs: NULL, or where each list of opts
+ * that was considered is written. */
 typedef struct Lowered {
   Str text, opts;
   char name[96];
@@ -38,6 +40,6 @@ typedef struct Lowered {
   int64_t local_bytes;
 } Lowered;
 
-TgStatus choice_lower(TgContext *c, const Schedule *s, int k, Str *costs, Lowered *out);
+TgStatus choice_lower(TgContext *c, const Schedule *s, int k, const char *opts, Str *costs, Lowered *out);
 void lowered_free(Lowered *l);
 #endif

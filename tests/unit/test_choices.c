@@ -35,12 +35,12 @@ static void put_sizes(Str *out, const char *name, const int size[3]) {
     str_printf(out, "%s%d", i ? "x" : name, size[i]);
 }
 
-static void put_kernel(TgContext *c, Str *out, const Schedule *s, int k) {
+static void put_kernel(TgContext *c, Str *out, const Schedule *s, int k, const char *opts) {
   const SchedKernel *sk = &s->kernel[k];
   Str costs;
   Lowered l;
   str_init(&costs, NULL);
-  TgStatus st = choice_lower(c, s, k, &costs, &l);
+  TgStatus st = choice_lower(c, s, k, opts, &costs, &l);
   if (st) {
     str_printf(out, "    %s\n", tg_errmsg(c));
     tg_clear_error(c);
@@ -58,7 +58,7 @@ static void put_kernel(TgContext *c, Str *out, const Schedule *s, int k) {
 }
 
 /* What is kept between kernels, how many joins were made of those that were weighed, and the kernels. */
-static void put_plan(TgContext *c, Str *out, TgTensor **t, int n) {
+static void put_plan(TgContext *c, Str *out, TgTensor **t, int n, const char *opts) {
   Schedule s;
   Str explain;
   str_init(&explain, NULL);
@@ -73,7 +73,7 @@ static void put_plan(TgContext *c, Str *out, TgTensor **t, int n) {
   }
   str_put(out, "\n");
   for (int k = 0; k < s.nkernel; k++)
-    put_kernel(c, out, &s, k);
+    put_kernel(c, out, &s, k, opts);
   str_free(&explain);
   schedule_free(&s, &c->mem);
 }
@@ -86,7 +86,7 @@ static Str plan_of(const Choice *choice, const Machine *machine) {
   if (!c || tg_error(c)) fail_msg("%s: %s", machine->name, tg_errmsg(c));
   int n = choice->build(c, t);
   if (tg_error(c)) fail_msg("%s on %s: %s", choice->name, machine->name, tg_errmsg(c));
-  put_plan(c, &out, t, n);
+  put_plan(c, &out, t, n, choice->opts);
   tg_close(c);
   assert_false(out.oom);
   return out;
@@ -164,6 +164,7 @@ static void section_is(const char *section) {
 
 #define ONE(name, tensor)
 #define SOME(name, n, ...)
+#define GIVEN(name, opts, tensor)
 #define SECTION(name)                                                                                        \
   static void test_##name(void **state) {                                                                    \
     (void)state;                                                                                             \

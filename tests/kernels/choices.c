@@ -5,10 +5,17 @@
 #include "base/os.h"
 #include "engine/graph.h"
 #include "tensor/context.h"
+#include "uop/matrix.h"
 #include <string.h>
 
 #define A(dtype, ...) tg_empty(c, (dtype), TG_SHAPE(__VA_ARGS__))
 #define F(...)        A(TG_F32, __VA_ARGS__)
+
+/* Products that share a factor, one of them inside another value. */
+static TgTensor *two_sums(TgContext *c, TgTensor *x, TgTensor *w, TgTensor *v) {
+  (void)c;
+  return tg_mul(tg_silu(tg_matmul(x, w, .dtype = TG_F32)), tg_matmul(x, v, .dtype = TG_F32));
+}
 
 /* ---- the programs */
 #define SOME(name, n, ...)                                                                                   \
@@ -61,10 +68,16 @@ static void no_units(Target *t) {
   t->name = "20 cores without matrix units", t->matrices = 0, t->cores = t->streams = 20, t->registers = 128;
 }
 
+/* .. and a GPU whose units multiply bytes of floats. */
+static void newer_units(Target *t) {
+  t->name = "a GPU of 2022", t->matrices = matrix_rows(MATRIX_CUDA, 89), t->cores = t->streams = 128;
+}
+
 const Machine machines[] = {{"avx512", "NULL:C", NULL},       {"avx2", "NULL:C", avx2},
                             {"neon", "NULL:C", neon},         {"amx", "NULL:AMX", NULL},
                             {"dot", "NULL:DOT", NULL},        {"cuda", "NULL:CUDA", NULL},
-                            {"plain", "NULL:CUDA", no_units}, {"metal", "NULL:METAL", NULL}};
+                            {"plain", "NULL:CUDA", no_units}, {"newer", "NULL:CUDA", newer_units},
+                            {"metal", "NULL:METAL", NULL}};
 const int machine_count = TG_COUNT(machines);
 
 TgContext *machine_open(const Machine *m, TgMem mem) {

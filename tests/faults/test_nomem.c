@@ -1,6 +1,6 @@
 /* test_nomem.c: programs are scheduled, lowered and rendered again and again with the n-th allocation
  * failing, or all from there on. Each run ends with TG_ERR_NOMEM and gives back what it took; the next one,
- * with memory, writes the text that was written before. Every second n; TG_TORTURE=1 (make torture): every n.
+ * with memory, writes the text that was written before.
  */
 #define _GNU_SOURCE
 #include "kernels/choices.h"
@@ -104,9 +104,8 @@ static bool failing_run(Run *r, const char *name, uint64_t n, bool after) {
   return reached;
 }
 
-/* Without TG_TORTURE so many n are left out; of those that are tried, how often the rest fails too, and how
- * often the next text is looked at. */
-enum { STEP = 2, AFTER = 8, AGAIN = 32 };
+/* Without TG_TORTURE: after so many of these, the rest fails too, or the next text is looked at. */
+enum { AFTER = 16, AGAIN = 64 };
 
 static void sweep(const Case *k, bool all) {
   Run r = {.c = machine_open(machine_named(k->machine), (TgMem){0})};
@@ -116,7 +115,7 @@ static void sweep(const Case *k, bool all) {
   r.n = choice_named(k->program)->build(r.c, r.t);
   Str first = plain_run(&r);
   bool reached = true;
-  for (uint64_t n = 1; reached; n += all ? 1 : STEP) {
+  for (uint64_t n = 1; reached; n++) {
     reached = failing_run(&r, name, n, false);
     if (reached && (all || n % AFTER == 1)) failing_run(&r, name, n, true);
     if (!all && reached && n % AGAIN != 1) continue;

@@ -5,6 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#ifdef __linux__
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 static unsigned drawn(unsigned *seed) { return *seed = *seed * 1664525u + 1013904223u, *seed >> 8; }
 
@@ -218,10 +227,42 @@ static void test_variables(void **state) {
   assert_null(env_name(n + 1));
 }
 
+/* Where the system does not tell which cores there are, none is named and one is counted. */
+static void test_cores_untold(void **state) {
+  (void)state;
+#ifdef __linux__
+  enum { REFUSED = 3 };
+
+  struct sock_filter ask[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_getaffinity, 0, 1),
+                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_fprog filter = {sizeof ask / sizeof *ask, ask};
+  assert_true(core_at(0) >= 0);
+  pid_t child = fork();
+  if (!child) {
+    bool set =
+        !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    if (!set) _exit(REFUSED);
+    bool ok = cpu_count() == 1;
+    for (int k = 0; k < 64; k++)
+      ok = ok && core_at(k) == -1;
+    _exit(!ok);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  if (WEXITSTATUS(status) == REFUSED) skip();
+  assert_int_equal(WEXITSTATUS(status), 0);
+#else
+  skip();
+#endif
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_arena),    cmocka_unit_test(test_bounds),
-                                     cmocka_unit_test(test_map),      cmocka_unit_test(test_strings),
-                                     cmocka_unit_test(test_sha256),   cmocka_unit_test(test_hash),
-                                     cmocka_unit_test(test_variables)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_arena),     cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_map),       cmocka_unit_test(test_strings),
+                                     cmocka_unit_test(test_sha256),    cmocka_unit_test(test_hash),
+                                     cmocka_unit_test(test_variables), cmocka_unit_test(test_cores_untold)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

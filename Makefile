@@ -27,7 +27,7 @@ check-all: all   # every test there is: what CI runs
 parity: all   # rewrites docs/api-parity.md from its table, the headers and the tests
 	@$(BUILD)/parity .
 golden: all   # rewrites the golden kernels and the blocks of docs/; look at their diff
-	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_tour
+	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_choices && TG_GOLDEN=write $(BUILD)/test_tour
 check-rules: all
 	@$(BUILD)/checkrules $(BUILD)/rules.verdicts
 check-accuracy: all   # the math functions on all 2^32 floats: minutes
@@ -60,6 +60,6 @@ fuzz: all   # make fuzz T=30 SEED=7 N=400: random expressions, texts and program
 	@rm -f build-asan.log
 	@build-asan/fuzz_calls $(if $(SEED),--seed $(SEED))
 torture: all
-	@TG_TORTURE=1 $(BUILD)/test_faults
+	@TG_TORTURE=1 $(BUILD)/test_faults && TG_TORTURE=1 $(BUILD)/test_nomem
 clean:
 	rm -rf build build-*

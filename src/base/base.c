@@ -83,7 +83,13 @@ bool arena_grow(Arena *a, size_t nbytes) {
   more->next = a->block, more->size = size, more->used = 0;
   a->block = more;
   a->total += size;
+  bounds_forbid(more + 1, size);
   return true;
+}
+
+static void block_free(Arena *a, ArenaBlock *b) {
+  bounds_allow(b + 1, b->size);
+  mem_free(a->mem, b);
 }
 
 void *arena_alloc(Arena *a, size_t nbytes) {
@@ -116,17 +122,18 @@ void arena_reset(Arena *a) {
   if (!keep) return;
   for (ArenaBlock *b = keep->next, *n; b; b = n) {
     n = b->next;
-    mem_free(a->mem, b);
+    block_free(a, b);
   }
   keep->next = NULL;
   keep->used = 0;
+  bounds_forbid(keep + 1, keep->size);
   a->total = keep->size;
 }
 
 void arena_free(Arena *a) {
   for (ArenaBlock *b = a->block, *n; b; b = n) {
     n = b->next;
-    mem_free(a->mem, b);
+    block_free(a, b);
   }
   a->block = NULL, a->total = 0;
 }
@@ -137,6 +144,7 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
   size_t n = *cap ? *cap : TG_MAX(FIRST_BYTES / item, 8);
   while (n < need)
     n *= 2;
+  bounds_allow(*at, *cap * item);
   void *p = mem_realloc(m, *at, *cap * item, n * item);
   if (!p) return false;
   *at = p;

@@ -70,7 +70,28 @@ typedef struct TgError {
 /* keeps an earlier error; returns s */
 TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
 
-/* ---- arena: bump allocation, freed all at once or back to a mark. Zeroed memory, 16-byte aligned. */
+/* ---- bounds: AddressSanitizer knows whole blocks alone, so it is told which part of one may be touched: the
+ * pieces of an arena that were handed out, the elements of an array that are there. */
+#ifdef __SANITIZE_ADDRESS__
+#define BOUNDS_ARE_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BOUNDS_ARE_WATCHED 1
+#endif
+#endif
+#ifdef BOUNDS_ARE_WATCHED
+#include <sanitizer/asan_interface.h>
+#define bounds_forbid(p, nbytes) __asan_poison_memory_region((p), (nbytes))
+#define bounds_allow(p, nbytes)  __asan_unpoison_memory_region((p), (nbytes))
+#else
+#define BOUNDS_ARE_WATCHED       0
+#define bounds_forbid(p, nbytes) ((void)0)
+#define bounds_allow(p, nbytes)  ((void)0)
+#endif
+
+/* ---- arena: bump allocation, freed all at once. Zeroed memory, 16-byte aligned. */
+enum { ARENA_GAP = BOUNDS_ARE_WATCHED ? 16 : 0 }; /* behind each piece, which keeps it from the next one */
+
 typedef struct ArenaBlock {
   struct ArenaBlock *next;
   size_t size, used;
@@ -84,11 +105,6 @@ typedef struct Arena {
   size_t first; /* bytes of the first block, for what is kept and small; 0: 8192 */
 } Arena;
 
-typedef struct ArenaMark {
-  ArenaBlock *block;
-  size_t used;
-} ArenaMark;
-
 void arena_init(Arena *a, TgMem *mem);
 void *arena_alloc(Arena *a, size_t nbytes); /* zeros; NULL when out of memory */
 bool arena_grow(Arena *a, size_t nbytes);   /* a block with room for that many */
@@ -99,11 +115,12 @@ void arena_free(Arena *a);
 
 /* The same of any content, at most SIZE_MAX / 2. */
 static inline void *arena_take(Arena *a, size_t nbytes) {
-  nbytes = (nbytes + 15) & ~(size_t)15;
-  if ((!a->block || a->block->size - a->block->used < nbytes) && !arena_grow(a, nbytes)) return NULL;
+  size_t room = ((nbytes + 15) & ~(size_t)15) + ARENA_GAP;
+  if ((!a->block || a->block->size - a->block->used < room) && !arena_grow(a, room)) return NULL;
   ArenaBlock *b = a->block;
   void *p = (char *)(b + 1) + b->used;
-  b->used += nbytes;
+  b->used += room;
+  bounds_allow(p, nbytes);
   return p;
 }
 
@@ -116,10 +133,16 @@ static inline void *arena_take(Arena *a, size_t nbytes) {
     size_t len, cap;                                                                                         \
   }
 bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item);
+/* room for n, of which nothing past them may be touched until it is asked for */
+#define vec_grown(m, v, n)                                                                                   \
+  ((n) <= (v)->cap || (vec_grow((m), (void **)&(v)->at, &(v)->cap, (n), sizeof *(v)->at) &&                  \
+                       (bounds_forbid((v)->at + (n), ((v)->cap - (n)) * sizeof *(v)->at), true)))
 #define vec_reserve(m, v, n)                                                                                 \
-  ((n) <= (v)->cap || vec_grow((m), (void **)&(v)->at, &(v)->cap, (n), sizeof *(v)->at))
-#define vec_push(m, v, x) (vec_reserve((m), (v), (v)->len + 1) && ((v)->at[(v)->len++] = (x), true))
-#define vec_free(m, v)    (mem_free((m), (v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)
+  (vec_grown((m), (v), (n)) && (bounds_allow((v)->at, (n) * sizeof *(v)->at), true))
+#define vec_push(m, v, x)                                                                                    \
+  (vec_grown((m), (v), (v)->len + 1) &&                                                                      \
+   (bounds_allow((v)->at + (v)->len, sizeof *(v)->at), (v)->at[(v)->len++] = (x), true))
+#define vec_free(m, v) (mem_free((m), (v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)
 
 /* ---- hash map: uint64 key -> uint64 value, open addressing. Keys are hashed; 0 is an ordinary key. */
 typedef struct MapEntry {

@@ -432,7 +432,7 @@ static bool write_memory(Exp *x, UOp *u, const int *at, int vec, Along way, UOpV
   for (int l = 0; l < (way == LANES_NEXT ? 1 : lanes); l++) {
     positions(x, at, l, pos);
     if (!(addr[l] = lane_value(x, index->src[1], pos))) return false;
-    if (gated) gate[l] = gate_lane(x, index->src[2], pos);
+    if (gated && !(gate[l] = gate_lane(x, index->src[2], pos))) return false;
   }
   int step = way == LANES_NEXT ? lanes : neighbours(x, addr, gate, lanes);
   for (int l = 0; l < lanes; l += step) {

@@ -124,7 +124,7 @@ static bool divided(Lin *l, UOp *u, UOp *x, int level, bool *done) { /* an index
   int n = u->dtype == DT_INDEX && u->nsrc == 2 && l->k->ren ? divide_index(l->k->st, u, x, part) : 0;
   *done = n > 0;
   for (int i = 0; i < n; i++)
-    if (!list_once(l, part[i]->op == OPS_CONST ? 0 : level, part[i])) return false;
+    if (!part[i] || !list_once(l, part[i]->op == OPS_CONST ? 0 : level, part[i])) return false;
   return !n || set(l, u, part[n - 1], level);
 }
 

@@ -202,7 +202,7 @@ static bool side_by_side(const UOp *r) {
 
 /* ---- splitting */
 static UOp *one_trip(Kernel *k, const UOp *extent, UOp *loop) {
-  return is_const_int(extent, 1) ? num(k, 0) : loop;
+  return loop && is_const_int(extent, 1) ? num(k, 0) : loop;
 }
 
 /* Loop u, found in `nest`, over one part of its range: the loop over blocks stands around `nest`, the inner

@@ -494,11 +494,10 @@ static bool lower_stage(Rangeify *r, int i) {
     bool old = n->arg.scatter.how & SCATTER_OLD;
     int memory = old ? r->node[n->id].other : i, update = old ? i : r->node[n->id].other;
     UOp *at = stage_tuple(r, memory, false);
-    if (s->stages.at[memory].inlined)
-      v = NULL; /* every place is written: what was there does not matter */
-    else if (!at || !(v = lower_read(r, n->src[0], at, memory)))
-      return false;
-    s->stages.at[memory].value = v ? uop_simplify(s->st, s->mem, v) : NULL;
+    if (!s->stages.at[memory].inlined) { /* else every place is written: what was there does not matter */
+      v = at ? lower_read(r, n->src[0], at, memory) : NULL;
+      if (!v || !(s->stages.at[memory].value = uop_simplify(s->st, s->mem, v))) return false;
+    }
     return lower_update(r, update, n, memory);
   }
   if (n->op == OPS_STORE) {

@@ -519,6 +519,21 @@ static bool same_sources(const UOp *u, UOp *const *src) {
   return true;
 }
 
+/* What ops of that form have of an arg. `(Arg){.i = n}` sets the member that it names: the bytes behind it
+ * may be anything, and one node would be two. */
+static Arg arg_of(ArgForm form, Arg arg) {
+  switch (form) {
+  case ARG_NONE: return ARG0;
+  case ARG_VALUE:
+  case ARG_INTS:
+  case ARG_NUMBER:
+  case ARG_GATED:
+  case ARG_TIME:
+  case ARG_MATRIX: return (Arg){.raw = {arg.raw.a, 0}};
+  default: return arg;
+  }
+}
+
 /* Found, or made and entered. The table is at most half full, so a search is short. */
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
@@ -527,6 +542,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   if (form == ARG_INTS && !arg.ints) return NULL;
   if (form == ARG_AXES && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
+  arg = arg_of(form, arg);
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
   uint32_t h = (uint32_t)full;
   if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return NULL;
@@ -670,7 +686,9 @@ void uop_map_end(UOpStore *keys, UOpMap *m) {
 
 UOp *uop_map_get(const UOpMap *m, const UOp *u) { return map_node(m, u); }
 
-bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v) { return map_set(keys, m, u, v->id); }
+bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v) {
+  return v && map_set(keys, m, u, v->id);
+}
 
 bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n) {
   return map_set(keys, m, u, n);

@@ -395,6 +395,7 @@ typedef struct UOpMap UOpMap;
 UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values); /* NULL: out of memory */
 void uop_map_end(UOpStore *keys, UOpMap *m);             /* NULL is fine */
 UOp *uop_map_get(const UOpMap *m, const UOp *u);         /* NULL: not there */
+/* false: out of memory, or v is NULL */
 bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
 /* a map holds nodes, or numbers */
 bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n);

@@ -1,0 +1,153 @@
+/* test_nomem.c: programs are scheduled, lowered and rendered again and again with the n-th allocation
+ * failing, or all from there on. Each run ends with TG_ERR_NOMEM and gives back what it took; the next one,
+ * with memory, writes the text that was written before.
+ */
+#define _GNU_SOURCE
+#include "kernels/choices.h"
+#include "tensor/context.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+typedef struct Run {
+  TgContext *c;
+  TgTensor *t[CHOICE_OUTPUTS];
+  int n;
+} Run;
+
+/* All texts, one below the other. */
+static TgStatus texts_of(Run *r, Str *out) {
+  Schedule s;
+  TgStatus st = choice_schedule(r->c, r->t, r->n, NULL, &s);
+  for (int k = 0; !st && k < s.nkernel; k++) {
+    Lowered l;
+    st = choice_lower(r->c, &s, k, NULL, NULL, &l);
+    if (!st) str_put(out, str_text(&l.text)), str_put(out, str_text(&l.opts));
+    lowered_free(&l);
+  }
+  schedule_free(&s, &r->c->mem);
+  return st;
+}
+
+/* One program on one machine. */
+typedef struct Case {
+  const char *program, *machine;
+} Case;
+
+static const Case sums[] = {{"gelu", "avx512"},    {"random_bits", "cuda"},     {"turned_odd", "avx2"},
+                            {"turned", "cuda"},    {"joined", "neon"},          {"sum_all", "cuda"},
+                            {"sum_all", "avx512"}, {"sum_less_mean", "avx2"},   {"shared_by_three", "avx512"},
+                            {"greatest", "metal"}, {"added_in_place", "avx512"}};
+static const Case rows[] = {
+    {"scan_columns", "avx512"},    {"scan_long", "cuda"},         {"scan_long", "avx512"},
+    {"scan_of_products", "metal"}, {"scan_most", "cuda"},         {"softmax", "avx512"},
+    {"softmax_long", "cuda"},      {"softmax_long", "avx512"},    {"labels", "cuda"},
+    {"batch_norm_train", "plain"}, {"softmax_of_product", "avx2"}};
+static const Case products[] = {
+    {"matmul_512", "avx512"}, {"matmul_512", "plain"},   {"matmul_512", "neon"},
+    {"matmul_odd", "cuda"},   {"matmul_deep", "avx512"}, {"row_by_matrix", "cuda"},
+    {"two_layers", "avx512"}, {"conv_3x3", "avx512"},    {"conv_back", "avx2"}};
+static const Case units[] = {
+    {"matmul_f16", "cuda"},        {"matmul_f16_odd", "cuda"},  {"matmul_f16", "metal"},
+    {"matmul_bf16_turned", "amx"}, {"matmul_bf16_cast", "dot"}, {"matmul_u8_i8", "amx"},
+    {"matmul_i8", "dot"},          {"conv_i8", "amx"},          {"conv_f16", "cuda"}};
+static const Case attention[] = {
+    {"attention", "avx512"}, {"attention_causal", "neon"}, {"attention", "cuda"}};
+static const Case gradients[] = {{"scattered", "avx512"},
+                                 {"conv_strided_gradient", "neon"},
+                                 {"norm_gradient", "avx512"},
+                                 {"rows_gradient", "cuda"}};
+
+static const Choice *choice_named(const char *name) {
+  for (int i = 0; i < choice_count; i++)
+    if (choices[i].name && !strcmp(choices[i].name, name)) return &choices[i];
+  fail_msg("no program is called %s", name);
+  return NULL;
+}
+
+static const Machine *machine_named(const char *name) {
+  for (int i = 0; i < machine_count; i++)
+    if (!strcmp(machines[i].name, name)) return &machines[i];
+  fail_msg("no machine is called %s", name);
+  return NULL;
+}
+
+/* The text of a run that has all memory it asks for. */
+static Str plain_run(Run *r) {
+  Str text;
+  str_init(&text, NULL);
+  TgStatus st = texts_of(r, &text);
+  if (st) fail_msg("%s", tg_errmsg(r->c));
+  assert_true(text.len && !text.oom);
+  return text;
+}
+
+/* With the n-th allocation failing, or all from there on. False: there are fewer than n. */
+static bool failing_run(Run *r, const char *name, uint64_t n, bool after) {
+  TgMem *m = &r->c->mem;
+  uint64_t live = m->live, failed = m->failed;
+  Str text;
+  str_init(&text, NULL);
+  m->fail_at = m->calls + n, m->fail_always_after = after;
+  TgStatus st = texts_of(r, &text);
+  m->fail_at = 0, m->fail_always_after = false;
+  bool reached = m->failed > failed;
+  if (reached ? st != TG_ERR_NOMEM : st)
+    fail_msg("%s, allocation %d%s: %s: %s", name, (int)n, after ? " and all after it" : "",
+             tg_status_name(st), tg_errmsg(r->c));
+  if (m->live > live) fail_msg("%s, allocation %d: %d blocks are left", name, (int)n, (int)(m->live - live));
+  tg_clear_error(r->c);
+  str_free(&text);
+  return reached;
+}
+
+/* Without TG_TORTURE: after so many of these, the rest fails too, or the next text is looked at. */
+enum { AFTER = 16, AGAIN = 64 };
+
+static void sweep(const Case *k, bool all) {
+  Run r = {.c = machine_open(machine_named(k->machine), (TgMem){0})};
+  char name[100];
+  snprintf(name, sizeof name, "%s on %s", k->program, k->machine);
+  assert_int_equal(tg_error(r.c), TG_OK);
+  r.n = choice_named(k->program)->build(r.c, r.t);
+  Str first = plain_run(&r);
+  bool reached = true;
+  for (uint64_t n = 1; reached; n++) {
+    reached = failing_run(&r, name, n, false);
+    if (reached && (all || n % AFTER == 1)) failing_run(&r, name, n, true);
+    if (!all && reached && n % AGAIN != 1) continue;
+    Str text = plain_run(&r);
+    if (strcmp(str_text(&text), str_text(&first)))
+      fail_msg("%s: other texts after allocation %d failed", name, (int)n);
+    str_free(&text);
+  }
+  str_free(&first);
+  tg_close(r.c);
+}
+
+static void sweeps(const Case *k, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    sweep(&k[i], getenv("TG_TORTURE") != NULL);
+}
+
+#define TEST(group)                                                                                          \
+  static void test_##group(void **state) {                                                                   \
+    (void)state;                                                                                             \
+    sweeps(group, TG_COUNT(group));                                                                          \
+  }
+TEST(sums)
+TEST(rows)
+TEST(products)
+TEST(units)
+TEST(attention)
+TEST(gradients)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums),      cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_products),  cmocka_unit_test(test_units),
+                                     cmocka_unit_test(test_attention), cmocka_unit_test(test_gradients)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

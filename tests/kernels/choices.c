@@ -1,0 +1,135 @@
+/* choices.c: see choices.h. A program goes the way that the engine sends it: its graph is copied, scheduled,
+ * lowered kernel by kernel and rendered. */
+#define _GNU_SOURCE
+#include "kernels/choices.h"
+#include "base/os.h"
+#include "engine/graph_copy.h"
+#include "tensor/context.h"
+#include "uop/matrix.h"
+#include <string.h>
+
+#define A(dtype, ...) tg_empty(c, (dtype), TG_SHAPE(__VA_ARGS__))
+#define F(...)        A(TG_F32, __VA_ARGS__)
+
+/* Products that share a factor, one of them inside another value. */
+static TgTensor *two_sums(TgContext *c, TgTensor *x, TgTensor *w, TgTensor *v) {
+  (void)c;
+  return tg_mul(tg_silu(tg_matmul(x, w, .dtype = TG_F32)), tg_matmul(x, v, .dtype = TG_F32));
+}
+
+/* ---- the programs */
+#define SOME(name, n, ...)                                                                                   \
+  static int name##_build(TgContext *c, TgTensor **out) {                                                    \
+    __VA_ARGS__;                                                                                             \
+    return (void)c, (n);                                                                                     \
+  }
+#define ONE(name, tensor) SOME(name, 1, out[0] = (tensor))
+#define SECTION(name)
+#define GIVEN(name, opts, tensor) ONE(name, tensor)
+#include "kernels/choices.def"
+#undef GIVEN
+#undef SECTION
+#undef ONE
+#undef SOME
+#define SOME(name, n, ...)        {#name, name##_build, NULL, NULL},
+#define ONE(name, tensor)         SOME(name, 1, )
+#define SECTION(name)             {NULL, NULL, #name, NULL},
+#define GIVEN(name, opts, tensor) {#name, name##_build, NULL, opts},
+const Choice choices[] = {
+#include "kernels/choices.def"
+};
+const int choice_count = TG_COUNT(choices);
+
+/* ---- the machines */
+static void rates(Target *t, double cycle_bytes[NLEVEL], int vec_bytes) {
+  for (int l = 0; l < NLEVEL; l++)
+    t->bytes_us[l] = cycle_bytes[l] * t->mhz;
+  t->vec_bytes = vec_bytes, t->fmas = vec_bytes / 2.0, t->ops = vec_bytes / 4.0;
+}
+
+/* A desktop of 2015: four cores with AVX2. */
+static void avx2(Target *t) {
+  t->name = "4 cores with AVX2", t->cores = 4, t->registers = 16, t->mhz = 3400;
+  t->cache[LEVEL_L1] = 32 << 10, t->cache[LEVEL_L2] = 256 << 10, t->cache[LEVEL_L3] = 8 << 20;
+  t->ways[LEVEL_L1] = 8, t->ways[LEVEL_L2] = 4, t->local_bytes = t->local_most = 128 << 10;
+  rates(t, (double[]){58, 24, 13, 5}, 32);
+}
+
+/* One small core of 64-bit Arm with no third level. */
+static void neon(Target *t) {
+  t->name = "a core with NEON", t->cores = t->streams = 1, t->mhz = 1800;
+  t->cache[LEVEL_L1] = 64 << 10, t->cache[LEVEL_L2] = 512 << 10, t->cache[LEVEL_L3] = 0;
+  t->ways[LEVEL_L1] = 4, t->ways[LEVEL_L2] = 8, t->local_bytes = t->local_most = 256 << 10;
+  rates(t, (double[]){29, 12, 6, 3}, 16);
+}
+
+/* A GPU before matrix units, with few cores. */
+static void no_units(Target *t) {
+  t->name = "20 cores without matrix units", t->matrices = 0, t->cores = t->streams = 20, t->registers = 128;
+}
+
+/* .. and a GPU whose units multiply bytes of floats. */
+static void newer_units(Target *t) {
+  t->name = "a GPU of 2022", t->matrices = matrix_rows(MATRIX_CUDA, 89), t->cores = t->streams = 128;
+}
+
+const Machine machines[] = {{"avx512", "NULL:C", NULL},       {"avx2", "NULL:C", avx2},
+                            {"neon", "NULL:C", neon},         {"amx", "NULL:AMX", NULL},
+                            {"dot", "NULL:DOT", NULL},        {"cuda", "NULL:CUDA", NULL},
+                            {"plain", "NULL:CUDA", no_units}, {"newer", "NULL:CUDA", newer_units},
+                            {"metal", "NULL:METAL", NULL}};
+const int machine_count = TG_COUNT(machines);
+
+TgContext *machine_open(const Machine *m, TgMem mem) {
+  TgOpenOptions o = {.size = sizeof o, .device = m->device, .seed = 1};
+  TgContext *c = context_open(&o, &tg_os_default, mem);
+  if (c && !tg_error(c) && m->change) m->change(&c->devices.at[0]->target);
+  return c;
+}
+
+/* ---- the way */
+TgStatus choice_schedule(TgContext *c, TgTensor *const *t, int n, Str *explain, Schedule *out) {
+  Graph g;
+  UOpVec roots = {0};
+  memset(out, 0, sizeof *out);
+  bool ok = graph_init(&g, c, c->default_device);
+  for (int i = 0; ok && i < n; i++)
+    ok = t[i] && graph_reach(&g, t[i]->uop);
+  ok = ok && graph_copy(&g);
+  for (int i = 0; ok && i < n; i++)
+    ok = vec_push(&c->mem, &roots, graph_root(&g, (size_t)i));
+  SchedOptions so = sched_options(c, c->devices.at[0], c->devices.at[0]->backend->renderer);
+  so.explain = explain;
+  TgStatus s = c->err.status ? c->err.status : TG_ERR_NOMEM;
+  if (ok) s = schedule_make(g.st, &c->mem, roots.at, n, &so, out, &c->err);
+  if (ok && !s) g.st = NULL; /* the schedule has it */
+  vec_free(&c->mem, &roots);
+  graph_free(&g);
+  return s;
+}
+
+TgStatus choice_lower(TgContext *c, const Schedule *sched, int k, const char *opts, Str *costs,
+                      Lowered *out) {
+  Arena arena;
+  UOpStore *own = NULL;
+  Linear lin;
+  const Renderer *ren = c->devices.at[0]->backend->renderer;
+  CodegenOptions co = codegen_options(c, c->devices.at[0], ren, opts);
+  co.costs = costs;
+  memset(out, 0, sizeof *out);
+  arena_init(&arena, &c->mem), str_init(&out->text, &c->mem), str_init(&out->opts, &c->mem);
+  TgStatus s = codegen_lower(&c->mem, sched->kernel[k].ast, sched->store, ren, &co, &arena, &own, &lin,
+                             &out->opts, &c->err);
+  if (!s && (!ren->render(&out->text, &lin, &c->err) || out->text.oom || out->opts.oom))
+    s = c->err.status ? c->err.status : TG_ERR_NOMEM;
+  if (!s) {
+    memcpy(out->name, lin.name, sizeof out->name), out->threads = lin.nthread;
+    memcpy(out->grid, lin.global, sizeof out->grid), memcpy(out->block, lin.local, sizeof out->block);
+    out->local_bytes = linear_local_bytes(&lin);
+  }
+  store_free(own); /* NULL where it could not be lowered */
+  arena_free(&arena);
+  return s;
+}
+
+void lowered_free(Lowered *l) { str_free(&l->text), str_free(&l->opts); }

@@ -279,8 +279,12 @@ static void test_made_by_hand(void **state) {
   c = uop_new(st, OPS_CONST, DT_F32, 1, 0, NULL, (Arg){.v = {.f = 0.1}});
   assert_false(spec_graph(st, &mem, T, &c, 1, &bad));
   UOp *two = uop_index_const(st, 2), *n = UNEW(st, OPS_NEG, DT_INDEX, 1, ((Arg){.i = 7}), two);
+  assert_ptr_equal(n, uop_alu1(st, OPS_NEG, two)); /* a node has of an arg what its op takes */
+  assert_true(spec_graph(st, &mem, S, &n, 1, &bad));
+  n->arg.i = 7; /* as a stray store would */
   assert_false(spec_graph(st, &mem, S, &n, 1, &bad));
   assert_string_equal(bad.why, "takes no arg");
+  n->arg.i = 0;
   n = uop_new(st, OPS_ADD, DT_INDEX, 1, 2, (UOp *[]){two, two}, ARG0);
   assert_true(spec_graph(st, &mem, S, &n, 1, &bad));
   Linear lin = {.at = (UOp *[]){n, uop_alu1(st, OPS_NEG, n)}, .n = 2, .nparam = 0};

@@ -41,8 +41,7 @@ typedef struct Stage {
   UOp *out[MAX_RANK], *red[MAX_RANK]; /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                         /* expression over out (and red inside its REDUCE) */
   /* Out axes whose iterations run in order (ORDERED ranges): a scan's axis, a scatter's that may meet in a
-   * place.
-   */
+   * place. */
   uint32_t ordered;
   /* A scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value. */
   bool update;
@@ -83,16 +82,16 @@ typedef struct Cost {
   double cores;                              /* that have a share of the grid */
 } Cost;
 
-/* A kernel: a set of stages with a common grid. */
 enum { MAX_MEMBERS = 64 };
 
+/* A kernel: a set of stages with a common grid, of these extents. */
 typedef struct StageSet {
   IntVec mem;
   int ngrid;
   UOp *grid[MAX_RANK];
   int level, minout;
   Cost cost;
-} StageSet; /* grid: extents */
+} StageSet;
 
 typedef Vec(StageSet) StageSets;
 

@@ -115,23 +115,26 @@ typedef enum RangeOf {
 enum { SCATTER_OLD = 1, SCATTER_ONCE = 2 };
 
 typedef union Arg {
+  /* all 16 bytes: for hashing and comparing */
   struct {
     int64_t a, b;
-  } raw; /* all 16 bytes: for hashing and comparing */
+  } raw;
 
   Scalar v;
   int64_t i;
   const Ints *ints;
 
+  /* op: Ops. Kernel REDUCE and SCAN have axes NULL */
   struct {
     const Ints *axes;
     int64_t op;
-  } reduce; /* op: Ops. Kernel REDUCE and SCAN have axes NULL */
+  } reduce;
 
+  /* op: STORE, or what combines; how: SCATTER_OLD, SCATTER_ONCE */
   struct {
     int64_t op;
     int64_t how;
-  } scatter; /* op: STORE, or what combines; how: SCATTER_OLD, SCATTER_ONCE */
+  } scatter;
 
   /* of: 0 where the loop is itself; n > 0: a part of the kernel's loop n - 1; else RangeOf */
   struct {
@@ -139,10 +142,11 @@ typedef union Arg {
     int32_t type, of;
   } range;
 
+  /* PARAM, DEFINE_LOCAL, DEFINE_REG, BUFFER (slot = uid) */
   struct {
     int64_t nelem;
     int64_t slot;
-  } param; /* PARAM, DEFINE_LOCAL, DEFINE_REG, BUFFER (slot = uid) */
+  } param;
 
   struct {
     int64_t lo, hi;
@@ -196,16 +200,17 @@ struct UOp {
   Arg arg;
 
   union {
+    /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
     struct {
       int64_t vmin, vmax;
     };
 
+    /* of a tensor. devices: bit k for device k, whose memory is below; 0: none, it may be anywhere */
     struct {
       const Ints *shape;
-      uint64_t
-          devices; /* of a tensor: bit k for device k, whose memory is below; 0: none, it may be anywhere */
+      uint64_t devices;
     };
-  }; /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
+  };
 
   uint64_t opmask; /* op_bit of every op in the subtree */
   /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which has none, bit

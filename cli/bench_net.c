@@ -235,7 +235,8 @@ static TgTensor *pixels(TgContext *ctx, const Case *c) {
 static bool net_make(Net *n, TgTensor *x) {
   TgTensor *param[4 * MOST_LAYERS + 2];
   int nparam = 0, nlearned;
-  n->conv = calloc(MOST_LAYERS, sizeof *n->conv), n->norm = calloc(MOST_LAYERS, sizeof *n->norm);
+  n->conv = calloc(MOST_LAYERS, sizeof *n->conv);
+  n->norm = calloc(MOST_LAYERS, sizeof *n->norm);
   if (!n->conv || !n->norm || tg_scope_begin(n->ctx)) return false;
   bool ok = net_run(n, x) != NULL;
   for (int i = 0; i < n->nconv; i++) {
@@ -303,14 +304,18 @@ static bool replays(TgContext *ctx, TgJit *jit, TgTensor *const *in, int nin, in
     ok = !tg_scope_begin(ctx) && !tg_jit_run(jit, in, nin, &out, nout) && !tg_sync(ctx);
     double took = (cli_now() - start) * 1e3;
     ok = ok && !tg_scope_end(ctx);
-    if (i == 0) f->first = took, f->fallbacks = tg_counters(ctx).fallbacks;
+    if (i == 0) {
+      f->first = took;
+      f->fallbacks = tg_counters(ctx).fallbacks;
+    }
     if (i >= 3) total += ms[k++] = took;
   }
   f->launches = tg_counters(ctx).launches;
   tg_jit_free(jit);
   if (!ok) return false;
   qsort(ms, (size_t)k, sizeof *ms, by_value);
-  f->least = ms[0], f->median = ms[k / 2];
+  f->least = ms[0];
+  f->median = ms[k / 2];
   return true;
 }
 

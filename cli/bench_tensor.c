@@ -90,9 +90,12 @@ static void plain_topk(const Bench *m) {
       int32_t k = id[o];
       for (;
            at && (m->y[r * TOP + at - 1] < y || (m->y[r * TOP + at - 1] == y && m->i[r * TOP + at - 1] > k));
-           at--)
-        m->y[r * TOP + at] = m->y[r * TOP + at - 1], m->i[r * TOP + at] = m->i[r * TOP + at - 1];
-      m->y[r * TOP + at] = y, m->i[r * TOP + at] = k;
+           at--) {
+        m->y[r * TOP + at] = m->y[r * TOP + at - 1];
+        m->i[r * TOP + at] = m->i[r * TOP + at - 1];
+      }
+      m->y[r * TOP + at] = y;
+      m->i[r * TOP + at] = k;
     }
   }
 }
@@ -181,7 +184,8 @@ static bool measure(TgContext *ctx, const Case *c, Bench *m, int runs, Row *row)
       if (ok && k < 0) ok = tg_read(y, m->z, sizeof(float) * (size_t)c->ny) == TG_OK;
     }
     TgCounters n = tg_counters(ctx);
-    row->peak = n.peak_bytes, row->kernels = n.kernels;
+    row->peak = n.peak_bytes;
+    row->kernels = n.kernels;
     double t = cli_now();
     if (ok) c->plain(m);
     if (k >= 0) plain[k] = (cli_now() - t) * 1e3;
@@ -194,7 +198,8 @@ static bool measure(TgContext *ctx, const Case *c, Bench *m, int runs, Row *row)
   }
   if (!ok) return false;
   qsort(ours, (size_t)runs, sizeof *ours, by_value), qsort(plain, (size_t)runs, sizeof *plain, by_value);
-  row->ours = ours[runs / 2], row->plain = plain[runs / 2];
+  row->ours = ours[runs / 2];
+  row->plain = plain[runs / 2];
   return true;
 }
 

@@ -20,7 +20,8 @@ static bool put(const Decoding *d, Box b) {
     int room = o->room ? 2 * o->room : 64;
     Box *at = realloc(o->at, (size_t)room * sizeof *at);
     if (!at) return false;
-    o->at = at, o->room = room;
+    o->at = at;
+    o->room = room;
   }
   o->at[o->n++] = b;
   return true;

@@ -205,7 +205,8 @@ static void batch_next(Training *t) {
   if (t->at + t->batch > n) {
     for (int i = n - 1; i > 0; i--) {
       int j = (int)(next(&t->rng) % (uint64_t)(i + 1)), had = t->order[i];
-      t->order[i] = t->order[j], t->order[j] = had;
+      t->order[i] = t->order[j];
+      t->order[j] = had;
     }
     t->at = 0;
   }

@@ -120,7 +120,10 @@ static size_t received(char *data, size_t size, size_t n, void *user) {
 static int moved_on(void *user, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t uploaded) {
   Fetch *f = user;
   (void)up, (void)uploaded;
-  if (total > 0 && !f->begun) cli_progress_begin(&f->progress, f->had, f->had + total, true), f->begun = true;
+  if (total > 0 && !f->begun) {
+    cli_progress_begin(&f->progress, f->had, f->had + total, true);
+    f->begun = true;
+  }
   if (total > 0) cli_progress(&f->progress, f->had + now, f->name, "B");
   return cli_interrupted();
 }
@@ -130,7 +133,8 @@ static CURLcode transfer(CURL *curl, Fetch *f, const char *url, const char *part
   f->to = fopen(part, resumed ? "ab" : "wb");
   if (!f->to) return CURLE_WRITE_ERROR;
   fseek(f->to, 0, SEEK_END);
-  f->had = ftell(f->to), f->begun = false;
+  f->had = ftell(f->to);
+  f->begun = false;
   curl_easy_setopt(curl, CURLOPT_URL, url);
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);

@@ -100,7 +100,10 @@ static bool part_add(Layers *l, TgTensor *t) {
   TgTensor *own = tg_reshape(t, tg_ndim(t), tg_shape(t)); /* a handle that nobody else has */
   bool ok = own && more(l, (void **)&l->part, l->npart, sizeof *l->part) &&
             more(l, (void **)&l->node_of, l->npart, sizeof *l->node_of);
-  if (ok) l->part[l->npart] = tg_keep(own), l->node_of[l->npart++] = l->nnode - 1;
+  if (ok) {
+    l->part[l->npart] = tg_keep(own);
+    l->node_of[l->npart++] = l->nnode - 1;
+  }
   return ok;
 }
 
@@ -129,7 +132,8 @@ static void row_nodes(Layers *l, Row *r, const TgLaunch *k) {
   size_t room = 1;
   for (int i = 0; i < k->nparts; i++)
     room += strlen(l->node[l->node_of[k->part[i]]].name) + 3;
-  r->nodes = calloc(room, 1), r->node = malloc(((size_t)k->nparts + 1) * sizeof *r->node);
+  r->nodes = calloc(room, 1);
+  r->node = malloc(((size_t)k->nparts + 1) * sizeof *r->node);
   if (!r->nodes || !r->node) {
     l->no_room = true;
     return;
@@ -154,7 +158,8 @@ static void launch_planned(const TgLaunch *k, void *user) {
 }
 
 bool layers_plan(Layers *l, TgTensor *const *out, int nout) {
-  l->at = 0, l->planned = !l->uneven && !l->no_room;
+  l->at = 0;
+  l->planned = !l->uneven && !l->no_room;
   int n = tg_schedule_parts(out, (size_t)nout, l->part, (size_t)l->npart, launch_planned, l);
   l->planned = l->planned && n == l->nrow && !l->no_room;
   return n >= 0;

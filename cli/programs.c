@@ -33,7 +33,8 @@ static bool param(ProgramState *p, TgTensor *t) {
   if (p->nparam == p->room) {
     TgTensor **more = realloc(p->param, sizeof *more * (size_t)(2 * p->room + 16));
     if (!more) return false;
-    p->param = more, p->room = 2 * p->room + 16;
+    p->param = more;
+    p->room = 2 * p->room + 16;
   }
   p->param[p->nparam++] = t;
   return true;
@@ -99,7 +100,8 @@ static TgStatus norm_step(ProgramState *p) { return tg_realize(tg_layer_norm(p->
 static TgStatus variance_step(ProgramState *p) { return tg_realize(tg_var(p->x, .axis = TG_AXES(-1))); }
 
 static bool nll_begin(ProgramState *p) {
-  p->x = floats(p->ctx, 1, TG_SHAPE(1024, 1000)), p->y = labels(p->ctx, 1000, TG_SHAPE(1024));
+  p->x = floats(p->ctx, 1, TG_SHAPE(1024, 1000));
+  p->y = labels(p->ctx, 1000, TG_SHAPE(1024));
   return p->x && p->y;
 }
 
@@ -133,7 +135,8 @@ static bool mlp_begin(ProgramState *p) { /* 784, then n - 1 layers of 128, then 
     sizes[i] = i == 0 ? 784 : i == p->n ? 10 : 128;
   bool ok = sizes && linears(p, p->n, sizes);
   free(sizes);
-  p->x = floats(p->ctx, 1, TG_SHAPE(32, 784)), p->y = labels(p->ctx, 10, TG_SHAPE(32));
+  p->x = floats(p->ctx, 1, TG_SHAPE(32, 784));
+  p->y = labels(p->ctx, 10, TG_SHAPE(32));
   return ok && p->x && p->y && adam(p);
 }
 
@@ -158,7 +161,8 @@ static bool cnn_begin(ProgramState *p) {
     }
   }
   ok = ok && linears(p, 1, (const int64_t[]){576, 10});
-  p->x = floats(p->ctx, 1, TG_SHAPE(128, 1, 28, 28)), p->y = labels(p->ctx, 10, TG_SHAPE(128));
+  p->x = floats(p->ctx, 1, TG_SHAPE(128, 1, 28, 28));
+  p->y = labels(p->ctx, 10, TG_SHAPE(128));
   return ok && p->x && p->y && adam(p);
 }
 
@@ -182,9 +186,12 @@ static const GptSizes char_gpt = {12, 64, 128, 4, 65, true}, gpt2 = {1, 64, 768,
 
 static bool block_begin(ProgramState *p, Block *b) {
   const int64_t wide = p->gpt->wide;
-  b->ln1 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide)), b->ln2 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide));
-  b->qkv = tg_linear_new(p->ctx, wide, 3 * wide, true), b->out = tg_linear_new(p->ctx, wide, wide, true);
-  b->up = tg_linear_new(p->ctx, wide, 4 * wide, true), b->down = tg_linear_new(p->ctx, 4 * wide, wide, true);
+  b->ln1 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide));
+  b->ln2 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide));
+  b->qkv = tg_linear_new(p->ctx, wide, 3 * wide, true);
+  b->out = tg_linear_new(p->ctx, wide, wide, true);
+  b->up = tg_linear_new(p->ctx, wide, 4 * wide, true);
+  b->down = tg_linear_new(p->ctx, 4 * wide, wide, true);
   TgTensor *all[] = {b->ln1.weight, b->ln1.bias, b->qkv.weight, b->qkv.bias, b->out.weight,  b->out.bias,
                      b->ln2.weight, b->ln2.bias, b->up.weight,  b->up.bias,  b->down.weight, b->down.bias};
   bool ok = true;
@@ -267,7 +274,8 @@ static TgStatus wide_step(ProgramState *p) { /* x1 + .. + xn */
 static TgStatus cat_step(ProgramState *p) { return tg_realize(tg_cat(p->param, p->n, 0)); }
 
 static bool rows_begin(ProgramState *p) {
-  p->x = floats(p->ctx, 1, TG_SHAPE(4096, 8)), p->y = floats(p->ctx, 2, TG_SHAPE(1, 8));
+  p->x = floats(p->ctx, 1, TG_SHAPE(4096, 8));
+  p->y = floats(p->ctx, 2, TG_SHAPE(1, 8));
   return p->x && p->y;
 }
 
@@ -340,7 +348,9 @@ ProgramState *program_begin(TgContext *ctx, int i, int n) {
   if (!program_info(i) || n < 0) return NULL;
   ProgramState *p = calloc(1, sizeof *p);
   if (!p) return NULL;
-  p->ctx = ctx, p->which = i, p->n = n ? n : programs[i].info.size;
+  p->ctx = ctx;
+  p->which = i;
+  p->n = n ? n : programs[i].info.size;
   TgStatus s = tg_scope_begin(ctx); /* what initialisation leaves behind ends here */
   bool ok = !s && programs[i].begin(p);
   if (!s) s = tg_scope_end(ctx);

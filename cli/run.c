@@ -253,8 +253,10 @@ static bool model_open(RunModel *m, const char *path) {
   if (other) return run_failed(path, other);
   if (!(m->onnx = tg_onnx_open(m->ctx, path))) return false;
   if (m->o->loop_limit && tg_onnx_loop_limit(m->onnx, m->o->loop_limit)) return false;
-  while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin]))
-    m->in_names[m->nin] = m->in_about[m->nin].name, m->nin++;
+  while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin])) {
+    m->in_names[m->nin] = m->in_about[m->nin].name;
+    m->nin++;
+  }
   while (m->nout < MOST_IO && tg_onnx_output(m->onnx, (size_t)m->nout, &m->out_about[m->nout]))
     m->nout++;
   return true;

@@ -96,7 +96,8 @@ void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit
   bool live = cli_live(STDERR_FILENO), last = at >= p->total;
   if (p->late && took < 2 && !p->drawn) return;
   if (live ? p->drawn && !last && now - p->shown < 0.1 : (int64_t)(part * 10) == p->tenth) return;
-  p->shown = now, p->tenth = (int64_t)(part * 10);
+  p->shown = now;
+  p->tenth = (int64_t)(part * 10);
   double rate = took > 0 ? (double)(at - p->first) / took : 0;
   char so_far[32], left[32], tail[200], bar[400], counts[64], speed[32];
   clock_put(so_far, sizeof so_far, took);
@@ -122,7 +123,10 @@ void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit
   } else
     fprintf(stderr, "%3.0f%% %.*s", 100 * part, columns > 8 ? columns - 6 : 1, head);
   p->drawn = true;
-  if (last) fputc('\n', stderr), p->drawn = false;
+  if (last) {
+    fputc('\n', stderr);
+    p->drawn = false;
+  }
   fflush(stderr);
 }
 
@@ -198,7 +202,10 @@ void cli_log(const char *text, void *user) {
   CliWait *w = waiting;
   (void)user;
   if (w) pthread_mutex_lock(&w->lock);
-  if (w && w->drawn) fputs("\r\x1b[2K", stderr), w->drawn = false;
+  if (w && w->drawn) {
+    fputs("\r\x1b[2K", stderr);
+    w->drawn = false;
+  }
   fputs(text, stderr);
   if (w) pthread_mutex_unlock(&w->lock);
 }
@@ -221,8 +228,10 @@ CliWait *cli_wait_begin(const char *what) {
 void cli_wait_what(CliWait *w, const char *what) {
   if (!w) return;
   pthread_mutex_lock(&w->lock);
-  w->what = what, w->done = w->all = 0;
-  w->begin = cli_now(), w->next = 2; /* each thing has two seconds */
+  w->what = what;
+  w->done = w->all = 0;
+  w->begin = cli_now();
+  w->next = 2; /* each thing has two seconds */
   if (w->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
   w->drawn = false;
   pthread_mutex_unlock(&w->lock);
@@ -233,7 +242,8 @@ void cli_wait_progress(const TgProgress *p, void *wait) {
   if (!w) return;
   pthread_mutex_lock(&w->lock);
   w->phase = strcmp(p->phase, "lower") ? "compiled" : "planned"; /* the text of p ends with the call */
-  w->done = p->done, w->all = p->all;
+  w->done = p->done;
+  w->all = p->all;
   pthread_mutex_unlock(&w->lock);
 }
 

@@ -271,7 +271,8 @@ static bool run_new(Run *r, const char *folder) {
   }
   if (!ok) return r->model || failed("out of memory") ? false : false;
   if (r->o.resume && !resume_state(r)) return false;
-  r->step = tg_jit(r->ctx, step_graph, r), r->test = tg_jit(r->ctx, test_graph, r);
+  r->step = tg_jit(r->ctx, step_graph, r);
+  r->test = tg_jit(r->ctx, test_graph, r);
   r->losses = malloc((size_t)(r->steps + 1) * sizeof *r->losses);
   r->metrics = malloc((size_t)(r->steps + 2) * sizeof *r->metrics);
   r->loader = tg_loader(r->ctx, &d->train, .batch = r->o.batch, .shuffle = true, .drop_last = true,
@@ -434,7 +435,10 @@ static bool train(Run *r, int64_t *right, bool *stopped) {
     }
     if (!ok || *stopped) break;
     ok = evaluate(r, right);
-    if (ok) r->metrics[r->nmetrics++] = r->metric, say_epoch(r, epoch + 1, *right);
+    if (ok) {
+      r->metrics[r->nmetrics++] = r->metric;
+      say_epoch(r, epoch + 1, *right);
+    }
   }
   return ok;
 }

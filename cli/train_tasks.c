@@ -149,7 +149,8 @@ static void *resnet_new(TgContext *ctx, const TrainData *d, const TrainOptions *
   (void)o;
   ResNet *n = calloc(1, sizeof *n);
   if (!n) return NULL;
-  n->conv1 = conv3(ctx, 3, 16, 1), n->bn1 = tg_batch_norm_new(ctx, 16);
+  n->conv1 = conv3(ctx, 3, 16, 1);
+  n->bn1 = tg_batch_norm_new(ctx, 16);
   Block *layers[3] = {n->layer1, n->layer2, n->layer3};
   int64_t in = 16;
   for (int k = 0; k < 3; k++)
@@ -261,7 +262,10 @@ static bool text_load(const Task *t, TgContext *ctx, const char *path, const Tra
   for (long i = 0; i < n; i++)
     has[text[i]] = true;
   for (int c = 0; c < 256; c++)
-    if (has[c]) d->letters[d->classes] = (uint8_t)c, d->of_byte[c] = (uint8_t)d->classes++;
+    if (has[c]) {
+      d->letters[d->classes] = (uint8_t)c;
+      d->of_byte[c] = (uint8_t)d->classes++;
+    }
   for (long i = 0; i < n; i++)
     text[i] = d->of_byte[text[i]];
   int64_t train = n * 9 / 10, ntrain = (train - 1) / o->context - 1, ntest = (n - train - 1) / o->context;
@@ -324,15 +328,16 @@ static void *gpt_new(TgContext *ctx, const TrainData *d, const TrainOptions *o) 
   int64_t wide = o->width;
   double small = 0.02 * sqrt(0.5 / (double)o->layers);
   n->layers = (int)o->layers;
-  n->wte = tg_embedding_new(ctx, d->classes, wide), n->wpe = tg_embedding_new(ctx, o->context, wide);
+  n->wte = tg_embedding_new(ctx, d->classes, wide);
+  n->wpe = tg_embedding_new(ctx, o->context, wide);
   tg_assign(n->wte.weight, tg_normal(ctx, TG_SHAPE(d->classes, wide), 0, 0.02));
   tg_assign(n->wpe.weight, tg_normal(ctx, TG_SHAPE(o->context, wide), 0, 0.02));
   for (int i = 0; i < n->layers; i++) {
     n->h[i] = (GPTBlock){.ln_1 = tg_layer_norm_new(ctx, TG_SHAPE(wide)),
                          .ln_2 = tg_layer_norm_new(ctx, TG_SHAPE(wide))};
-    n->h[i].c_attn = gpt_linear(ctx, wide, 3 * wide, 0.02),
+    n->h[i].c_attn = gpt_linear(ctx, wide, 3 * wide, 0.02);
     n->h[i].attn_proj = gpt_linear(ctx, wide, wide, small);
-    n->h[i].c_fc = gpt_linear(ctx, wide, 4 * wide, 0.02),
+    n->h[i].c_fc = gpt_linear(ctx, wide, 4 * wide, 0.02);
     n->h[i].mlp_proj = gpt_linear(ctx, 4 * wide, wide, small);
   }
   n->ln_f = tg_layer_norm_new(ctx, TG_SHAPE(wide));

@@ -172,7 +172,8 @@ static bool is_hasty(int number) {
 CUresult cuda_mock_stream_create(CUstream *s, unsigned flags) {
   if (!cuda_mock_now || flags != CUDA_STREAM_NON_BLOCKING) return CUDA_INVALID_VALUE;
   if (!(*s = mock_take(sizeof **s))) return CUDA_OUT_OF_MEMORY;
-  (*s)->device = cuda_mock_now->device, (*s)->next = cuda_mock.streams;
+  (*s)->device = cuda_mock_now->device;
+  (*s)->next = cuda_mock.streams;
   (*s)->hasty = is_hasty(cuda_mock.counts.streams);
   cuda_mock.streams = *s;
   cuda_mock.counts.streams++;
@@ -208,7 +209,8 @@ CUresult cuda_mock_stream_wait(CUstream s, CUevent e, unsigned flags) {
 CUresult cuda_mock_event_create(CUevent *e, unsigned flags) {
   if (flags & ~(unsigned)CUDA_EVENT_NO_TIME) return CUDA_INVALID_VALUE;
   if (!(*e = mock_take(sizeof **e))) return CUDA_OUT_OF_MEMORY;
-  (*e)->refs = 1, cuda_mock.counts.events++;
+  (*e)->refs = 1;
+  cuda_mock.counts.events++;
   return CUDA_OK;
 }
 
@@ -316,8 +318,10 @@ static CUresult call_made(KernelCall *c, CUfunction f, const unsigned grid[3], c
   if (!can_be_launched(f, grid, block, shared)) return CUDA_INVALID_VALUE;
   *c = (KernelCall){.function = f, .shared_bytes = shared, .narg = emu_nparam(f->kernel)};
   if (!(c->args = mock_take((size_t)c->narg * sizeof *c->args))) return CUDA_OUT_OF_MEMORY;
-  for (int i = 0; i < 3; i++)
-    c->grid[i] = grid[i], c->block[i] = block[i];
+  for (int i = 0; i < 3; i++) {
+    c->grid[i] = grid[i];
+    c->block[i] = block[i];
+  }
   for (int i = 0; i < c->narg; i++)
     memcpy(&c->args[i], args[i], TG_MIN(emu_param_bytes(f->kernel, i), sizeof *c->args));
   return CUDA_OK;
@@ -394,7 +398,8 @@ CUresult cuda_mock_graph_instantiate(CUgraphExec *out, CUgraph g, unsigned long 
   CUgraphExec e = *out = mock_take(sizeof *e);
   if (!e) return CUDA_OUT_OF_MEMORY;
   cuda_mock.counts.execs++;
-  e->node = mock_take(n * sizeof *e->node), e->call = mock_take(n * sizeof *e->call);
+  e->node = mock_take(n * sizeof *e->node);
+  e->call = mock_take(n * sizeof *e->call);
   CUresult r = e->node && e->call ? CUDA_OK : CUDA_OUT_OF_MEMORY;
   for (CUgraphNode at = g->first; at && !r; at = at->next)
     if (!(r = call_copied(&e->call[e->n], &at->call))) e->node[e->n++] = at;

@@ -63,7 +63,8 @@ enum { PATIENCE = 1 << 30 }; /* accesses: half a minute */
 Emu *emu_new(TgMem *mem, const TgOs *os) {
   Emu *e = mem_alloc(mem, sizeof *e);
   if (!e) return NULL;
-  e->mem = mem, e->os = os;
+  e->mem = mem;
+  e->os = os;
   e->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
   e->stack_stride = STACK_BYTES + e->page_bytes;
   e->tick = 1;
@@ -506,7 +507,9 @@ TgStatus emu_launch(Emu *e, const EmuKernel *k, const uint32_t grid[3], const ui
   if (st) return st;
   Emu *before = emu_running;
   emu_running = e;
-  e->kernel = k, e->params = params, e->err = err;
+  e->kernel = k;
+  e->params = params;
+  e->err = err;
   e->failed = false;
   e->fail_status = TG_ERR_DEVICE;
   e->shared_limit = dynamic_shared;

@@ -174,7 +174,9 @@ static Index grid_size(void) {
 /* ---- waiting for others */
 static void barrier(uint32_t id, uint32_t line, uint32_t orders) {
   Thread *t = emu_running->current;
-  t->id = id, t->line = line, t->orders = orders;
+  t->id = id;
+  t->line = line;
+  t->orders = orders;
   thread_stop(emu_running, AT_BARRIER);
 }
 

@@ -68,7 +68,9 @@ static void list_leave(Object *o, Object **first, Object **last) {
 void *mock_new(MockKind kind, size_t nbytes) {
   Object *o = mem_alloc(&metal_mock.mem, nbytes);
   if (!o) return NULL;
-  o->magic = magic, o->kind = kind, o->refs = 1;
+  o->magic = magic;
+  o->kind = kind;
+  o->refs = 1;
   if ((o->after = metal_mock.live)) o->after->before = o;
   metal_mock.live = o;
   metal_mock.counts.objects++;
@@ -315,7 +317,10 @@ static MetalId device_buffer(MockDevice *d, MetalSelector s, MetalUint nbytes, M
     emu_release(d->emu, at, &why);
     return NULL;
   }
-  b->device = d, b->at = at, b->nbytes = nbytes, b->is_private = is_private;
+  b->device = d;
+  b->at = at;
+  b->nbytes = nbytes;
+  b->is_private = is_private;
   d->allocated += nbytes;
   metal_mock.counts.buffers++;
   return &b->object;
@@ -331,7 +336,10 @@ static void *buffer_contents(MockBuffer *b, MetalSelector s) {
 static uint64_t buffer_address(MockBuffer *b, MetalSelector s) { return (void)s, (uintptr_t)b->at; }
 
 /* ---- libraries */
-static void options_fast(MockOptions *o, MetalSelector s, MetalBool fast) { (void)s, o->safe = !fast; }
+static void options_fast(MockOptions *o, MetalSelector s, MetalBool fast) {
+  (void)s;
+  o->safe = !fast;
+}
 
 static TgStatus compiler_known(TgError *err) {
   Mock *m = &metal_mock;
@@ -380,7 +388,8 @@ static MetalId device_library(MockDevice *d, MetalSelector s, MetalId source, Me
   mem_free(&metal_mock.mem, object.at);
   MockLibrary *l = st ? NULL : mock_new(A_LIBRARY, sizeof *l);
   if (l) {
-    l->device = d, l->module = module;
+    l->device = d;
+    l->module = module;
     return &l->object;
   }
   if (module) emu_unload(d->emu, module);
@@ -395,7 +404,8 @@ static MetalId library_function(MockLibrary *l, MetalSelector s, MetalId name) {
   MockFunction *f = k ? mock_new(A_FUNCTION, sizeof *f) : NULL;
   if (!f) return NULL;
   mock_hold(l);
-  f->library = l, f->kernel = k;
+  f->library = l;
+  f->kernel = k;
   return &f->object;
 }
 
@@ -408,10 +418,14 @@ static void descriptor_function(MockPipeline *p, MetalSelector s, MetalId functi
 }
 
 static void descriptor_threads(MockPipeline *p, MetalSelector s, MetalUint n) {
-  (void)s, p->most_threads = n;
+  (void)s;
+  p->most_threads = n;
 }
 
-static void descriptor_indirect(MockPipeline *p, MetalSelector s, MetalBool on) { (void)s, p->indirect = on; }
+static void descriptor_indirect(MockPipeline *p, MetalSelector s, MetalBool on) {
+  (void)s;
+  p->indirect = on;
+}
 
 enum { MOST_THREADS = 1024, WARP = 32 };
 
@@ -428,7 +442,8 @@ static MetalId device_pipeline(MockDevice *d, MetalSelector s, MetalId descripto
     return NULL;
   }
   mock_hold(from->function);
-  p->function = from->function, p->indirect = from->indirect;
+  p->function = from->function;
+  p->indirect = from->indirect;
   p->most_threads = from->most_threads ? from->most_threads : MOST_THREADS;
   return &p->object;
 }
@@ -672,7 +687,8 @@ static void closed(void) {
   left.misuses += counts.misuses;
   m->queues = NULL;
   devices_end();
-  cache_close(m->cache), m->cache = NULL;
+  cache_close(m->cache);
+  m->cache = NULL;
   vec_free(&m->mem, &m->pool), vec_free(&m->mem, &m->pools);
 }
 

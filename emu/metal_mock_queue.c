@@ -46,7 +46,8 @@ static void bind_buffer(Dispatch *d, MetalId buffer, MetalUint offset, MetalUint
   }
   mock_hold(b);
   binding_end(&d->at[index]);
-  d->at[index].buffer = b, d->at[index].offset = offset;
+  d->at[index].buffer = b;
+  d->at[index].offset = offset;
 }
 
 static void set_pipeline(Dispatch *d, MetalId pipeline, const char *what) {
@@ -230,7 +231,8 @@ static MetalId device_queue(MockDevice *d, MetalSelector s) {
   (void)s;
   MockQueue *q = mock_new(A_QUEUE, sizeof *q);
   if (!q) return NULL;
-  q->device = d, q->next = metal_mock.queues;
+  q->device = d;
+  q->next = metal_mock.queues;
   metal_mock.queues = q;
   return &q->object;
 }
@@ -255,7 +257,8 @@ static MetalId encoder_new(MockCommandBuffer *b, MockKind kind) {
   MockEncoder *e = mock_new(kind, sizeof *e);
   if (!e) return NULL;
   mock_hold(b);
-  e->buffer = b, b->encoder = e;
+  e->buffer = b;
+  b->encoder = e;
   return mock_pooled(e);
 }
 
@@ -283,7 +286,8 @@ static void event_op(MockCommandBuffer *b, MetalId event, uint64_t value, OpKind
   Op *op = e && can_fill(b, "an event") ? op_new(b, kind) : NULL;
   if (!op) return;
   mock_hold(e);
-  op->event = e, op->value = value;
+  op->event = e;
+  op->value = value;
 }
 
 static void buffer_signal(MockCommandBuffer *b, MetalSelector s, MetalId event, uint64_t value) {
@@ -299,7 +303,8 @@ static void buffer_wait_for(MockCommandBuffer *b, MetalSelector s, MetalId event
 static void buffer_commit(MockCommandBuffer *b, MetalSelector s) {
   (void)s;
   if (!can_fill(b, "commit")) return;
-  b->committed = true, b->status = 2;
+  b->committed = true;
+  b->status = 2;
   mock_hold(b);
   MockQueue *q = b->queue;
   if (q->last)
@@ -342,7 +347,8 @@ static bool is_open(const MockEncoder *e, const char *what) {
 static void encoder_end(MockEncoder *e, MetalSelector s) {
   (void)s;
   if (!is_open(e, "endEncoding")) return;
-  e->ended = true, e->buffer->encoder = NULL;
+  e->ended = true;
+  e->buffer->encoder = NULL;
 }
 
 static void encoder_pipeline(MockEncoder *e, MetalSelector s, MetalId pipeline) {
@@ -366,7 +372,8 @@ static void encoder_bytes(MockEncoder *e, MetalSelector s, const void *bytes, Me
   }
   Binding *b = &e->d.at[index];
   binding_end(b);
-  b->bytes = mem_alloc(&metal_mock.mem, nbytes), b->nbytes = nbytes;
+  b->bytes = mem_alloc(&metal_mock.mem, nbytes);
+  b->nbytes = nbytes;
   if (b->bytes) memcpy(b->bytes, bytes, nbytes);
 }
 
@@ -400,7 +407,8 @@ static void encoder_dispatch(MockEncoder *e, MetalSelector s, MetalSize grid, Me
   if (!grid.width && !grid.height && !grid.depth) return;
   Op *op = op_new(e->buffer, OP_DISPATCH);
   if (!op || !used_copied(e, op) || !dispatch_copied(&op->dispatch, &e->d)) return;
-  op->dispatch.grid = grid, op->dispatch.block = block;
+  op->dispatch.grid = grid;
+  op->dispatch.block = block;
 }
 
 /* These GPUs are older than Apple's family 9: the code of a command must have been brought by the encoder. */
@@ -428,7 +436,8 @@ static void encoder_execute(MockEncoder *e, MetalSelector s, MetalId commands, M
   if (!op || !used_copied(e, op)) return;
   mock_hold(in);
   in->in_flight++;
-  op->indirect = in, op->range = range;
+  op->indirect = in;
+  op->range = range;
 }
 
 enum { BLIT_WORD = 4 }; /* bytes that a blit moves at once */
@@ -452,8 +461,11 @@ static void blit_copy(MockEncoder *e, MetalSelector s, MetalId from, MetalUint f
   Op *op = op_new(e->buffer, OP_COPY);
   if (!op) return;
   mock_hold(source), mock_hold(target);
-  op->from = source, op->from_offset = from_offset;
-  op->to = target, op->to_offset = to_offset, op->nbytes = nbytes;
+  op->from = source;
+  op->from_offset = from_offset;
+  op->to = target;
+  op->to_offset = to_offset;
+  op->nbytes = nbytes;
 }
 
 static void blit_fill(MockEncoder *e, MetalSelector s, MetalId to, MetalRange range, uint8_t byte) {
@@ -463,24 +475,31 @@ static void blit_fill(MockEncoder *e, MetalSelector s, MetalId to, MetalRange ra
   Op *op = op_new(e->buffer, OP_FILL);
   if (!op) return;
   mock_hold(target);
-  op->to = target, op->to_offset = range.at, op->nbytes = range.length, op->byte = byte;
+  op->to = target;
+  op->to_offset = range.at;
+  op->nbytes = range.length;
+  op->byte = byte;
 }
 
 /* ---- indirect command buffers */
 static void indirect_types(MockIndirectDescriptor *d, MetalSelector s, MetalUint types) {
-  (void)s, d->types = types;
+  (void)s;
+  d->types = types;
 }
 
 static void indirect_buffers(MockIndirectDescriptor *d, MetalSelector s, MetalBool on) {
-  (void)s, d->inherit_buffers = on;
+  (void)s;
+  d->inherit_buffers = on;
 }
 
 static void indirect_pipeline(MockIndirectDescriptor *d, MetalSelector s, MetalBool on) {
-  (void)s, d->inherit_pipeline = on;
+  (void)s;
+  d->inherit_pipeline = on;
 }
 
 static void indirect_most(MockIndirectDescriptor *d, MetalSelector s, MetalUint n) {
-  (void)s, d->most_buffers = n;
+  (void)s;
+  d->most_buffers = n;
 }
 
 enum { MOST_COMMANDS = 16384 };
@@ -504,7 +523,9 @@ static MetalId device_indirect(MockDevice *device, MetalSelector s, MetalId desc
     in = NULL;
   }
   if (!in) return NULL;
-  in->device = device, in->n = n, in->most_buffers = d->most_buffers;
+  in->device = device;
+  in->n = n;
+  in->most_buffers = d->most_buffers;
   for (MetalUint i = 0; i < n; i++) {
     in->command[i].object = (Object){.magic = in->object.magic, .kind = A_COMMAND, .refs = 1};
     in->command[i].of = in;
@@ -550,7 +571,10 @@ static void command_buffer(MockCommand *c, MetalSelector s, MetalId buffer, Meta
 
 static void command_dispatch(MockCommand *c, MetalSelector s, MetalSize grid, MetalSize block) {
   (void)s;
-  if (can_write(c, "concurrentDispatchThreadgroups")) c->d.grid = grid, c->d.block = block;
+  if (can_write(c, "concurrentDispatchThreadgroups")) {
+    c->d.grid = grid;
+    c->d.block = block;
+  }
 }
 
 static void command_barrier(MockCommand *c, MetalSelector s) {

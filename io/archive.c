@@ -330,9 +330,13 @@ static bool pax_read(const Source *s, const uint8_t *p, uint64_t n, Next *next) 
     const char *eq = memchr(key, '=', (size_t)(end - key));
     if (!eq) return io_fail(s, TG_ERR_VALUE, "a pax record is damaged");
     size_t klen = (size_t)(eq - key);
-    if (klen == 4 && !memcmp(key, "path", 4)) next->name = eq + 1, next->name_len = (size_t)(end - eq - 1);
+    if (klen == 4 && !memcmp(key, "path", 4)) {
+      next->name = eq + 1;
+      next->name_len = (size_t)(end - eq - 1);
+    }
     if (klen == 4 && !memcmp(key, "size", 4)) {
-      next->size = 0, next->has_size = true;
+      next->size = 0;
+      next->has_size = true;
       for (const char *d = eq + 1; d < end; d++) {
         if (*d < '0' || *d > '9' || next->size > UINT64_MAX / 20)
           return io_fail(s, TG_ERR_VALUE, "a pax size is no number");
@@ -394,9 +398,10 @@ static bool header_read(const Source *s, uint64_t *at, Next *next, TgState *out,
   *at += 512;
   if (!inside(*at, size, s->n)) return io_fail(s, TG_ERR_VALUE, "the tar is cut off");
   bool ok = true;
-  if (type == 'L')
-    next->name = (const char *)s->p + *at, next->name_len = strnlen(next->name, (size_t)size);
-  else if (type == 'x')
+  if (type == 'L') {
+    next->name = (const char *)s->p + *at;
+    next->name_len = strnlen(next->name, (size_t)size);
+  } else if (type == 'x')
     ok = pax_read(s, s->p + *at, size, next);
   else if (type == 'S')
     ok = io_fail(s, TG_ERR_VALUE, "a sparse file is not read here");

@@ -272,11 +272,13 @@ static bool pictures_fine(TgContext *ctx, const TgTensor *x, TgTensor *y) {
 static bool pictures_taken(Pictures *p, TgTensor *x, TgTensor *y) {
   TgContext *ctx = p->ctx;
   size_t nbytes = ((size_t)p->channels + 1) * sizeof *p->scale;
-  p->scale = tg_alloc(ctx, nbytes), p->less = tg_alloc(ctx, nbytes);
+  p->scale = tg_alloc(ctx, nbytes);
+  p->less = tg_alloc(ctx, nbytes);
   if (!p->scale || !p->less) return false;
   for (int64_t c = 0; c < p->channels; c++) {
     double std = p->o.std ? p->o.std[c] : 1;
-    p->scale[c] = (float)(1 / std), p->less[c] = (float)((p->o.mean ? p->o.mean[c] : 0) / std);
+    p->scale[c] = (float)(1 / std);
+    p->less[c] = (float)((p->o.mean ? p->o.mean[c] : 0) / std);
   }
   p->pixels = values_of(ctx, x);
   TG_SCOPE(ctx) {

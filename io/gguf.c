@@ -137,7 +137,9 @@ static bool info_of(Reader *r, Info *t, uint64_t *expect, uint64_t alignment) {
   if (!take_text(r, &t->name, &n, 63) || !take_u32(r, &rank)) return false;
   if (!n || memchr(t->name, 0, n)) return bad(r, "a tensor without a proper name");
   if (rank > 4) return bad(r, "a tensor of more than 4 axes");
-  t->len = n, t->n = (int)rank, t->nelem = 1;
+  t->len = n;
+  t->n = (int)rank;
+  t->nelem = 1;
   for (uint32_t i = 0; i < rank; i++) { /* innermost first */
     if (!take_u64(r, &k)) return false;
     if (!k || k > INT64_MAX) return bad(r, "a size that cannot be");
@@ -326,7 +328,8 @@ static bool parts_load(TgContext *ctx, const char *path, Doc *first) {
     memcpy(name + len - TAIL, tail_of(tail, i + 1, n), TAIL);
     Doc *d = (Doc *)load(file_tensor(ctx, name), name);
     if (!d) return false;
-    d->more = first->more, first->more = d;
+    d->more = first->more;
+    first->more = d;
     ok = part_is(ctx, &d->root, name, i, n);
   }
   return ok && joined(ctx, first, n);

@@ -54,7 +54,8 @@ static void order_draw(TgLoader *l) {
     l->order[i] = i;
   for (int64_t i = l->data.count - 1; i > 0; i--) {
     int64_t k = (int64_t)(io_random(&state) % (uint64_t)(i + 1)), item = l->order[i];
-    l->order[i] = l->order[k], l->order[k] = item;
+    l->order[i] = l->order[k];
+    l->order[k] = item;
   }
 }
 
@@ -87,7 +88,8 @@ static bool make_one(TgLoader *l) {
   pthread_mutex_unlock(&l->lock);
   slot_fill(l, s, b);
   pthread_mutex_lock(&l->lock);
-  s->ready = true, l->filling--;
+  s->ready = true;
+  l->filling--;
   pthread_cond_broadcast(&l->done);
   return true;
 }
@@ -210,7 +212,10 @@ static void go_to(TgLoader *l, int64_t epoch, int64_t batch) {
   l->claimed = l->batches;
   while (l->filling)
     pthread_cond_wait(&l->done, &l->lock);
-  if (epoch != l->epoch) l->epoch = epoch, order_draw(l);
+  if (epoch != l->epoch) {
+    l->epoch = epoch;
+    order_draw(l);
+  }
   l->at = l->claimed = batch;
   for (int64_t s = 0; s < l->nslot; s++)
     l->slot[s].ready = false;
@@ -243,8 +248,10 @@ static bool tensors_make(TgLoader *l, const Slot *s, int64_t n) {
 
 bool tg_loader_next(TgLoader *l, TgTensor **out) {
   if (!l || !out) return false;
-  for (int i = 0; i < l->data.ntensor; i++)
-    tg_release(l->given[i]), l->given[i] = out[i] = NULL;
+  for (int i = 0; i < l->data.ntensor; i++) {
+    tg_release(l->given[i]);
+    l->given[i] = out[i] = NULL;
+  }
   if (tg_error(l->ctx)) return false;
   pthread_mutex_lock(&l->lock);
   if (l->at >= l->batches) {
@@ -261,7 +268,8 @@ bool tg_loader_next(TgLoader *l, TgTensor **out) {
   ok = ok && tensors_make(l, s, batch_count(l, l->at));
   memcpy(out, l->given, (size_t)l->data.ntensor * sizeof *out);
   pthread_mutex_lock(&l->lock);
-  s->ready = false, l->at++;
+  s->ready = false;
+  l->at++;
   pthread_cond_broadcast(&l->work);
   pthread_mutex_unlock(&l->lock);
   return ok;

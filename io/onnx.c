@@ -105,7 +105,8 @@ bool call_ints(OnnxCall *c, int i, const char *name, Ints *out) {
                        "input %d: %d axes, %lld numbers, where a list of at most %d is needed", i, tg_ndim(t),
                        (long long)tg_numel(t), CAP),
              false;
-    out->given = true, out->n = (int)tg_numel(t);
+    out->given = true;
+    out->n = (int)tg_numel(t);
     if (tg_dtype(t) != TG_I64) t = tg_cast(t, TG_I64);
     return (out->n == 0 && t) || tg_read(t, out->v, (size_t)out->n * 8) == TG_OK || from_host(c, where);
   }
@@ -236,7 +237,8 @@ static TgTensor *constant_main(TgOnnx *m, const void *bytes, TgDType dtype, int 
   if (!(at = tg_alloc(m->ctx, sizeof *at + n))) return NULL;
   *at = (OnnxConstant){.next = m->constants, .t = tg_keep(made), .n = n};
   memcpy(at->bytes, bytes, n);
-  m->constants = at, m->nconstants++;
+  m->constants = at;
+  m->nconstants++;
   return made;
 }
 
@@ -441,7 +443,10 @@ TgStatus tg_onnx_loop_limit(TgOnnx *m, int64_t iterations) {
 }
 
 void tg_onnx_watch(TgOnnx *m, void (*seen)(const TgOnnxNode *node, void *user), void *user) {
-  if (m) m->seen = seen, m->seen_user = user;
+  if (m) {
+    m->seen = seen;
+    m->seen_user = user;
+  }
 }
 
 bool graph_run(OnnxRun *r, OnnxGraph *g) {
@@ -586,12 +591,17 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   TgContext *ctx = tg_context(file);
   TgOnnx *m = ctx && !tg_error(ctx) ? tg_alloc(ctx, sizeof *m) : NULL;
   if (!m) return NULL;
-  m->ctx = ctx, m->path = path, m->most_iterations = ITERATIONS_MOST;
+  m->ctx = ctx;
+  m->path = path;
+  m->most_iterations = ITERATIONS_MOST;
   bool ok = (m->doc = doc_new(ctx)) && source_open(&m->s, file, "onnx", path);
   if (ok && with_host) {
     m->host = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1});
     /* without it everything is computed on the device */
-    if (m->host && tg_error(m->host)) tg_close(m->host), m->host = NULL;
+    if (m->host && tg_error(m->host)) {
+      tg_close(m->host);
+      m->host = NULL;
+    }
   }
   if (ok) return m;
   tg_onnx_free(m);
@@ -607,9 +617,12 @@ static TgOnnx *load(TgTensor *file, const char *path, bool told_only) {
     ok = onnx_parse(m);
     tg_scope_end(m->ctx);
   }
-  source_close(&m->s), m->s.p = NULL;
-  for (OnnxBeside *b = m->beside; b; b = b->next)
-    source_close(&b->s), b->s.p = NULL;
+  source_close(&m->s);
+  m->s.p = NULL;
+  for (OnnxBeside *b = m->beside; b; b = b->next) {
+    source_close(&b->s);
+    b->s.p = NULL;
+  }
   m->path = NULL; /* the caller's */
   if (!ok) {
     tg_onnx_free(m);

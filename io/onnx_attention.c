@@ -36,13 +36,15 @@ static TgTensor *mask_of(TgTensor *mask, int64_t nk) {
 
 static bool heads_of(OnnxCall *c, Heads *h) {
   int64_t nq = attr_i(c, "q_num_heads", 0), nk = attr_i(c, "kv_num_heads", 0);
-  h->q = onnx_by_heads(c, c->in[0], nq), h->k = onnx_by_heads(c, c->in[1], nk),
+  h->q = onnx_by_heads(c, c->in[0], nq);
+  h->k = onnx_by_heads(c, c->in[1], nk);
   h->v = onnx_by_heads(c, c->in[2], nk);
   if (!h->q || !h->k || !h->v) return false;
   TgTensor *past_k = input(c, 4), *past_v = input(c, 5);
   if (past_k && past_v) {
     h->past = tg_dim(past_k, 2);
-    h->k = tg_cat((TgTensor *[]){past_k, h->k}, 2, 2), h->v = tg_cat((TgTensor *[]){past_v, h->v}, 2, 2);
+    h->k = tg_cat((TgTensor *[]){past_k, h->k}, 2, 2);
+    h->v = tg_cat((TgTensor *[]){past_v, h->v}, 2, 2);
   }
   if (c->nout > 1) c->out[1] = h->k;
   if (c->nout > 2) c->out[2] = h->v;
@@ -50,8 +52,10 @@ static bool heads_of(OnnxCall *c, Heads *h) {
   if (!h->k || !h->v || tg_dim(h->k, 1) < 1 || h->heads % tg_dim(h->k, 1) ||
       tg_dim(h->v, 1) != tg_dim(h->k, 1))
     return call_fail(c, TG_ERR_SHAPE, "heads of queries, keys and values"), false;
-  h->k = onnx_heads_repeated(h->k, h->heads), h->v = onnx_heads_repeated(h->v, h->heads);
-  h->nq = tg_dim(h->q, 2), h->nk = tg_dim(h->k, 2);
+  h->k = onnx_heads_repeated(h->k, h->heads);
+  h->v = onnx_heads_repeated(h->v, h->heads);
+  h->nq = tg_dim(h->q, 2);
+  h->nk = tg_dim(h->k, 2);
   return true;
 }
 

@@ -81,7 +81,8 @@ static bool grid_read(Grid *g) {
   bool linear = !strcmp(mode, "linear") || !strcmp(mode, "bilinear"),
        is_cubic = !strcmp(mode, "cubic") || !strcmp(mode, "bicubic");
   g->taps = linear ? 2 : is_cubic ? 4 : 1;
-  g->corners = attr_i(c, "align_corners", 0), g->zeros = !strcmp(pad, "zeros"),
+  g->corners = attr_i(c, "align_corners", 0);
+  g->zeros = !strcmp(pad, "zeros");
   g->reflects = !strcmp(pad, "reflection");
   if (!linear && !is_cubic && strcmp(mode, "nearest"))
     return call_fail(c, TG_ERR_VALUE, "mode %.40s", mode), false;

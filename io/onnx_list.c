@@ -9,7 +9,9 @@ OnnxList *list_new(OnnxRun *r, size_t n) {
   if (n > MOST_VALUES) return ctx_fail(r->m->ctx, TG_ERR_LIMIT, "a list of %zu values", n), NULL;
   OnnxList *l = tg_alloc(r->m->ctx, sizeof *l + n * sizeof *l->at);
   if (!l) return NULL;
-  l->n = n, l->next = r->lists, r->lists = l;
+  l->n = n;
+  l->next = r->lists;
+  r->lists = l;
   return l;
 }
 

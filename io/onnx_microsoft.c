@@ -165,7 +165,9 @@ static TgTensor *attention_of(OnnxCall *c, Heads *h, TgTensor *mask, TgTensor *b
   Scores o = {.scale = attr_f(c, "scale", 0)};
   if (!h->q || !h->k || !h->v) return NULL;
   int64_t batch = tg_dim(h->q, 0);
-  h->heads = tg_dim(h->q, 1), h->nq = tg_dim(h->q, 2), h->nk = tg_dim(h->k, 2);
+  h->heads = tg_dim(h->q, 1);
+  h->nq = tg_dim(h->q, 2);
+  h->nk = tg_dim(h->k, 2);
   if (tg_dim(h->k, 1) != h->heads || tg_dim(h->v, 1) != h->heads || tg_dim(h->v, 2) != h->nk ||
       tg_dim(h->k, 3) != tg_dim(h->q, 3))
     return call_fail(c, TG_ERR_SHAPE, "heads of queries, keys and values");
@@ -178,7 +180,8 @@ static TgTensor *attention_of(OnnxCall *c, Heads *h, TgTensor *mask, TgTensor *b
 static bool past_joined(Heads *h, TgTensor *k, TgTensor *v) {
   if (!k || !v) return true;
   h->past = tg_dim(k, 2);
-  h->k = tg_cat((TgTensor *[]){k, h->k}, 2, 2), h->v = tg_cat((TgTensor *[]){v, h->v}, 2, 2);
+  h->k = tg_cat((TgTensor *[]){k, h->k}, 2, 2);
+  h->v = tg_cat((TgTensor *[]){v, h->v}, 2, 2);
   return h->k && h->v;
 }
 

@@ -71,7 +71,8 @@ bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatia
   else if (!sizes(c, "kernel_shape", n, &s->kernel))
     return false;
   if (weight && !kernel_agrees(c, n, &s->kernel)) return false;
-  s->kernel.n = n, s->padding.n = 2 * n;
+  s->kernel.n = n;
+  s->padding.n = 2 * n;
   bool same = !strncmp(how, "SAME", 4), lower = !strcmp(how, "SAME_LOWER");
   if (!same && strcmp(how, "NOTSET") && strcmp(how, "VALID") && *how)
     return call_fail(c, TG_ERR_VALUE, "auto_pad %.20s", how), false;
@@ -91,7 +92,8 @@ bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatia
       before = lower ? need - need / 2 : need / 2;
       after = need - before;
     }
-    s->padding.v[2 * (n - 1 - i)] = before, s->padding.v[2 * (n - 1 - i) + 1] = after;
+    s->padding.v[2 * (n - 1 - i)] = before;
+    s->padding.v[2 * (n - 1 - i) + 1] = after;
   }
   return true;
 }

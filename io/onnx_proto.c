@@ -105,7 +105,9 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
   int64_t *ints = doc_alloc(m->doc, (a->nints + 1) * sizeof *ints);
   double *floats = doc_alloc(m->doc, (a->nfloats + 1) * sizeof *floats);
   if (!ints || !floats || !(strings = doc_alloc(m->doc, (a->nstrings + 1) * sizeof *strings))) return false;
-  a->ints = ints, a->floats = floats, a->strings = strings;
+  a->ints = ints;
+  a->floats = floats;
+  a->strings = strings;
   for (w = w0; wire_next(&w, &f);)
     if (f.number == 9 && !(strings[k++] = wire_text(m, &f))) return false;
   return wire_numbers(w0, 8, 0, wire_put_i64, ints, &a->nints) &&
@@ -125,7 +127,9 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
   n->out = doc_alloc(m->doc, (nout + 1) * sizeof *n->out);
   n->attrs = doc_alloc(m->doc, (nattrs + 1) * sizeof *n->attrs);
   if (!n->in || !n->out || !n->attrs) return false;
-  n->nin = (int)nin, n->nout = (int)nout, n->nattrs = (int)nattrs;
+  n->nin = (int)nin;
+  n->nout = (int)nout;
+  n->nattrs = (int)nattrs;
   for (Wire w = w0; wire_next(&w, &f);) {
     if (f.number == 3 && (f.type != 2 || !(n->name = wire_text(m, &f)))) return wire_want(&w, &f, 2, "node");
     if (f.number == 4 && (f.type != 2 || !(n->op = wire_text(m, &f)))) return wire_want(&w, &f, 2, "node");
@@ -176,7 +180,8 @@ static bool dim_parse(TgOnnx *m, Wire w, OnnxIO *x) {
 
 static void type_of(OnnxIO *x, int64_t data_type) {
   const OnnxNarrow *narrow = onnx_narrow(data_type);
-  x->dtype = narrow ? narrow->as : onnx_dtype(data_type), x->narrow = narrow ? narrow->type : 0;
+  x->dtype = narrow ? narrow->as : onnx_dtype(data_type);
+  x->narrow = narrow ? narrow->type : 0;
 }
 
 static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
@@ -214,7 +219,10 @@ static OnnxGraph *graph_parse(TgOnnx *m, Wire w0, OnnxGraph *parent, int depth) 
   size_t sparse, node = 0, in = 0, out = 0, init = 0;
   bool was;
   if (!g) return NULL;
-  g->parent = parent, g->next = m->graphs, m->graphs = g, g->opset = parent ? parent->opset : m->opset;
+  g->parent = parent;
+  g->next = m->graphs;
+  m->graphs = g;
+  g->opset = parent ? parent->opset : m->opset;
   if (!wire_count(w0, 1, &g->nnodes) || !wire_count(w0, 5, &g->ninit) || !wire_count(w0, 11, &g->nin) ||
       !wire_count(w0, 12, &g->nout) || !wire_count(w0, 15, &sparse))
     return NULL;
@@ -377,7 +385,10 @@ static OnnxGraph *body_parse(TgOnnx *m, const OnnxFunction *fn, const OnnxNode *
   size_t node = 0;
   OnnxGraph *g = doc_alloc(m->doc, sizeof *g);
   if (!g) return NULL;
-  g->next = m->graphs, m->graphs = g, g->caller = n, g->opset = m->opset;
+  g->next = m->graphs;
+  m->graphs = g;
+  g->caller = n;
+  g->opset = m->opset;
   if (!wire_count(w0, 7, &g->nnodes) || !wire_count(w0, 4, &g->nin) || !wire_count(w0, 5, &g->nout))
     return NULL;
   g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes);

@@ -43,9 +43,13 @@ typedef struct Deform {
 static bool deform_read(OnnxCall *c, Deform *d) {
   TgTensor *x = c->in[0], *w = c->in[1], *off = c->in[2], *mask = c->nin > 4 ? c->in[4] : NULL;
   if (!onnx_spatial(c, x, w, &d->s)) return false;
-  d->groups = attr_i(c, "group", 1), d->offset_groups = attr_i(c, "offset_group", 1);
+  d->groups = attr_i(c, "group", 1);
+  d->offset_groups = attr_i(c, "offset_group", 1);
   if (d->s.n != 2) return call_fail(c, TG_ERR_SHAPE, "%d spatial axes; 2 are read here", d->s.n), false;
-  d->n = tg_dim(x, 0), d->channels = tg_dim(x, 1), d->high = tg_dim(x, 2), d->wide = tg_dim(x, 3);
+  d->n = tg_dim(x, 0);
+  d->channels = tg_dim(x, 1);
+  d->high = tg_dim(x, 2);
+  d->wide = tg_dim(x, 3);
   d->taps = d->s.kernel.v[0] * d->s.kernel.v[1];
   if (d->groups < 1 || d->offset_groups < 1 || d->channels % d->groups || d->channels % d->offset_groups ||
       tg_dim(w, 0) % d->groups || tg_dim(w, 1) != d->channels / d->groups)
@@ -132,9 +136,12 @@ static bool roi_read(OnnxCall *c, Roi *r) {
   const char *mode = attr_s(c, "mode", "avg");
   const char *how =
       attr_s(c, "coordinate_transformation_mode", c->opset >= 16 ? "half_pixel" : "output_half_pixel");
-  r->largest = !strcmp(mode, "max"), r->half = !strcmp(how, "half_pixel");
-  r->out[0] = attr_i(c, "output_height", 1), r->out[1] = attr_i(c, "output_width", 1);
-  r->ratio = attr_i(c, "sampling_ratio", 0), r->scale = attr_f(c, "spatial_scale", 1);
+  r->largest = !strcmp(mode, "max");
+  r->half = !strcmp(how, "half_pixel");
+  r->out[0] = attr_i(c, "output_height", 1);
+  r->out[1] = attr_i(c, "output_width", 1);
+  r->ratio = attr_i(c, "sampling_ratio", 0);
+  r->scale = attr_f(c, "spatial_scale", 1);
   if (!r->largest && strcmp(mode, "avg")) return call_fail(c, TG_ERR_VALUE, "mode %.40s", mode), false;
   if (!r->half && strcmp(how, "output_half_pixel"))
     return call_fail(c, TG_ERR_VALUE, "coordinate_transformation_mode %.40s", how), false;

@@ -60,7 +60,10 @@ static bool taps_make(OnnxCall *c, Taps *t, const Way *w, int64_t in, double sca
   double last = (double)(in - 1);
   for (int64_t i = 0; i < out; i++) {
     double s = source_of(w, (double)i, scale, in, out, begin, end), total = 0;
-    if (crop && (s < 0 || s > last)) t->outside[i] = 1, t->any_outside = true;
+    if (crop && (s < 0 || s > last)) {
+      t->outside[i] = 1;
+      t->any_outside = true;
+    }
     double first = w->taps == 1 ? nearest_of(w, s) : floor(s) - (w->taps == 4), f = s - floor(s);
     for (int k = 0; k < w->taps; k++) {
       double p = first + k, v = w->taps == 1 ? 1 : w->taps == 2 ? (k ? f : 1 - f) : cubic(w->cubic_a, s - p);

@@ -116,7 +116,9 @@ static bool attributes(Cell *k) {
   if (tg_ndim(x) != 3 || tg_ndim(w) != 3 || tg_ndim(r) != 3)
     return call_fail(c, TG_ERR_SHAPE, "the input and the weights have three axes"), false;
   k->x = k->batch_first ? tg_transpose(x, 0, 1) : x;
-  k->seq = tg_dim(k->x, 0), k->batch = tg_dim(k->x, 1), k->hidden = tg_dim(r, 2);
+  k->seq = tg_dim(k->x, 0);
+  k->batch = tg_dim(k->x, 1);
+  k->hidden = tg_dim(r, 2);
   if (attr_i(c, "hidden_size", k->hidden) != k->hidden || tg_dim(w, 0) != k->directions ||
       tg_dim(r, 0) != k->directions || tg_dim(w, 1) != gates * k->hidden ||
       tg_dim(r, 1) != gates * k->hidden || tg_dim(w, 2) != tg_dim(x, 2))

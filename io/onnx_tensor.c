@@ -121,7 +121,8 @@ static const Source *beside_open(TgOnnx *m, const TensorHead *h) {
   if (!kept) return NULL;
   b->name = h->location, b->path = strcpy(kept, path);
   if (!source_open(&b->s, file_tensor(m->ctx, kept), "onnx", kept)) return NULL;
-  b->next = m->beside, m->beside = b;
+  b->next = m->beside;
+  m->beside = b;
   return &b->s;
 }
 
@@ -141,7 +142,8 @@ static bool external_found(TgOnnx *m, TensorHead *h, uint64_t nbytes) {
   while (b && strcmp(b->name, h->location))
     b = b->next;
   if (!(h->file = b ? &b->s : beside_open(m, h))) return false;
-  h->raw = true, h->raw_n = nbytes;
+  h->raw = true;
+  h->raw_n = nbytes;
   return inside(h->raw_at, nbytes, h->file->n) ||
          io_fail(&m->s, TG_ERR_VALUE,
                  "tensor %.100s: external data: bytes %llu to %llu of '%.100s', which has %llu", h->name,
@@ -161,7 +163,11 @@ static bool head_read(TgOnnx *m, Wire w, TensorHead *h) {
       if (wire_want(&w, &f, 2, "tensor") && !(h->name = wire_text(m, &f))) return false;
       break;
     case 9:
-      if (wire_want(&w, &f, 2, "tensor")) h->raw = true, h->raw_at = f.at, h->raw_n = f.n;
+      if (wire_want(&w, &f, 2, "tensor")) {
+        h->raw = true;
+        h->raw_at = f.at;
+        h->raw_n = f.n;
+      }
       break;
     case 13:
       if (wire_want(&w, &f, 2, "tensor") && !entry_read(m, wire_within(&m->s, &f), h)) return false;
@@ -270,7 +276,8 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
   TensorHead h;
   const void *data;
   if (!t || !head_read(m, wire_of(&m->s, at, nbytes), &h)) return NULL;
-  t->name = h.name, t->narrow = onnx_narrow(h.type) ? (int)h.type : 0;
+  t->name = h.name;
+  t->narrow = onnx_narrow(h.type) ? (int)h.type : 0;
   if (!head_shape(m, wire_of(&m->s, at, nbytes), &h)) return NULL;
   if (!(data = elements(m, wire_of(&m->s, at, nbytes), &h))) return NULL;
 
@@ -286,6 +293,7 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
   else /* an address unfit for the elements: one copy now, not shifts in every kernel */
     t->main = tg_from(m->ctx, data, h.dtype, h.ndim, h.dims);
   if (!tg_keep(t->main)) return NULL;
-  t->next = m->tensors, m->tensors = t;
+  t->next = m->tensors;
+  m->tensors = t;
   return t;
 }

@@ -83,7 +83,8 @@ static bool entry_place(const Source *s, json_t *at, uint64_t room, uint64_t nby
   if (json_array_size(at) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
       json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
     return io_fail(s, TG_ERR_VALUE, "%.200s: data_offsets are not [begin, end]", e->name);
-  e->begin = (uint64_t)json_integer_value(begin), e->end = (uint64_t)json_integer_value(end);
+  e->begin = (uint64_t)json_integer_value(begin);
+  e->end = (uint64_t)json_integer_value(end);
   if (e->end > room)
     return io_fail(s, TG_ERR_VALUE, "%.200s ends at %llu, the data at %llu", e->name,
                    (unsigned long long)e->end, (unsigned long long)room);

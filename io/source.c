@@ -55,7 +55,10 @@ bool source_open(Source *s, TgTensor *t, const char *what, const char *name) {
   return s->copy && tg_read(t, s->copy, s->n) == TG_OK;
 }
 
-void source_close(Source *s) { tg_free(s->ctx, s->copy), s->copy = NULL; } /* fine after a failed open */
+void source_close(Source *s) {
+  tg_free(s->ctx, s->copy);
+  s->copy = NULL;
+} /* fine after a failed open */
 
 TgTensor *source_view(const Source *s, uint64_t at, TgDType d, int n, const int64_t *dims) {
   uint64_t nbytes = tg_dtype_size(d);

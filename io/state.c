@@ -95,7 +95,8 @@ static bool put(TgState *s, const char *name, size_t n, TgTensor *t, bool own) {
     tg_free(s->ctx, copy);
     return false;
   }
-  s->at[s->n] = (Entry){copy, own}, s->tensors[s->n++] = t;
+  s->at[s->n] = (Entry){copy, own};
+  s->tensors[s->n++] = t;
   return true;
 }
 
@@ -107,7 +108,10 @@ TgStatus tg_state_put(TgState *s, const char *name, TgTensor *t) {
                : tg_set_error(s->ctx, TG_ERR_VALUE, !name ? "state_put: no name" : "state_put: no tensor");
   size_t i, n = strlen(name);
   if (!index_find(&s->index, name, n, &i)) return put(s, name, n, t, false) ? TG_OK : tg_error(s->ctx);
-  if (s->at[i].own && s->tensors[i] != t) tg_release(s->tensors[i]), s->at[i].own = false;
+  if (s->at[i].own && s->tensors[i] != t) {
+    tg_release(s->tensors[i]);
+    s->at[i].own = false;
+  }
   s->tensors[i] = t;
   return TG_OK;
 }
@@ -133,7 +137,8 @@ TgTensor *tg_state_remove(TgState *s, const char *name) {
   memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
   s->n--;
   /* places behind it have moved: the table is filled again, in its room */
-  memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot), s->index.n = 0;
+  memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot);
+  s->index.n = 0;
   for (size_t k = 0; k < s->n; k++) {
     bool there;
     index_put(s->ctx, &s->index, s->at[k].name, strlen(s->at[k].name), k, &there);
@@ -285,7 +290,9 @@ void *doc_alloc(Doc *d, size_t n) {
     size_t cap = b ? b->cap * 2 < 1 << 20 ? b->cap * 2 : 1 << 20 : 1024;
     if (cap < n) cap = n;
     if (!(b = tg_alloc(d->ctx, sizeof *b + cap))) return NULL;
-    b->cap = cap, b->next = d->blocks, d->blocks = b;
+    b->cap = cap;
+    b->next = d->blocks;
+    d->blocks = b;
   }
   b->used += n;
   return (char *)(b + 1) + b->used - n;

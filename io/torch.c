@@ -22,7 +22,8 @@ static bool storage_add(Pickle *p, const char *key, size_t n, Storage s) {
   bool there = false;
   Storage *more = io_grow(p->ctx, p->storage, p->nstorage, &p->stcap, sizeof *more);
   if (!more) return pickle_no_memory(p);
-  p->storage = more, p->storage[p->nstorage] = s;
+  p->storage = more;
+  p->storage[p->nstorage] = s;
   if (!index_put(p->ctx, &p->storages, key, n, p->nstorage++, &there)) return pickle_no_memory(p);
   return !there || io_fail(p->s, TG_ERR_VALUE, "storage %.*s is there twice", (int)n, key);
 }
@@ -201,11 +202,13 @@ static bool keys_made(Pickle *p, Doc *d, Obj *dict, TgValue *map) {
       break;
     }
     if (key && index_put(p->ctx, &seen, key, nkey, kept, &there) && there) index_find(&seen, key, nkey, &at);
-    dict->u.at[2 * at] = k, dict->u.at[2 * at + 1] = dict->u.at[2 * i + 1];
+    dict->u.at[2 * at] = k;
+    dict->u.at[2 * at + 1] = dict->u.at[2 * i + 1];
     if (!there) ok = scalar_of(p, d, k, &map->u.at[2 * kept++]);
   }
   index_free(p->ctx, &seen);
-  dict->n = kept, map->n = kept;
+  dict->n = kept;
+  map->n = kept;
   return ok;
 }
 
@@ -242,7 +245,9 @@ static bool path_next(Pickle *p, Path *path, TgValue *made, uint32_t *id, TgValu
       *to = &made[s->id].u.at[i];
       return true;
     }
-    o->open = false, o->done = true, *s->to = made[s->id];
+    o->open = false;
+    o->done = true;
+    *s->to = made[s->id];
   }
   return false;
 }

@@ -76,7 +76,8 @@ bool pickle_new(Pickle *p, Obj o, uint32_t *id) {
 static bool push(Pickle *p, int64_t v) {
   int64_t *more = io_grow(p->ctx, p->stack, p->depth, &p->scap, sizeof *more);
   if (!more) return pickle_no_memory(p);
-  p->stack = more, p->stack[p->depth++] = v;
+  p->stack = more;
+  p->stack[p->depth++] = v;
   return true;
 }
 
@@ -223,7 +224,8 @@ static bool memo_put(Pickle *p, uint64_t i, uint64_t limit) {
   while (p->nmemo <= i) {
     uint32_t *more = io_grow(p->ctx, p->memo, p->nmemo, &p->mcap, sizeof *more);
     if (!more) return pickle_no_memory(p);
-    p->memo = more, p->memo[p->nmemo++] = UINT32_MAX;
+    p->memo = more;
+    p->memo[p->nmemo++] = UINT32_MAX;
   }
   p->memo[i] = (uint32_t)p->stack[p->depth - 1];
   return true;
@@ -289,7 +291,9 @@ static size_t head_size(uint8_t op) {
 
 static bool code_read(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end, Code *c) {
   if (!inside(*at, 1, end)) return cut_off(p);
-  c->op = b[(*at)++], c->head = b + *at, c->n = 0;
+  c->op = b[(*at)++];
+  c->head = b + *at;
+  c->n = 0;
   size_t head = head_size(c->op);
   if (!inside(*at, head, end)) return cut_off(p);
   switch (c->op) {
@@ -350,7 +354,8 @@ static bool container_run(Pickle *p, const Code *c) {
   case 't':
   case 'l':
     if (!above_mark(p, &k) || !gather(p, c->op == 't' ? O_TUPLE : O_LIST, k)) return false;
-    p->stack[p->depth - 2] = p->stack[p->depth - 1], p->depth--; /* takes the mark's place */
+    p->stack[p->depth - 2] = p->stack[p->depth - 1];
+    p->depth--; /* takes the mark's place */
     return true;
   case 'a': return extend(p, O_LIST, 1, false);
   case 'e':

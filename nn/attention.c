@@ -17,7 +17,9 @@ TgMultiheadAttention tg_multihead_attention_new_opt(TgContext *ctx, int64_t widt
   TgMultiheadAttention l = {.width = width, .heads = heads};
   if (NN_OPTIONS(ctx, "multihead_attention_new", TgMultiheadOptions, &l.options, given)) return l;
   TgMultiheadOptions *o = &l.options;
-  o->kdim = TG_OPTION(*o, kdim, width), o->vdim = TG_OPTION(*o, vdim, width), o->set = NULL;
+  o->kdim = TG_OPTION(*o, kdim, width);
+  o->vdim = TG_OPTION(*o, vdim, width);
+  o->set = NULL;
   if (!ctx || !nn_positive(ctx, name, width, heads) || !nn_positive(ctx, name, o->kdim, o->vdim)) return l;
   if (width % heads || width > INT32_MAX) {
     nn_refuse(ctx, TG_ERR_VALUE, "%s: a width of %lld for %lld heads", name, width, heads);

@@ -101,7 +101,8 @@ static TgTensor *bias_new(TgContext *ctx, TgTensor *weight, int64_t out, int64_t
 static bool conv_options(TgContext *ctx, const char *name, const TgConvOptions *given, TgConvOptions *o) {
   if (NN_OPTIONS(ctx, name, TgConvOptions, o, given)) return false;
   o->groups = TG_OPTION(*o, groups, 1);
-  o->bias = NULL, o->set = NULL;
+  o->bias = NULL;
+  o->set = NULL;
   return true;
 }
 

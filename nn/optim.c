@@ -111,7 +111,8 @@ static TgOptim *optim_new(TgContext *ctx, RuleKind kind, TgTensor *const *params
     return NULL;
   TgOptim *p = optim_alloc(ctx, n);
   if (!p) return NULL;
-  p->rule = rule, p->o = o;
+  p->rule = rule;
+  p->o = o;
   const char *device = n ? tg_device(params[0]) : NULL; /* most often, where all are */
   bool ok = (p->lr = nn_number(ctx, o.lr, TG_F32, device)) != NULL;
   for (int k = 0; ok && k < MAX_NUMBERS && rule->number[k]; k++)
@@ -184,8 +185,10 @@ void tg_optim_free(TgOptim *p) {
 void tg_optim_zero_grad(TgOptim *p) {
   for (int i = 0; p && i < p->ngroup; i++)
     tg_optim_zero_grad(p->group[i]);
-  for (int i = 0; p && i < p->n; i++)
-    tg_zero_grad(p->params[i]), p->summed[i] = false;
+  for (int i = 0; p && i < p->n; i++) {
+    tg_zero_grad(p->params[i]);
+    p->summed[i] = false;
+  }
 }
 
 double tg_optim_lr(const TgOptim *p) { return !p ? 0 : p->ngroup ? tg_optim_lr(p->group[0]) : p->o.lr; }
@@ -410,7 +413,9 @@ TgStatus nn_optim_step(TgOptim *p, TgTensor *inverse, TgTensor *finite, TgTensor
     todo[ntodo++] = more[i];
   for (int i = 0; ok && i < n; i++) {
     TgOptim *o = each[i];
-    o->ntodo = 0, o->inverse = inverse, o->finite = finite;
+    o->ntodo = 0;
+    o->inverse = inverse;
+    o->finite = finite;
     ok = step_build(o);
     o->inverse = o->finite = NULL;
     memcpy(todo + ntodo, o->todo, (size_t)o->ntodo * sizeof *todo);

@@ -17,7 +17,8 @@ typedef struct Rnn {
 /* ---- made */
 static bool options_read(TgContext *ctx, const char *name, const TgRnnOptions *given, TgRnnOptions *o) {
   if (NN_OPTIONS(ctx, name, TgRnnOptions, o, given)) return false;
-  o->layers = TG_OPTION(*o, layers, 1), o->set = NULL;
+  o->layers = TG_OPTION(*o, layers, 1);
+  o->set = NULL;
   return true;
 }
 

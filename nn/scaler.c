@@ -25,7 +25,8 @@ TgScaler *tg_scaler_opt(TgContext *ctx, const TgScalerOptions *given) {
   }
   TgScaler *s = tg_alloc(ctx, sizeof *s);
   if (!s) return NULL;
-  s->ctx = ctx, s->o = o;
+  s->ctx = ctx;
+  s->o = o;
   s->scale = nn_number(ctx, o.scale, TG_F32, NULL);
   s->growth_tracker = nn_number(ctx, 0, TG_I32, NULL);
   if (s->scale && s->growth_tracker) return s;

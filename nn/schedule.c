@@ -72,7 +72,9 @@ static TgLR *lr_alloc(TgOptim *opt, const TgLROptions *given) {
   if (NN_OPTIONS(nn_optim_context(opt), "lr", TgLROptions, &o, given)) return NULL;
   TgLR *s = tg_alloc(nn_optim_context(opt), sizeof *s);
   if (!s) return NULL;
-  s->ctx = nn_optim_context(opt), s->opt = opt, s->base = tg_optim_lr(opt);
+  s->ctx = nn_optim_context(opt);
+  s->opt = opt;
+  s->base = tg_optim_lr(opt);
   o.gamma = TG_OPTION(o, gamma, 0.1);
   o.div_factor = TG_OPTION(o, div_factor, 25);
   o.final_div_factor = TG_OPTION(o, final_div_factor, 1e4);
@@ -119,7 +121,9 @@ static TgLR *lr_over(TgOptim *opt, int64_t warmup, int64_t epochs, double max, c
   if (!(max >= 0)) return refuse(ctx, "schedule: a negative learning rate");
   TgLR *s = lr_alloc(opt, o);
   if (!s) return NULL;
-  s->warmup = warmup, s->epochs = epochs, s->max = max;
+  s->warmup = warmup;
+  s->epochs = epochs;
+  s->max = max;
   if (s->o.div_factor > 0 && s->o.final_div_factor > 0 && s->o.pct_start > 0 && s->o.pct_start <= 1)
     return lr_begin(s, rate);
   tg_lr_free(s);
@@ -158,7 +162,8 @@ TgLR *tg_lr_group(TgContext *ctx, TgLR *const *schedules, int n) {
       return refuse(ctx, "lr_group: a schedule is NULL, a group, or of another context");
   TgLR *s = tg_alloc(ctx, sizeof *s);
   if (!s) return NULL;
-  s->ctx = ctx, s->ngroup = n;
+  s->ctx = ctx;
+  s->ngroup = n;
   s->group = tg_alloc(ctx, ((size_t)n + 1) * sizeof *s->group);
   if (s->group) {
     for (int i = 0; i < n; i++)
@@ -201,9 +206,10 @@ TgStatus tg_lr_metric(TgLR *s, double metric) {
     status = s->group[i]->rate ? tg_lr_step(s->group[i]) : tg_lr_metric(s->group[i], metric);
   s->epoch++;
   if (status || s->rate || s->ngroup) return status ? status : lr_apply(s);
-  if (better(s, metric))
-    s->best = metric, s->bad = 0;
-  else
+  if (better(s, metric)) {
+    s->best = metric;
+    s->bad = 0;
+  } else
     s->bad++;
   if (s->bad <= s->o.patience) return TG_OK;
   s->bad = 0;
@@ -238,6 +244,8 @@ TgStatus tg_lr_resume(TgLR *s) {
   }
   if (!(was[0] >= 0 && was[0] < 0x1p53) || !(was[2] >= 0 && was[2] < 0x1p53) || !(was[3] >= 0))
     return refuse(s->ctx, "lr_resume: these are no epochs and rates"), TG_ERR_VALUE;
-  s->epoch = (int64_t)was[0], s->best = was[1], s->bad = (int64_t)was[2];
+  s->epoch = (int64_t)was[0];
+  s->best = was[1];
+  s->bad = (int64_t)was[2];
   return tg_optim_set_lr(s->opt, was[3]);
 }

@@ -80,7 +80,9 @@ bool arena_grow(Arena *a, size_t nbytes) {
   if (size < nbytes) size = nbytes;
   ArenaBlock *more = mem_alloc_raw(a->mem, sizeof *more + size);
   if (!more) return false;
-  more->next = a->block, more->size = size, more->used = 0;
+  more->next = a->block;
+  more->size = size;
+  more->used = 0;
   a->block = more;
   a->total += size;
   bounds_forbid(more + 1, size);
@@ -135,7 +137,8 @@ void arena_free(Arena *a) {
     n = b->next;
     block_free(a, b);
   }
-  a->block = NULL, a->total = 0;
+  a->block = NULL;
+  a->total = 0;
 }
 
 bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
@@ -160,7 +163,11 @@ void map_clear(Map *m) {
   m->len = 0;
 }
 
-void map_free(Map *m) { mem_free(m->mem, m->at), m->at = NULL, m->cap = m->len = 0; }
+void map_free(Map *m) {
+  mem_free(m->mem, m->at);
+  m->at = NULL;
+  m->cap = m->len = 0;
+}
 
 static uint64_t key_hash(uint64_t k) { return hash_mix(0x9e3779b97f4a7c15u, k); }
 
@@ -222,7 +229,11 @@ void map_drop(Map *m, uint64_t key) {
 /* ---- strings */
 void str_init(Str *s, TgMem *mem) { *s = (Str){.mem = mem}; }
 
-void str_free(Str *s) { mem_free(s->mem, s->at), s->at = NULL, s->len = s->cap = 0; }
+void str_free(Str *s) {
+  mem_free(s->mem, s->at);
+  s->at = NULL;
+  s->len = s->cap = 0;
+}
 
 bool str_reserve(Str *s, size_t n) {
   size_t need = s->len + n + 1, cap = TG_MAX(s->cap, 256);
@@ -231,7 +242,8 @@ bool str_reserve(Str *s, size_t n) {
     cap *= 2;
   char *at = mem_realloc(s->mem, s->at, cap, cap); /* text is written before it is read: nothing to zero */
   if (!at) return s->oom = true, false;
-  s->at = at, s->cap = cap;
+  s->at = at;
+  s->cap = cap;
   return true;
 }
 

@@ -48,7 +48,10 @@ static bool sum_add(Sum *s, UOp *e, int64_t times) {
   while (i < s->n && s->of[i] != e)
     i++;
   if (i == MAX_AXES || e->vmin == INT64_MIN || e->vmax == INT64_MAX) return false;
-  if (i == s->n) s->of[i] = e, s->times[s->n++] = 0;
+  if (i == s->n) {
+    s->of[i] = e;
+    s->times[s->n++] = 0;
+  }
   s->times[i] += times;
   return true;
 }
@@ -143,8 +146,14 @@ static bool groups_of(Split *p) {
     if (p->used[t] || !times) continue;
     if (times < 0) return false;
     Group *x = &p->group[p->ngroup++];
-    x->sum.n = 1, x->sum.add = 0, x->sum.times[0] = 1, x->sum.of[0] = of;
-    x->step = times, x->from = of->vmin, x->to = of->vmax + 1, x->gated = false;
+    x->sum.n = 1;
+    x->sum.add = 0;
+    x->sum.times[0] = 1;
+    x->sum.of[0] = of;
+    x->step = times;
+    x->from = of->vmin;
+    x->to = of->vmax + 1;
+    x->gated = false;
   }
   return p->ngroup > 1;
 }
@@ -153,7 +162,8 @@ static void sort_by_step(Split *p) {
   for (int i = 1; i < p->ngroup; i++)
     for (int k = i; k > 0 && p->group[k].step < p->group[k - 1].step; k--) {
       Group t = p->group[k];
-      p->group[k] = p->group[k - 1], p->group[k - 1] = t;
+      p->group[k] = p->group[k - 1];
+      p->group[k - 1] = t;
     }
 }
 
@@ -184,7 +194,8 @@ static bool axes_of(Split *p) {
     } else {
       if (g->gated || a->gated) return false;
       int64_t times = g->step / a->unit;
-      a->at = uop_alu2(k->st, OPS_ADD, a->at, group_value(k, g, times)), a->span += times * (many - 1);
+      a->at = uop_alu2(k->st, OPS_ADD, a->at, group_value(k, g, times));
+      a->span += times * (many - 1);
     }
   }
   return p->naxis > 1 && p->rest >= 0;

@@ -68,8 +68,8 @@ static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
   return ok && b->nest && moves;
 }
 
-/* Local memory with an element for each iteration of the loops around: its INDEX, lanes to come side by side.
- * NULL with *room: out of memory; without: there is no room for it. */
+/* The INDEX of local memory with an element for each iteration of the loops around; the lanes to come are
+ * contiguous in it. NULL with *room: out of memory; without: there is no room for it. */
 static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
   int64_t lane = -1, n = 1, most = k->opt->target->local_bytes / (int64_t)dtype_size((DType)b->sum->dtype);
   for (size_t i = 0; i < k->list.len; i++)

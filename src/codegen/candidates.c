@@ -85,7 +85,10 @@ static void consider(Search *s, const Taken *t) {
   if (s->k->opt->costs) write_cost(s, t, &cost);
   bool first = s->number < s->best_number;
   if (s->found && (first ? cost.cycles > s->cost.cycles : cost.cycles >= s->cost.cycles)) return;
-  s->found = true, s->best = *t, s->cost = cost, s->best_number = s->number;
+  s->found = true;
+  s->best = *t;
+  s->cost = cost;
+  s->best_number = s->number;
 }
 
 /* ---- sets of accesses */
@@ -290,7 +293,8 @@ static bool shape_add(Search *s, Roles *r, bool apart) {
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const Contraction *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES;
-  r->tile = -1, r->rows = 1;
+  r->tile = -1;
+  r->rows = 1;
   bool ok = shape_add(s, r, apart);
   for (int u = 0; ok && u < c->n; u++) {
     int64_t had = 0;

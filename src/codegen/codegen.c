@@ -253,8 +253,10 @@ static bool run_linearize(void *state) {
   Kernel *k = state;
   Linear *l = k->linear;
   l->nthread = k->nthread;
-  for (int d = 0; d < 3; d++)
-    l->global[d] = TG_MAX(k->global[d], 1), l->local[d] = TG_MAX(k->local[d], 1);
+  for (int d = 0; d < 3; d++) {
+    l->global[d] = TG_MAX(k->global[d], 1);
+    l->local[d] = TG_MAX(k->local[d], 1);
+  }
   return linearize(k, k->arena, l);
 }
 

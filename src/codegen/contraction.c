@@ -3,7 +3,7 @@
  * in so many iterations of each loop.
  *
  * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a buffer
- * is taken apart, so that what lies side by side can be told from what does not. */
+ * is split into one per axis, so that contiguous accesses can be told from strided ones. */
 #include "codegen/cost.h"
 #include "codegen/nest.h"
 #include <math.h>
@@ -151,7 +151,8 @@ static bool loop_add(Contraction *c, const UOp *r, bool reduce) {
   for (int at = 0; at < c->n; at++)
     if (c->range[at] == r) return false; /* a reduction over a loop of an output */
   if (c->n == MAX_LOOPS) return false;
-  c->range[c->n] = r, c->size[c->n] = r->src[0]->arg.v.i;
+  c->range[c->n] = r;
+  c->size[c->n] = r->src[0]->arg.v.i;
   if (reduce) c->reduce |= 1u << c->n;
   c->n++;
   return true;
@@ -227,7 +228,8 @@ bool contraction_of(Kernel *k, Contraction *c) {
     ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
-  c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce, c->whole = ok;
+  c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
+  c->whole = ok;
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
   for (int r = 0; ok && r < c->n; r++) {

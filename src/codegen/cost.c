@@ -82,14 +82,15 @@ typedef struct Plan {
 
 static void open_loop(Plan *p, int loop, double trips) {
   Level *l = &p->level[p->n++];
-  l->loop = loop, l->trips = trips;
+  l->loop = loop;
+  l->trips = trips;
   memcpy(l->ext, p->ext, sizeof l->ext);
 }
 
 static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; }
 
-/* The axis of a copy that lanes go along, side by side in panels (stage.c); -1: it lies as the buffer does.
- */
+/* The axis of a copy that lanes go along, which panels make contiguous (stage.c); -1: the copy has the order
+ * of the buffer. */
 static int panel_axis(const Plan *p, const Access *a) {
   return p->vec < 0 || p->group >= 0 ? -1 : a->alone[p->vec];
 }
@@ -166,9 +167,13 @@ static bool plan_blocks(Plan *p, double trips) {
 static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
   memset(p, 0, offsetof(Plan, level));
   p->blocks = 1;
-  p->c = c, p->vec = p->group = p->first_stage = -1;
-  for (int r = 0; r < c->n; r++)
-    p->whole[r] = p->ext[r] = (double)c->size[r], p->up[r] = p->unroll[r] = 1, p->order[r] = r;
+  p->c = c;
+  p->vec = p->group = p->first_stage = -1;
+  for (int r = 0; r < c->n; r++) {
+    p->whole[r] = p->ext[r] = (double)c->size[r];
+    p->up[r] = p->unroll[r] = 1;
+    p->order[r] = r;
+  }
   for (int a = 0; a < c->naccess; a++)
     p->staged_at[a] = -1;
   for (int i = 0; i < t->n; i++) {
@@ -196,12 +201,18 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
     if (is_reduce(c, r)) continue;
     double n = p->up[r], trips = ceil(p->ext[r] / n);
     if (r != p->vec && n > 1) n = p->ext[r] / trips;
-    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, trips);
+    if (p->ext[r] > n) {
+      p->ext[r] = n;
+      open_loop(p, r, trips);
+    }
   }
   for (int r = 0; r < c->n; r++) {
     if (!is_reduce(c, r)) continue;
     double n = p->unroll[r], trips = r == p->group ? p->ext[r] / n : ceil(p->ext[r] / n);
-    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, trips);
+    if (p->ext[r] > n) {
+      p->ext[r] = n;
+      open_loop(p, r, trips);
+    }
   }
   return true;
 }
@@ -209,9 +220,9 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
 /* ---- the parts of the cost */
 static double vectors(const Plan *p) { return p->vec < 0 ? 1 : tile_vectors(p->ext[p->vec]); }
 
-/* Whether lanes lie side by side: in memory, or in a copy, which has panels of them where they are an axis of
+/* Whether lanes are contiguous: in memory, or in a copy, which has panels of them where they are an axis of
  * their own. */
-static bool side_by_side(const Plan *p, const Access *a, bool staged) {
+static bool lanes_contiguous(const Plan *p, const Access *a, bool staged) {
   return access_step(a, p->vec) == 1 || (staged && panel_axis(p, a) >= 0);
 }
 
@@ -238,7 +249,8 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     }
     n *= span;
   }
-  if (lanes) n *= vectors(p) * (!side_by_side(p, a, staged) ? LANES : crosses_lines(p, a, staged) ? 2 : 1);
+  if (lanes)
+    n *= vectors(p) * (!lanes_contiguous(p, a, staged) ? LANES : crosses_lines(p, a, staged) ? 2 : 1);
   if (a->gated && !staged) n *= lanes ? LANES : 8;
   return n;
 }
@@ -332,7 +344,8 @@ static void footprints_of(const Plan *p, Footprints *footprints) {
                     : p->staged_at[a] >= 0 ? footprint_of_copy(p, a, ext)
                                            : access_footprint(&c->access[a], ext);
       footprints->of[i][a] = f;
-      footprints->all[i] += f.bytes, footprints->pages[i] += pages_in(f);
+      footprints->all[i] += f.bytes;
+      footprints->pages[i] += pages_in(f);
     }
   }
 }
@@ -494,7 +507,7 @@ static double text_of(const Plan *p) {
   }
   for (int a = 0; a < c->naccess; a++) {
     const Access *x = &c->access[a];
-    bool apart = p->vec >= 0 && (x->moves >> p->vec & 1) && !side_by_side(p, x, p->staged_at[a] >= 0);
+    bool apart = p->vec >= 0 && (x->moves >> p->vec & 1) && !lanes_contiguous(p, x, p->staged_at[a] >= 0);
     each += (apart ? 2 * LANES : 2) * (x->in_sum ? steps : 1);
   }
   return tiles * (each + LINES_OF_STEP * (steps - 1));

@@ -1,6 +1,6 @@
 /* double_buffer.c: DOUBLE_BUFFER, copies one block ahead. In: a loop over blocks, each of which fills shared
- * memory and then reads it. Out: two memories that take turns: while one block is computed, the next is on
- * its way.
+ * memory and then reads it. Out: two memories, for even and for odd blocks: while one block is computed,
+ * the next is copied into the other memory.
  *
  *   fill a with block 0; for each pair of blocks 2t, 2t + 1: fill b with the second, compute the first from
  * a, fill a with the one after the pair, compute the second from b; an odd block that is left from a.

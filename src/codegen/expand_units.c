@@ -87,14 +87,18 @@ static bool rows_found(Rows *r, UOp *const *words) {
   UOp *zero = load_of(words[0], 0, &lane), *place = zero ? zero->src[1] : NULL;
   if (!zero || r->nword > 4 || size * r->together != MATRIX_WORD_BYTES || !(r->thread = thread_in(k, place)))
     return false;
-  r->memory = zero->src[0], r->first = in_thread(r, place, 0);
+  r->memory = zero->src[0];
+  r->first = in_thread(r, place, 0);
   for (int i = 0; r->first && i < r->nword; i++)
     for (int j = 0; j < r->together; j++) {
       UOp *x = load_of(words[i], j, &lane);
       if (!x || x->src[0] != r->memory || !apart(k, place, x->src[1], &by)) return false;
       by += lane;
       if (j == 0) r->word[i] = by;
-      if (i == 0 && j == 1) r->turned = by != 1, r->pitch = by;
+      if (i == 0 && j == 1) {
+        r->turned = by != 1;
+        r->pitch = by;
+      }
       if (by != r->word[i] + j * (r->turned ? r->pitch : 1)) return false;
     }
   if (!r->first || (r->turned && size != 2)) return false;

@@ -323,14 +323,18 @@ static bool touch_all(Kernel *k, Touched *to, const Touched *from) {
 }
 
 static bool fence(Kernel *k, Span *s, UOpVec *out) {
-  s->fenced = true, forget(k, &s->tail);
+  s->fenced = true;
+  forget(k, &s->tail);
   return barrier_put(k, out);
 }
 
 /* `next` stands after what `s` is of; where it is a loop, it may have no iteration. */
 static bool follow(Kernel *k, Span *s, const Span *next, bool surely) {
   bool fenced = surely && next->fenced, ok = s->fenced || touch_all(k, &s->head, &next->head);
-  if (fenced) forget(k, &s->tail), s->fenced = true;
+  if (fenced) {
+    forget(k, &s->tail);
+    s->fenced = true;
+  }
   return ok && touch_all(k, &s->tail, &next->tail);
 }
 
@@ -374,7 +378,8 @@ static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
   if (ok && is_loop(u) && !is_shared(u)) ok = iters_meet(g, all, &again);
   if (again) {
     ok = barrier_put(k, &src);
-    forget(k, &all->head), all->fenced = true;
+    forget(k, &all->head);
+    all->fenced = true;
   }
   for (size_t i = 0; ok && i < body.len; i++)
     ok = vec_push(k->mem, &src, body.at[i]);

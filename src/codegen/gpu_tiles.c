@@ -89,7 +89,10 @@ static bool find_sides(Tiles *t) {
       const RInfo *lane = &f->r[i], *row = &f->r[j];
       if (i == j || row->n < LEAST_SIDE || !is_side(t, row)) continue;
       if (!moves_alone(t, lane, row) || !moves_alone(t, row, lane)) continue;
-      if (!t->lane || lane->n * row->n > t->lane->n * t->row->n) t->lane = lane, t->row = row;
+      if (!t->lane || lane->n * row->n > t->lane->n * t->row->n) {
+        t->lane = lane;
+        t->row = row;
+      }
     }
   return t->lane != NULL;
 }

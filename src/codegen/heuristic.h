@@ -65,7 +65,7 @@ static inline int64_t balanced(int64_t n, int64_t most) {
 
 /* rows.c: the list of a kernel with rows of local memory in which matrices are multiplied. Not chosen:
  * another kernel. */
-bool rows_side_by_side(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen);
+bool rows_batched(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen);
 
 /* gpu_tiles.c: the list of a contraction on a GPU. Not chosen: another kernel, or the opts do not take it. */
 bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen);

@@ -14,7 +14,7 @@ static double footprint(Kernel *k, const Info *f, const UOp *load) {
 
 typedef struct Lane {
   int r;
-  int beside; /* the loop whose iterations lie between those of r, or -1 */
+  int beside; /* the short contiguous loop whose elements lie between two iterations of r, or -1 */
   int64_t bad, n;
   bool in_reduce, counted;
 } Lane;
@@ -53,9 +53,9 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
 }
 
 /* A nest whose contiguous loop is too short for lanes, that sums something in each of its iterations: lanes
- * along the loop outside that one, whose iterations lie beside each other with those of it between. */
+ * along the loop outside that one, so that a few elements of the inner loop lie between two lanes. */
 static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
-  enum { MOST_BETWEEN = 4, LEAST_TURNS = 8 };
+  enum { MOST_BETWEEN = 4, LEAST_TRIPS = 8 };
 
   Lane l = {.r = -1, .beside = -1};
   for (int i = 2; i < store->nsrc; i++) {
@@ -65,7 +65,7 @@ static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
     for (int j = 2; j < store->nsrc; j++) {
       int r = find_range(f, store->src[j]);
       bool fits =
-          r >= 0 && r != e && !f->r[r].grid && is_const(f->r[r].r->src[0]) && f->r[r].n >= LEAST_TURNS;
+          r >= 0 && r != e && !f->r[r].grid && is_const(f->r[r].r->src[0]) && f->r[r].n >= LEAST_TRIPS;
       if (fits && stride_of(k, store->src[0], f->r[r].r) == f->r[e].n && sums_along(k, f, f->r[r].r))
         l = (Lane){.r = r, .beside = e, .bad = 1, .in_reduce = true, .counted = true};
     }
@@ -207,17 +207,21 @@ static void find_tile(Cpu *c) {
     const RInfo *r = &f->r[i];
     if ((l && i == l->r) || r->reduce || r->nout != c->k->sink->nsrc || r->n < 2) continue;
     if (!reused_along(c->k, f, r->r)) continue;
-    if (c->second < 0 || TG_MIN(r->n, most) > TG_MIN(f->r[c->second].n, most))
-      c->second = i, c->tile = balanced(r->n, most);
+    if (c->second < 0 || TG_MIN(r->n, most) > TG_MIN(f->r[c->second].n, most)) {
+      c->second = i;
+      c->tile = balanced(r->n, most);
+    }
   }
 }
 
-/* A chain of dependent steps: some of them side by side. */
+/* A chain of dependent steps: several accumulators, so that steps overlap. */
 static void find_chains(Cpu *c) {
   if (c->nlane || !c->f->scans) return;
   for (int i = 0; i < c->f->nr && c->second < 0; i++)
-    if (c->f->r[i].grid && c->f->r[i].nout == c->k->sink->nsrc && c->f->r[i].n >= 8)
-      c->second = i, c->tile = 4;
+    if (c->f->r[i].grid && c->f->r[i].nout == c->k->sink->nsrc && c->f->r[i].n >= 8) {
+      c->second = i;
+      c->tile = 4;
+    }
 }
 
 static double work_of(const Kernel *k, const Info *f) {
@@ -365,7 +369,7 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   if (chosen) return true;
   Info f;
   bool ok = info_get(k, &f);
-  if (ok && f.fills.len) ok = rows_side_by_side(k, &f, threads, out, &chosen);
+  if (ok && f.fills.len) ok = rows_batched(k, &f, threads, out, &chosen);
   ok = ok && (chosen || any_kernel(k, &f, ncores, out));
   info_free(k, &f);
   return ok;

@@ -87,7 +87,9 @@ static bool list_once(Lin *l, int level, UOp *u) {
 }
 
 static bool set(Lin *l, const UOp *u, UOp *as, int level) {
-  l->repl[u->id] = as, l->level[u->id] = level, l->in[u->id] = l->open.at[level].serial,
+  l->repl[u->id] = as;
+  l->level[u->id] = level;
+  l->in[u->id] = l->open.at[level].serial;
   l->when[u->id] = l->time;
   return as != NULL;
 }
@@ -209,8 +211,11 @@ static bool store(Lin *l, UOp *u) {
   UOp *to = l->repl[u->src[0]->id], *v = l->repl[u->src[1]->id];
   if (m) {
     int bit = __builtin_ctzll(m);
-    l->last[bit].reg = u->src[0], l->last[bit].value = v, l->last[bit].level = l->level[u->src[1]->id];
-    l->last[bit].time = l->time, l->last[bit].serial = here->serial;
+    l->last[bit].reg = u->src[0];
+    l->last[bit].value = v;
+    l->last[bit].level = l->level[u->src[1]->id];
+    l->last[bit].time = l->time;
+    l->last[bit].serial = here->serial;
   }
   UOp *s = UNEW(l->k->st, OPS_STORE, DT_VOID, 1, ((Arg){.i = m ? l->time : 0}), to, v);
   return s && vec_push(l->k->mem, memory->op == OPS_PARAM ? &here->stores : &here->body, s);
@@ -249,8 +254,10 @@ static bool loop(Lin *l, UOp *u) {
   ok = ok && close_stores(l, done);
   size_t n = done->body.len;
   ok = ok && vec_reserve(l->k->mem, &up->body, up->body.len + n + 1);
-  if (ok && n)
-    memcpy(up->body.at + up->body.len, done->body.at, n * sizeof *done->body.at), up->body.len += n;
+  if (ok && n) {
+    memcpy(up->body.at + up->body.len, done->body.at, n * sizeof *done->body.at);
+    up->body.len += n;
+  }
   UOp *end = ok ? UNEW(l->k->st, OPS_END, DT_VOID, 1, ARG0, done->range) : NULL;
   ok = end && vec_push(l->k->mem, &up->body, end);
   written(l, done->writes);
@@ -318,9 +325,12 @@ static bool lin_begin(Lin *l, UOp *sink, UOpVec *order, Linear *out) {
   TgMem *m = k->mem;
   if (!sink || !uop_toposort(k->st, m, &sink, 1, order)) return false;
   size_t n = store_id_limit(k->st) + 1;
-  l->repl = mem_alloc(m, n * sizeof *l->repl), l->in = mem_alloc(m, n * sizeof *l->in);
-  l->when = mem_alloc(m, n * sizeof *l->when), l->level = mem_alloc(m, n * sizeof *l->level);
-  l->reads = mem_alloc(m, n * sizeof *l->reads), l->listed = uop_map_begin(k->st, k->st);
+  l->repl = mem_alloc(m, n * sizeof *l->repl);
+  l->in = mem_alloc(m, n * sizeof *l->in);
+  l->when = mem_alloc(m, n * sizeof *l->when);
+  l->level = mem_alloc(m, n * sizeof *l->level);
+  l->reads = mem_alloc(m, n * sizeof *l->reads);
+  l->listed = uop_map_begin(k->st, k->st);
   for (size_t i = 0; i < order->len; i++)
     if (order->at[i]->op == OPS_PARAM)
       out->nparam = TG_MAX(out->nparam, (int)order->at[i]->arg.param.slot + 1);

@@ -228,8 +228,8 @@ static bool only_counts(LoopBounds *c, const UOp *u) {
   return c->rows = true;
 }
 
-/* Iterations that count for some sum, and those in which none asks; with those of the rows, if there are any.
- */
+/* Joins the gates of all sums: the iterations in which some sum changes, and those in which no sum has a
+ * condition left; with those that fill the rows, if there are any. */
 static bool join_gates(LoopBounds *c) {
   Iters rows = c->any;
   for (int i = 0; i < c->ngate; i++) {

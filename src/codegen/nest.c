@@ -81,7 +81,8 @@ static const Free *free_around(Build *b, const Free *f, const UOp *first) {
   for (loop = loop < 0 ? 0 : b->loops.at[loop].parent; f && loop > 0; loop = b->loops.at[loop].parent) {
     Free *one = arena_alloc(&b->arena, sizeof *one + sizeof *one->r);
     if (!one) return NULL;
-    one->n = 1, one->r[0] = b->loops.at[loop].range;
+    one->n = 1;
+    one->r[0] = b->loops.at[loop].range;
     f = free_union(b, f, one);
   }
   return f;
@@ -98,7 +99,8 @@ static bool free_set(Build *b, UOp *u) {
   if (f && u->op == OPS_RANGE) {
     Free *own = arena_alloc(&b->arena, sizeof *own + sizeof *own->r);
     if (!own) return false;
-    own->n = 1, own->r[0] = u;
+    own->n = 1;
+    own->r[0] = u;
     f = free_union(b, own, f);
   }
   return (b->free[u->id] = f) != NULL;
@@ -472,9 +474,12 @@ static bool lists_apart(Kernel *k) {
 
 static bool build_begin(Build *b, const UOpVec *order) {
   size_t n = store_id_limit(b->k->st) + 1;
-  b->free = arena_alloc(&b->arena, n * sizeof *b->free), b->now = arena_array(&b->arena, UOp *, n);
-  b->loop_of = arena_array(&b->arena, int, n), b->late = arena_array(&b->arena, int, n);
-  b->state = arena_array(&b->arena, uint8_t, n), b->output = arena_array(&b->arena, bool, n);
+  b->free = arena_alloc(&b->arena, n * sizeof *b->free);
+  b->now = arena_array(&b->arena, UOp *, n);
+  b->loop_of = arena_array(&b->arena, int, n);
+  b->late = arena_array(&b->arena, int, n);
+  b->state = arena_array(&b->arena, uint8_t, n);
+  b->output = arena_array(&b->arena, bool, n);
   if (!b->free || !b->now || !b->loop_of || !b->late || !b->state || !b->output) return false;
   for (size_t i = 0; i < n; i++)
     b->loop_of[i] = b->late[i] = -1;

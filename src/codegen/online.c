@@ -269,7 +269,8 @@ static bool find_leader(Online *c) {
     }
     if (needs < 0) continue;
     if (c->leader >= 0 && c->leader != needs) return cannot(c, "results need different others");
-    c->leader = needs, s->later = true;
+    c->leader = needs;
+    s->later = true;
   }
   if (c->leader < 0) return cannot(c, "no reduction needs the result of another");
   const State *l = &c->states.at[c->leader];

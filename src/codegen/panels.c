@@ -306,8 +306,8 @@ static bool pad(Panels *p) {
   return sink && (k->sink = sink);
 }
 
-/* The copy of `trips` rows of a or columns of b, from `base` on. Lanes go where loads are vectors; what
- * then stands apart in the panel is a tile turned in registers (expand.c). */
+/* The copy of `trips` rows of a or columns of b, from `base` on. Lanes go where loads are vectors; where
+ * the panel is strided along them, a tile is transposed in registers (expand.c). */
 static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t trips) {
   Kernel *k = p->k;
   UOp *side = role == MATRIX_A ? p->outer->src[0] : p->inner->src[0], *from[2 * MAX_AXES + 1];
@@ -601,7 +601,8 @@ static bool shape_copies(Panels *p) {
 static bool find_between(Panels *p) {
   for (UOp *l = p->outer->src[1]; l != p->inner; l = l->src[1]) {
     if (p->between == MAX_AXES) return cannot(p, "too many loops between");
-    p->now[p->between] = NULL, p->range[p->between++] = l->src[0];
+    p->now[p->between] = NULL;
+    p->range[p->between++] = l->src[0];
   }
   return true;
 }
@@ -626,8 +627,10 @@ static bool in_panels(Panels *p) {
 static bool one_nest(Panels *p, const Opt *o, const UOp *range) {
   Kernel *k = p->k;
   Facts f = {0};
-  p->outer = loop_over(k, range), p->inner = NULL;
-  p->products.len = p->shaped.len = 0, p->between = 0;
+  p->outer = loop_over(k, range);
+  p->inner = NULL;
+  p->products.len = p->shaped.len = 0;
+  p->between = 0;
   for (UOp *l = p->outer ? alone(p->outer) : NULL; l && !p->inner; l = alone(l))
     if (range_root(l->src[0]) == o->n) p->inner = l;
   if (!p->inner) return true;

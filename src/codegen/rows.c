@@ -1,11 +1,11 @@
-/* rows.c: opts of kernels that keep rows in local memory, where several rows go side by side, a row to a
- * lane. In: the kernel's loops (heuristic.h). Out: a list.
+/* rows.c: opts of kernels that keep rows in local memory, where several rows are computed at once, a row to
+ * a lane. In: the kernel's loops (heuristic.h). Out: a list.
  *
- * So they go where rows lie beside each other in memory (a softmax along the first axis), and where matrices
- * are multiplied with them (attention, a normalised row times weights): lanes along a row would read what a
- * row alone needs; lanes across rows read once what all of them need (a key, a weight), as a scalar for all
- * lanes, and tiles along the inner loops use each row's value again. What a row alone reads (its query) lies
- * apart from row to row: blocks of rows copy it, turned. */
+ * Rows are batched where the same place of neighbouring rows is contiguous in memory (a softmax along the
+ * first axis), and where matrices are multiplied with them (attention, a normalised row times weights): lanes
+ * along a row would read what a row alone needs; lanes across rows read once what all of them need (a key, a
+ * weight), as a scalar for all lanes, and tiles along the inner loops use each row's value again. What a row
+ * alone reads (its query) is strided from row to row: blocks of rows copy it, transposed. */
 #include "codegen/heuristic.h"
 #include <string.h>
 
@@ -309,7 +309,7 @@ static bool best_list(Rows *w, int64_t most, int64_t least, OptVec *out, bool *c
   return ok;
 }
 
-bool rows_side_by_side(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen) {
+bool rows_batched(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen) {
   Rows w = {.k = k, .f = f, .ncores = ncores};
   int64_t vector = k->opt->target->vec_bytes / 4;
   bool ok = true;

@@ -166,7 +166,7 @@ static UOp *pad(Kernel *k, UOp *loop, UOp *body, UOp *valid) {
   return r;
 }
 
-/* ---- rows: local memory that each iteration of a loop fills for itself, where iterations go side by side */
+/* ---- rows: local memory that each iteration of a loop fills for itself, where several are done at once */
 bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
   int64_t bytes = 0;
   for (size_t i = 0; i < f->rows.len; i++)
@@ -196,7 +196,7 @@ static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
   return r;
 }
 
-static bool side_by_side(const UOp *r) {
+static bool is_batched(const UOp *r) {
   return r->op == OPS_RANGE && (is_expanded(r) || r->arg.range.type == AXIS_LOCAL);
 }
 
@@ -218,7 +218,7 @@ UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
   if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
-  if (body && side_by_side(inner)) {
+  if (body && is_batched(inner)) {
     Facts f;
     body = facts_of(k, u, &f) ? rows_apart(k, &f, body, inner) : NULL;
     facts_free(k, &f);

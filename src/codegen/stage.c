@@ -7,7 +7,7 @@
  * offsets' span of every axis. An axis read through two loops (`y + p`) stays one axis: a halo, never each
  * window apart. A gate is an interval of each axis: the copy has zeros outside it and is read without a gate.
  * An axis that is the range of the lanes to come is laid out in panels, [panel][other axes][lane], so that
- * lanes lie side by side.
+ * lanes are contiguous.
  *
  * The fill is a nest like any other: it gets lanes along what is contiguous in the buffer, and where that is
  * not what is contiguous in the copy, a tile that is transposed in registers (expand.c).
@@ -101,7 +101,9 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
     if (s->k->ren->has_grid && !(offset = with_padding(s, offset))) return false;
     if (offset->vmin == INT64_MIN || offset->vmax == INT64_MAX) return cannot(s, "its index has no bounds");
     int64_t high = first ? offset->vmax : TG_MAX(a->low + a->span - 1, offset->vmax);
-    a->base = base, a->low = first ? offset->vmin : TG_MIN(a->low, offset->vmin), a->span = high - a->low + 1;
+    a->base = base;
+    a->low = first ? offset->vmin : TG_MIN(a->low, offset->vmin);
+    a->span = high - a->low + 1;
   }
   return true;
 }
@@ -137,7 +139,11 @@ static bool bounded_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
     else if (!below || !widened(s, e, c->arg.v.i, x->src[1 + d], &bound))
       continue;
     Axis *a = &s->axis[d];
-    if (!a->clip) a->clip = true, a->from = INT64_MIN, a->to = INT64_MAX;
+    if (!a->clip) {
+      a->clip = true;
+      a->from = INT64_MIN;
+      a->to = INT64_MAX;
+    }
     if (below == holds)
       a->to = TG_MIN(a->to, below ? bound : bound + 1);
     else
@@ -189,8 +195,15 @@ static bool measure(Staged *s) {
     a->gate = a->clip;
     bool past = a->base->vmin + a->low < 0 ||
                 a->base->vmax + a->low + a->span > extent; /* in a last, shorter block */
-    if (past && !a->clip) a->clip = true, a->from = 0, a->to = extent;
-    if (a->clip) a->from = TG_MAX(a->from, 0), a->to = TG_MIN(a->to, extent);
+    if (past && !a->clip) {
+      a->clip = true;
+      a->from = 0;
+      a->to = extent;
+    }
+    if (a->clip) {
+      a->from = TG_MAX(a->from, 0);
+      a->to = TG_MIN(a->to, extent);
+    }
   }
   return true;
 }
@@ -333,9 +346,13 @@ static bool fill_loops(Staged *s, Fill *f) {
       f->span[at] *= a->span;
       f->begin[at] = num(k, 0);
       trips = num(k, f->span[at]);
-    } else
-      f->n++, f->span[at] = a->span;
-    f->axis[at] = d, f->step[at] = a->step, f->place[at] = a->place;
+    } else {
+      f->n++;
+      f->span[at] = a->span;
+    }
+    f->axis[at] = d;
+    f->step[at] = a->step;
+    f->place[at] = a->place;
     f->range[at] = is_const_int(trips, 1) ? NULL : kernel_range(k, trips, AXIS_LOOP, NULL);
     if (!is_const_int(trips, 1) && !f->range[at]) return false;
   }

@@ -81,7 +81,8 @@ static void panels_of(Units *u, int role) {
       each += c->access[a].bytes * t->mhz / t->bytes_us[target_level(t, c->access[a].whole)];
   for (int r = 0; r < c->n; r++)
     if (!is_reduce(c, r) && is_moved(u, role, r)) elements *= (double)c->size[r];
-  u->element[role] = each, u->panels[role] = each * elements;
+  u->element[role] = each;
+  u->panels[role] = each * elements;
 }
 
 static double shared_cycles(const Units *u) {
@@ -159,7 +160,8 @@ static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double s
   take(u, OPT_VEC, root_of(u, u->column), BLOCK);
   if (deal >= 0) take(u, OPT_THREAD, root_of(u, deal), u->ncores);
   if (u->n > MAX_TAKEN) return;
-  u->cycles = cycles, u->nbest = u->n;
+  u->cycles = cycles;
+  u->nbest = u->n;
   for (int i = 0; i < u->n; i++)
     u->best[i] = u->list[i];
 }
@@ -225,7 +227,9 @@ static bool find_staged(Units *u) {
 
 static bool takes_pair(Units *u, int row, int column) {
   const Contraction *c = u->c;
-  u->row = row, u->column = column, u->shape = NULL;
+  u->row = row;
+  u->column = column;
+  u->shape = NULL;
   for (int i = 0; i < MATRIX_COUNT && !u->shape; i++) {
     const MatrixShape *s = &matrix_shapes[i];
     if ((matrix_units(u->k) >> i & 1) && matrix_in_memory(s) &&

@@ -194,7 +194,10 @@ static void trial_lowered(Beam *b, Trial *t) {
   const Renderer *ren = b->dev->backend->renderer;
   bool ok = !text.oom && !codegen_lower(&b->ctx->mem, b->ast, b->st, ren, &b->copt, &b->arena, &t->st,
                                         &t->lin, NULL, &ignored);
-  if (ok && !ren->render(&t->source, &t->lin, &ignored)) store_free(t->st), t->st = NULL;
+  if (ok && !ren->render(&t->source, &t->lin, &ignored)) {
+    store_free(t->st);
+    t->st = NULL;
+  }
   if (!ok) t->st = NULL;
   str_free(&text);
 }
@@ -255,7 +258,8 @@ static bool keep(Beam *b, Trial *t, size_t width) {
   *t = (Trial){.us = INFINITY};
   for (size_t i = b->kept.len - 1; i > 0 && b->kept.at[i].us < b->kept.at[i - 1].us; i--) {
     Trial other = b->kept.at[i];
-    b->kept.at[i] = b->kept.at[i - 1], b->kept.at[i - 1] = other;
+    b->kept.at[i] = b->kept.at[i - 1];
+    b->kept.at[i - 1] = other;
   }
   if (b->kept.len > width) trial_end(b, &b->kept.at[--b->kept.len]);
   return true;

@@ -160,7 +160,8 @@ static TgStatus collect(TgContext *ctx) {
 /* ---- when */
 static TgStatus swept(TgContext *ctx) {
   TgStatus s = collect(ctx);
-  ctx->swept_nodes = store_count(ctx->store), ctx->swept_bytes = devices_bytes(ctx);
+  ctx->swept_nodes = store_count(ctx->store);
+  ctx->swept_bytes = devices_bytes(ctx);
   return s;
 }
 

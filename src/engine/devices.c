@@ -45,7 +45,10 @@ static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend,
                             bool named, TgError *err) {
   *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err};
   d->waiting = (Waiting){.stop = &ctx->cancelled, .tick = waits, .user = ctx};
-  d->backend = backend, d->index = index, d->named = named, d->bundle = &ctx->bundle;
+  d->backend = backend;
+  d->index = index;
+  d->named = named;
+  d->bundle = &ctx->bundle;
   snprintf(d->name, sizeof d->name, "%s", name);
   TgStatus s = backend->open(d);
   d->err = &ctx->err;
@@ -92,7 +95,10 @@ int device_find(TgContext *ctx, const char *op, const char *name) {
   TgError err = {0};
   Device *d = device_room(ctx);
   TgStatus s = d ? device_open(ctx, d, backend, listed, index, true, &err) : TG_ERR_NOMEM;
-  if (!s) return ctx->devices.at[ctx->devices.len++] = d, index;
+  if (!s) {
+    ctx->devices.at[ctx->devices.len++] = d;
+    return index;
+  }
   mem_free(&ctx->mem, d);
   error_set(&ctx->err, s, "%s: device %s does not open: %s", op, listed, d ? err.msg : "out of memory");
   return -1;

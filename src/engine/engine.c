@@ -145,7 +145,8 @@ void engine_close(TgContext *ctx) {
     ctx->engine = NULL;
   }
   devices_close(ctx);
-  bundle_free(ctx->bundle), ctx->bundle = NULL;
+  bundle_free(ctx->bundle);
+  ctx->bundle = NULL;
 }
 
 /* ---- bundles of compiled kernels */
@@ -307,7 +308,8 @@ static TgStatus todo_lower(Todo *t, const char *opts) {
   TgContext *ctx = m->ctx;
   CodegenOptions options = m->options;
   if (opts) options.opts = opts;
-  store_free(t->st), t->st = NULL;
+  store_free(t->st);
+  t->st = NULL;
   Str taken;
   str_init(&taken, &ctx->mem);
   TgStatus s =
@@ -389,9 +391,13 @@ static CachedProgram *program_new(TgContext *ctx, Device *dev, const Str *key, u
                                   const Linear *lin) {
   CachedProgram *p = mem_alloc(&ctx->mem, sizeof *p);
   if (!p) return NULL;
-  p->hash = hash, p->dev = dev;
+  p->hash = hash;
+  p->dev = dev;
   snprintf(p->name, sizeof p->name, "%s", lin->name);
-  if ((p->key = mem_alloc(&ctx->mem, key->len))) memcpy(p->key, key->at, key->len), p->nkey = key->len;
+  if ((p->key = mem_alloc(&ctx->mem, key->len))) {
+    memcpy(p->key, key->at, key->len);
+    p->nkey = key->len;
+  }
   if (p->key && program_vars(ctx, lin, p)) return p;
   program_forget(ctx, p);
   return NULL;
@@ -408,8 +414,10 @@ static void todo_unlist(Todo *t) {
   const TgBackend *be = t->of->plan->dev->backend;
   t->spec = kernel_spec(&t->lin, be->renderer ? str_text(&t->source) : NULL);
   if (be->has & HAS_LISTS) return;
-  store_free(t->st), t->st = NULL;
-  t->lin.at = NULL, t->spec.listed = todo_listed;
+  store_free(t->st);
+  t->st = NULL;
+  t->lin.at = NULL;
+  t->spec.listed = todo_listed;
 }
 
 /* The program of kernel k is found, or made and put on the list. Once there it is found by the next equal
@@ -434,7 +442,8 @@ static TgStatus program_get(Making *m, int k, const Str *key) {
     return s;
   }
   m->plan->prog[k] = t.prog;
-  t.prog->next = programs_at(e, hash), t.prog->cached = true;
+  t.prog->next = programs_at(e, hash);
+  t.prog->cached = true;
   return map_put_ptr(&e->programs, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
 }
 
@@ -467,9 +476,14 @@ static TgStatus programs_compile(Making *m) {
   context_progress(ctx, "compile", 0, (int)n);
   if (!s) s = d->backend->compile(d, spec, (int)n, out);
   if (s == TG_ERR_CANCELLED) s = context_cancelled(ctx);
-  if (!s) ctx->counters.compiled += n, context_progress(ctx, "compile", (int)n, (int)n);
-  for (size_t i = 0; !s && i < n; i++)
-    m->todo.at[i].prog->prog = out[i], m->todo.at[i].prog->refs = 1;
+  if (!s) {
+    ctx->counters.compiled += n;
+    context_progress(ctx, "compile", (int)n, (int)n);
+  }
+  for (size_t i = 0; !s && i < n; i++) {
+    m->todo.at[i].prog->prog = out[i];
+    m->todo.at[i].prog->refs = 1;
+  }
   mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
   return s;
 }
@@ -638,7 +652,8 @@ static int same_variable(void *user, int var) {
 static TgStatus plan_cut(TgContext *ctx, Plan *p, int most_stages) {
   UOpVec root = {0};
   UOpStore *st = store_new(&ctx->mem);
-  mem_free(&ctx->mem, p->prog), p->prog = NULL;
+  mem_free(&ctx->mem, p->prog);
+  p->prog = NULL;
   schedule_free(&p->sched, &ctx->mem);
   if (st) store_set_env(st, &ctx->passes.rewrites), store_set_dims(st, ctx->dims);
   Renumber same = {ctx->store, same_variable, NULL};
@@ -675,15 +690,22 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
   *out = NULL;
   if (!p) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  p->refs = 1, p->dev = device_at(ctx, g->device), p->hash = hash, p->number = ++e->numbered;
+  p->refs = 1;
+  p->dev = device_at(ctx, g->device);
+  p->hash = hash;
+  p->number = ++e->numbered;
   TgStatus s = TG_OK;
-  if ((p->key = mem_alloc(&ctx->mem, g->key.len + 1)))
-    memcpy(p->key, g->key.at, g->key.len), p->nkey = g->key.len;
-  else
+  if ((p->key = mem_alloc(&ctx->mem, g->key.len + 1))) {
+    memcpy(p->key, g->key.at, g->key.len);
+    p->nkey = g->key.len;
+  } else
     s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   if (!s) s = plan_lowered(ctx, g, p);
   /* a plan that is kept needs programs and arguments, no graph */
-  if (p->sched.store) store_free(p->sched.store), p->sched.store = NULL;
+  if (p->sched.store) {
+    store_free(p->sched.store);
+    p->sched.store = NULL;
+  }
   if (!s && !p->cyclic) s = memory_plan(ctx, p);
   if (!s) {
     p->next = plans_at(e, hash);

@@ -2,8 +2,8 @@
 #ifndef TG_ENGINE_H
 #define TG_ENGINE_H
 #include "codegen/codegen.h"
-#include "schedule/schedule.h"
 #include "runtime/device.h"
+#include "schedule/schedule.h"
 #include "tensor/context.h"
 
 /* var: numbers of the variables that a launch is given. refs: plans that use it, and the cache. */

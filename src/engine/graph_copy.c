@@ -79,7 +79,8 @@ static GraphNode *node_of(Graph *g, const UOp *u) {
     if (!more) return NULL;
     if (g->nnode) memcpy(more, g->node, g->nnode * sizeof *more);
     mem_free(&g->ctx->mem, g->node);
-    g->node = more, g->nnode = n;
+    g->node = more;
+    g->nnode = n;
   }
   GraphNode *n = &g->node[u->id];
   if (n->graph != g->number_of_graph) *n = (GraphNode){.graph = g->number_of_graph};
@@ -90,18 +91,27 @@ static GraphNode *node_of(Graph *g, const UOp *u) {
 static void nodes_borrow(Graph *g, GraphNodes *kept) {
   g->number_of_graph = 1;
   if (!kept || kept->lent) return;
-  if (kept->graphs == UINT32_MAX) kept->graphs = 0, memset(kept->at, 0, kept->n * sizeof *kept->at);
-  g->node = kept->at, g->nnode = kept->n, g->number_of_graph = ++kept->graphs;
+  if (kept->graphs == UINT32_MAX) {
+    kept->graphs = 0;
+    memset(kept->at, 0, kept->n * sizeof *kept->at);
+  }
+  g->node = kept->at;
+  g->nnode = kept->n;
+  g->number_of_graph = ++kept->graphs;
   g->borrowed = kept->lent = true;
 }
 
 static void nodes_return(Graph *g) {
   GraphNodes *kept = engine_graph_nodes(g->ctx);
-  if (g->borrowed)
-    kept->at = g->node, kept->n = g->nnode, kept->lent = false;
-  else
+  if (g->borrowed) {
+    kept->at = g->node;
+    kept->n = g->nnode;
+    kept->lent = false;
+  } else
     mem_free(&g->ctx->mem, g->node);
-  g->node = NULL, g->nnode = 0, g->borrowed = false;
+  g->node = NULL;
+  g->nnode = 0;
+  g->borrowed = false;
 }
 
 bool graph_init(Graph *g, TgContext *ctx, int device) {
@@ -303,7 +313,8 @@ static UOp *copied_here(Graph *g, Reached at) {
   Reached s;
   if (!source_of(g, at, 0, &s)) return NULL;
   GraphNode *n = graph_node(g, at.u), *from = graph_node(g, s.u);
-  n->grad = from->grad, n->generation = from->generation;
+  n->grad = from->grad;
+  n->generation = from->generation;
   return s.place ? from->place_to : from->to;
 }
 
@@ -333,8 +344,10 @@ static UOp *copied(Graph *g, Reached at) {
     ok = ok && src[i];
     if (!ok) break;
     GraphNode *n = graph_node(g, u), *from = graph_node(g, s.u);
-    if (!at.place)
-      n->grad |= from->grad && u->op != OPS_DETACH, n->generation = TG_MAX(n->generation, from->generation);
+    if (!at.place) {
+      n->grad |= from->grad && u->op != OPS_DETACH;
+      n->generation = TG_MAX(n->generation, from->generation);
+    }
   }
   Arg arg = u->arg;
   const Ints *list = uop_list(u), *own = list ? ints_get(g->st, list->n, list->v) : NULL;
@@ -366,7 +379,8 @@ bool graph_copy(Graph *g) {
     GraphNode *n = graph_node(g, at.u);
     if (at.u->op == OPS_BUFFER) {
       Buffer *b = buffer_get(ctx, at.u);
-      n->grad = b->leaf, n->generation = b->generation;
+      n->grad = b->leaf;
+      n->generation = b->generation;
     }
     if (under_piece(g, at.u)) continue;
     UOp *v = copied(g, at);
@@ -376,7 +390,10 @@ bool graph_copy(Graph *g) {
       n->to = v;
     ok = v != NULL;
     if (at.u->op == OPS_DETACH) n->grad = false;
-    if (at.u->op != OPS_STORE && !dtype_is_float((DType)at.u->dtype)) n->grad = false, n->generation = 0;
+    if (at.u->op != OPS_STORE && !dtype_is_float((DType)at.u->dtype)) {
+      n->grad = false;
+      n->generation = 0;
+    }
   }
   for (size_t i = 0; ok && i < g->roots.len; i++)
     key_root(g, graph_root(g, i));
@@ -395,7 +412,10 @@ bool graph_given(Graph *g, UOp *const *roots, size_t n) {
   for (size_t i = 0; ok && i < n; i++) {
     GraphNode *node = node_of(g, roots[i]);
     ok = node && vec_push(&g->ctx->mem, &g->roots, roots[i]);
-    if (ok) node->to = roots[i], key_root(g, roots[i]);
+    if (ok) {
+      node->to = roots[i];
+      key_root(g, roots[i]);
+    }
   }
   uop_map_end(g->st, g->number);
   vec_free(&g->ctx->mem, &order);

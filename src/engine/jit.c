@@ -92,7 +92,8 @@ void jit_clear(TgJit *j) {
   vec_free(&ctx->mem, &j->input_stored), vec_free(&ctx->mem, &j->variables);
   wants_free(ctx, j->in, j->nin), wants_free(ctx, j->out, j->nout);
   jit_memories_free(j);
-  j->in = j->out = NULL, j->nin = j->nout = j->runs = 0;
+  j->in = j->out = NULL;
+  j->nin = j->nout = j->runs = 0;
 }
 
 void tg_jit_reset(TgJit *j) {
@@ -102,8 +103,11 @@ void tg_jit_reset(TgJit *j) {
 TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user) {
   TgJit *j = mem_alloc(&ctx->mem, sizeof *j);
   TG_REQUIRE(ctx, j, TG_ERR_NOMEM, "jit: out of memory");
-  j->ctx = ctx, j->fn = fn, j->user = user;
-  j->next = ctx->jits, j->link = &ctx->jits;
+  j->ctx = ctx;
+  j->fn = fn;
+  j->user = user;
+  j->next = ctx->jits;
+  j->link = &ctx->jits;
   if (j->next) j->next->link = &j->next;
   ctx->jits = j;
   return j;
@@ -210,7 +214,9 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   if (mine || is_result(&j->c, b)) {
     if (!mine) {
       if (!(mine = mem_alloc(&ctx->mem, sizeof *mine))) return false;
-      mine->dtype = b->dtype, mine->nelem = b->nelem, mine->device = b->device;
+      mine->dtype = b->dtype;
+      mine->nelem = b->nelem;
+      mine->device = b->device;
       if (!vec_push(&ctx->mem, &j->own, mine) || !map_put_ptr(own, b, mine)) {
         if (!list_has(j->own.at, j->own.len, mine)) mem_free(&ctx->mem, mine);
         return false;
@@ -262,7 +268,8 @@ static void sort_draws(TgJit *j) {
   for (size_t i = 1; i < j->draws.len; i++)
     for (size_t k = i; k > 0 && j->draws.at[k - 1]->uid > j->draws.at[k]->uid; k--) {
       Buffer *t = j->draws.at[k];
-      j->draws.at[k] = j->draws.at[k - 1], j->draws.at[k - 1] = t;
+      j->draws.at[k] = j->draws.at[k - 1];
+      j->draws.at[k - 1] = t;
     }
 }
 
@@ -333,7 +340,8 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   bool room = whole && b && j->in && j->out;
   TgStatus s =
       room ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  j->nin = nin, j->nout = nout;
+  j->nin = nin;
+  j->nout = nout;
   for (int i = 0; !s && i < nin; i++)
     j->in[i] = want_of(in[i]);
   if (!s) s = jit_stores_flushed(ctx);

@@ -107,7 +107,8 @@ static bool kernel_alone(TgContext *ctx, Device *d, UOpStore *st, UOp *kernel, i
   bool ok = !programs_make(ctx, &p);
   Launch l = {.program = ok ? prog->prog : NULL, .bufs = bufs, .nbuf = narg};
   ok = ok && !d->backend->launch(d, &l) && !d->backend->sync(d);
-  ctx->counters.kernels += ok, ctx->counters.launches += ok;
+  ctx->counters.kernels += ok;
+  ctx->counters.launches += ok;
   program_release(ctx, prog);
   return ok;
 }

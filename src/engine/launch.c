@@ -127,7 +127,8 @@ static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const L
 }
 
 static void run_counted(TgContext *ctx, const Plan *p) {
-  ctx->counters.kernels += (uint64_t)p->sched.nkernel, ctx->counters.launches += (uint64_t)p->sched.nkernel;
+  ctx->counters.kernels += (uint64_t)p->sched.nkernel;
+  ctx->counters.launches += (uint64_t)p->sched.nkernel;
   for (int k = 0; k < p->sched.nkernel; k++)
     ctx->counters.flops += (uint64_t)p->sched.kernel[k].flops;
 }
@@ -181,7 +182,8 @@ static Replay *replay_new(TgContext *ctx, const PlanRun *run, size_t n) {
     }
   Replay *r = mem_alloc(&ctx->mem, sizeof *r);
   if (!r) return NULL;
-  r->dev = run->plan->dev, r->n = (int)nlaunch;
+  r->dev = run->plan->dev;
+  r->n = (int)nlaunch;
   r->launch = mem_alloc(&ctx->mem, (nlaunch + 1) * sizeof *r->launch);
   r->bufs = mem_alloc(&ctx->mem, (nbuf + 1) * sizeof *r->bufs);
   r->vars = mem_alloc(&ctx->mem, (nvar + 1) * sizeof *r->vars);

@@ -46,7 +46,8 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   if (!ctx) return NULL;
   ctx->calls = &calls;
   (void)tg_options_read(ctx, "open", "TgOpenOptions", &o, sizeof o, options);
-  ctx->log = o.log, ctx->log_user = o.log_user;
+  ctx->log = o.log;
+  ctx->log_user = o.log_user;
   struct timespec now = {0};
   clock_gettime(CLOCK_REALTIME, &now);
   ctx->rng_seed = TG_OPTION(o, seed, (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec);
@@ -60,8 +61,10 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   if (o.device) {
     if (strlen(o.device) >= sizeof ctx->env.dev)
       error_set(&ctx->err, TG_ERR_VALUE, "open: the device name is too long");
-    else
-      memcpy(ctx->env.dev, o.device, strlen(o.device) + 1), ctx->env.dev_set = 1;
+    else {
+      memcpy(ctx->env.dev, o.device, strlen(o.device) + 1);
+      ctx->env.dev_set = 1;
+    }
   }
   if (!ctx->err.status) {
     TgStatus s = engine_open(ctx);
@@ -114,7 +117,8 @@ void tg_counters_reset(TgContext *ctx) {
   ctx->counters = (TgCounters){0};
   for (int i = 0; i < device_count(ctx); i++) {
     Device *d = device_at(ctx, i);
-    d->bytes_peak = d->bytes_in_use, d->compiles_retried = 0;
+    d->bytes_peak = d->bytes_in_use;
+    d->compiles_retried = 0;
   }
   ctx->passes.fallbacks = ctx->passes.cuts = 0;
   r->visits = r->firings = r->nested = r->created = 0;

@@ -105,7 +105,11 @@ Parts *parts_new(Graph *g, TgTensor *const *part, int n) {
   size_t nedges = 0;
   for (size_t k = 0; ok && k < order.len; k++)
     nedges += order.at[k]->nsrc;
-  if (ok) ps->mem = &ctx->mem, ps->nnode = store_id_limit(g->st), ps->nparts = (size_t)n;
+  if (ok) {
+    ps->mem = &ctx->mem;
+    ps->nnode = store_id_limit(g->st);
+    ps->nparts = (size_t)n;
+  }
   ok = ok && parts_room(ps, nedges);
   if (ok) sources_listed(ps, &order), owners_set(ps, g, &order, part);
   vec_free(&ctx->mem, &order), vec_free(&ctx->mem, &roots);

@@ -127,7 +127,8 @@ static bool memory_named(Writer *w, Memory *m, int64_t nelem) {
     m->name = mem_strdup(&w->ctx->mem, w->names[i - 1]);
     return m->name || no_memory(w);
   }
-  m->n = 1, m->dims[0] = nelem;
+  m->n = 1;
+  m->dims[0] = nelem;
   size_t number = w->j->memories.len;
   do
     snprintf(own, sizeof own, "memory.%zu", number++);

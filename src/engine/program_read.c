@@ -144,7 +144,9 @@ static bool declared_read(Reader *r, Declared *m) {
   *m = (Declared){.kind = (Kind)k, .at = r->count[k]++};
   if (k == DRAW) {
     if (!r->random) return program_bad(r, TG_ERR_VALUE, "a draw, and no line `random` before it");
-    m->dtype = DT_U64, m->n = 1, m->dims[0] = m->nelem = 1;
+    m->dtype = DT_U64;
+    m->n = 1;
+    m->dims[0] = m->nelem = 1;
     if (!number(r, UINT32_MAX, &words)) return false;
     m->words = (int64_t)words;
     return words || program_bad(r, TG_ERR_VALUE, "a draw of no words");
@@ -470,7 +472,8 @@ static bool line_read(Reader *r, bool check) {
   if (accept_word(r, "copy")) return copy_read(r, check);
   if (!check) { /* known from the first time */
     const char *next = memchr(r->at, '\n', (size_t)(r->end - r->at));
-    r->at = next ? next + 1 : r->end, r->line++;
+    r->at = next ? next + 1 : r->end;
+    r->line++;
     return true;
   }
   if (accept_word(r, "random")) return random_line(r);
@@ -481,7 +484,10 @@ static bool line_read(Reader *r, bool check) {
 
 static bool all_read(Reader *r, const char *text, size_t n, bool check) {
   uint64_t version;
-  r->at = text, r->end = text + n, r->line = 1, r->step = 0;
+  r->at = text;
+  r->end = text + n;
+  r->line = 1;
+  r->step = 0;
   for (size_t i = 0; i < r->memory.len; i++)
     r->memory.at[i].step = 0;
   if (!accept(r, "tinygrad program")) return program_bad(r, TG_ERR_VALUE, "this is no program");
@@ -552,7 +558,8 @@ static bool draw_bound(Reader *r, Declared *m) {
   uint64_t none = 0;
   TgTensor *t = tensor_from(ctx, ctx->default_device, &none, TG_U64, TG_SHAPE(1));
   if (!t) return false;
-  m->buffer = t->memory, m->buffer->draws = m->words;
+  m->buffer = t->memory;
+  m->buffer->draws = m->words;
   return (vec_push(&ctx->mem, &r->j->draws, m->buffer) || program_no_memory(r)) && pinned(r, m->buffer);
 }
 
@@ -560,7 +567,10 @@ static bool scratch_bound(Reader *r, Declared *m) {
   TgContext *ctx = r->ctx;
   Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
   if (!b) return program_no_memory(r);
-  b->dtype = m->dtype, b->nelem = m->nelem, b->device = ctx->default_device, b->partly = true;
+  b->dtype = m->dtype;
+  b->nelem = m->nelem;
+  b->device = ctx->default_device;
+  b->partly = true;
   m->buffer = b;
   if (vec_push(&ctx->mem, &r->j->own, b)) return true;
   mem_free(&ctx->mem, b);
@@ -597,7 +607,8 @@ static bool all_bound(Reader *r, const char *const *names, TgTensor *const *tens
   TgJit *j = r->j;
   Map by_name;
   map_init(&by_name, &r->ctx->mem);
-  j->nin = r->count[INPUT], j->nout = r->count[OUTPUT];
+  j->nin = r->count[INPUT];
+  j->nout = r->count[OUTPUT];
   j->in = mem_alloc(&r->ctx->mem, ((size_t)j->nin + 1) * sizeof *j->in);
   j->out = mem_alloc(&r->ctx->mem, ((size_t)j->nout + 1) * sizeof *j->out);
   bool ok = (j->in && j->out) || program_no_memory(r);
@@ -667,7 +678,8 @@ TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *nam
   ok = ok && (vec_reserve(&ctx->mem, &r.j->c.steps, r.step + 1) || program_no_memory(&r));
   ok = ok && all_read(&r, text, size, false);
   if (scope) tg_scope_end(ctx);
-  r.j->runs = 2, r.j->cleared = r.clear;
+  r.j->runs = 2;
+  r.j->cleared = r.clear;
   if (ok)
     random_set(&r);
   else

@@ -54,7 +54,10 @@ static bool want(Run *r, TgTensor *t, bool only) {
   if (nelem_of(ctx, t->uop) == 0) {
     UOp *none = stays ? t->uop : buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
     if (!none) return no_memory(ctx);
-    if (!stays) tensor_set(t, none), t->memory->filled = true;
+    if (!stays) {
+      tensor_set(t, none);
+      t->memory->filled = true;
+    }
     return true;
   }
   if (waits) return stays ? store_root(r, buffer_get(ctx, bottom)) : own_copy(r, t);
@@ -173,7 +176,8 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   Device *d = device_at(ctx, b->device);
   ok = ok && !d->backend->copy(d, to->data, b->data, (size_t)b->nelem * dtype_size(b->dtype));
   if (!ok || !value_known(ctx, was, node)) return no_memory(ctx);
-  to->filled = true, b->copy = to->uid + 1;
+  to->filled = true;
+  b->copy = to->uid + 1;
   if (ctx->capture) capture_copied(ctx, b, 0, to);
   return true;
 }
@@ -254,7 +258,8 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
         buffer_node(ctx, r->g.device, (DType)res->expr->dtype, nelem_of(ctx, res->expr), res->expr->shape);
     Buffer *b = res->made ? buffer_get(ctx, view_bottom(res->made)) : NULL;
     if (!b || buffer_ready(ctx, b)) return no_memory(ctx);
-    b->filled = true, b->bound_at = res->expr->symbolic ? ctx->bound + 1 : 0;
+    b->filled = true;
+    b->bound_at = res->expr->symbolic ? ctx->bound + 1 : 0;
     temp[at - TEMP_BASE] = b;
   }
   for (int i = 0; i < p->sched.nroot; i++)
@@ -353,7 +358,7 @@ static bool run(Run *r, Watch *only) {
 
 static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
                         Watch *only, bool alone);
-static TgTensor *side_by_side(TgContext *ctx, UOp *u);
+static TgTensor *made_contiguous(TgContext *ctx, UOp *u);
 static bool copy_made(TgContext *ctx, UOp *copy);
 
 static bool contents_copied(TgContext *ctx, Buffer *b) {
@@ -391,7 +396,7 @@ static UOp *piece_for_copy(TgContext *ctx, UOp *source, TgTensor **computed) {
   UOp *v = value_of_node(ctx, source);
   Buffer *b = v && view_bottom(v) ? buffer_of_value(ctx, view_bottom(v)) : NULL;
   if (b && b->data && piece_of(v, &start)) return v;
-  *computed = side_by_side(ctx, source);
+  *computed = made_contiguous(ctx, source);
   return *computed ? value_of_node(ctx, (*computed)->uop) : NULL;
 }
 
@@ -430,10 +435,12 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   ok = ok && !device_copy(to, there->data, from, (const char *)b->data + (size_t)start * size,
                           (size_t)there->nelem * size);
   if (ok) {
-    there->filled = true, there->bound_at = copy->symbolic ? ctx->bound + 1 : 0;
+    there->filled = true;
+    there->bound_at = copy->symbolic ? ctx->bound + 1 : 0;
     if (ctx->capture) capture_copied(ctx, b, (size_t)start * size, there);
     ok = value_known(ctx, copy, n) && value_known(ctx, same, n);
-    ctx->counters.copies++, ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
+    ctx->counters.copies++;
+    ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
   }
   tg_release(computed);
   return ok || no_memory(ctx);
@@ -594,8 +601,8 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
   return s;
 }
 
-/* What stands apart in memory, as a tensor of its own where it stands side by side. */
-static TgTensor *side_by_side(TgContext *ctx, UOp *u) {
+/* A strided view, as a contiguous tensor of its own. */
+static TgTensor *made_contiguous(TgContext *ctx, UOp *u) {
   TgTensor *t = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, u));
   if (!t || !engine_realize(ctx, &t, 1)) return t;
   tg_release(t);
@@ -616,7 +623,7 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
     launch_time_taken(ctx, d);
     return s;
   }
-  TgTensor *whole = side_by_side(ctx, u);
+  TgTensor *whole = made_contiguous(ctx, u);
   TgStatus s = whole ? engine_read(ctx, whole, out, nbytes) : ctx->err.status;
   tg_release(whole);
   return s;
@@ -635,14 +642,15 @@ const void *engine_map(TgContext *ctx, TgTensor *t) {
   for (int i = 1; part && i < u->shape->n; i++)
     if (dim_now(ctx->store, u->shape->v[i]) != u->src[0]->shape->v[i]) {
       error_set(&ctx->err, TG_ERR_SHAPE,
-                "map: axis %d is symbolic, so that the elements do not stand side by side; use tg_read", i);
+                "map: axis %d is symbolic, so that the elements are not contiguous; use tg_read", i);
       return NULL;
     }
   int64_t start = 0;
   if (part || piece_of(u, &start)) return (const char *)b->data + (size_t)start * dtype_size(b->dtype);
-  TgTensor *whole = tg_keep(side_by_side(ctx, u));
+  TgTensor *whole = tg_keep(made_contiguous(ctx, u));
   if (!whole) return NULL;
   tg_release(t->mapped);
-  t->mapped = whole, whole->mapped_of = t;
+  t->mapped = whole;
+  whole->mapped_of = t;
   return whole->memory->data;
 }

@@ -64,8 +64,10 @@ static TgStatus slab_take(TgContext *ctx, Plan *p, int i) {
     TgStatus st = device_alloc(ctx, d->index, s.nbytes, &s.at);
     if (st) return st;
   }
-  p->slab[i] = s.at, p->slab_room[i] = s.nbytes;
-  d->slabs_used += s.nbytes, d->slabs_most = TG_MAX(d->slabs_most, d->slabs_used);
+  p->slab[i] = s.at;
+  p->slab_room[i] = s.nbytes;
+  d->slabs_used += s.nbytes;
+  d->slabs_most = TG_MAX(d->slabs_most, d->slabs_used);
   bool clears = s.user != p->number && (p->cleared || has_variables(p));
   return clears ? d->backend->clear(d, s.at, s.nbytes) : TG_OK;
 }
@@ -108,7 +110,8 @@ void slabs_return(TgContext *ctx, Plan *p) {
     if (!p->slab_room[i]) continue;
     Slab s = {p->dev, p->slab[i], p->slab_room[i], p->number, ++pool->returned};
     pool->unused.at[pool->unused.len++] = s;
-    p->dev->slabs_used -= s.nbytes, p->dev->slabs_unused += s.nbytes;
+    p->dev->slabs_used -= s.nbytes;
+    p->dev->slabs_unused += s.nbytes;
   }
   pool_trimmed(pool, p->dev);
 }

@@ -679,7 +679,10 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   TgMem *mem = out->mem;
   C *c = mem_alloc(mem, sizeof *c);
   if (!c) return error_set(err, TG_ERR_NOMEM, "render %s: out of memory", lang->name), false;
-  c->lang = lang, c->lin = lin, c->err = err, c->depth = 1;
+  c->lang = lang;
+  c->lin = lin;
+  c->err = err;
+  c->depth = 1;
   str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->helpers, mem);
   for (int i = 0; i < lin->n; i++)
     c->npos = TG_MAX(c->npos, (size_t)lin->at[i]->id + 1);
@@ -696,9 +699,10 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
     c->pos[lin->at[i]->id] = i + 1;
     render_one(c, lin->at[i], i, &stack, &scratch);
   }
-  if (!oom && !c->failed && c->depth != 1)
-    error_set(err, TG_ERR_INTERNAL, "render %s: kernel %s: a loop is not closed", lang->name, lin->name),
-        c->failed = true;
+  if (!oom && !c->failed && c->depth != 1) {
+    error_set(err, TG_ERR_INTERNAL, "render %s: kernel %s: a loop is not closed", lang->name, lin->name);
+    c->failed = true;
+  }
   if (tiles && lang->tiles_end) cs_put(c, "  %s\n", lang->tiles_end);
   str_put(&c->body, "}\n");
   str_putn(out, str_text(&c->head), c->head.len);

@@ -26,7 +26,8 @@ static void free_list_leave(Blocks *k, Block *b) {
 }
 
 static void free_list_enter(Blocks *k, Block *b) {
-  b->older = k->last, b->newer = NULL;
+  b->older = k->last;
+  b->newer = NULL;
   *(k->last ? &k->last->newer : &k->first) = b;
   k->last = b;
   k->bytes_free += b->room;
@@ -74,13 +75,15 @@ TgStatus blocks_alloc(Device *d, Blocks *k, size_t nbytes, void **out) {
   *out = NULL;
   if (!b) st = block_new(d, k, room, &b);
   if (st) return st;
-  b->nbytes = nbytes, b->given_at = k->given;
+  b->nbytes = nbytes;
+  b->given_at = k->given;
   if (!map_put_ptr(&k->at, b->at, b)) {
     free_list_enter(k, b);
     return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
   }
   *out = (void *)b->at;
-  d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
+  d->bytes_in_use += nbytes;
+  d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
   return TG_OK;
 }
 

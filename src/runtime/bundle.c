@@ -146,7 +146,8 @@ typedef struct Reader {
 static const uint8_t *taken(Reader *r, uint64_t n) {
   const uint8_t *p = r->at;
   if (r->bad || n > r->left) return r->bad = true, NULL;
-  r->at += n, r->left -= (size_t)n;
+  r->at += n;
+  r->left -= (size_t)n;
   return p;
 }
 

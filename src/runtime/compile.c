@@ -345,7 +345,8 @@ static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j, int limi
   }
   *j = s->job;
   s->owner = 0;
-  j->cpu_s = unit_seconds(u, limit_s), j->begin = time_now_s();
+  j->cpu_s = unit_seconds(u, limit_s);
+  j->begin = time_now_s();
   os->process_limit(j->pid, j->cpu_s);
   return true;
 }

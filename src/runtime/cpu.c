@@ -1,6 +1,6 @@
-/* cpu.c: the CPU device. Kernels that are found nowhere (kernels.c) are compiled: those of a batch are dealt
- * to one translation unit per core and compiled at the same time; a huge one has a unit of its own, without
- * optimisation, and is interpreted if the compiler cannot cope with it. A unit that fails is tried again in
+/* cpu.c: the CPU device. Kernels that are found nowhere (kernels.c) are compiled: those of a batch are
+ * distributed over one translation unit per core and compiled at the same time; a huge one has its own,
+ * without optimisation, and is interpreted if the compiler cannot cope with it. A unit that fails is tried again in
  * parts, so that the kernel that it fails of is known by its name. */
 #define _GNU_SOURCE
 #include "runtime/kernels.h"
@@ -150,8 +150,8 @@ static TgStatus identify(Device *d, Cpu *p) {
 }
 
 /* ---- compile */
-/* The kernels that are compiled by one call of the compiler each time: huge ones alone, the others dealt to
- * as many units as there are cores, so that all are done at about the same time. */
+/* The kernels that are compiled by one call of the compiler each time: huge ones alone, the others
+ * distributed over as many units as there are cores, so that all are done at about the same time. */
 typedef struct Batch {
   Kernel **kernel; /* n of them, and what they are made from */
   const KernelSpec **spec;
@@ -211,8 +211,10 @@ static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, cons
   b->kernel = mem_alloc(d->mem, count * sizeof *b->kernel);
   b->spec = mem_alloc(d->mem, count * sizeof *b->spec);
   if (!b->src || !b->unit || !b->unit_of || !b->in_unit || !b->texts || !b->kernel || !b->spec) return false;
-  for (int i = 0; i < n; i++)
-    b->kernel[i] = kn[todo[i]], b->spec[i] = &ks[todo[i]];
+  for (int i = 0; i < n; i++) {
+    b->kernel[i] = kn[todo[i]];
+    b->spec[i] = &ks[todo[i]];
+  }
   return batch_distributed(d, p, b, nshared);
 }
 
@@ -230,7 +232,10 @@ static void batch_end(Device *d, Batch *b) {
 static int batch_unit(Batch *b, int u) {
   int n = 0;
   for (int i = 0; i < b->n; i++)
-    if (b->unit_of[i] == u) b->in_unit[n] = b->kernel[i], b->texts[n++] = b->spec[i];
+    if (b->unit_of[i] == u) {
+      b->in_unit[n] = b->kernel[i];
+      b->texts[n++] = b->spec[i];
+    }
   return n;
 }
 

@@ -292,9 +292,12 @@ static TgStatus program_new(Device *d, const Kernel *k, const KernelSpec *spec, 
   const Linear *lin = spec->linear;
   Program *g = *out = mem_alloc(d->mem, sizeof *g);
   if (!g) return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
-  g->function = k->fn, g->narg = lin->nparam + spec->nvar;
-  for (int i = 0; i < 3; i++)
-    g->grid[i] = (unsigned)TG_MAX(lin->global[i], 1), g->block[i] = (unsigned)TG_MAX(lin->local[i], 1);
+  g->function = k->fn;
+  g->narg = lin->nparam + spec->nvar;
+  for (int i = 0; i < 3; i++) {
+    g->grid[i] = (unsigned)TG_MAX(lin->global[i], 1);
+    g->block[i] = (unsigned)TG_MAX(lin->local[i], 1);
+  }
   snprintf(g->name, sizeof g->name, "%s", lin->name);
   if (!(g->args = mem_alloc(d->mem, ((size_t)g->narg + 1) * sizeof *g->args)))
     return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
@@ -336,7 +339,8 @@ static void **launch_args(const Launch *l) {
 
 static void launched(Cuda *p, const char *name, uint64_t n) {
   snprintf(p->last, sizeof p->last, "%s", name);
-  p->memory.blocks.given++, p->nlaunched += n;
+  p->memory.blocks.given++;
+  p->nlaunched += n;
 }
 
 static TgStatus cuda_launch(Device *d, const Launch *l) {
@@ -413,7 +417,10 @@ TgStatus cuda_sync(Device *d) {
   TgStatus st = current(d, "a wait");
   if (!st) st = cuda_check(d, p->api.stream_sync(p->copies), "a wait");
   if (!st) st = cuda_check(d, p->api.stream_sync(p->compute), "a wait");
-  if (!st) p->memory.blocks.done = p->memory.blocks.given, p->nlaunched = 0;
+  if (!st) {
+    p->memory.blocks.done = p->memory.blocks.given;
+    p->nlaunched = 0;
+  }
   return st;
 }
 

@@ -151,12 +151,18 @@ TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes) {
                       "a copy from the device");
     if (n && !st) st = stage_used(d, s, p->compute);
     if (had && !st) st = cuda_check(d, p->api.event_sync(had->done), "a copy from the device");
-    if (had && !st) memcpy((char *)dst + had_at, had->host, had_bytes), had->busy = false;
+    if (had && !st) {
+      memcpy((char *)dst + had_at, had->host, had_bytes);
+      had->busy = false;
+    }
     had = s;
     had_at = at;
     had_bytes = n;
   }
-  if (!st) p->memory.blocks.done = p->memory.blocks.given, p->nlaunched = 0;
+  if (!st) {
+    p->memory.blocks.done = p->memory.blocks.given;
+    p->nlaunched = 0;
+  }
   return st;
 }
 

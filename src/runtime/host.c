@@ -77,7 +77,8 @@ TgStatus host_alloc(Device *d, size_t nbytes, void **out) {
     memset(*out, 0, nbytes);
   else if (d->env && d->env->spec)
     memset(*out, UNWRITTEN, nbytes);
-  d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
+  d->bytes_in_use += nbytes;
+  d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
   return TG_OK;
 }
 
@@ -182,7 +183,8 @@ TgStatus host_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out) {
   nbuf = nvar = 0;
   for (int i = 0; i < n; i++) {
     g->launch[i] = l[i];
-    g->launch[i].bufs = g->bufs + nbuf, g->launch[i].vars = g->vars + nvar;
+    g->launch[i].bufs = g->bufs + nbuf;
+    g->launch[i].vars = g->vars + nvar;
     nbuf += (size_t)l[i].nbuf;
     nvar += (size_t)l[i].nvar;
     host_graph_update(d, g, i, &l[i]);

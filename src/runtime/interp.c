@@ -72,7 +72,8 @@ static int slot_of(Flat *f, const UOp *u, int need_lanes) { /* -1: not defined y
     return -1;
   }
   *l = (Loose){f->p->nslot, u->lanes, u->arg.v, f->p->loose};
-  f->p->loose = l, f->p->nslot += u->lanes;
+  f->p->loose = l;
+  f->p->nslot += u->lanes;
   f->oom |= !map_put(&f->slots, (uint64_t)(uintptr_t)u, (uint64_t)l->slot);
   return l->slot;
 }
@@ -87,8 +88,12 @@ static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
   if (x->op == OPS_DEFINE_REG) {
     if (x->lanes != in->lanes || x->dtype != in->dtype) return refuse(f, u, "register of another type");
     in->reg = true;
-    in->src[0] = slot_of(f, x, 0), in->nsrc = 1;
-    if (store) in->src[1] = slot_of(f, u->src[1], in->lanes), in->nsrc = 2;
+    in->src[0] = slot_of(f, x, 0);
+    in->nsrc = 1;
+    if (store) {
+      in->src[1] = slot_of(f, u->src[1], in->lanes);
+      in->nsrc = 2;
+    }
   } else {
     uint64_t m;
     if (x->op != OPS_INDEX || x->nsrc < 2 || x->nsrc != (x->arg.i ? 3 : 2))
@@ -98,9 +103,13 @@ static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
       return refuse(f, base, "not a memory defined before");
     if (base->dtype != in->dtype) return refuse(f, u, "dtype differs from its buffer's");
     in->mem = (int)m;
-    in->src[0] = slot_of(f, x->src[1], 1), in->nsrc = 1;
+    in->src[0] = slot_of(f, x->src[1], 1);
+    in->nsrc = 1;
     if (dtype_is_float((DType)x->src[1]->dtype)) return refuse(f, u, "offset is not an integer");
-    if (store || (x->arg.i && u->nsrc > 1)) in->src[1] = slot_of(f, u->src[1], in->lanes), in->nsrc = 2;
+    if (store || (x->arg.i && u->nsrc > 1)) {
+      in->src[1] = slot_of(f, u->src[1], in->lanes);
+      in->nsrc = 2;
+    }
     if (x->arg.i && (in->gate = slot_of(f, x->src[2], 1)) < 0)
       return refuse(f, u, "gate is not defined before, or has lanes");
   }
@@ -119,7 +128,9 @@ static bool in_memory(const UOp *u) {
 
 static TgStatus flatten_block_of_sums(Flat *f, const UOp *u, Ins *in) {
   const UOp *sum = u->src[1], *at[3] = {u->src[0], sum->src[0], sum->src[1]};
-  in->op = OPS_WMMA, in->value.i = sum->arg.i, in->nsrc = BLOCK_PARTS;
+  in->op = OPS_WMMA;
+  in->value.i = sum->arg.i;
+  in->nsrc = BLOCK_PARTS;
   in->dtype = sum->dtype;
   if (!(in->src = arena_array(&f->p->arena, int, BLOCK_PARTS))) return f->oom = true, TG_OK;
   for (int i = 0; i < 3; i++) {
@@ -129,7 +140,8 @@ static TgStatus flatten_block_of_sums(Flat *f, const UOp *u, Ins *in) {
     if (!place || !map_get(&f->mems, (uint64_t)(uintptr_t)uop_base(x->src[0]), &m) ||
         f->p->mem[m].dtype != (DType)x->dtype)
       return refuse(f, u, "no place in a memory defined before");
-    in->src[i] = slot_of(f, x->src[1], 1), in->src[BLOCK_MEMORY + i] = (int)m;
+    in->src[i] = slot_of(f, x->src[1], 1);
+    in->src[BLOCK_MEMORY + i] = (int)m;
     if (in->src[i] < 0) return refuse(f, u, "offset not defined before");
   }
   for (int i = BLOCK_ROWS; i < BLOCK_PARTS; i++)
@@ -154,7 +166,8 @@ static TgStatus flatten_block(Flat *f, const UOp *u, int at, Ins *in, int *open,
   }
   int from = *depth ? open[--*depth] : -1;
   if (from < 0 || f->lin->at[from] != o) return refuse(f, u, "closes something else than the innermost loop");
-  in->jump = from, f->p->at[from].jump = at;
+  in->jump = from;
+  f->p->at[from].jump = at;
   return TG_OK;
 }
 
@@ -191,27 +204,32 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
   case OPS_END:
   case OPS_ENDIF: return flatten_block(f, u, at, in, open, depth);
   case OPS_SHUFFLE:
-    in->value.i = u->arg.i, in->nsrc = 1;
+    in->value.i = u->arg.i;
+    in->nsrc = 1;
     if ((in->src[0] = slot_of(f, u->src[0], u->lanes)) < 0)
       return refuse(f, u, "operand not defined before, or of other lanes");
     return TG_OK;
   case OPS_FRAGMENT:
-    in->value.i = u->arg.i, in->nsrc = 1;
+    in->value.i = u->arg.i;
+    in->nsrc = 1;
     if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0) return refuse(f, u, "operand not defined before");
     return TG_OK;
   case OPS_WMMA:
-    in->value.i = u->arg.i, in->nsrc = u->nsrc;
+    in->value.i = u->arg.i;
+    in->nsrc = u->nsrc;
     for (int i = 0; i < u->nsrc; i++)
       if ((in->src[i] = slot_of(f, u->src[i], 0)) < 0) return refuse(f, u, "operand not defined before");
     return TG_OK;
   case OPS_ALTERNATE:
-    in->value.i = u->arg.i, in->nsrc = 2;
+    in->value.i = u->arg.i;
+    in->nsrc = 2;
     for (int i = 0; i < 2; i++)
       if ((in->src[i] = slot_of(f, u->src[i], u->lanes / 2)) < 0)
         return refuse(f, u, "operand not defined before, or of other lanes");
     return TG_OK;
   case OPS_GEP:
-    in->value.i = u->arg.i, in->nsrc = 1;
+    in->value.i = u->arg.i;
+    in->nsrc = 1;
     if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0 || u->arg.i < 0 || u->arg.i + u->lanes > u->src[0]->lanes)
       return refuse(f, u, "lanes out of range");
     return TG_OK;
@@ -275,12 +293,16 @@ static TgStatus flatten(Device *d, const Linear *lin, Program **out) {
   arena_init(&p->arena, d->mem);
   p->arena.first = ((size_t)lin->n + 1) * (sizeof(Ins) + 3 * sizeof(int)) + 512; /* kept, for each kernel */
   snprintf(p->name, sizeof p->name, "%s", lin->name);
-  p->n = lin->n, p->nthread = TG_MAX(lin->nthread, 1);
-  for (int i = 0; i < 3; i++)
-    p->global[i] = TG_MAX(lin->global[i], 1), p->local[i] = TG_MAX(lin->local[i], 1);
+  p->n = lin->n;
+  p->nthread = TG_MAX(lin->nthread, 1);
+  for (int i = 0; i < 3; i++) {
+    p->global[i] = TG_MAX(lin->global[i], 1);
+    p->local[i] = TG_MAX(lin->local[i], 1);
+  }
   Flat f = {.p = p, .err = d->err, .lin = lin};
   map_init(&f.slots, d->mem), map_init(&f.mems, d->mem);
-  p->at = arena_array(&p->arena, Ins, lin->n + 1), p->mem = arena_array(&p->arena, Memory, memories(lin) + 1);
+  p->at = arena_array(&p->arena, Ins, lin->n + 1);
+  p->mem = arena_array(&p->arena, Memory, memories(lin) + 1);
   int *open = mem_alloc(d->mem, ((size_t)lin->n + 1) * sizeof *open), depth = 0;
   f.oom = !p->at || !p->mem || !open;
   TgStatus st = TG_OK;

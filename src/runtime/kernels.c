@@ -65,7 +65,8 @@ void kernels_close(Device *d, KernelTable *t) {
       }
   map_free(&t->kernels), str_free(&t->prelude);
   cache_close(t->cache);
-  t->objects = NULL, t->cache = NULL;
+  t->objects = NULL;
+  t->cache = NULL;
 }
 
 /* ---- kernels */
@@ -136,7 +137,8 @@ static Object *object_get(Device *d, KernelTable *t, const uint8_t digest[32], B
   memcpy(o->digest, digest, 32);
   o->bytes = *bytes;
   *bytes = (Blob){0};
-  o->next = t->objects, t->objects = o;
+  o->next = t->objects;
+  t->objects = o;
   return o;
 }
 

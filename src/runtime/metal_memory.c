@@ -38,7 +38,8 @@ static TgStatus block_taken(Device *d, size_t room, Block *b) {
   if (!vec_reserve(d->mem, &m->ranges, m->ranges.len + 1)) return metal_oom(d);
   MetalId object = metal_new_buffer(&p->api, p->device, room, METAL_PRIVATE);
   if (!object) return TG_ERR_NOMEM;
-  b->object = object, b->at = (uintptr_t)metal_address(&p->api, object);
+  b->object = object;
+  b->at = (uintptr_t)metal_address(&p->api, object);
   if (!b->at) {
     metal_release(&p->api, object);
     return metal_failed(d, "a buffer has no address", NULL);

@@ -35,7 +35,8 @@ static void encoder_ended(Metal *p) {
   if (!p->encoder) return;
   metal_end_encoding(&p->api, p->encoder);
   metal_release(&p->api, p->encoder);
-  p->encoder = NULL, p->kind = NO_ENCODER;
+  p->encoder = NULL;
+  p->kind = NO_ENCODER;
 }
 
 static TgStatus buffer_begun(Device *d) {
@@ -49,7 +50,8 @@ static TgStatus buffer_begun(Device *d) {
     return metal_failed(d, "the queue gives no command buffer", NULL);
   }
   *g = (Given){.owner = p, .buffer = metal_retain(&p->api, buffer), .serial = ++p->serial, .refs = 1};
-  p->now = g, p->nencoded = 0;
+  p->now = g;
+  p->nencoded = 0;
   p->memory.blocks.given = p->serial;
   return TG_OK;
 }
@@ -65,7 +67,8 @@ MetalId metal_encoder(Device *d, EncoderKind kind) {
     metal_failed(d, "the command buffer gives no encoder", NULL);
     return NULL;
   }
-  p->encoder = metal_retain(&p->api, e), p->kind = kind;
+  p->encoder = metal_retain(&p->api, e);
+  p->kind = kind;
   return p->encoder;
 }
 
@@ -86,7 +89,8 @@ TgStatus metal_commit(Device *d) {
   metal_signal(&p->api, g->buffer, p->event, g->serial);
   metal_send_off(&p->api, g->buffer);
   *(p->last ? &p->last->next : &p->first) = g;
-  p->last = g, p->now = NULL;
+  p->last = g;
+  p->now = NULL;
   return TG_OK;
 }
 

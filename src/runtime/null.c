@@ -56,15 +56,18 @@ static TgStatus null_alloc(Device *d, size_t nbytes, void **out) {
   *out = p == MAP_FAILED ? NULL : p;
   if (!*out)
     return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
-  d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
+  d->bytes_in_use += nbytes;
+  d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
   return TG_OK;
 }
 
 static void null_free(Device *d, void *p, size_t nbytes) {
   if (nbytes < LARGE)
     host_free(d, p, nbytes);
-  else if (p)
-    d->os->munmap(p, nbytes), d->bytes_in_use -= nbytes;
+  else if (p) {
+    d->os->munmap(p, nbytes);
+    d->bytes_in_use -= nbytes;
+  }
 }
 
 static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) {

@@ -113,7 +113,8 @@ static void wake_all(Pool *p) {
 Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   Pool *p = mem_alloc(mem, sizeof *p);
   if (!p) return NULL;
-  p->mem = mem, p->os = os;
+  p->mem = mem;
+  p->os = os;
   int want = TG_MAX(nthread - 1, 0);
   p->workers = mem_alloc(mem, ((size_t)want + 1) * sizeof *p->workers);
   p->scratch = mem_alloc(mem, ((size_t)want + 1) * sizeof *p->scratch);

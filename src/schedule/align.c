@@ -53,7 +53,9 @@ static bool split_red(Sched *s, int i, int k, int64_t c) {
   if (g->nred == MAX_RANK || g->value->op != OPS_REDUCE) return true;
   if (!halves(s, i, g->red[k], c, AXIS_REDUCE, &a, &b)) return false;
   memmove(g->red + k + 1, g->red + k, (size_t)(g->nred - k) * sizeof *g->red);
-  g->red[k] = a, g->red[k + 1] = b, g->nred++;
+  g->red[k] = a;
+  g->red[k + 1] = b;
+  g->nred++;
   return true;
 }
 
@@ -63,7 +65,9 @@ static bool split_out(Sched *s, int i, int d, int64_t c, const IntVec *readers) 
   if (g->nout == MAX_RANK) return true;
   if (!halves(s, i, g->out[d], c, AXIS_LOOP, &a, &b)) return false;
   memmove(g->out + d + 1, g->out + d, (size_t)(g->nout - d) * sizeof *g->out);
-  g->out[d] = a, g->out[d + 1] = b, g->nout++;
+  g->out[d] = a;
+  g->out[d + 1] = b;
+  g->nout++;
   for (size_t j = 0; j < readers->len; j++) {
     Stage *q = &s->stages.at[readers->at[j]];
     UOpVec from = {0}, to = {0};

@@ -334,7 +334,8 @@ static Numbered *renumbered(Build *b, UOp *sink) {
 static bool number(Build *b, SchedKernel *sk, UOp *sink) {
   Numbered *n = map_get_ptr(&b->numbered, sink);
   if (!n && (!(n = renumbered(b, sink)) || !map_put_ptr(&b->numbered, (uintptr_t)sink, n))) return false;
-  sk->ast = n->ast, sk->narg = n->narg;
+  sk->ast = n->ast;
+  sk->narg = n->narg;
   sk->arg = arena_array(&b->out->arena, int64_t, n->narg + 1);
   for (int i = 0; sk->arg && i < n->narg; i++)
     sk->arg[i] = b->slots.at[n->local[i]];
@@ -356,7 +357,10 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   Gmap gm = {.of = gmap_placed, .s = s};
   int64_t elems[MAX_MEMBERS], bytes;
   bool ok = local_plan(s, &gm, k->mem.at, k->mem.len, elems, &bytes);
-  b->ki = ki, b->nests.len = b->slots.len = 0, b->nlocal = 0, s->next_range = b->first_range;
+  b->ki = ki;
+  b->nests.len = b->slots.len = 0;
+  b->nlocal = 0;
+  s->next_range = b->first_range;
   for (int g = 0; g < k->ngrid; g++)
     grid[g] = uop_range_of(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
   for (size_t m = 0; ok && m < k->mem.len; m++) {
@@ -388,7 +392,8 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   ok = ok && nodes_noted(b, k, sk);
   UOp *sink = ok ? uop_new(s->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0) : NULL;
   ok = sink && number(b, sk, sink);
-  sk->level = k->level, sk->est_us = k->cost.us;
+  sk->level = k->level;
+  sk->est_us = k->cost.us;
   vec_free(s->mem, &stores);
   return ok;
 }

@@ -144,7 +144,9 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   LoopSet *me = &of[u->id], *src = &of[u->src[0]->id];
   double n = trips_of(c, src->loops | own);
   const UOp *p = product_of(u);
-  me->loops = src->loops & ~own, me->steps = src->steps & ~own, me->run = src->run & ~own;
+  me->loops = src->loops & ~own;
+  me->steps = src->steps & ~own;
+  me->run = src->run & ~own;
   if (!p) {
     c->g->ops += n;
     return;
@@ -164,8 +166,11 @@ bool stage_scan(Sched *s, int i) {
   Stage *g = &s->stages.at[i];
   Scan c = {.s = s, .g = g};
   s->scans++;
-  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->apart = g->flops = 0, g->nproduct = 0,
-  g->heavy = g->gathers = g->gated = false, g->nreduce = g->nested_loops = 0;
+  g->reads.len = g->deps.len = 0;
+  g->weight = g->ops = g->apart = g->flops = 0;
+  g->nproduct = 0;
+  g->heavy = g->gathers = g->gated = false;
+  g->nreduce = g->nested_loops = 0;
   for (int d = 0; d < g->nout; d++) {
     if (!g->out[d]) return vec_free(s->mem, &order), false;
     if (g->out[d]->op == OPS_RANGE) c.out |= loop_bit(&c, g->out[d]);
@@ -179,17 +184,24 @@ bool stage_scan(Sched *s, int i) {
     *me = (LoopSet){0};
     for (int j = 0; j < u->nsrc; j++) {
       const LoopSet *src = &of[u->src[j]->id];
-      me->loops |= src->loops, me->steps |= src->steps, me->run |= src->run;
+      me->loops |= src->loops;
+      me->steps |= src->steps;
+      me->run |= src->run;
     }
     double w = target_weight(s->opt->target, u), apart = 0;
     if (u->op == OPS_INDEX) apart = gather_weight(s->opt->target, u);
-    g->weight += w + apart, g->heavy |= op_is_transcendental((Ops)u->op);
-    if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
+    g->weight += w + apart;
+    g->heavy |= op_is_transcendental((Ops)u->op);
+    if (u->op == OPS_RANGE) {
+      me->loops = loop_bit(&c, u);
+      g->nested_loops += !is_own_loop(g, u);
+    }
     if (u->op == OPS_REDUCE) scan_reduce(&c, u, of), g->nreduce++;
     if (w) g->ops += w * trips_of(&c, me->loops);
     if (apart) g->apart += apart * trips_of(&c, me->loops);
     if (u->op != OPS_INDEX) continue;
-    me->steps = steps_of(&c, u), me->run = run_of(&c, u);
+    me->steps = steps_of(&c, u);
+    me->run = run_of(&c, u);
     g->gathers |= index_is_data(u);
     int d = read_stage(u);
     uint64_t slot = (uint64_t)u->src[0]->arg.param.slot, last = 0;
@@ -248,7 +260,10 @@ typedef struct Loops {
   int axes, nests;
 } Loops;
 
-static void count_nest(Loops *l, int naxes) { l->axes += naxes, l->nests += naxes > 0; }
+static void count_nest(Loops *l, int naxes) {
+  l->axes += naxes;
+  l->nests += naxes > 0;
+}
 
 /* The loops that member m adds to its kernel: those it reduces over, those that fill its row, and those that
  * write it to memory. */
@@ -340,7 +355,7 @@ static bool has_maximum(const Members *m) {
   return found;
 }
 
-/* Rows of a kernel that one core has side by side in local memory: the rows of the tile of a sum of products
+/* Rows of a kernel that one core batches in local memory: the rows of the tile of a sum of products
  * whose own axis left the grid. The threads of a GPU's block share one row. What is read behind a gate has a
  * tile by a copy without one (STAGE), which the nest of one row cannot share with the next. */
 static double rows_together(const Members *m, const Stage *g) {
@@ -369,8 +384,8 @@ static double computed_again(const Members *m, size_t k, int stage) {
   return TG_MAX((double)stage_iterations(stage_at(m->s, m->mem[k])) - own, 0);
 }
 
-/* The loops that tiles of a product are cut from. most: iterations of the grid that a core has side by side,
- * 0: there is no tile. copied: a factor lies side by side along any of its loops, in a copy. */
+/* The loops that tiles of a product are cut from. most: iterations of the grid that a core does at
+ * once, 0: there is no tile. copied: a factor is contiguous along any of its loops, in a copy. */
 static TileLoops tile_loops(const Members *m, size_t k, const Product *p, double most, bool copied) {
   const Stage *g = stage_at(m->s, m->mem[k]);
   TileLoops l = {{1, 1}, {1, 1}, copied ? p->longest : p->along, p->depth};

@@ -66,7 +66,8 @@ bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c) {
 /* The value of a stage, and the loops that it reduces over. */
 static bool reduce_set(Sched *s, Stage *q, UOp *v) {
   if (!v || !(q->value = uop_simplify(s->st, s->mem, v))) return false;
-  q->is_reduce = q->value->op == OPS_REDUCE, q->nred = q->is_reduce ? q->value->nsrc - 1 : 0;
+  q->is_reduce = q->value->op == OPS_REDUCE;
+  q->nred = q->is_reduce ? q->value->nsrc - 1 : 0;
   memcpy(q->red, q->value->src + 1, (size_t)q->nred * sizeof *q->red);
   return true;
 }
@@ -118,7 +119,10 @@ static void terms_add(Terms *t, UOp *e, double times) {
     t->n = -1;
     return;
   }
-  if (k == t->n) t->loop[t->n] = e, t->times[t->n++] = 0;
+  if (k == t->n) {
+    t->loop[t->n] = e;
+    t->times[t->n++] = 0;
+  }
   t->times[k] += times;
 }
 
@@ -223,7 +227,9 @@ static bool nesting_pays(Sched *s, int i) {
   q->value = v;
   if (merge_reduces(s, q) && stage_scan(s, reader) && q->nout + q->nred + q->nested_loops <= MOST_NESTED)
     nested = stage_cost(s, reader, NULL);
-  q->value = old.value, q->nred = old.nred, q->is_reduce = old.is_reduce;
+  q->value = old.value;
+  q->nred = old.nred;
+  q->is_reduce = old.is_reduce;
   memcpy(q->red, old.red, sizeof q->red);
   if (!stage_scan(s, reader)) return false;
   bool pays = nested.us < (own.us + apart.us) * (is_swollen(s, &old, stage_at(s, i)) ? 2 : LEAST_GAIN);

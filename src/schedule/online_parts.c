@@ -132,7 +132,8 @@ static bool find_result(Pair *p) {
     int q = read_stage(order.at[k]);
     if (q < 0 || !is_free(&p->axes, order.at[k], NULL)) continue;
     one = !p->result && is_reduction(whole_stage(p, q));
-    p->result = order.at[k], p->first = q;
+    p->result = order.at[k];
+    p->first = q;
   }
   vec_free(s->mem, &order);
   return one && p->result;
@@ -382,7 +383,8 @@ static bool pays(const Pair *p) {
     int axis = axis_of(whole, p->result->src[1 + d]);
     if (axis >= 0) b->gmap[1 + axis] = a->gmap[1 + d];
   }
-  b->near = mem[0], b->near_bytes = bytes_near(p);
+  b->near = mem[0];
+  b->near_bytes = bytes_near(p);
   Cost both = kernel_cost(s, mem, 2, one.ngrid, one.grid, &(Gmap){.of = gmap_placed, .s = s});
   near.memory = both.memory - first.memory;
   near = cost_on_cores(s, near, 1, 1);
@@ -411,8 +413,11 @@ static void parts_drop(Pair *p, size_t had) {
 static bool put_together(Pair *p, int i, int parts, UOp *value, UOp *part) {
   Stage *g = stage_at(p->s, i), *of = stage_at(p->s, parts);
   IntVec none = of->after;
-  of->after = g->after, g->after = none;
-  g->value = value, g->red[0] = part, g->nred = 1;
+  of->after = g->after;
+  g->after = none;
+  g->value = value;
+  g->red[0] = part;
+  g->nred = 1;
   return stage_scan(p->s, i) && war_hand_on(p->s, i, parts);
 }
 

@@ -171,7 +171,8 @@ static bool split(Sched *s, int i) {
   Stage old = *stage_at(s, i), *g = stage_at(s, i);
   UOp *part = uop_range(s->st, parts, s->next_range++, AXIS_REDUCE);
   g->value = part ? sum_of_parts(s, g, at, part) : NULL;
-  g->red[0] = part, g->nred = 1;
+  g->red[0] = part;
+  g->nred = 1;
   if (!g->value || !stage_scan(s, at) || !stage_scan(s, i)) return false;
   if (!vec_push(s->mem, &stage_at(s, at)->readers, i)) return false;
   Cost first = stage_cost(s, at, NULL), last = stage_cost(s, i, NULL);
@@ -187,10 +188,12 @@ static bool split(Sched *s, int i) {
   g = stage_at(s, i);
   if (pays) { /* the parts read what it read */
     IntVec none = stage_at(s, at)->after;
-    stage_at(s, at)->after = g->after, g->after = none;
+    stage_at(s, at)->after = g->after;
+    g->after = none;
     return war_hand_on(s, i, at);
   }
-  g->value = old.value, g->nred = old.nred;
+  g->value = old.value;
+  g->nred = old.nred;
   memcpy(g->red, old.red, sizeof g->red);
   Stage *dropped = &s->stages.at[--s->stages.len];
   vec_free(s->mem, &dropped->reads), vec_free(s->mem, &dropped->deps), vec_free(s->mem, &dropped->readers);

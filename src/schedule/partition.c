@@ -58,8 +58,10 @@ static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
     }
   }
   memset(t, 0, sizeof *t);
-  for (int a = 0; a < MAX_RANK; a++)
-    t->gmap[a] = -1, t->old_to_new[a] = -1;
+  for (int a = 0; a < MAX_RANK; a++) {
+    t->gmap[a] = -1;
+    t->old_to_new[a] = -1;
+  }
   for (int gd = 0; gd < k->ngrid; gd++) {
     bool twice = false;
     for (int h = 0; h < gd; h++)
@@ -171,8 +173,10 @@ static bool beside(Sched *s, int i, int k, const StageSet *one, Trial *t) {
   for (size_t j = 0; j < g->deps.len; j++)
     if (stage_at(s, g->deps.at[j])->kernel == k) return false; /* it does need it: fit says how */
   memset(t, 0, sizeof *t);
-  for (int a = 0; a < MAX_RANK; a++)
-    t->gmap[a] = -1, t->old_to_new[a] = a < kk->ngrid ? a : -1;
+  for (int a = 0; a < MAX_RANK; a++) {
+    t->gmap[a] = -1;
+    t->old_to_new[a] = a < kk->ngrid ? a : -1;
+  }
   for (int a = 0; a < g->nout; a++) {
     if (g->gmap[a] < 0) continue;
     if (one->grid[g->gmap[a]] != kk->grid[g->gmap[a]]) return false;
@@ -193,7 +197,8 @@ static bool put_in(Sched *s, int i, int k, const Trial *t) {
   }
   memcpy(stage_at(s, i)->gmap, t->gmap, sizeof t->gmap);
   memcpy(kk->grid, t->grid, sizeof kk->grid);
-  kk->ngrid = t->ngrid, stage_at(s, i)->kernel = k;
+  kk->ngrid = t->ngrid;
+  stage_at(s, i)->kernel = k;
   return vec_push(s->mem, &kk->mem, i);
 }
 
@@ -370,7 +375,10 @@ static bool chain(Sched *s, const Followers *f, int a, int b) {
     ka->mem.len = na;
     return ok;
   }
-  ka->cost = cost, ka->level = level, ka->minout = before, kb->mem.len = 0;
+  ka->cost = cost;
+  ka->level = level;
+  ka->minout = before;
+  kb->mem.len = 0;
   for (size_t m = 0; m < n; m++)
     lower_minout(s, was[m].stage, a);
   return true;
@@ -412,8 +420,10 @@ static bool share(Sched *s, int a, int b) {
 
   if (s->opt->explain) str_printf(s->opt->explain, "share k%d and k%d: one launch\n", a, b);
   memcpy(kb->mem.at, mem, (na + nb) * sizeof *mem);
-  kb->mem.len = na + nb, ka->mem.len = 0;
-  kb->cost = cost, kb->minout = TG_MIN(ka->minout, kb->minout);
+  kb->mem.len = na + nb;
+  ka->mem.len = 0;
+  kb->cost = cost;
+  kb->minout = TG_MIN(ka->minout, kb->minout);
   for (size_t m = 0; m < na; m++)
     stage_at(s, mem[nb + m])->kernel = b;
   for (size_t m = 0; m < na; m++)
@@ -522,7 +532,8 @@ bool recompute_or_store(Sched *s) {
       size_t n = 0;
       for (size_t m = 0; m < kk->mem.len; m++)
         if (kk->mem.at[m] != i) kk->mem.at[n++] = kk->mem.at[m];
-      kk->mem.len = n, g->inlined = true;
+      kk->mem.len = n;
+      g->inlined = true;
       for (size_t k = 0; k < g->deps.len; k++)
         ints_drop(&stage_at(s, g->deps.at[k])->readers, i);
     }

@@ -137,7 +137,8 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   Sched s = {.st = st, .mem = mem, .err = err, .opt = opt, .scanned = {.mem = mem}};
   uint64_t failed = mem->failed;
   memset(out, 0, sizeof *out);
-  arena_init(&out->arena, mem), out->arena.first = 1024; /* it is kept as long as its plan */
+  arena_init(&out->arena, mem);
+  out->arena.first = 1024; /* it is kept as long as its plan */
   out->nroot = nroots;
   out->root = arena_array(&out->arena, int64_t, nroots + 1);
   bool ok = out->root != NULL;

@@ -189,7 +189,8 @@ static void demand(Rangeify *r, UOp *n, int stage, UOp *tuple) {
     return;
   }
   *x = (Demand){d->demands, stage, tuple};
-  d->demands = x, d->ndemand++;
+  d->demands = x;
+  d->ndemand++;
 }
 
 /* A stage over shape sh for node n, which stage_of then finds unless it is the second one. */
@@ -613,8 +614,9 @@ static bool scatter_open(Rangeify *r, UOp *n) {
       update = stage_over(r, n, sc->src[1]->shape);
   if (update < 0 || (n->op != OPS_STORE && memory < 0)) return r->failed = true, false;
   Stage *g = &s->stages.at[update];
-  g->update = g->fixed = g->keep = true, g->is_store = !(how & SCATTER_OLD);
-  r->node[n->id].stage = memory < 0 || (how & SCATTER_OLD) ? update : memory,
+  g->update = g->fixed = g->keep = true;
+  g->is_store = !(how & SCATTER_OLD);
+  r->node[n->id].stage = memory < 0 || (how & SCATTER_OLD) ? update : memory;
   r->node[n->id].other = how & SCATTER_OLD ? memory : update;
   if (memory < 0)
     r->node[n->id].other = -1;
@@ -714,7 +716,10 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   }
   for (int i = 0; ok && !r.failed && i < nroots; i++) {
     int g = r.node[root_node(roots, nroots, i)->id].stage;
-    if (g >= 0) s->stages.at[g].root = i, s->stages.at[g].keep = true;
+    if (g >= 0) {
+      s->stages.at[g].root = i;
+      s->stages.at[g].keep = true;
+    }
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {
     Stage *g = &s->stages.at[i];

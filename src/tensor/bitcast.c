@@ -60,9 +60,11 @@ static UOp *view_of(TgContext *ctx, UOp *u, DType to, const Ints *shape) {
   if ((uintptr_t)data % TG_MAX(dtype_size(to), ctx->calls->facts(ctx, b->device).align)) return NULL;
   UOp *v = buffer_node(ctx, b->device, to, dim_product(ctx->store, shape), shape);
   Buffer *w = v ? buffer_get(ctx, view_bottom(v)) : NULL;
-  if (w)
-    w->data = data, w->borrowed = w->filled = w->read_only = true,
+  if (w) {
+    w->data = data;
+    w->borrowed = w->filled = w->read_only = true;
     w->owner = b->owner ? b->owner : b->uid + 1;
+  }
   return v;
 }
 

@@ -35,7 +35,10 @@ TgStatus context_cancelled(TgContext *ctx) {
 }
 
 void tg_watch_progress(TgContext *ctx, void (*seen)(const TgProgress *p, void *user), void *user) {
-  if (ctx) ctx->progressed = seen, ctx->progressed_user = user;
+  if (ctx) {
+    ctx->progressed = seen;
+    ctx->progressed_user = user;
+  }
 }
 
 /* Ten times a second, and at the end of each phase. */
@@ -56,8 +59,10 @@ TgContext *context_new(const TgOs *os, TgMem mem) {
     if (mem.last) *mem.last = mem;
     return NULL;
   }
-  ctx->mem = mem, ctx->os = os;
-  ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem, &ctx->err);
+  ctx->mem = mem;
+  ctx->os = os;
+  ctx->store = store_new(&ctx->mem);
+  ctx->dims = dims_new(&ctx->mem, &ctx->err);
   map_init(&ctx->realized, &ctx->mem), map_init(&ctx->history, &ctx->mem);
   if (ctx->store) store_set_dims(ctx->store, ctx->dims);
   if (ctx->store && ctx->dims && vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) return ctx;
@@ -114,11 +119,17 @@ const char *tg_status_name(TgStatus s) {
 const char *tg_version(void) { return "0.1.0"; }
 
 void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user) {
-  if (ctx) ctx->seen = seen, ctx->seen_user = user;
+  if (ctx) {
+    ctx->seen = seen;
+    ctx->seen_user = user;
+  }
 }
 
 void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, void *user), void *user) {
-  if (ctx) ctx->launched = seen, ctx->launched_user = user;
+  if (ctx) {
+    ctx->launched = seen;
+    ctx->launched_user = user;
+  }
 }
 
 void tg_set_training(TgContext *ctx, bool on) {
@@ -159,7 +170,8 @@ TgStatus tg_scope_end(TgContext *ctx) {
 }
 
 static void link_in(TgTensor *t, TgTensor **head) {
-  t->next = *head, t->link = head;
+  t->next = *head;
+  t->link = head;
   if (t->next) t->next->link = &t->next;
   *head = t;
 }
@@ -186,7 +198,8 @@ TgTensor *tensor_new(TgContext *ctx, UOp *u) {
     error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
     return NULL;
   }
-  t->ctx = ctx, t->uop = u;
+  t->ctx = ctx;
+  t->uop = u;
   link_in(t, &ctx->scopes.at[ctx->scopes.len - 1].tensors);
   return t;
 }

@@ -52,7 +52,7 @@ struct TgTensor {
   Buffer *memory; /* what uop is a view of, NULL: an expression, whose value changes with no store */
   TgTensor *next_place, **place_link; /* in memory->places */
   UOp *then;                          /* scratch: what uop becomes if all of a list can be made */
-  /* the elements side by side, for tg_map of a view that has them apart; and back */
+  /* a contiguous copy of the elements, for tg_map of a strided view; and back */
   TgTensor *mapped, *mapped_of;
   int64_t *sizes;                    /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */

@@ -70,8 +70,10 @@ static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p, Window
   int n = w->n;
   if (p->n != 2 * n)
     return sizes_get(ctx, op, "padding", p, n, 0, w->lo) && sizes_get(ctx, op, "padding", p, n, 0, w->hi);
-  for (int i = 0; i < n; i++)
-    w->lo[i] = p->v[2 * (n - 1 - i)], w->hi[i] = p->v[2 * (n - 1 - i) + 1];
+  for (int i = 0; i < n; i++) {
+    w->lo[i] = p->v[2 * (n - 1 - i)];
+    w->hi[i] = p->v[2 * (n - 1 - i) + 1];
+  }
   return true;
 }
 

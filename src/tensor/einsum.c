@@ -82,9 +82,10 @@ static bool letters_sized(Einsum *e, const TgTensor *x, const Term *t, int dots)
     TG_REQUIRE_OR(e->ctx, l < 0 || size == 1 || e->size[l] == 1 || size == e->size[l], false, TG_ERR_SHAPE,
                   "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t->axis[k], e->formula,
                   (long long)e->size[l], (long long)size);
-    if (l < 0)
-      e->letter[e->nletter] = t->axis[k], e->size[e->nletter++] = size;
-    else if (e->size[l] == 1)
+    if (l < 0) {
+      e->letter[e->nletter] = t->axis[k];
+      e->size[e->nletter++] = size;
+    } else if (e->size[l] == 1)
       e->size[l] = size;
   }
   return true;
@@ -255,7 +256,8 @@ static bool side_read(TgContext *ctx, const char *formula, const char *s, const 
       for (int i = 0; i < d->nnames; i++)
         TG_REQUIRE_OR(ctx, strncmp(d->name[i], s, len) || d->name[i][len], false, TG_ERR_VALUE,
                       "rearrange: \"%.*s\" stands twice on one side of \"%.200s\"", (int)len, s, formula);
-      memcpy(d->name[d->nnames], s, len), d->name[d->nnames++][len] = 0;
+      memcpy(d->name[d->nnames], s, len);
+      d->name[d->nnames++][len] = 0;
       if (dots) d->dots = d->naxes;
     }
     if (!open) d->first[++d->naxes] = d->nnames;
@@ -329,8 +331,11 @@ static bool axis_split(Rearrange *r, TgTensor *x, int a, int from) {
   if (infer >= 0) r->size[infer] = have / known;
   TG_REQUIRE_OR(r->ctx, r->n + end - begin <= TG_MAX_RANK, false, TG_ERR_LIMIT,
                 "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, r->formula);
-  for (int i = begin; i < end; i++)
-    r->start[i] = r->n, r->count[i] = 1, r->split[r->n++] = r->size[i];
+  for (int i = begin; i < end; i++) {
+    r->start[i] = r->n;
+    r->count[i] = 1;
+    r->split[r->n++] = r->size[i];
+  }
   return true;
 }
 
@@ -341,7 +346,8 @@ static bool source_split(Rearrange *r, TgTensor *x) {
       continue;
     }
     int at = r->in.first[a];
-    r->start[at] = r->n, r->count[at] = r->dots;
+    r->start[at] = r->n;
+    r->count[at] = r->dots;
     for (int i = 0; i < r->dots; i++)
       r->split[r->n++] = dims(x)[from++];
   }

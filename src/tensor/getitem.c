@@ -47,7 +47,8 @@ static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64
                  tg_add_scalar(tensor_cast(t, dtype_size(dt(t)) == 8 || size > INT32_MAX ? TG_I64 : TG_I32),
                                (double)size),
                  t);
-  p->index_shape = s, p->ntensor++;
+  p->index_shape = s;
+  p->ntensor++;
   *a = (Axis){.kind = 't', .index = t};
   return t != NULL;
 }
@@ -168,8 +169,10 @@ static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p
     if (kind == TG_INDEX_NEW)
       p->item[p->nitem++] = 'n';
     else if (kind == TG_INDEX_ELLIPSIS)
-      for (int k = asked.axes; k < rank(x); k++, axis++)
-        p->axis[axis] = (Axis){'r', 0, dims(x)[axis], 1, NULL}, p->item[p->nitem++] = 'r';
+      for (int k = asked.axes; k < rank(x); k++, axis++) {
+        p->axis[axis] = (Axis){'r', 0, dims(x)[axis], 1, NULL};
+        p->item[p->nitem++] = 'r';
+      }
     else if (kind == TG_INDEX_MASK) {
       if (!mask_plan(op, x, i, idx[i].tensor, axis, p)) return false;
       axis += rank(idx[i].tensor);

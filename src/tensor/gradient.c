@@ -700,7 +700,8 @@ TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
       s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory");
       break;
     }
-    t->grad = now, now->grad_of = t;
+    t->grad = now;
+    now->grad_of = t;
   }
   if (!s && !any)
     s = error_set(&ctx->err, TG_ERR_STATE,

@@ -95,7 +95,9 @@ static TgContext *scatter_begin(const char *op, TgTensor *x, int axis, TgTensor 
   TG_REQUIRE(ctx, fits, TG_ERR_SHAPE, "%s: values %s for index %s", op, SHAPE_OF(v), SHAPE_OF(index));
   int64_t one = 1;
   UOp *at = index->uop;
-  s->st = ctx->store, s->x = x->uop, s->v = scalar ? v->uop : u_shrink(s->st, v->uop, be);
+  s->st = ctx->store;
+  s->x = x->uop;
+  s->v = scalar ? v->uop : u_shrink(s->st, v->uop, be);
   if (scalar) {
     s->x = u_reshape(s->st, s->x, 1, &one);
     s->v = u_reshape(s->st, s->v, 1, &one);

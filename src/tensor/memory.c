@@ -27,7 +27,10 @@ UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const I
   }
   Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
   if (!b) return NULL;
-  b->dtype = dtype, b->nelem = nelem, b->uid = (int64_t)ctx->buffers.len, b->device = device;
+  b->dtype = dtype;
+  b->nelem = nelem;
+  b->uid = (int64_t)ctx->buffers.len;
+  b->device = device;
   bool said = !device || store_set_device(ctx->store, b->uid, device);
   if (!said || !vec_push(&ctx->mem, &ctx->buffers, b)) {
     mem_free(&ctx->mem, b);
@@ -98,7 +101,9 @@ void places_unlink(TgTensor *t) {
   if (!t->memory) return;
   *t->place_link = t->next_place;
   if (t->next_place) t->next_place->place_link = t->place_link;
-  t->memory = NULL, t->next_place = NULL, t->place_link = NULL;
+  t->memory = NULL;
+  t->next_place = NULL;
+  t->place_link = NULL;
 }
 
 void tensor_set(TgTensor *t, UOp *u) {
@@ -107,7 +112,9 @@ void tensor_set(TgTensor *t, UOp *u) {
   UOp *bottom = view_bottom(u);
   Buffer *b = bottom ? buffer_get(t->ctx, bottom) : NULL;
   if (!b) return;
-  t->memory = b, t->next_place = b->places, t->place_link = &b->places;
+  t->memory = b;
+  t->next_place = b->places;
+  t->place_link = &b->places;
   if (t->next_place) t->next_place->place_link = &t->next_place;
   b->places = t;
 }
@@ -169,7 +176,10 @@ void memory_written(TgContext *ctx, Buffer *b) {
     ctx->waiting.at[i] = ctx->waiting.at[--ctx->waiting.len];
     break;
   }
-  b->store = NULL, b->filled = true, b->origin = 0, b->constant = false;
+  b->store = NULL;
+  b->filled = true;
+  b->origin = 0;
+  b->constant = false;
   b->version = (b->version + 1) & INT32_MAX;
   for (TgTensor *h = b->places; h; h = h->next_place)
     h->uop = h->then;
@@ -191,7 +201,9 @@ bool memories_renewed(TgContext *ctx) {
     Buffer kept = *b;
     bool ok = was && memory_prepare(ctx, b);
     if (ok) memory_written(ctx, b);
-    b->filled = kept.filled, b->origin = kept.origin, b->constant = kept.constant;
+    b->filled = kept.filled;
+    b->origin = kept.origin;
+    b->constant = kept.constant;
     UOp *now = ok ? memory_node(ctx, b) : NULL;
     if (!now || !value_known(ctx, was, now)) {
       error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");

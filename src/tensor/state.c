@@ -40,8 +40,10 @@ TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
              SHAPE_OF(x));
   if (x->memory)
     tensor_set(t, x->uop);
-  else
-    places_unlink(t), t->uop = x->uop;
+  else {
+    places_unlink(t);
+    t->uop = x->uop;
+  }
   return t;
 }
 

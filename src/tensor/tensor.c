@@ -256,7 +256,10 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
     if (ok && destroy) destroy(data, user);
     return ok ? t : NULL;
   }
-  b->data = data, b->borrowed = b->filled = true, b->destroy = destroy, b->user = user;
+  b->data = data;
+  b->borrowed = b->filled = true;
+  b->destroy = destroy;
+  b->user = user;
   return t;
 }
 
@@ -297,8 +300,10 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   if (dev.own_memory) { /* a copy, written back after each store */
     if (!memory_fill(ctx, b, file_data(&b->file), nbytes)) return NULL;
     if (b->read_only) file_unmap(ctx->os, &b->file);
-  } else
-    b->data = file_data(&b->file), b->filled = true;
+  } else {
+    b->data = file_data(&b->file);
+    b->filled = true;
+  }
   return tensor_memory(ctx, u);
 }
 

@@ -92,7 +92,10 @@ static bool read_list(Reader *r) {
       if (*r->at != ']') continue;
     } else {
       if (r->leaf_seen && depth != r->ndim) return refuse(r, "a number where the others have a list: ragged");
-      if (!r->leaf_seen) r->leaf_seen = true, r->ndim = depth;
+      if (!r->leaf_seen) {
+        r->leaf_seen = true;
+        r->ndim = depth;
+      }
       if (!element(r)) return false;
       if (depth == 0) return true;
       count[depth - 1]++;
@@ -107,7 +110,9 @@ static bool read_list(Reader *r) {
       depth--;
       if (r->known[depth] && r->size[depth] != count[depth])
         return refuse(r, "a list of another length than those beside it: ragged");
-      r->known[depth] = true, r->size[depth] = count[depth], r->at++;
+      r->known[depth] = true;
+      r->size[depth] = count[depth];
+      r->at++;
       if (depth == 0) return true;
       count[depth - 1]++;
     }

@@ -54,7 +54,9 @@ TgStatus tg_variable_bind(TgVariable *v, int64_t value) {
   if (f->bound && f->value == value) return TG_OK;
   if (f->bound && !stores_flushed(v->ctx)) return v->ctx->err.status;
   f = facts(v);
-  f->bound = true, f->value = value, v->ctx->bound++;
+  f->bound = true;
+  f->value = value;
+  v->ctx->bound++;
   return TG_OK;
 }
 
@@ -63,7 +65,8 @@ TgStatus tg_variable_unbind(TgVariable *v, int64_t *value) {
   DimVar *f = facts(v);
   TG_REQUIRE_OR(v->ctx, f->bound, TG_ERR_STATE, TG_ERR_STATE, "variable '%.64s' is not bound", f->name);
   if (!stores_flushed(v->ctx)) return v->ctx->err.status;
-  f->bound = false, v->ctx->bound++;
+  f->bound = false;
+  v->ctx->bound++;
   if (value) *value = f->value;
   return TG_OK;
 }

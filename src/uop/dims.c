@@ -45,7 +45,8 @@ static const Poly *poly_at(const DimTable *t, int64_t d) {
 DimTable *dims_new(TgMem *mem, TgError *err) {
   DimTable *t = mem_alloc(mem, sizeof *t);
   if (!t) return NULL;
-  t->mem = mem, t->err = err;
+  t->mem = mem;
+  t->err = err;
   arena_init(&t->arena, mem), map_init(&t->found, mem);
   return t;
 }
@@ -75,7 +76,10 @@ TgMem *store_mem(const UOpStore *st) { return st->mem; }
 static bool poly_get(UOpStore *st, int64_t d, Poly *out) {
   memset(out, 0, sizeof *out);
   if (!dim_symbolic(d)) {
-    if (d) out->n = 1, out->t[0].k = d;
+    if (d) {
+      out->n = 1;
+      out->t[0].k = d;
+    }
     return true;
   }
   const Poly *p = poly_at(st->dims, d);
@@ -102,7 +106,8 @@ static bool poly_put(Poly *p, const Term *t) { /* adds a term, in its place */
   if (!t->k) return true;
   if (p->n == MAX_TERMS) return false;
   memmove(&p->t[i + 1], &p->t[i], (size_t)(p->n - i) * sizeof *t);
-  p->t[i] = *t, p->n++;
+  p->t[i] = *t;
+  p->n++;
   return true;
 }
 

@@ -29,7 +29,8 @@ static bool lin_add(LinForm *f, UOp *t, int64_t k) {
       return true;
     }
   if (f->n == MAX_TERMS) return false;
-  f->at[f->n].t = t, f->at[f->n++].k = k;
+  f->at[f->n].t = t;
+  f->at[f->n++].k = k;
   return true;
 }
 
@@ -93,7 +94,8 @@ static UOp *lin_build(UOpStore *st, LinForm *f) {
   for (int i = 1; i < f->n; i++)
     for (int j = i; j > 0 && lin_before(f->at[j].t, f->at[j - 1].t); j--) {
       __typeof__(f->at[0]) x = f->at[j];
-      f->at[j] = f->at[j - 1], f->at[j - 1] = x;
+      f->at[j] = f->at[j - 1];
+      f->at[j - 1] = x;
     }
   UOp *sum = NULL;
   for (int i = 0; i < f->n; i++) {
@@ -153,12 +155,17 @@ static UOp *divmod_nested(UOpStore *st, UOp *x, UOp *cu, bool div) {
 }
 
 static void term_add(LinForm *f, UOp *t, int64_t k) {
-  if (k) f->at[f->n].t = t, f->at[f->n++].k = k;
+  if (k) {
+    f->at[f->n].t = t;
+    f->at[f->n++].k = k;
+  }
 }
 
 /* f = c * q + r, coefficients modulo c, towards zero or to the nearest. */
 static void lin_split(const LinForm *f, int64_t c, bool nearest, LinForm *q, LinForm *r) {
-  q->n = r->n = 0, q->c = fdiv(f->c, c), r->c = f->c - q->c * c;
+  q->n = r->n = 0;
+  q->c = fdiv(f->c, c);
+  r->c = f->c - q->c * c;
   for (int i = 0; i < f->n; i++) {
     int64_t k = f->at[i].k, d = k > -c && k < c ? 0 : fdiv(k, c), m = k - d * c;
     if (nearest && m > c / 2) {
@@ -380,7 +387,10 @@ static bool drop_small_terms(LinForm *f, int64_t *c) {
       continue;
     int n = 0;
     for (int k = 0; k < f->n; k++)
-      if (f->at[k].k % g == 0) f->at[n] = f->at[k], f->at[n++].k /= g;
+      if (f->at[k].k % g == 0) {
+        f->at[n] = f->at[k];
+        f->at[n++].k /= g;
+      }
     f->n = n;
     *c = fdiv(most, g) + 1;
     return true;

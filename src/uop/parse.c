@@ -680,8 +680,10 @@ static bool program_line(Parser *p) { /* program r_4_4: 3 params, 2 threads, gri
   if (!n) return expected(p, "the name of a program");
   if (n >= sizeof l->name)
     return fail(p, p->at, "the name is longer than %zu characters", sizeof l->name - 1);
-  memcpy(l->name, p->at, n), l->name[n] = 0;
-  p->at += n, l->n = 1; /* a program, though its list is empty yet */
+  memcpy(l->name, p->at, n);
+  l->name[n] = 0;
+  p->at += n;
+  l->n = 1; /* a program, though its list is empty yet */
   bool ok = expect(p, ":") && small_number(p, &l->nparam) && keyword(p, "params") && expect(p, ",") &&
             small_number(p, &l->nthread) && keyword(p, "threads") && expect(p, ",") && keyword(p, "grid");
   for (int i = 0; ok && i < 3; i++)
@@ -751,7 +753,11 @@ bool uop_parse(UOpText *t, UOpStore *st, TgMem *mem, const char *text, size_t n,
   }
   if (ok && !t->program.n && !t->roots.len && !said_roots)
     ok = fail(&p, p.at, "expected a graph, found nothing");
-  if (t->program.n) t->program.n = (int)t->list.len, t->program.at = t->list.at, t->roots.len = 0;
+  if (t->program.n) {
+    t->program.n = (int)t->list.len;
+    t->program.at = t->list.at;
+    t->roots.len = 0;
+  }
   return ok;
 }
 

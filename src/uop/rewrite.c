@@ -26,7 +26,11 @@ static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) {
 }
 
 static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {
-  if (env) env->visits++, env->nested += env->in_rule > 0, env->in_rule++;
+  if (env) {
+    env->visits++;
+    env->nested += env->in_rule > 0;
+    env->in_rule++;
+  }
   UOp *r = m(rw, u);
   if (env) env->in_rule--;
   return r;

@@ -792,7 +792,8 @@ static bool place_checked(Check *c, Blocks *b, const UOp *u) {
   if (u->op == OPS_END || u->op == OPS_ENDIF) {
     if (!b->open.len || b->open.at[b->open.len - 1] != u->src[0])
       return broken(c, u, "closes something else than the innermost block");
-    b->closed.at[b->number.at[--b->number.len]] = 1, b->open.len--;
+    b->closed.at[b->number.at[--b->number.len]] = 1;
+    b->open.len--;
   }
   if (!map_put(&b->of, (uint64_t)(uintptr_t)u, (uint64_t)b->number.at[b->number.len - 1])) return false;
   return (u->op != OPS_RANGE && u->op != OPS_IF) || block_open(b, u);

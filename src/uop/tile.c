@@ -3,7 +3,7 @@
  *   step = max(multiply-adds, loads, dependent additions) + 1, more where registers do not suffice
  *
  * A core of a CPU loads as many vectors in a cycle as it multiplies. One of a GPU runs other warps while one
- * waits, so that no addition waits there, and what lanes read is copied to where it lies side by side. */
+ * waits, so that no addition waits there, and what lanes read is copied to where it is contiguous. */
 #include "uop/tile.h"
 #include <math.h>
 

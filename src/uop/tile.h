@@ -23,7 +23,7 @@ double tile_room(const Target *t); /* vectors that its registers hold */
 /* A sum of products, by its factors. */
 typedef struct TileLoops {
   double results[2]; /* iterations of the loops of the results that this one alone moves with */
-  double lanes[2];   /* .. of the longest loop of the results along which it lies side by side; 1: none */
+  double lanes[2];   /* .. of the longest loop of the results along which it is contiguous; 1: none */
   double along;      /* .. of the loops summed over that read a run of both; 1: none */
   double depth;      /* products that one result sums */
 } TileLoops;

@@ -245,7 +245,8 @@ static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo,
 static void set_bounds(UOp *u) {
   DType d = (DType)u->dtype;
   if (dtype_is_float(d) || d == DT_VOID || d == DT_U64) {
-    u->vmin = INT64_MIN, u->vmax = INT64_MAX;
+    u->vmin = INT64_MIN;
+    u->vmax = INT64_MAX;
     if (d != DT_U64) return;
   }
   int64_t lo = dtype_min(d), hi = dtype_max(d);
@@ -315,7 +316,8 @@ static void set_bounds(UOp *u) {
     blo = lo;
     bhi = hi;
   } /* may wrap */
-  u->vmin = blo, u->vmax = bhi;
+  u->vmin = blo;
+  u->vmax = bhi;
 }
 
 /* *out NULL: u has no shape, as in a kernel. False: out of memory. */
@@ -417,9 +419,11 @@ static bool tensor_facts(UOpStore *st, UOp *u) {
     u->symbolic |= dim_symbolic(list->v[i]);
   for (int i = 0; shape && i < shape->n; i++)
     if (dim_symbolic(shape->v[i]) && !dim_valid(st, shape->v[i])) return false;
-  if (shape)
-    u->is_tensor = 1, u->shape = shape, u->devices = devices_of(st, u);
-  else
+  if (shape) {
+    u->is_tensor = 1;
+    u->shape = shape;
+    u->devices = devices_of(st, u);
+  } else
     set_bounds(u);
   if (is_view(u)) u->mark |= MARK_VIEW;
   return true;
@@ -439,7 +443,9 @@ static bool facts_set(UOpStore *st, UOp *u) {
     symbolic |= s->symbolic;
     tensor |= s->is_tensor;
   }
-  u->opmask = opmask, u->ranges = ranges, u->symbolic = symbolic;
+  u->opmask = opmask;
+  u->ranges = ranges;
+  u->symbolic = symbolic;
   if (u->op == OPS_AFTER) u->symbolic = u->src[0]->symbolic;
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++)
@@ -483,7 +489,8 @@ static bool table_grow(UOpStore *st) {
       t[j] = st->table[i];
     }
   mem_free(st->mem, st->table);
-  st->table = t, st->cap = cap;
+  st->table = t;
+  st->cap = cap;
   return true;
 }
 
@@ -607,7 +614,9 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
       UOp *u = st->all.at[id];
       if (!u) continue;
       if (!keep[id]) {
-        st->all.at[id] = NULL, st->free_ids.at[st->free_ids.len++] = (uint32_t)id, st->len--;
+        st->all.at[id] = NULL;
+        st->free_ids.at[st->free_ids.len++] = (uint32_t)id;
+        st->len--;
         node_release(st, u, u->nsrc);
         continue;
       }
@@ -675,13 +684,21 @@ UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values) {
     keys->free_maps = m->next;
   else if (!(m = mem_alloc(keys->mem, sizeof *m)))
     return NULL;
-  m->next = NULL, m->values = values, m->stack.len = 0;
-  if (++m->epoch == 0) memset(m->at, 0, m->cap * sizeof *m->at), m->epoch = 1;
+  m->next = NULL;
+  m->values = values;
+  m->stack.len = 0;
+  if (++m->epoch == 0) {
+    memset(m->at, 0, m->cap * sizeof *m->at);
+    m->epoch = 1;
+  }
   return m;
 }
 
 void uop_map_end(UOpStore *keys, UOpMap *m) {
-  if (m) m->next = keys->free_maps, keys->free_maps = m;
+  if (m) {
+    m->next = keys->free_maps;
+    keys->free_maps = m;
+  }
 }
 
 UOp *uop_map_get(const UOpMap *m, const UOp *u) { return map_node(m, u); }
@@ -721,7 +738,10 @@ bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UO
   }
   size_t n = ok ? seen->order.len : 0;
   ok = ok && vec_reserve(mem, out, out->len + n);
-  if (ok && n) memcpy(out->at + out->len, seen->order.at, n * sizeof *out->at), out->len += n;
+  if (ok && n) {
+    memcpy(out->at + out->len, seen->order.at, n * sizeof *out->at);
+    out->len += n;
+  }
   if (st->env && st->env->in_rule) st->env->nested += n;
   uop_map_end(st, seen);
   return ok;

@@ -70,11 +70,62 @@ TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbyt
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
+/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), qwen2, qwen3, qwen2moe,
+ * qwen3moe, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
+ * quantised values are computed where a product needs them. Keys and values of the tokens so far are kept in a
+ * cache. A step is a captured program (tg_jit): the first two of each size are planned and compiled, later ones
+ * are replayed. */
+typedef struct TgLlm TgLlm;
+
+/* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
+ * prompt that are computed at once; 0: 128. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
+typedef struct TgLlmOptions {
+  size_t size;
+  const char *set;
+  int64_t context, block;
+  TgDType cache;
+  int end_;
+} TgLlmOptions;
+
+TG_API const char *tg_llm_architecture(int i); /* those that there are; NULL past the last */
+/* [options] NULL: an error. TG_ERR_VALUE: an architecture, a scaling or a type that is not here, a key or a
+ * tensor that is missing or superfluous, or one whose shape is not what the numbers of the file say: the text
+ * names it, and both shapes. A file without a vocabulary is a model without a tokenizer. */
+TG_API TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o);
+TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
+
+/* name may be "", chat_template NULL; they live as long as the model. */
+typedef struct TgLlmAbout {
+  size_t size;
+  const char *name, *architecture, *chat_template;
+  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes;
+} TgLlmAbout;
+
+TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
+TG_API TgTokenizer *tg_llm_tokenizer(const TgLlm *m); /* the model's; NULL: it has none */
+TG_API const TgValue *tg_llm_gguf(const TgLlm *m);    /* what the file says; the model's */
+/* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id that
+ * is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
+TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
+/* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
+ * NULL: there are none. */
+TG_API const float *tg_llm_logits(const TgLlm *m);
+TG_API const int32_t *tg_llm_ids(const TgLlm *m,
+                                 int64_t *n); /* the tokens in the cache, and how many (n may be NULL) */
+/* Only the first `length` tokens stay in the cache. TG_ERR_VALUE: there are not so many. */
+TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
+
 #ifndef __cplusplus
+#define tg_llm_open(...)        TG_OPT2_(tg_llm_open_opt, TgLlmOptions, __VA_ARGS__, .end_ = 0)
 #define tg_tokenize(...)        TG_OPT5_(tg_tokenize_opt, TgTokenizeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_detokenizer_new(...) TG_OPT1_(tg_detokenizer_new_opt, TgDetokenizeOptions, __VA_ARGS__, .end_ = 0)
 #else
 } /* extern "C" */
+
+inline TgLlm *tg_llm_open(TgContext *ctx, const char *path, TgLlmOptions o = TgLlmOptions()) {
+  o.size = sizeof o;
+  return tg_llm_open_opt(ctx, path, &o);
+}
 
 inline int64_t tg_tokenize(TgTokenizer *t, const char *text, size_t nbytes, int32_t *out, size_t cap,
                            TgTokenizeOptions o = TgTokenizeOptions()) {

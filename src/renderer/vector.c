@@ -32,11 +32,23 @@ static const char h2f_vec[] =
     "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return "
     "($T)__builtin_ia32_vcvtph2ps512_mask(($I)a, ($T){0}, -1, 4);\n"
     "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtph2ps256(($I)a);\n"
+    "#elif $N % 8 == 0 && defined(__F16C__)\n"
+    "  typedef i16 H __attribute__((vector_size(16)));\n  $T r;\n"
+    "  for (int i = 0; i < $N / 8; i++) {\n    H h;\n"
+    "    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);\n"
+    "    __auto_type f = __builtin_ia32_vcvtph2ps256(h);\n"
+    "    __builtin_memcpy((char *)&r + 32 * i, &f, 32);\n  }\n  return r;\n"
     "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f32_f16(a[i]); return r;\n#endif\n}";
 static const char f2h_vec[] =
     "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return "
     "($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
     "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
+    "#elif $N % 8 == 0 && defined(__F16C__)\n"
+    "  typedef f32 H __attribute__((vector_size(32)));\n  $T r;\n"
+    "  for (int i = 0; i < $N / 8; i++) {\n    H h;\n"
+    "    __builtin_memcpy(&h, (const char *)&a + 32 * i, 32);\n"
+    "    __auto_type f = __builtin_ia32_vcvtps2ph256(h, 0);\n"
+    "    __builtin_memcpy((char *)&r + 16 * i, &f, 16);\n  }\n  return r;\n"
     "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
 /* Clang for arm64 makes vectors of 64-bit integers doubles first, and so rounds twice; one by one it does
  * not, if it does not see that they are neighbours. */

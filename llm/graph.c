@@ -1,5 +1,5 @@
-/* graph.c: the graph of a step. In: ids (n), and the place of the token whose logits are wanted. Out: its
- * logits. Keys and values of the n tokens are written to the cache at the variable `position`, and every token
+/* graph.c: the graph of a step, or of a part of it. In: ids (n), and the place of the token whose logits are
+ * wanted. Out: its logits. Keys and values of the n tokens are written to the cache at the variable `position`, and every token
  * sees what is in the cache up to itself. The architecture's row says which parts there are. */
 #include "model_private.h"
 #include <math.h>
@@ -163,18 +163,23 @@ static TgTensor *embedded(const TgLlm *m, TgTensor *ids, int64_t n) {
   return tg_contiguous(x);
 }
 
-TgStatus llm_step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
-  const LlmStep *step = user;
-  const TgLlm *m = step->m;
-  (void)nin, (void)nout;
-  TgTensor *x = embedded(m, in[0], step->n);
-  for (int64_t i = 0; x && i < m->k.layers; i++) {
-    const LlmLayer *l = &m->layer[i];
-    x = tg_contiguous(tg_add(x, attention(m, l, x, step->n)));
-    x = tg_contiguous(tg_add(x, feed_forward(m, l, x, step->n)));
-  }
-  x = step->n > 1 ? tg_take(x, in[1]) : x; /* (1, width) */
+/* the logits of token in[1] of x (n, width) */
+static TgTensor *logits_of(const TgLlm *m, TgTensor *x, TgTensor *wanted) {
+  x = wanted ? tg_take(x, wanted) : x; /* (1, width) */
   x = normed(m, x, m->norm, m->norm_bias);
-  out[0] = tg_reshape(capped(tg_linear(x, m->head, NULL), m->k.final_cap), TG_SHAPE(m->k.vocabulary));
+  return tg_reshape(capped(tg_linear(x, m->head, NULL), m->k.final_cap), TG_SHAPE(m->k.vocabulary));
+}
+
+TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  const LlmPart *part = user;
+  const TgLlm *m = part->m;
+  (void)nout;
+  TgTensor *x = part->first ? in[0] : embedded(m, in[0], part->n);
+  for (int64_t i = part->first; x && i < part->last; i++) {
+    const LlmLayer *l = &m->layer[i];
+    x = tg_contiguous(tg_add(x, attention(m, l, x, part->n)));
+    x = tg_contiguous(tg_add(x, feed_forward(m, l, x, part->n)));
+  }
+  out[0] = part->last == m->k.layers ? logits_of(m, x, nin > 1 ? in[1] : NULL) : x;
   return out[0] ? TG_OK : tg_error(ctx) ? tg_error(ctx) : TG_ERR_INTERNAL;
 }

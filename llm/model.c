@@ -261,16 +261,27 @@ static bool caches_make(TgLlm *m) {
   return true;
 }
 
+static bool parts_make(TgLlm *m, LlmStep *s) {
+  int64_t layers = s->n > 1 ? 1 : m->k.layers;
+  s->nparts = m->k.layers / layers;
+  if (!(s->part = tg_alloc(m->ctx, (size_t)s->nparts * sizeof *s->part))) return false;
+  for (int64_t i = 0; i < s->nparts; i++) {
+    LlmPart *p = &s->part[i];
+    *p = (LlmPart){m, s->n, i * layers, (i + 1) * layers, NULL};
+    if (!(p->jit = tg_jit(m->ctx, llm_part, p))) return false;
+  }
+  return true;
+}
+
 /* Programs of whole blocks, small blocks and single tokens, the largest first. */
 static bool steps_make(TgLlm *m) {
   const int64_t sizes[MOST_STEPS] = {m->block, SMALL_BLOCK, 1};
   m->position = tg_variable(m->ctx, "position", 0, m->context - 1);
   for (int i = 0; i < MOST_STEPS; i++) {
-    LlmStep *s = &m->step[m->nsteps];
     if (m->nsteps && sizes[i] >= m->step[m->nsteps - 1].n) continue;
-    *s = (LlmStep){m, sizes[i], tg_jit(m->ctx, llm_step, s)};
-    if (!s->jit) return false;
-    m->nsteps++;
+    LlmStep *s = &m->step[m->nsteps++];
+    s->n = sizes[i];
+    if (!parts_make(m, s)) return false;
   }
   return m->position != NULL;
 }
@@ -311,8 +322,11 @@ TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) 
 void tg_llm_free(TgLlm *m) {
   if (!m) return;
   TgContext *ctx = m->ctx;
-  for (int i = 0; i < m->nsteps; i++)
-    tg_jit_free(m->step[i].jit);
+  for (int i = 0; i < m->nsteps; i++) {
+    for (int64_t k = 0; m->step[i].part && k < m->step[i].nparts; k++)
+      tg_jit_free(m->step[i].part[k].jit);
+    tg_free(ctx, m->step[i].part);
+  }
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
     tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
   tg_release(m->turn.cos), tg_release(m->turn.sin);
@@ -324,20 +338,25 @@ void tg_llm_free(TgLlm *m) {
 }
 
 /* ---- running */
-/* One program on `count` tokens (the rest of its block is filled up with the last). */
+/* The parts of a step, one after the other. */
+static bool parts_run(TgLlm *m, LlmStep *s, int32_t last) {
+  TgTensor *wanted = s->n > 1 ? tg_from(m->ctx, &last, TG_I32, TG_SHAPE(1)) : NULL;
+  TgTensor *x = tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n));
+  for (int64_t i = 0; i < s->nparts; i++) {
+    TgTensor *in[] = {x, wanted};
+    int nin = wanted && i == s->nparts - 1 ? 2 : 1;
+    if (tg_cancelled(m->ctx) || tg_jit_run(s->part[i].jit, in, nin, &x, 1)) return false;
+  }
+  return !tg_read(x, m->logits, (size_t)m->k.vocabulary * sizeof *m->logits);
+}
+
+/* One step on `count` tokens (the rest of its block is filled up with the last). */
 static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count) {
-  int32_t last = (int32_t)count - 1;
-  TgTensor *out = NULL;
   bool ok = false;
   for (int64_t i = 0; i < s->n; i++)
-    m->wanted[i] = ids[i < count ? i : last];
+    m->wanted[i] = ids[i < count ? i : count - 1];
   if (tg_variable_bind(m->position, m->nids)) return false;
-  TG_SCOPE(m->ctx) {
-    TgTensor *in[] = {tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n)),
-                      tg_from(m->ctx, &last, TG_I32, TG_SHAPE(1))};
-    ok = in[0] && in[1] && !tg_jit_run(s->jit, in, 2, &out, 1) &&
-         !tg_read(out, m->logits, (size_t)m->k.vocabulary * sizeof *m->logits);
-  }
+  TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1); }
   if (!ok) return false;
   memcpy(m->ids + m->nids, ids, (size_t)count * sizeof *ids);
   m->nids += count;
@@ -367,7 +386,7 @@ TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   for (int64_t at = 0; at < n;) {
     LlmStep *s = step_for(m, n - at);
     int64_t count = n - at < s->n ? n - at : s->n;
-    if (tg_cancelled(m->ctx) || !step_run(m, s, ids + at, count)) return tg_error(m->ctx);
+    if (!step_run(m, s, ids + at, count)) return tg_error(m->ctx);
     at += count;
   }
   m->has_logits = true;

@@ -107,11 +107,19 @@ typedef struct LlmTurn {
 
 enum { MOST_STEPS = 3 };
 
-/* The program of a step of n tokens. */
-typedef struct LlmStep {
+/* Layers first .. last - 1 of a step of n tokens as a program. The part with the first layer begins with the
+ * ids, the one with the last layer ends with the logits; between parts go the tokens (n, width). */
+typedef struct LlmPart {
   struct TgLlm *m;
-  int64_t n;
+  int64_t n, first, last;
   TgJit *jit;
+} LlmPart;
+
+/* A step of one token is one part. One of more has a part for each layer: what its products decode of the
+ * weights is given back before the next layer, so a whole model is never decoded at once. */
+typedef struct LlmStep {
+  int64_t n, nparts;
+  LlmPart *part;
 } LlmStep;
 
 struct TgLlm {
@@ -138,6 +146,7 @@ struct TgLlm {
 
 /* rope.c. m->turn and m->local_turn; false: an error */
 bool llm_turns_make(TgLlm *m);
-/* graph.c. TgJitFn; in: ids (n), the number of the token whose logits are wanted (1); out: logits */
-TgStatus llm_step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
+/* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the token
+ * whose logits are wanted (1); out: tokens, or logits */
+TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 #endif

@@ -115,12 +115,57 @@ TG_API const int32_t *tg_llm_ids(const TgLlm *m,
 /* Only the first `length` tokens stay in the cache. TG_ERR_VALUE: there are not so many. */
 TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
 
+/* ---- samplers: the next token from logits, in this order: bias, penalties, DRY, top-k, typical, top-p, min-p,
+ * temperature, a draw. The same options, seed and logits give the same tokens on every machine. */
+typedef struct TgSampler TgSampler;
+
+/* temperature (0.8; 0: always the best). top_k (40; 0: all), top_p (0.95), min_p (0.05), typical_p (1: off).
+ * Among the `last` (64) tokens: repeat_penalty (1) divides a logit above 0 and multiplies one below,
+ * presence_penalty (0) and, times its count, frequency_penalty (0) are taken off. DRY: a token that would go on
+ * with a repetition of m >= dry_allowed (2) tokens loses dry_multiplier (0: off) * dry_base (1.75) ^ (m -
+ * dry_allowed), within dry_last (1024) tokens; no repetition reaches over one of the nbreakers tokens. bias:
+ * added to the logits of nbias ids. Lists are copied. */
+typedef struct TgSamplerOptions {
+  size_t size;
+  const char *set;
+  double temperature, top_p, min_p, typical_p;
+  int64_t top_k, last;
+  double repeat_penalty, presence_penalty, frequency_penalty;
+  double dry_multiplier, dry_base;
+  int64_t dry_allowed, dry_last;
+  uint64_t seed;
+  const int32_t *bias_ids;
+  const float *bias;
+  int64_t nbias;
+  const int32_t *breakers;
+  int64_t nbreakers;
+  int end_;
+} TgSamplerOptions;
+
+/* [options] TG_ERR_VALUE: an option that cannot be. */
+TG_API TgSampler *tg_sampler_new_opt(TgContext *ctx, int64_t vocabulary, const TgSamplerOptions *o);
+TG_API void tg_sampler_free(TgSampler *s);                 /* NULL is fine */
+TG_API void tg_sampler_reset(TgSampler *s, uint64_t seed); /* as new, with this seed: no tokens so far */
+TG_API void tg_sampler_accept(TgSampler *s, int64_t id);   /* a token of the text, for the penalties */
+/* logits: one for each token. -1: TG_ERR_VALUE, none of them is a finite number. */
+TG_API int64_t tg_sampler_pick(TgSampler *s, const float *logits);
+/* What tg_sampler_pick would draw from: at most cap ids and their shares (each may be NULL), the likeliest
+ * first; returns how many there are. */
+TG_API int64_t tg_sampler_candidates(TgSampler *s, const float *logits, int32_t *ids, double *p, size_t cap);
+
 #ifndef __cplusplus
+#define tg_sampler_new(...)     TG_OPT2_(tg_sampler_new_opt, TgSamplerOptions, __VA_ARGS__, .end_ = 0)
 #define tg_llm_open(...)        TG_OPT2_(tg_llm_open_opt, TgLlmOptions, __VA_ARGS__, .end_ = 0)
 #define tg_tokenize(...)        TG_OPT5_(tg_tokenize_opt, TgTokenizeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_detokenizer_new(...) TG_OPT1_(tg_detokenizer_new_opt, TgDetokenizeOptions, __VA_ARGS__, .end_ = 0)
 #else
 } /* extern "C" */
+
+inline TgSampler *tg_sampler_new(TgContext *ctx, int64_t vocabulary,
+                                 TgSamplerOptions o = TgSamplerOptions()) {
+  o.size = sizeof o;
+  return tg_sampler_new_opt(ctx, vocabulary, &o);
+}
 
 inline TgLlm *tg_llm_open(TgContext *ctx, const char *path, TgLlmOptions o = TgLlmOptions()) {
   o.size = sizeof o;

@@ -153,13 +153,58 @@ TG_API int64_t tg_sampler_pick(TgSampler *s, const float *logits);
  * first; returns how many there are. */
 TG_API int64_t tg_sampler_candidates(TgSampler *s, const float *logits, int32_t *ids, double *p, size_t cap);
 
+/* ---- chat templates: tokenizer.chat_template, the part of Jinja that these use (docs/llm.md lists it), with
+ * trim_blocks and lstrip_blocks. */
+typedef struct TgTemplate TgTemplate;
+/* TG_ERR_VALUE: no template, with the line; a tag that is not known here. */
+TG_API TgTemplate *tg_template_new(TgContext *ctx, const char *text, size_t nbytes);
+TG_API void tg_template_free(TgTemplate *t); /* NULL is fine */
+
+/* steps (2,000,000), bytes (16 MiB) of text: more is TG_ERR_LIMIT. now: seconds since 1970 that strftime_now
+ * takes; 0: the clock's. */
+typedef struct TgTemplateOptions {
+  size_t size;
+  const char *set;
+  int64_t steps, bytes, now;
+  int end_;
+} TgTemplateOptions;
+
+/* [options] json: an object whose members are the template's names: messages, add_generation_prompt, bos_token,
+ * eos_token, tools and so on. The text, ended by a 0 byte, lives until the next call with t; nbytes may be NULL.
+ * NULL: TG_ERR_VALUE, with the line; what raise_exception says follows "it refuses: ". */
+TG_API const char *tg_template_render_opt(TgTemplate *t, const char *json, size_t *nbytes,
+                                          const TgTemplateOptions *o);
+
+typedef struct TgMessage {
+  const char *role, *content; /* "system", "user", "assistant" */
+} TgMessage;
+
+/* [options] The same for n messages, with the names of the tokens that begin and end a text, up to where the
+ * reply begins. tokenizer may be NULL. */
+TG_API const char *tg_template_chat_opt(TgTemplate *t, const TgTokenizer *tokenizer, const TgMessage *m,
+                                        size_t n, size_t *nbytes, const TgTemplateOptions *o);
+
 #ifndef __cplusplus
+#define tg_template_render(...) TG_OPT3_(tg_template_render_opt, TgTemplateOptions, __VA_ARGS__, .end_ = 0)
+#define tg_template_chat(...)   TG_OPT5_(tg_template_chat_opt, TgTemplateOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sampler_new(...)     TG_OPT2_(tg_sampler_new_opt, TgSamplerOptions, __VA_ARGS__, .end_ = 0)
 #define tg_llm_open(...)        TG_OPT2_(tg_llm_open_opt, TgLlmOptions, __VA_ARGS__, .end_ = 0)
 #define tg_tokenize(...)        TG_OPT5_(tg_tokenize_opt, TgTokenizeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_detokenizer_new(...) TG_OPT1_(tg_detokenizer_new_opt, TgDetokenizeOptions, __VA_ARGS__, .end_ = 0)
 #else
 } /* extern "C" */
+
+inline const char *tg_template_render(TgTemplate *t, const char *json, size_t *nbytes,
+                                      TgTemplateOptions o = TgTemplateOptions()) {
+  o.size = sizeof o;
+  return tg_template_render_opt(t, json, nbytes, &o);
+}
+
+inline const char *tg_template_chat(TgTemplate *t, const TgTokenizer *k, const TgMessage *m, size_t n,
+                                    size_t *nbytes, TgTemplateOptions o = TgTemplateOptions()) {
+  o.size = sizeof o;
+  return tg_template_chat_opt(t, k, m, n, nbytes, &o);
+}
 
 inline TgSampler *tg_sampler_new(TgContext *ctx, int64_t vocabulary,
                                  TgSamplerOptions o = TgSamplerOptions()) {

@@ -1,5 +1,5 @@
-/* bench_llm.c: `tg bench llm`: how fast a language model reads a prompt and generates. In: a gguf file. Out: a
- * line for each, tokens a second with their deviation. Tokens are arbitrary ones; nothing is sampled. */
+/* bench_llm.c: `tg bench llm`: how fast a language model reads a prompt and generates. In: a gguf file. Out:
+ * a line for each, tokens a second with their deviation. Tokens are arbitrary ones; nothing is sampled. */
 #include "llm.h"
 #include <math.h>
 #include <stdlib.h>

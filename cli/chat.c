@@ -1,6 +1,6 @@
-/* chat.c: `tg chat`: a conversation with a language model. In: a gguf file, lines of a terminal or a pipe. Out:
- * replies as they come. The file's own template makes a prompt of the messages; a file without one goes on with
- * the text. Ctrl-C ends a reply; at the prompt a second one leaves. */
+/* chat.c: `tg chat`: a conversation with a language model. In: a gguf file, lines of a terminal or a pipe.
+ * Out: replies as they come. The file's own template makes a prompt of the messages; a file without one goes
+ * on with the text. Ctrl-C ends a reply; at the prompt a second one leaves. */
 #define _DEFAULT_SOURCE
 #include "llm.h"
 #include <errno.h>
@@ -277,7 +277,8 @@ static const char *line_read(Chat *c, char *room) {
 }
 #endif
 
-/* The next line, its newline taken off. NULL: the user leaves. The first Ctrl-C at the prompt only says how. */
+/* The next line, its newline taken off. NULL: the user leaves. The first Ctrl-C at the prompt only says how.
+ */
 static char *next_line(Chat *c) {
   static char line[LONGEST_LINE];
   for (;;) {

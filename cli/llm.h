@@ -38,11 +38,12 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o); /* 
 void llm_session_close(LlmSession *s);
 /* One line about the model, after it was opened in so many seconds. */
 void llm_session_say(const LlmSession *s, const char *path, double seconds);
-/* The text that follows `prompt`, in pieces. special: control tokens in the prompt count. What the cache has of
- * the prompt is not read again. false: an error in the context. */
+/* The text that follows `prompt`, in pieces. special: control tokens in the prompt count. What the cache has
+ * of the prompt is not read again. false: an error in the context. */
 bool llm_reply(LlmSession *s, const char *prompt, size_t n, bool special, LlmPiece piece, void *user);
 void llm_rates_say(const LlmSession *s, FILE *to, bool dim);
-/* From now on Ctrl-C ends the reply that is being made, and nothing else; llm_interrupts counts those since. */
+/* From now on Ctrl-C ends the reply that is being made, and nothing else; llm_interrupts counts those since.
+ */
 void llm_catch_interrupt(LlmSession *s);
 int llm_interrupts(void);
 void llm_interrupts_reset(LlmSession *s);

@@ -1,6 +1,7 @@
 /* graph.c: the graph of a step, or of a part of it. In: ids (n), and the place of the token whose logits are
- * wanted. Out: its logits. Keys and values of the n tokens are written to the cache at the variable `position`, and every token
- * sees what is in the cache up to itself. The architecture's row says which parts there are. */
+ * wanted. Out: its logits. Keys and values of the n tokens are written to the cache at the variable
+ * `position`, and every token sees what is in the cache up to itself. The architecture's row says which
+ * parts there are. */
 #include "model_private.h"
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* jinja.h: the inside of chat templates: values (jinja_value.c), text to nodes (jinja_lex.c, jinja_parse.c),
- * nodes to text (jinja_run.c), filters, tests, methods and functions (jinja_call.c). All memory is an arena's,
- * which ends with the template or with the rendering. */
+ * nodes to text (jinja_run.c), filters, tests, methods and functions (jinja_call.c). All memory is an
+ * arena's, which ends with the template or with the rendering. */
 #ifndef TG_LLM_JINJA_H
 #define TG_LLM_JINJA_H
 #include "llm_private.h"

@@ -1,5 +1,5 @@
-/* jinja_call.c: what templates call: filters, tests, methods of strings, lists and maps, functions. Each has a
- * name in one of four tables; a name that is in none is an error. */
+/* jinja_call.c: what templates call: filters, tests, methods of strings, lists and maps, functions. Each has
+ * a name in one of four tables; a name that is in none is an error. */
 #include "jinja.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* jinja_lex.c: a template as tokens. In: text. Out: pieces of text, and the words and signs between {{ }} and
- * {% %}. A tag takes the newline after it and the blanks before it on its line (trim_blocks, lstrip_blocks), as
- * chat templates are written for; - takes all blanks, + none. Comments vanish. */
+/* jinja_lex.c: a template as tokens. In: text. Out: pieces of text, and the words and signs between {{ }}
+ * and {% %}. A tag takes the newline after it and the blanks before it on its line (trim_blocks,
+ * lstrip_blocks), as chat templates are written for; - takes all blanks, + none. Comments vanish. */
 #include "jinja.h"
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* jinja_parse.c: tokens as nodes. In: tokens. Out: a list of statements. By descent: a function for each level
- * of binding, from `a if b else c` down to names; filters and tests bind closer than any sign. */
+/* jinja_parse.c: tokens as nodes. In: tokens. Out: a list of statements. By descent: a function for each
+ * level of binding, from `a if b else c` down to names; filters and tests bind closer than any sign. */
 #include "jinja.h"
 
 typedef struct Parser {

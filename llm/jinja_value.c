@@ -1,5 +1,5 @@
-/* jinja_value.c: values of templates: memory with a bound, JSON in and out, Python's notions of truth, equality
- * and text. In: JSON. Out: values, texts. */
+/* jinja_value.c: values of templates: memory with a bound, JSON in and out, Python's notions of truth,
+ * equality and text. In: JSON. Out: values, texts. */
 #include "jinja.h"
 #include <math.h>
 #include <stdarg.h>

@@ -124,8 +124,8 @@ void llm_byte_pairs_free(TgTokenizer *t);
 bool llm_sentence_piece_read(TgTokenizer *t, const TgValue *gguf);
 bool llm_sentence_piece(TgTokenizer *t, const char *text, size_t n);
 
-/* tokenizer_merge.c. Joins the n symbols in t->symbol until none of the neighbours may join. join: whether two
- * may, with a key (the lowest first, of equal ones the leftmost) and the token that they become. */
+/* tokenizer_merge.c. Joins the n symbols in t->symbol until none of the neighbours may join. join: whether
+ * two may, with a key (the lowest first, of equal ones the leftmost) and the token that they become. */
 typedef bool (*LlmJoin)(const TgTokenizer *t, const char *text, const LlmSymbol *a, const LlmSymbol *b,
                         double *key, int32_t *id);
 bool llm_symbols_room(TgTokenizer *t, size_t n);

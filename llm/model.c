@@ -1,7 +1,8 @@
-/* model.c: a model opened from a gguf file and run. In: key-values and tensors; ids. Out: logits. Every number
- * and shape is checked against the architecture's row before a graph is built; weights stay views of the file.
- * A step is a captured program with the position as its variable, of 1 token or of a block of them; what a
- * block has too few tokens for is written behind the context and overwritten by the next step. */
+/* model.c: a model opened from a gguf file and run. In: key-values and tensors; ids. Out: logits. Every
+ * number and shape is checked against the architecture's row before a graph is built; weights stay views of
+ * the file. A step is a captured program with the position as its variable, of 1 token or of a block of
+ * them; what a block has too few tokens for is written behind the context and overwritten by the next step.
+ */
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
@@ -363,7 +364,8 @@ static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count) {
   return true;
 }
 
-/* The largest program that these tokens fill, or the smallest that they fit into where they fill half of it. */
+/* The largest program that these tokens fill, or the smallest that they fit into where they fill half of it.
+ */
 static LlmStep *step_for(TgLlm *m, int64_t count) {
   for (int i = 0; i < m->nsteps; i++)
     if (count >= m->step[i].n || (count > m->step[i].n / 2 && m->step[i].n > 1)) return &m->step[i];

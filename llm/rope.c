@@ -49,8 +49,8 @@ static bool rope_read(TgLlm *m, Rope *r) {
   return true;
 }
 
-/* YaRN: which share of a frequency keeps its own turning: those that turn many times within the context of the
- * training do (1), those that turn less than once do not (0). */
+/* YaRN: which share of a frequency keeps its own turning: those that turn many times within the context of
+ * the training do (1), those that turn less than once do not (0). */
 static double yarn_share(const Rope *r, int64_t turned, int64_t i) {
   double log_base = 2 * log(r->base), n = (double)turned;
   double low = floor(n * log(r->original / (r->fast * 2 * M_PI)) / log_base);

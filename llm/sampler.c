@@ -1,6 +1,6 @@
-/* sampler.c: the next token. In: logits and the tokens so far. Out: one id. A chain: bias and penalties change
- * logits, then top-k, typical, top-p and min-p leave candidates out, then temperature and a draw. The same seed
- * and logits give the same tokens everywhere: sums are made in double, in one order. */
+/* sampler.c: the next token. In: logits and the tokens so far. Out: one id. A chain: bias and penalties
+ * change logits, then top-k, typical, top-p and min-p leave candidates out, then temperature and a draw. The
+ * same seed and logits give the same tokens everywhere: sums are made in double, in one order. */
 #include "llm_private.h"
 #include <math.h>
 #include <stdlib.h>
@@ -168,9 +168,9 @@ static bool breaks(const TgSampler *s, int32_t id) {
   return false;
 }
 
-/* DRY: a token that would go on with a repetition of length m >= allowed loses multiplier * base^(m - allowed).
- * Read backwards, z[k] is how long the text that ends k tokens ago is as the text that ends now (at most
- * up to a breaker), and the token that followed then is the one that would go on. */
+/* DRY: a token that would go on with a repetition of length m >= allowed loses multiplier * base^(m -
+ * allowed). Read backwards, z[k] is how long the text that ends k tokens ago is as the text that ends now
+ * (at most up to a breaker), and the token that followed then is the one that would go on. */
 static void penalize_repetition(TgSampler *s) {
   const TgSamplerOptions *o = &s->o;
   int64_t n = o->dry_last, least = 0;
@@ -272,7 +272,8 @@ static void keep_typical(TgSampler *s) {
   keep_best(s, s->n);
 }
 
-/* The likeliest, until they have a share of top_p; then those that are not min_p times as likely as the first. */
+/* The likeliest, until they have a share of top_p; then those that are not min_p times as likely as the
+ * first. */
 static void keep_likely(TgSampler *s) {
   int64_t n = 0;
   double share = 0;

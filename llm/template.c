@@ -1,6 +1,6 @@
-/* template.c: chat templates. In: a template's text, JSON. Out: the text that a model is given. The template is
- * not trusted: steps, depth, memory and the length of what it writes have limits, and it calls nothing that
- * could change anything. */
+/* template.c: chat templates. In: a template's text, JSON. Out: the text that a model is given. The template
+ * is not trusted: steps, depth, memory and the length of what it writes have limits, and it calls nothing
+ * that could change anything. */
 #define _POSIX_C_SOURCE 200809L
 #include "jinja.h"
 

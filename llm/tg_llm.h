@@ -1,9 +1,9 @@
 /* tg_llm.h: language models of gguf files, built on tg.h, tg_nn.h and tg_io.h alone: tokenizers, models with
  * their cache, samplers, chat templates.
  *
- * What a file says is not trusted: every count, shape and id is checked, and an error (TG_ERR_VALUE) says what
- * is wrong. A tokenizer, a model, a sampler and a template end before the context is closed. Texts are UTF-8;
- * what is no UTF-8 is taken as bytes. */
+ * What a file says is not trusted: every count, shape and id is checked, and an error (TG_ERR_VALUE) says
+ * what is wrong. A tokenizer, a model, a sampler and a template end before the context is closed. Texts are
+ * UTF-8; what is no UTF-8 is taken as bytes. */
 #ifndef TG_LLM_H
 #define TG_LLM_H
 #include "tg_io.h"
@@ -16,8 +16,8 @@ extern "C" {
  * tokenizer.ggml.pre by pcre2), llama (SentencePiece's byte pairs). */
 typedef struct TgTokenizer TgTokenizer;
 
-/* gguf: what tg_gguf_load gave; it may end before the tokenizer. NULL: an error; TG_ERR_VALUE names the model,
- * the patterns or the array that is not as it should be. */
+/* gguf: what tg_gguf_load gave; it may end before the tokenizer. NULL: an error; TG_ERR_VALUE names the
+ * model, the patterns or the array that is not as it should be. */
 TG_API TgTokenizer *tg_tokenizer_new(TgContext *ctx, const TgValue *gguf);
 TG_API void tg_tokenizer_free(TgTokenizer *t);           /* NULL is fine */
 TG_API int64_t tg_tokenizer_count(const TgTokenizer *t); /* ids are 0 .. count - 1 */
@@ -37,8 +37,8 @@ TG_API int64_t tg_token_special(const TgTokenizer *t, TgTokenRole role); /* -1: 
 TG_API bool tg_token_ends(const TgTokenizer *t, int64_t id); /* a reply ends here: EOS, EOT, <|im_end|> .. */
 
 /* special: control tokens are looked for in the text; without it "<s>" is three characters. ends: BOS before
- * the text and EOS after it, where the file wants them. inside: the text goes on after another, so no blank is
- * put before it. */
+ * the text and EOS after it, where the file wants them. inside: the text goes on after another, so no blank
+ * is put before it. */
 typedef struct TgTokenizeOptions {
   size_t size;
   const char *set;
@@ -63,8 +63,8 @@ typedef struct TgDetokenizeOptions {
 /* ids as a text that grows. A piece never ends within a character. t must outlive it. */
 typedef struct TgDetokenizer TgDetokenizer;
 TG_API TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOptions *o);
-/* What there is to show after this token, perhaps nothing; ended by a 0 byte, valid until the next call. NULL:
- * TG_ERR_VALUE, no such id. */
+/* What there is to show after this token, perhaps nothing; ended by a 0 byte, valid until the next call.
+ * NULL: TG_ERR_VALUE, no such id. */
 TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbytes);
 /* What is left: U+FFFD for a character that never ended, else "". */
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
@@ -72,9 +72,9 @@ TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
 /* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), qwen2, qwen3, qwen2moe,
  * qwen3moe, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
- * quantised values are computed where a product needs them. Keys and values of the tokens so far are kept in a
- * cache. A step is a captured program (tg_jit): the first two of each size are planned and compiled, later ones
- * are replayed. */
+ * quantised values are computed where a product needs them. Keys and values of the tokens so far are kept in
+ * a cache. A step is a captured program (tg_jit): the first two of each size are planned and compiled, later
+ * ones are replayed. */
 typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
@@ -104,8 +104,8 @@ typedef struct TgLlmAbout {
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
 TG_API TgTokenizer *tg_llm_tokenizer(const TgLlm *m); /* the model's; NULL: it has none */
 TG_API const TgValue *tg_llm_gguf(const TgLlm *m);    /* what the file says; the model's */
-/* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id that
- * is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
+/* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
+ * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
 TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
 /* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
  * NULL: there are none. */
@@ -115,14 +115,14 @@ TG_API const int32_t *tg_llm_ids(const TgLlm *m,
 /* Only the first `length` tokens stay in the cache. TG_ERR_VALUE: there are not so many. */
 TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
 
-/* ---- samplers: the next token from logits, in this order: bias, penalties, DRY, top-k, typical, top-p, min-p,
- * temperature, a draw. The same options, seed and logits give the same tokens on every machine. */
+/* ---- samplers: the next token from logits, in this order: bias, penalties, DRY, top-k, typical, top-p,
+ * min-p, temperature, a draw. The same options, seed and logits give the same tokens on every machine. */
 typedef struct TgSampler TgSampler;
 
 /* temperature (0.8; 0: always the best). top_k (40; 0: all), top_p (0.95), min_p (0.05), typical_p (1: off).
  * Among the `last` (64) tokens: repeat_penalty (1) divides a logit above 0 and multiplies one below,
- * presence_penalty (0) and, times its count, frequency_penalty (0) are taken off. DRY: a token that would go on
- * with a repetition of m >= dry_allowed (2) tokens loses dry_multiplier (0: off) * dry_base (1.75) ^ (m -
+ * presence_penalty (0) and, times its count, frequency_penalty (0) are taken off. DRY: a token that would go
+ * on with a repetition of m >= dry_allowed (2) tokens loses dry_multiplier (0: off) * dry_base (1.75) ^ (m -
  * dry_allowed), within dry_last (1024) tokens; no repetition reaches over one of the nbreakers tokens. bias:
  * added to the logits of nbias ids. Lists are copied. */
 typedef struct TgSamplerOptions {
@@ -169,9 +169,9 @@ typedef struct TgTemplateOptions {
   int end_;
 } TgTemplateOptions;
 
-/* [options] json: an object whose members are the template's names: messages, add_generation_prompt, bos_token,
- * eos_token, tools and so on. The text, ended by a 0 byte, lives until the next call with t; nbytes may be NULL.
- * NULL: TG_ERR_VALUE, with the line; what raise_exception says follows "it refuses: ". */
+/* [options] json: an object whose members are the template's names: messages, add_generation_prompt,
+ * bos_token, eos_token, tools and so on. The text, ended by a 0 byte, lives until the next call with t;
+ * nbytes may be NULL. NULL: TG_ERR_VALUE, with the line; what raise_exception says follows "it refuses: ". */
 TG_API const char *tg_template_render_opt(TgTemplate *t, const char *json, size_t *nbytes,
                                           const TgTemplateOptions *o);
 

@@ -1,6 +1,6 @@
 /* tokenizer.c: tokenizers of gguf files. In: key-values tokenizer.ggml.*. Out: a text as ids, ids as a text.
- * All that the vocabulary says is checked when it is read. Tokens are kept as the bytes that they stand for, in
- * one piece of memory, and normal ones are found by a table of hashes. Control tokens are no text: only a
+ * All that the vocabulary says is checked when it is read. Tokens are kept as the bytes that they stand for,
+ * in one piece of memory, and normal ones are found by a table of hashes. Control tokens are no text: only a
  * caller that asks for them (.special) finds them in a text. */
 #include "llm_private.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* tokenizer_merge.c: neighbouring pieces of a text joined, the best pair first. In: a list of symbols. Out: the
- * same list, shorter. Pairs wait in a heap, and one whose halves have changed meanwhile is passed over, so n
- * symbols take n log n steps. */
+/* tokenizer_merge.c: neighbouring pieces of a text joined, the best pair first. In: a list of symbols. Out:
+ * the same list, shorter. Pairs wait in a heap, and one whose halves have changed meanwhile is passed over,
+ * so n symbols take n log n steps. */
 #include "llm_private.h"
 
 static bool before(const LlmPair *a, const LlmPair *b) {

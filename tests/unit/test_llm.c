@@ -1,6 +1,6 @@
 /* test_llm.c: language models. Expected logits are those of plain forward passes in NumPy, kept in the files
- * (tests/llm/make_models.py), and of stories260K (shared data): its published text, token for token. Each runs
- * by single tokens and by blocks, on CPU and INTERP; files that contradict themselves are refused. */
+ * (tests/llm/make_models.py), and of stories260K (shared data): its published text, token for token. Each
+ * runs by single tokens and by blocks, on CPU and INTERP; files that contradict themselves are refused. */
 #include "llm/made.h"
 #include <math.h>
 #include <setjmp.h>

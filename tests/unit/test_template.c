@@ -1,5 +1,6 @@
-/* test_template.c: chat templates. Expected texts are jinja2's for templates of real models (shared data), and by
- * hand for small ones; templates that never end, nest or grow are stopped; damaged ones crash nothing. */
+/* test_template.c: chat templates. Expected texts are jinja2's for templates of real models (shared data),
+ * and by hand for small ones; templates that never end, nest or grow are stopped; damaged ones crash
+ * nothing. */
 #include "llm/made.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,8 @@ enum { NOW = 1785067200 }; /* 26 July 2026, noon */
 
 /* ---- real templates */
 #ifdef TG_HAVE_JANSSON
-/* The makers of the cases fixed the date in any form but "%d %b %Y": Granite's, "%B %d, %Y", is written so. */
+/* The makers of the cases fixed the date in any form but "%d %b %Y": Granite's, "%B %d, %Y", is written so.
+ */
 static void date_fixed(char *text) {
   static const char is[] = "July 26, 2026", fixed[] = "2026-07-26";
   char *at = strstr(text, is);

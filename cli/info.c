@@ -38,8 +38,9 @@ bool cli_is_safetensors(const char *path) { return info_kind_of(path) == SAFETEN
 const char *cli_not_to_run(const char *path) {
   switch (info_kind_of(path)) {
   case GGUF:
-    return "a gguf file, weights without the graph that uses them: tg info tells what it holds, "
-           "tg_gguf_load_file reads it; tg run takes ONNX models and captured programs";
+    return "a gguf file: --prompt TEXT says what a language model goes on with, tg chat talks with it, tg "
+           "info "
+           "tells what it holds";
   case TORCH:
     return "a torch checkpoint, weights without the graph that uses them: tg info tells what it holds, "
            "tg_torch_load_file reads it; tg run takes ONNX models and captured programs";

@@ -296,8 +296,22 @@ static bool run_all(RunModel *m, char **argument, int n) {
   return measure(m);
 }
 
+/* A language model: the text that follows a prompt. */
+static int run_llm(const RunOptions *o, char **argument, int n) {
+  if (n > 1)
+    return cli_refuse(CLI_USAGE, "run", "%s: a language model takes --prompt, and no INPUT", argument[0]);
+  LlmChoices c = llm_usual;
+  c.device = o->device;
+  c.threads = o->threads;
+  c.seed = o->seed;
+  c.tokens = o->tokens;
+  c.temperature = o->temperature;
+  return llm_complete(argument[0], o->prompt, &c);
+}
+
 static int run_run(const void *options, char **argument, int n) {
   RunModel m = {.o = options};
+  if (m.o->prompt) return run_llm(options, argument, n);
   bool ok = run_all(&m, argument, n);
   wait_over(&m);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "run");
@@ -310,7 +324,7 @@ static int run_run(const void *options, char **argument, int n) {
 }
 
 static const RunOptions defaults = {
-    .score = 0.5, .overlap = 0.45, .top = 5, .runs = MOST_RUNS, .rows = 24, .seed = 1};
+    .score = 0.5, .overlap = 0.45, .top = 5, .runs = MOST_RUNS, .rows = 24, .seed = 1, .temperature = 0.8};
 
 static const CliOption options[] = {
     CLI_TEXTS_OF(RunOptions, sizes, "size", "NAME=N", "a free size of the model (1), or of a program"),
@@ -343,6 +357,9 @@ static const CliOption options[] = {
                  "iterations that the loops of a model may have together (100000)"),
     CLI_TEXT_OF(RunOptions, device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(RunOptions, threads, "threads", 1, 4096, "threads of the CPU"),
+    CLI_TEXT_OF(RunOptions, prompt, "prompt", "TEXT", "of a gguf file: say what follows it"),
+    CLI_WHOLE_OF(RunOptions, tokens, "tokens", 1, INT32_MAX, "of what follows, at most (all of the context)"),
+    CLI_REAL_OF(RunOptions, temperature, "temperature", 0, 100, "of what follows; 0: the likeliest (0.8)"),
     CLI_FLAG_OF(RunOptions, json, "json", "an object per output and class, one a line")};
 
 const CliCommand command_run = {
@@ -357,7 +374,8 @@ const CliCommand command_run = {
     .defaults = &defaults,
     .run = run_run,
     .more =
-        "FILE is an ONNX model, or what --capture or tg_jit_save wrote: a program with its weights, which "
+        "FILE is a gguf file of a language model, whose --prompt is gone on with, an ONNX model, or what "
+        "--capture or tg_jit_save wrote: a program with its weights, which "
         "this machine plans and compiles for itself; what it changes in its memories is kept by --capture.\n"
         "INPUT is NAME=WHAT, or WHAT for the inputs in their order: an array (.npy), a TensorProto (.pb), a "
         "picture (.png .jpg .ppm), a number, a list \"[[1, 2], [3, 4]]\", zeros, or random, which is also "

@@ -3,13 +3,14 @@
 #ifndef TG_RUN_H
 #define TG_RUN_H
 #include "layers.h"
+#include "llm.h"
 #include "picture.h"
 
 typedef struct RunOptions {
   CliTexts sizes;
-  const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle, *boxes, *draw;
-  int64_t image, top, runs, rows, seed, threads, loop_limit;
-  double score, overlap;
+  const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle, *boxes, *draw, *prompt;
+  int64_t image, top, runs, rows, seed, threads, loop_limit, tokens;
+  double score, overlap, temperature;
   bool bgr, bench, json;
 } RunOptions;
 

@@ -1,4 +1,4 @@
-/* abi.c: the public headers -> the ABI as data. In: the text of tg.h, tg_nn.h, tg_io.h. Out: a C program that
+/* abi.c: the public headers -> the ABI as data. In: the text of tg.h, tg_nn.h, tg_io.h, tg_llm.h. Out: a C program that
  * prints tg_abi.json: every exported function with its header and parameters, every struct with the offset
  * and size of each field, every enum, every callback; the C compiler that compiles that program supplies the
  * numbers. A field of options that was not written means its default; that default stands in the file where
@@ -511,7 +511,7 @@ int main(int argc, char **argv) {
 
   char *texts[MOST];
   if (argc < 2 || argc > MOST)
-    return fprintf(stderr, "usage: abi include/tg.h [nn/tg_nn.h io/tg_io.h] > program.c\n"), 2;
+    return fprintf(stderr, "usage: abi include/tg.h [nn/tg_nn.h io/tg_io.h llm/tg_llm.h] > program.c\n"), 2;
   for (int i = 1; i < argc; i++)
     path = argv[i], texts[i] = load();
   static const char *const names[] = {"enums", "structs", "callbacks", "functions"};

@@ -1,6 +1,7 @@
 /* c11.c: the headers as a strict C99 or C11 program sees them. Compiled, not run: tools/check-header. */
 #include "tg.h"
 #include "tg_io.h"
+#include "tg_llm.h"
 #include "tg_nn.h"
 
 int main(void) {
@@ -28,7 +29,11 @@ int main(void) {
         (void)tg_rearrange(x, "(a b) c -> a b c", TG_NAMED({"a", 2}, {"b", 3}));
     (void)tg_setitem(x, TG_IDX(TG_ALL), y), (void)tg_index_put(x, TG_IDX(TG_ALL), y, .accumulate = true),
         (void)tg_sort(x, NULL, .descending = true);
-    tg_optim_free(opt);
+    TgLlm *model = tg_llm_open(c, "m.gguf", .context = 64, .cache = TG_F16);
+    TgSampler *sampler = tg_sampler_new(c, 8, .top_k = 0, .seed = 1);
+    (void)tg_tokenize(tg_llm_tokenizer(model), "a", 1, NULL, 0, .special = true),
+        (void)tg_template_render(NULL, "{}", NULL, .now = 1), (void)tg_detokenizer_new(NULL, .inside = true);
+    tg_sampler_free(sampler), tg_llm_free(model), tg_optim_free(opt);
   }
   tg_close(c);
   return 0;

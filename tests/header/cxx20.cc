@@ -1,5 +1,6 @@
 // cxx20.cc: the named options as a C++20 program writes them. Compiled, not run: tools/check-header.
 #include "tg_io.h"
+#include "tg_llm.h"
 #include "tg_nn.h"
 
 int main() {
@@ -15,6 +16,9 @@ int main() {
   TgLSTM lstm = tg_lstm_new(c, 3, 4, {.layers = 2});
   TgState *s = tg_state_new(c);
   (void)tg_load_state(s, s, {.partial = true}), (void)tg_safe_save(s, "state"), (void)tg_jit_save(nullptr, "x");
+  TgLlm *model = tg_llm_open(c, "m.gguf", {.context = 64});
+  TgSampler *sampler = tg_sampler_new(c, 8, TG_WITH(TgSamplerOptions, .temperature = 0));
+  tg_sampler_free(sampler), tg_llm_free(model);
   tg_state_free(s), tg_lstm_free(&lstm), tg_scaler_free(scaler), tg_lr_free(rate), tg_lr_free(other);
   tg_optim_free(opt), tg_batch_norm_free(&norm), tg_conv2d_free(&conv), tg_close(c);
 }

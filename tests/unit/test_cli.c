@@ -317,8 +317,7 @@ static void test_info_files(void **state) {
   assert_int_equal(run("tar --format=ustar -cf i.tar i.idx && " TG "info i.tar"), 0);
   says("tar, 1 tensors"), says("i.idx"), says("(18,)");
   assert_int_equal(run(TG "run i.tar"), 1), says("an archive");
-  assert_int_equal(run("printf GGUF > w.gguf; " TG "run w.gguf"), 1),
-      says("a gguf file, weights without the graph");
+  assert_int_equal(run("printf GGUF > w.gguf; " TG "run w.gguf"), 1), says("a gguf file: --prompt TEXT");
   assert_int_equal(run(TG "info /nonexistent"), 1), says("cannot read");
   char a[600];
   if (!data("npz/stored.npz", a)) skip();
@@ -328,6 +327,30 @@ static void test_info_files(void **state) {
   data("npz/fortran_f4.npy", a);
   assert_int_equal(run(TG "info %s", a), 0), says("npy"), says("f32");
   assert_int_equal(run(TG "run %s", a), 1), says("an array, which is an input");
+}
+
+/* A language model: a pipe, a completion, stop texts that span tokens, wrong use, rates. */
+static void test_chat(void **state) {
+  (void)state;
+  char m[600];
+  device = "CPU";
+  assert_int_equal(run(TG "chat nothing.gguf"), 1), says("nothing.gguf: no gguf file");
+  assert_int_equal(run("printf GGUF > w.gguf; " TG "chat w.gguf"), 1), says("w.gguf");
+  assert_int_equal(run(TG "run w.gguf --prompt x y"), 2), says("no INPUT");
+  if (!data("stories260K/stories260K-f32.gguf", m)) skip();
+  assert_int_equal(run("echo Once upon a time | " TG "chat %s --temperature 0 --tokens 14", m), 0);
+  says(", there was a little girl named Lily. She loved");
+  assert_int_equal(run(TG "run %s --prompt 'Once upon a time' --temperature 0 --tokens 14", m), 0);
+  says(", there was a little girl named Lily. She loved"), says("[prompt 5 tok"), says("context 18/512]");
+  const char *pipe =
+      "echo Once upon a time | " TG "chat %s --temperature 0 --stop 'Lily. She' --stop xyz > o && cat o";
+  assert_int_equal(run(pipe, m), 0), says(", there was a little girl named \n");
+  assert_int_equal(run("echo a | " TG "chat %s --seed 5 --tokens 40 > p; echo a | " TG
+                       "chat %s --seed 5 --tokens 40 --cache f16 --context 64 > q; cat p q",
+                       m, m),
+                   0);
+  assert_int_equal(run(TG "bench llm %s --prompt 20 --generate 4 --runs 1 --json", m), 0), json_lines(2);
+  says("\"test\":\"pp20\""), says("\"test\":\"tg4\"");
 }
 
 static void test_run(void **state) {
@@ -471,7 +494,8 @@ int main(void) {
                                      cmocka_unit_test(test_completion),  cmocka_unit_test(test_json),
                                      cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_run),         cmocka_unit_test(test_boxes),
-                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_chat),        cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_boxes),       cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,0 +1,128 @@
+/* bench_llm.c: `tg bench llm`: how fast a language model reads a prompt and generates. In: a gguf file. Out:
+ * a line for each, tokens a second with their deviation. Tokens are arbitrary ones; nothing is sampled. */
+#include "llm.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct BenchOptions {
+  LlmChoices llm;
+  int64_t prompt, generate, runs;
+  bool json;
+} BenchOptions;
+
+typedef struct Rate {
+  double mean, deviation;
+} Rate;
+
+static bool prompt_once(LlmSession *s, const int32_t *ids, int64_t n, double *seconds) {
+  if (tg_llm_rewind(s->m, 0)) return false;
+  double begin = cli_now();
+  bool ok = !tg_llm_eval(s->m, ids, n);
+  *seconds = cli_now() - begin;
+  return ok;
+}
+
+static bool generate_once(LlmSession *s, const int32_t *ids, int64_t n, double *seconds) {
+  if (tg_llm_rewind(s->m, 0)) return false;
+  double begin = cli_now();
+  bool ok = true;
+  for (int64_t i = 0; ok && i < n; i++)
+    ok = !tg_llm_eval(s->m, ids + i, 1);
+  *seconds = cli_now() - begin;
+  return ok;
+}
+
+/* Two runs that are not counted: they plan and capture. */
+static bool measured(LlmSession *s, bool (*once)(LlmSession *, const int32_t *, int64_t, double *),
+                     const int32_t *ids, int64_t n, int64_t runs, Rate *r) {
+  double sum = 0, squares = 0, seconds;
+  for (int64_t i = -2; i < runs; i++) {
+    if (!once(s, ids, n, &seconds)) return false;
+    double rate = (double)n / seconds;
+    if (i >= 0) sum += rate, squares += rate * rate;
+  }
+  r->mean = sum / (double)runs;
+  r->deviation = sqrt(fmax(0, squares / (double)runs - r->mean * r->mean));
+  return true;
+}
+
+static void say(const BenchOptions *o, const LlmSession *s, const char *path, const char *test, Rate r) {
+  TgLlmAbout a = tg_llm_about(s->m);
+  const char *slash = strrchr(path, '/'), *name = *a.name ? a.name : slash ? slash + 1 : path;
+  char shown[64];
+  snprintf(shown, sizeof shown, "%.24s (%s)", name, a.architecture);
+  if (o->json) {
+    printf("{\"model\":");
+    cli_json_text(stdout, name);
+    printf(",\"architecture\":\"%s\",\"parameters\":%lld,\"device\":\"%s\",\"test\":\"%s\",\"tokens_per_"
+           "second\":%.3f,"
+           "\"deviation\":%.3f,\"peak_bytes\":%llu}\n",
+           a.architecture, (long long)a.parameters, tg_default_device(s->ctx), test, r.mean, r.deviation,
+           (unsigned long long)tg_counters(s->ctx).peak_bytes);
+  } else
+    printf("| %-32s | %9.2f M | %-6s | %6s | %10.2f ± %.2f |\n", shown, (double)a.parameters / 1e6,
+           tg_default_device(s->ctx), test, r.mean, r.deviation);
+  fflush(stdout);
+}
+
+static bool bench(const BenchOptions *o, LlmSession *s, const char *path) {
+  int64_t most = o->prompt > o->generate ? o->prompt : o->generate, v = tg_llm_about(s->m).vocabulary;
+  int32_t *ids = malloc((size_t)most * sizeof *ids);
+  Rate r;
+  char test[32];
+  for (int64_t i = 0; ids && i < most; i++)
+    ids[i] = (int32_t)((i * 7919 + 1) % v);
+  bool ok = ids != NULL;
+  if (!o->json)
+    puts("| model                            |      params | device |   test |       tokens a second |\n"
+         "| -------------------------------- | ----------: | ------ | -----: | --------------------: |");
+  if (ok && o->prompt && (ok = measured(s, prompt_once, ids, o->prompt, o->runs, &r))) {
+    snprintf(test, sizeof test, "pp%lld", (long long)o->prompt);
+    say(o, s, path, test, r);
+  }
+  if (ok && o->generate && (ok = measured(s, generate_once, ids, o->generate, o->runs, &r))) {
+    snprintf(test, sizeof test, "tg%lld", (long long)o->generate);
+    say(o, s, path, test, r);
+  }
+  free(ids);
+  return ok;
+}
+
+static int run_llm(const void *options, char **argument, int n) {
+  const BenchOptions *o = options;
+  LlmSession s;
+  (void)n;
+  if (!llm_session_open(&s, argument[0], &o->llm)) return CLI_FAILED;
+  bool ok = bench(o, &s, argument[0]);
+  int rc = ok ? CLI_OK : cli_fail(s.ctx, "bench llm");
+  llm_session_close(&s);
+  return rc;
+}
+
+static const BenchOptions defaults = {
+    .llm = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1},
+    .prompt = 128,
+    .generate = 64,
+    .runs = 5};
+
+static const CliOption options[] = {
+    CLI_WHOLE_OF(BenchOptions, prompt, "prompt", 0, 1 << 20, "tokens of the prompt; 0: no such row (128)"),
+    CLI_WHOLE_OF(BenchOptions, generate, "generate", 0, 1 << 20, "tokens to generate; 0: no such row (64)"),
+    CLI_WHOLE_OF(BenchOptions, runs, "runs", 1, 1000, "runs of each (5)"),
+    CLI_WHOLE_OF(BenchOptions, llm.context, "context", 1, 1 << 24, "tokens of context"),
+    CLI_TEXT_OF(BenchOptions, llm.cache, "cache", "f32|f16|bf16", "what keys and values are kept as (f32)"),
+    CLI_TEXT_OF(BenchOptions, llm.device, "device", "NAME", "instead of $TG_DEV"),
+    CLI_WHOLE_OF(BenchOptions, llm.threads, "threads", 1, 4096, "threads of the CPU"),
+    CLI_FLAG_OF(BenchOptions, json, "json", "an object per row, one a line")};
+
+const CliCommand command_bench_llm = {.name = "bench llm",
+                                      .summary = "time a language model: a prompt, and tokens one by one",
+                                      .arguments = "FILE.gguf",
+                                      .least = 1,
+                                      .most = 1,
+                                      .options = options,
+                                      .noptions = CLI_COUNT(options),
+                                      .nbytes = sizeof(BenchOptions),
+                                      .defaults = &defaults,
+                                      .run = run_llm};

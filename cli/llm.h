@@ -1,0 +1,69 @@
+/* llm.h: what `tg chat`, `tg run FILE.gguf` and `tg bench llm` share: a model that is open, and replies. */
+#ifndef TG_CLI_LLM_H
+#define TG_CLI_LLM_H
+#include "cli.h"
+#include "tg_llm.h"
+
+/* Of the commands that generate; each has them in its table of options. */
+typedef struct LlmChoices {
+  int64_t context, tokens, top_k, seed, threads;
+  double temperature, top_p, min_p, repeat;
+  const char *device, *cache;
+  CliTexts stop;
+} LlmChoices;
+
+extern const LlmChoices llm_usual;
+
+/* What the last reply took. */
+typedef struct LlmRates {
+  int64_t kept, prompt, tokens; /* kept: of the prompt, was in the cache already */
+  double prompt_s, tokens_s;
+} LlmRates;
+
+typedef struct LlmSession {
+  const LlmChoices *o;
+  TgContext *ctx;
+  TgLlm *m;
+  TgTokenizer *tokenizer;
+  TgSampler *sampler;
+  LlmRates rates;
+  bool stopped; /* Ctrl-C ended the reply */
+  uint64_t seed;
+} LlmSession;
+
+/* A piece of the reply, as soon as it is known. */
+typedef void (*LlmPiece)(const char *text, size_t n, void *user);
+
+bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o); /* false: it was said why */
+void llm_session_close(LlmSession *s);
+/* One line about the model, after it was opened in so many seconds. */
+void llm_session_say(const LlmSession *s, const char *path, double seconds);
+/* The text that follows `prompt`, in pieces. special: control tokens in the prompt count. What the cache has
+ * of the prompt is not read again. false: an error in the context. */
+bool llm_reply(LlmSession *s, const char *prompt, size_t n, bool special, LlmPiece piece, void *user);
+void llm_rates_say(const LlmSession *s, FILE *to, bool dim);
+/* From now on Ctrl-C ends the reply that is being made, and nothing else; llm_interrupts counts those since.
+ */
+void llm_catch_interrupt(LlmSession *s);
+int llm_interrupts(void);
+void llm_interrupts_reset(LlmSession *s);
+
+bool llm_is_gguf(const char *path); /* by its first bytes */
+/* `tg run FILE.gguf --prompt`: the completion to stdout. The exit code. */
+int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
+
+#define LLM_OPTIONS_OF(T, field)                                                                             \
+  CLI_WHOLE_OF(T, field.context, "context", 1, 1 << 24, "tokens of context (the model's, at most 4096)"),    \
+      CLI_WHOLE_OF(T, field.tokens, "tokens", 1, INT32_MAX,                                                  \
+                   "tokens of a reply, at most (all of the context)"),                                       \
+      CLI_REAL_OF(T, field.temperature, "temperature", 0, 100, "0: always the likeliest token (0.8)"),       \
+      CLI_WHOLE_OF(T, field.top_k, "top-k", 0, INT32_MAX, "of so many likeliest tokens; 0: of all (40)"),    \
+      CLI_REAL_OF(T, field.top_p, "top-p", 0, 1, "of the likeliest with this share (0.95)"),                 \
+      CLI_REAL_OF(T, field.min_p, "min-p", 0, 1, "of those at least so likely beside the first (0.05)"),     \
+      CLI_REAL_OF(T, field.repeat, "repeat-penalty", 0.1, 10, "of tokens that are there already (1)"),       \
+      CLI_WHOLE_OF(T, field.seed, "seed", 0, INT32_MAX, "the same seed gives the same reply (1)"),           \
+      CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
+      CLI_TEXT_OF(T, field.cache, "cache", "f32|f16|bf16", "what keys and values are kept as (f32)"),        \
+      CLI_TEXT_OF(T, field.device, "device", "NAME", "instead of $TG_DEV"),                                  \
+      CLI_WHOLE_OF(T, field.threads, "threads", 1, 4096, "threads of the CPU")
+#endif

@@ -1,0 +1,436 @@
+/* model.c: a model opened from a gguf file and run. In: key-values and tensors; ids. Out: logits. Every
+ * number and shape is checked against the architecture's row before a graph is built; weights stay views of
+ * the file. A step is a captured program with the position as its variable, of 1 token or of a block of
+ * them; what a block has too few tokens for is written behind the context and overwritten by the next step.
+ */
+#include "model_private.h"
+#include <math.h>
+#include <stdio.h>
+
+/* ---- numbers */
+typedef struct Field {
+  const char *key;
+  size_t offset;
+  int64_t fallback; /* -1: it must be there */
+} Field;
+
+#define FIELD(key, field, fallback)                                                                          \
+  { key, offsetof(LlmNumbers, field), fallback }
+
+static const Field fields[] = {FIELD("embedding_length", width, -1),
+                               FIELD("block_count", layers, -1),
+                               FIELD("context_length", trained, -1),
+                               FIELD("attention.head_count", heads, -1),
+                               FIELD("attention.head_count_kv", kv_heads, 0),
+                               FIELD("attention.key_length", head, 0),
+                               FIELD("attention.value_length", value_head, 0),
+                               FIELD("feed_forward_length", ffn, 0),
+                               FIELD("rope.dimension_count", turned, 0),
+                               FIELD("attention.sliding_window", window, 0),
+                               FIELD("expert_count", experts, 0),
+                               FIELD("expert_used_count", experts_used, 0),
+                               FIELD("expert_feed_forward_length", expert_ffn, 0),
+                               FIELD("expert_shared_feed_forward_length", shared_ffn, 0)};
+
+enum { LARGEST = 1 << 26 };
+
+static bool whole_of(TgLlm *m, const Field *f) {
+  char name[128];
+  int64_t *to = (int64_t *)((char *)&m->k + f->offset);
+  snprintf(name, sizeof name, "%.60s.%s", m->architecture, f->key);
+  if (f->fallback < 0 && !llm_kv(m->gguf, name))
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: the file has no %s", name);
+  if (!llm_kv_int(m->ctx, m->gguf, name, f->fallback, to)) return false;
+  if (*to >= (f->fallback < 0) && *to <= LARGEST) return true;
+  return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %lld", name, (long long)*to);
+}
+
+static bool real_of(TgLlm *m, const char *key, double fallback, double *out) {
+  char name[128];
+  snprintf(name, sizeof name, "%.60s.%s", m->architecture, key);
+  if (!llm_kv_real(m->ctx, m->gguf, name, fallback, out)) return false;
+  return (isfinite(*out) && *out >= 0) || llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %g", name, *out);
+}
+
+static bool reals_read(TgLlm *m) {
+  LlmNumbers *k = &m->k;
+  bool deep = m->arch->deep && k->layers == m->arch->deep;
+  double scale = 1 / sqrt(deep ? (double)k->width / (double)k->heads : (double)k->head);
+  const char *eps = m->arch->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+  if (!real_of(m, eps, 1e-5, &k->eps) || !real_of(m, "attention.scale", scale, &k->scale)) return false;
+  if (k->scale == 0) k->scale = scale;
+  return real_of(m, "attn_logit_softcapping", 0, &k->attention_cap) &&
+         real_of(m, "final_logit_softcapping", 0, &k->final_cap);
+}
+
+static bool together(TgLlm *m, bool ok, const char *what, int64_t a, int64_t b) {
+  if (ok) return true;
+  return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s: %s: %lld and %lld", m->architecture, what, (long long)a,
+                  (long long)b);
+}
+
+static bool numbers_read(TgLlm *m) {
+  LlmNumbers *k = &m->k;
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    if (!whole_of(m, &fields[i])) return false;
+  if (!k->kv_heads) k->kv_heads = k->heads;
+  if (!k->head) {
+    if (!together(m, k->width % k->heads == 0, "width and heads", k->width, k->heads)) return false;
+    k->head = k->width / k->heads;
+  }
+  if (!k->value_head) k->value_head = k->head;
+  if (!k->turned) k->turned = k->head;
+  if (!k->expert_ffn) k->expert_ffn = k->ffn;
+  return together(m, k->layers <= 10000 && k->heads <= 4096, "layers and heads", k->layers, k->heads) &&
+         together(m, k->heads % k->kv_heads == 0, "heads and heads of keys", k->heads, k->kv_heads) &&
+         together(m, k->turned <= k->head && k->turned % 2 == 0, "elements that turn, and of a head",
+                  k->turned, k->head) &&
+         together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
+                  "experts, and used ones", k->experts, k->experts_used) &&
+         reals_read(m);
+}
+
+/* ---- weights */
+static int64_t size_of(const LlmNumbers *k, LlmSize s) {
+  int64_t nq = k->heads * k->head, nk = k->kv_heads * k->head, nv = k->kv_heads * k->value_head;
+  const int64_t sizes[] = {[SIZE_WIDTH] = k->width,
+                           [SIZE_QUERIES] = nq,
+                           [SIZE_KEYS] = nk,
+                           [SIZE_VALUES] = nv,
+                           [SIZE_QUERIES_KEYS_VALUES] = nq + nk + nv,
+                           [SIZE_HEADS_VALUES] = k->heads * k->value_head,
+                           [SIZE_HEAD] = k->head,
+                           [SIZE_FFN] = k->ffn,
+                           [SIZE_TWO_FFN] = 2 * k->ffn,
+                           [SIZE_EXPERTS] = k->experts,
+                           [SIZE_EXPERT_FFN] = k->expert_ffn,
+                           [SIZE_SHARED_FFN] = k->shared_ffn,
+                           [SIZE_ONE] = 1};
+  return sizes[s];
+}
+
+static void dims_text(char *to, size_t cap, int n, const int64_t *dims) {
+  size_t at = (size_t)snprintf(to, cap, "(");
+  for (int i = 0; i < n && at < cap; i++)
+    at += (size_t)snprintf(to + at, cap - at, "%s%lld", i ? ", " : "", (long long)dims[i]);
+  if (at < cap) snprintf(to + at, cap - at, ")");
+}
+
+/* The tensor of that name, whose shape must be as dims say (n 0: any). A one-row matrix is a row. NULL: it is
+ * not there (an error where it must be), or is otherwise (an error). *used counts those that are taken. */
+typedef struct Finder {
+  TgLlm *m;
+  size_t used;
+  bool ok;
+} Finder;
+
+static TgTensor *find(Finder *f, const char *name, bool must, int n, const int64_t *dims) {
+  const TgValue *v = tg_value_get(tg_value_get(f->m->gguf, "tensors"), name);
+  TgTensor *t = tg_value_tensor(v);
+  char is[120], should[120];
+  if (!f->ok) return NULL;
+  if (!t) {
+    if (v)
+      f->ok = llm_fail(f->m->ctx, TG_ERR_VALUE,
+                       "llm: tensor '%s' is of a type whose values are not known here", name);
+    if (must && !v) f->ok = llm_fail(f->m->ctx, TG_ERR_VALUE, "llm: the file has no tensor '%s'", name);
+    return NULL;
+  }
+  bool same = tg_ndim(t) == n;
+  for (int i = 0; same && i < n; i++)
+    same = tg_dim(t, i) == dims[i];
+  if (!same) {
+    dims_text(is, sizeof is, tg_ndim(t), tg_shape(t));
+    dims_text(should, sizeof should, n, dims);
+    f->ok =
+        llm_fail(f->m->ctx, TG_ERR_VALUE, "llm: tensor '%s' is %s, where the model has %s", name, is, should);
+    return NULL;
+  }
+  f->used++;
+  f->m->parameters += tg_numel(t);
+  return t;
+}
+
+/* Weight w of a layer, and its bias. A bias that is not required is taken where there is one. */
+static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, bool bias) {
+  const LlmWeightShape *s = &llm_weights_of_layer[w];
+  char name[80];
+  int64_t dims[3];
+  int n = 0;
+  while (n < 3 && s->dims[n] != SIZE_NONE) {
+    dims[n] = size_of(&f->m->k, s->dims[n]);
+    n++;
+  }
+  snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, s->name);
+  to->w[w] = find(f, name, true, n, dims);
+  snprintf(name, sizeof name, "blk.%lld.%s.bias", (long long)layer, s->name);
+  to->b[w] = n < 3 ? find(f, name, bias, 1, dims) : NULL;
+}
+
+static void layer_find(Finder *f, int64_t i) {
+  const TgLlm *m = f->m;
+  const LlmArch *a = m->arch;
+  unsigned dense = BIT(W_FFN_NORM) | BIT(W_GATE) | BIT(W_UP) | BIT(W_GATE_UP) | BIT(W_DOWN);
+  unsigned wanted = m->k.experts ? (a->weights & ~dense) | a->experts : a->weights;
+  LlmLayer *l = &m->layer[i];
+  for (int w = 0; w < W_COUNT && f->ok; w++)
+    if (wanted & BIT(w)) weight_find(f, i, l, (LlmWeight)w, a->biases & BIT(w));
+  l->windowed = m->k.window && !(a->global_every && i % a->global_every == a->global_every - 1);
+}
+
+/* A tensor that nothing here uses would have changed what the model says. */
+static bool all_used(Finder *f) {
+  size_t n = tg_value_count(tg_value_get(f->m->gguf, "tensors"));
+  if (!f->ok || n == f->used) return f->ok;
+  const TgValue *all = tg_value_get(f->m->gguf, "tensors");
+  for (size_t i = 0; i < n; i++) {
+    TgTensor *t = tg_value_tensor(tg_value_at(all, i));
+    TgLlm *m = f->m;
+    bool used = t == m->embedding || t == m->positions || t == m->norm || t == m->norm_bias || t == m->head ||
+                t == m->rope_factors || t == m->rope_long || t == m->rope_short;
+    for (int64_t l = 0; !used && l < m->k.layers; l++)
+      for (int w = 0; !used && w < W_COUNT; w++)
+        used = t == m->layer[l].w[w] || t == m->layer[l].b[w];
+    if (!used)
+      return llm_fail(m->ctx, TG_ERR_VALUE, "llm: tensor '%.63s' is none that %s has here",
+                      tg_value_string(tg_value_key(all, i), NULL), m->arch->name);
+  }
+  return true;
+}
+
+static bool experts_fit(TgLlm *m) {
+  if (m->k.experts && !m->arch->experts)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s with experts is not known here", m->arch->name);
+  if (!m->k.experts && m->arch->experts && !(m->arch->weights & BIT(W_DOWN)))
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s without experts", m->arch->name);
+  return true;
+}
+
+static bool weights_find(TgLlm *m) {
+  Finder f = {m, 0, experts_fit(m)};
+  const LlmNumbers *k = &m->k;
+  const TgValue *embedding = tg_value_get(tg_value_get(m->gguf, "tensors"), "token_embd.weight");
+  TgTensor *e = tg_value_tensor(embedding);
+  m->k.vocabulary = e && tg_ndim(e) == 2 ? tg_dim(e, 0) : 1;
+  int64_t table[] = {k->vocabulary, k->width}, rows[] = {k->trained, k->width}, half[] = {k->turned / 2};
+  m->embedding = find(&f, "token_embd.weight", true, 2, table);
+  m->positions = find(&f, "position_embd.weight", m->arch->positions, 2, rows);
+  m->norm = find(&f, "output_norm.weight", true, 1, &k->width);
+  m->norm_bias = find(&f, "output_norm.bias", m->arch->layer_norm, 1, &k->width);
+  m->head = find(&f, "output.weight", false, 2, table);
+  m->rope_factors = find(&f, "rope_freqs.weight", false, 1, half);
+  m->rope_long = find(&f, "rope_factors_long.weight", false, 1, half);
+  m->rope_short = find(&f, "rope_factors_short.weight", m->rope_long != NULL, 1, half);
+  for (int64_t i = 0; i < k->layers && f.ok; i++)
+    layer_find(&f, i);
+  if (!all_used(&f)) return false;
+  if (!m->head) m->head = m->embedding;
+  if (m->tokenizer && tg_tokenizer_count(m->tokenizer) > k->vocabulary)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %lld tokens, and tensor 'token_embd.weight' has %lld rows",
+                    (long long)tg_tokenizer_count(m->tokenizer), (long long)k->vocabulary);
+  return true;
+}
+
+/* ---- opening */
+enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16 };
+
+static bool options_read(TgLlm *m, const TgLlmOptions *given) {
+  TgLlmOptions o;
+  if (tg_options_read(m->ctx, "llm_open", "TgLlmOptions", &o, sizeof o, given)) return false;
+  int64_t usual = m->k.trained < USUAL_CONTEXT ? m->k.trained : USUAL_CONTEXT;
+  m->context = o.context ? o.context : usual;
+  m->block = o.block ? o.block : USUAL_BLOCK;
+  m->cache = o.cache ? o.cache : TG_F32;
+  if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",
+                    (long long)m->context, (long long)m->block);
+  if (m->positions && m->context > m->k.trained) m->context = m->k.trained;
+  if (m->block > m->context) m->block = m->context;
+  m->room = m->context + m->block;
+  if (m->cache == TG_F32 || m->cache == TG_F16 || m->cache == TG_BF16) return true;
+  return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %s: it is f32, f16 or bf16",
+                  tg_dtype_name(m->cache));
+}
+
+static bool caches_make(TgLlm *m) {
+  for (int64_t i = 0; i < m->k.layers; i++) {
+    LlmLayer *l = &m->layer[i];
+    l->keys = tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->k.kv_heads, m->room, m->k.head)));
+    l->values = tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->k.kv_heads, m->room, m->k.value_head)));
+    if (!l->keys || !l->values) return false;
+  }
+  return true;
+}
+
+static bool parts_make(TgLlm *m, LlmStep *s) {
+  int64_t layers = s->n > 1 ? 1 : m->k.layers;
+  s->nparts = m->k.layers / layers;
+  if (!(s->part = tg_alloc(m->ctx, (size_t)s->nparts * sizeof *s->part))) return false;
+  for (int64_t i = 0; i < s->nparts; i++) {
+    LlmPart *p = &s->part[i];
+    *p = (LlmPart){m, s->n, i * layers, (i + 1) * layers, NULL};
+    if (!(p->jit = tg_jit(m->ctx, llm_part, p))) return false;
+  }
+  return true;
+}
+
+/* Programs of whole blocks, small blocks and single tokens, the largest first. */
+static bool steps_make(TgLlm *m) {
+  const int64_t sizes[MOST_STEPS] = {m->block, SMALL_BLOCK, 1};
+  m->position = tg_variable(m->ctx, "position", 0, m->context - 1);
+  for (int i = 0; i < MOST_STEPS; i++) {
+    if (m->nsteps && sizes[i] >= m->step[m->nsteps - 1].n) continue;
+    LlmStep *s = &m->step[m->nsteps++];
+    s->n = sizes[i];
+    if (!parts_make(m, s)) return false;
+  }
+  return m->position != NULL;
+}
+
+static bool open_all(TgLlm *m, const TgLlmOptions *o) {
+  TgContext *ctx = m->ctx;
+  if (!llm_kv_text(ctx, m->gguf, "general.architecture", &m->architecture) ||
+      !llm_kv_text(ctx, m->gguf, "general.name", &m->name) ||
+      !llm_kv_text(ctx, m->gguf, "tokenizer.chat_template", &m->template_))
+    return false;
+  if (!m->architecture) return llm_fail(ctx, TG_ERR_VALUE, "llm: the file has no general.architecture");
+  if (!(m->arch = llm_arch(ctx, m->architecture)) || !numbers_read(m)) return false;
+  if (llm_kv(m->gguf, "tokenizer.ggml.model") && !(m->tokenizer = tg_tokenizer_new(ctx, m->gguf)))
+    return false;
+  if (!(m->layer = tg_alloc(ctx, (size_t)m->k.layers * sizeof *m->layer))) return false;
+  if (!weights_find(m) || !options_read(m, o) || !llm_turns_make(m) || !caches_make(m) || !steps_make(m))
+    return false;
+  m->ids = tg_alloc(ctx, (size_t)m->room * sizeof *m->ids);
+  m->wanted = tg_alloc(ctx, (size_t)m->block * sizeof *m->wanted);
+  m->logits = tg_alloc(ctx, (size_t)m->k.vocabulary * sizeof *m->logits);
+  return m->ids && m->wanted && m->logits;
+}
+
+TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) {
+  TgLlm *m = ctx && path ? tg_alloc(ctx, sizeof *m) : NULL;
+  if (!m) return NULL;
+  m->ctx = ctx;
+  m->gguf = tg_gguf_load_file(ctx, path);
+  bool ok = false;
+  if (m->gguf) TG_SCOPE(ctx) {
+      ok = open_all(m, o);
+    }
+  if (ok) return m;
+  tg_llm_free(m);
+  return NULL;
+}
+
+void tg_llm_free(TgLlm *m) {
+  if (!m) return;
+  TgContext *ctx = m->ctx;
+  for (int i = 0; i < m->nsteps; i++) {
+    for (int64_t k = 0; m->step[i].part && k < m->step[i].nparts; k++)
+      tg_jit_free(m->step[i].part[k].jit);
+    tg_free(ctx, m->step[i].part);
+  }
+  for (int64_t i = 0; m->layer && i < m->k.layers; i++)
+    tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
+  tg_release(m->turn.cos), tg_release(m->turn.sin);
+  tg_release(m->local_turn.cos), tg_release(m->local_turn.sin);
+  tg_tokenizer_free(m->tokenizer);
+  tg_value_free(m->gguf);
+  tg_free(ctx, m->layer), tg_free(ctx, m->ids), tg_free(ctx, m->wanted), tg_free(ctx, m->logits);
+  tg_free(ctx, m);
+}
+
+/* ---- running */
+/* The parts of a step, one after the other. */
+static bool parts_run(TgLlm *m, LlmStep *s, int32_t last) {
+  TgTensor *wanted = s->n > 1 ? tg_from(m->ctx, &last, TG_I32, TG_SHAPE(1)) : NULL;
+  TgTensor *x = tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n));
+  for (int64_t i = 0; i < s->nparts; i++) {
+    TgTensor *in[] = {x, wanted};
+    int nin = wanted && i == s->nparts - 1 ? 2 : 1;
+    if (tg_cancelled(m->ctx) || tg_jit_run(s->part[i].jit, in, nin, &x, 1)) return false;
+  }
+  return !tg_read(x, m->logits, (size_t)m->k.vocabulary * sizeof *m->logits);
+}
+
+/* One step on `count` tokens (the rest of its block is filled up with the last). */
+static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count) {
+  bool ok = false;
+  for (int64_t i = 0; i < s->n; i++)
+    m->wanted[i] = ids[i < count ? i : count - 1];
+  if (tg_variable_bind(m->position, m->nids)) return false;
+  TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1); }
+  if (!ok) return false;
+  memcpy(m->ids + m->nids, ids, (size_t)count * sizeof *ids);
+  m->nids += count;
+  return true;
+}
+
+/* The largest program that these tokens fill, or the smallest that they fit into where they fill half of it.
+ */
+static LlmStep *step_for(TgLlm *m, int64_t count) {
+  for (int i = 0; i < m->nsteps; i++)
+    if (count >= m->step[i].n || (count > m->step[i].n / 2 && m->step[i].n > 1)) return &m->step[i];
+  return &m->step[m->nsteps - 1];
+}
+
+TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
+  if (!m) return TG_ERR_NOMEM;
+  if (n < 1 || !ids) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_eval: no tokens");
+  if (n > m->context - m->nids) {
+    llm_fail(m->ctx, TG_ERR_LIMIT, "llm_eval: %lld tokens after %lld are more than the context of %lld",
+             (long long)n, (long long)m->nids, (long long)m->context);
+    return TG_ERR_LIMIT;
+  }
+  for (int64_t i = 0; i < n; i++)
+    if (ids[i] < 0 || ids[i] >= m->k.vocabulary) {
+      llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval: token %d of %lld", (int)ids[i], (long long)m->k.vocabulary);
+      return TG_ERR_VALUE;
+    }
+  for (int64_t at = 0; at < n;) {
+    LlmStep *s = step_for(m, n - at);
+    int64_t count = n - at < s->n ? n - at : s->n;
+    if (!step_run(m, s, ids + at, count)) return tg_error(m->ctx);
+    at += count;
+  }
+  m->has_logits = true;
+  return TG_OK;
+}
+
+TgStatus tg_llm_rewind(TgLlm *m, int64_t length) {
+  if (!m) return TG_ERR_NOMEM;
+  if (length < 0 || length > m->nids) {
+    llm_fail(m->ctx, TG_ERR_VALUE, "llm_rewind: to %lld of %lld", (long long)length, (long long)m->nids);
+    return TG_ERR_VALUE;
+  }
+  if (length < m->nids) m->has_logits = false;
+  m->nids = length;
+  return TG_OK;
+}
+
+const float *tg_llm_logits(const TgLlm *m) { return m && m->has_logits ? m->logits : NULL; }
+
+const int32_t *tg_llm_ids(const TgLlm *m, int64_t *n) {
+  if (n) *n = m ? m->nids : 0;
+  return m ? m->ids : NULL;
+}
+
+TgTokenizer *tg_llm_tokenizer(const TgLlm *m) { return m ? m->tokenizer : NULL; }
+
+const TgValue *tg_llm_gguf(const TgLlm *m) { return m ? m->gguf : NULL; }
+
+TgLlmAbout tg_llm_about(const TgLlm *m) {
+  TgLlmAbout a = {.size = sizeof a};
+  if (!m) return a;
+  a.name = m->name ? m->name : "";
+  a.architecture = m->architecture;
+  a.chat_template = m->template_;
+  a.parameters = m->parameters;
+  a.context = m->context;
+  a.trained_context = m->k.trained;
+  a.layers = m->k.layers;
+  a.width = m->k.width;
+  a.vocabulary = m->k.vocabulary;
+  a.cache_bytes = 0;
+  for (int64_t i = 0; i < m->k.layers; i++)
+    a.cache_bytes += (int64_t)(tg_nbytes(m->layer[i].keys) + tg_nbytes(m->layer[i].values));
+  return a;
+}

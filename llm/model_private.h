@@ -1,0 +1,152 @@
+/* model_private.h: a model as its files see it: what its architecture says (arch.c), its numbers and weights
+ * (model.c), the turning of positions (rope.c), the graph of a step (graph.c). */
+#ifndef TG_LLM_MODEL_PRIVATE_H
+#define TG_LLM_MODEL_PRIVATE_H
+#include "llm_private.h"
+
+/* ---- weights of a layer, "blk.N.NAME.weight" and ".bias"; the table weights_of_layer in arch.c says their
+ * names and shapes */
+typedef enum LlmWeight {
+  W_ATTN_NORM,
+  W_Q,
+  W_K,
+  W_V,
+  W_QKV,
+  W_OUT,
+  W_Q_NORM,
+  W_K_NORM,
+  W_ATTN_POST_NORM,
+  W_FFN_NORM,
+  W_GATE,
+  W_UP,
+  W_GATE_UP, /* both in one, the gate first; the file calls it ffn_up */
+  W_DOWN,
+  W_FFN_POST_NORM,
+  W_ROUTER,
+  W_EXPERT_GATE,
+  W_EXPERT_UP,
+  W_EXPERT_DOWN,
+  W_SHARED_ROUTER,
+  W_SHARED_GATE,
+  W_SHARED_UP,
+  W_SHARED_DOWN,
+  W_COUNT
+} LlmWeight;
+
+/* sizes that shapes are made of */
+typedef enum LlmSize {
+  SIZE_NONE,
+  SIZE_WIDTH,
+  SIZE_QUERIES,
+  SIZE_KEYS,
+  SIZE_VALUES,
+  SIZE_QUERIES_KEYS_VALUES,
+  SIZE_HEADS_VALUES,
+  SIZE_HEAD,
+  SIZE_FFN,
+  SIZE_TWO_FFN,
+  SIZE_EXPERTS,
+  SIZE_EXPERT_FFN,
+  SIZE_SHARED_FFN,
+  SIZE_ONE
+} LlmSize;
+
+/* dims: row-major, as (out, in) */
+typedef struct LlmWeightShape {
+  const char *name;
+  LlmSize dims[3];
+} LlmWeightShape;
+
+extern const LlmWeightShape llm_weights_of_layer[W_COUNT];
+
+#define BIT(w) (1u << (w))
+
+typedef enum LlmRope { ROPE_NONE, ROPE_PAIRS, ROPE_HALVES } LlmRope;
+
+typedef enum LlmActivation { ACT_SILU, ACT_GELU } LlmActivation;
+
+/* What an architecture is: a row of the table in arch.c. */
+typedef struct LlmArch {
+  const char *name;
+  LlmRope rope;         /* the two elements that turn together: neighbours, or a half apart */
+  LlmActivation act;    /* of the feed-forward part */
+  bool layer_norm;      /* mean and variance, with biases; else root mean square */
+  bool positions;       /* learned, position_embd */
+  bool scale_embedding; /* by the root of the width */
+  bool renormalized;    /* the weights of the chosen experts add up to 1 */
+  int global_every;  /* of so many layers the last has no window; 0: all have it, where the file says one */
+  int deep;          /* of so many layers: queries are scaled by width / heads, not by the size of a head */
+  double local_base; /* of the turning in layers with a window; 0: the same as in others */
+  unsigned weights;  /* that every layer has (dense: instead of experts) */
+  unsigned experts;  /* that a layer has instead of the dense feed-forward part where there are experts */
+  unsigned biases;   /* of these */
+} LlmArch;
+
+const LlmArch *llm_arch(TgContext *ctx,
+                        const char *name); /* NULL: an error that lists those that there are */
+
+/* ---- the model */
+typedef struct LlmNumbers {
+  int64_t width, layers, heads, kv_heads, head, value_head, ffn, vocabulary, trained;
+  int64_t turned; /* elements of a head that turn */
+  int64_t window; /* 0: none */
+  int64_t experts, experts_used, expert_ffn, shared_ffn;
+  double eps, scale, attention_cap, final_cap;
+} LlmNumbers;
+
+typedef struct LlmLayer {
+  TgTensor *w[W_COUNT], *b[W_COUNT]; /* NULL: it has none */
+  TgTensor *keys, *values;           /* the cache: (kv heads, room, size), kept */
+  bool windowed;
+} LlmLayer;
+
+/* Factors of a position: x turned = x * cos + swapped x * sin; (room, turned) each. */
+typedef struct LlmTurn {
+  TgTensor *cos, *sin;
+} LlmTurn;
+
+enum { MOST_STEPS = 3 };
+
+/* Layers first .. last - 1 of a step of n tokens as a program. The part with the first layer begins with the
+ * ids, the one with the last layer ends with the logits; between parts go the tokens (n, width). */
+typedef struct LlmPart {
+  struct TgLlm *m;
+  int64_t n, first, last;
+  TgJit *jit;
+} LlmPart;
+
+/* A step of one token is one part. One of more has a part for each layer: what its products decode of the
+ * weights is given back before the next layer, so a whole model is never decoded at once. */
+typedef struct LlmStep {
+  int64_t n, nparts;
+  LlmPart *part;
+} LlmStep;
+
+struct TgLlm {
+  TgContext *ctx;
+  TgValue *gguf;
+  TgTokenizer *tokenizer; /* NULL: the file has none */
+  const LlmArch *arch;
+  const char *name, *architecture, *template_;
+  LlmNumbers k;
+  LlmLayer *layer;
+  TgTensor *embedding, *positions, *norm, *norm_bias, *head, *rope_factors, *rope_long, *rope_short;
+  LlmTurn turn, local_turn;
+  TgDType cache;
+  int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
+  int64_t parameters;
+  TgVariable *position;
+  LlmStep step[MOST_STEPS];
+  int nsteps;
+  int32_t *ids, *wanted; /* what is in the cache; the tokens of a step */
+  int64_t nids;
+  float *logits;
+  bool has_logits;
+};
+
+/* rope.c. m->turn and m->local_turn; false: an error */
+bool llm_turns_make(TgLlm *m);
+/* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the token
+ * whose logits are wanted (1); out: tokens, or logits */
+TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
+#endif

@@ -1,0 +1,129 @@
+/* rope.c: how positions turn queries and keys. In: base, scaling and factors of the file. Out: two tables, a
+ * row for each position. Element i of a head turns by position * frequency, and its partner with it; a
+ * scaling makes frequencies lower, so that positions beyond those of the training turn as far as those in it.
+ * Computed here in double, once. */
+#include "model_private.h"
+#include <math.h>
+#include <stdio.h>
+
+typedef struct Rope {
+  double base, factor, original, attention; /* attention: what cos and sin are multiplied by */
+  double fast, slow, amount;                /* of YaRN */
+  char type[16];
+  const float *divisor; /* of each frequency; NULL: none */
+} Rope;
+
+static bool real_of(TgLlm *m, const char *key, double fallback, double *out) {
+  char name[128];
+  snprintf(name, sizeof name, "%.60s.rope.%.50s", m->architecture, key);
+  if (!llm_kv_real(m->ctx, m->gguf, name, fallback, out)) return false;
+  return isfinite(*out) || llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is not finite", name);
+}
+
+static bool known_type(const char *type) {
+  static const char *const types[] = {"none", "linear", "ntk", "yarn", "longrope"};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (!strcmp(types[i], type)) return true;
+  return false;
+}
+
+static bool rope_read(TgLlm *m, Rope *r) {
+  char name[128];
+  const char *type;
+  snprintf(name, sizeof name, "%.60s.rope.scaling.type", m->architecture);
+  if (!llm_kv_text(m->ctx, m->gguf, name, &type)) return false;
+  if (!type) type = "none";
+  snprintf(r->type, sizeof r->type, "%.15s", type);
+  if (!known_type(type))
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is '%.30s', which is not known here", name, type);
+  bool ok = real_of(m, "freq_base", 10000, &r->base) && real_of(m, "scaling.factor", 1, &r->factor) &&
+            real_of(m, "scaling.original_context_length", (double)m->k.trained, &r->original) &&
+            real_of(m, "scaling.attn_factor", 1, &r->attention) &&
+            real_of(m, "scaling.yarn_ext_factor", 1, &r->amount) &&
+            real_of(m, "scaling.yarn_beta_fast", 32, &r->fast) &&
+            real_of(m, "scaling.yarn_beta_slow", 1, &r->slow);
+  if (!ok) return false;
+  if (!(r->base > 1) || !(r->factor > 0) || !(r->original > 0) || !(r->fast > 0) || !(r->slow > 0))
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s.rope: base %g, factor %g, context %g", m->architecture,
+                    r->base, r->factor, r->original);
+  return true;
+}
+
+/* YaRN: which share of a frequency keeps its own turning: those that turn many times within the context of
+ * the training do (1), those that turn less than once do not (0). */
+static double yarn_share(const Rope *r, int64_t turned, int64_t i) {
+  double log_base = 2 * log(r->base), n = (double)turned;
+  double low = floor(n * log(r->original / (r->fast * 2 * M_PI)) / log_base);
+  double high = ceil(n * log(r->original / (r->slow * 2 * M_PI)) / log_base);
+  low = fmax(low, 0);
+  high = fmin(high, n - 1);
+  double ramp = ((double)i - low) / fmax(0.001, high - low);
+  return (1 - fmin(1, fmax(0, ramp))) * r->amount;
+}
+
+static double frequency(const Rope *r, int64_t turned, int64_t i) {
+  double base = r->base, n = (double)turned;
+  if (!strcmp(r->type, "ntk") && turned > 2) base *= pow(r->factor, n / (n - 2));
+  double own = pow(base, -2 * (double)i / n);
+  if (r->divisor) own /= (double)r->divisor[i];
+  if (!strcmp(r->type, "linear")) return own / r->factor;
+  if (strcmp(r->type, "yarn")) return own;
+  double share = yarn_share(r, turned, i);
+  return own / r->factor * (1 - share) + own * share;
+}
+
+/* One row for each position: halves [c c], [-s s]; pairs [c0 c0 c1 c1 ..], [-s0 s0 ..]. */
+static bool turn_make(TgLlm *m, const Rope *r, LlmTurn *to) {
+  int64_t half = m->k.turned / 2, n = m->k.turned;
+  size_t bytes = (size_t)(m->room * n) * sizeof(float);
+  float *c = tg_alloc(m->ctx, bytes), *s = c ? tg_alloc(m->ctx, bytes) : NULL;
+  for (int64_t i = 0; s && i < half; i++) {
+    double f = frequency(r, n, i);
+    int64_t first = m->arch->rope == ROPE_PAIRS ? 2 * i : i;
+    int64_t second = m->arch->rope == ROPE_PAIRS ? first + 1 : i + half;
+    for (int64_t p = 0; p < m->room; p++) {
+      float cosine = (float)(cos((double)p * f) * r->attention),
+            sine = (float)(sin((double)p * f) * r->attention);
+      c[p * n + first] = c[p * n + second] = cosine;
+      s[p * n + first] = -sine;
+      s[p * n + second] = sine;
+    }
+  }
+  if (s) {
+    to->cos = tg_keep(tg_from(m->ctx, c, TG_F32, TG_SHAPE(m->room, n)));
+    to->sin = tg_keep(tg_from(m->ctx, s, TG_F32, TG_SHAPE(m->room, n)));
+  }
+  tg_free(m->ctx, c), tg_free(m->ctx, s);
+  return to->cos && to->sin;
+}
+
+/* Divisors of the file: Llama 3's, or of two lists the one for long contexts. */
+static bool divisors_read(TgLlm *m, Rope *r, float **own) {
+  bool beyond = (double)m->context > r->original;
+  TgTensor *t = m->rope_long ? (beyond ? m->rope_long : m->rope_short) : m->rope_factors;
+  if (!t) return true;
+  int64_t n = m->k.turned / 2;
+  if (!(*own = tg_alloc(m->ctx, (size_t)n * sizeof **own))) return false;
+  if (tg_read(tg_cast(t, TG_F32), *own, (size_t)n * sizeof **own)) return false;
+  for (int64_t i = 0; i < n; i++)
+    if (!((*own)[i] > 0))
+      return llm_fail(m->ctx, TG_ERR_VALUE, "llm: factor %lld of the turning is %g", (long long)i,
+                      (double)(*own)[i]);
+  r->divisor = *own;
+  return true;
+}
+
+bool llm_turns_make(TgLlm *m) {
+  if (m->arch->rope == ROPE_NONE) return true;
+  Rope r = {.divisor = NULL};
+  float *own = NULL;
+  bool ok = rope_read(m, &r) && divisors_read(m, &r, &own);
+  if (ok && !strcmp(r.type, "yarn") && r.factor > 1) r.attention *= 1 + 0.1 * log(r.factor);
+  ok = ok && turn_make(m, &r, &m->turn);
+  if (ok && m->arch->local_base > 0) {
+    Rope local = {.base = m->arch->local_base, .factor = 1, .attention = 1, .type = "none"};
+    ok = turn_make(m, &local, &m->local_turn);
+  }
+  tg_free(m->ctx, own);
+  return ok;
+}

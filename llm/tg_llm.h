@@ -1,0 +1,233 @@
+/* tg_llm.h: language models of gguf files, built on tg.h, tg_nn.h and tg_io.h alone: tokenizers, models with
+ * their cache, samplers, chat templates.
+ *
+ * What a file says is not trusted: every count, shape and id is checked, and an error (TG_ERR_VALUE) says
+ * what is wrong. A tokenizer, a model, a sampler and a template end before the context is closed. Texts are
+ * UTF-8; what is no UTF-8 is taken as bytes. */
+#ifndef TG_LLM_H
+#define TG_LLM_H
+#include "tg_io.h"
+#include "tg_nn.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- tokenizers: tokenizer.ggml.* of a gguf file. Models: gpt2 (byte-level byte pairs, the patterns of
+ * tokenizer.ggml.pre by pcre2), llama (SentencePiece's byte pairs). */
+typedef struct TgTokenizer TgTokenizer;
+
+/* gguf: what tg_gguf_load gave; it may end before the tokenizer. NULL: an error; TG_ERR_VALUE names the
+ * model, the patterns or the array that is not as it should be. */
+TG_API TgTokenizer *tg_tokenizer_new(TgContext *ctx, const TgValue *gguf);
+TG_API void tg_tokenizer_free(TgTokenizer *t);           /* NULL is fine */
+TG_API int64_t tg_tokenizer_count(const TgTokenizer *t); /* ids are 0 .. count - 1 */
+/* The bytes that id stands for, not ended by a 0 byte; nbytes may be NULL. NULL: no such id. */
+TG_API const char *tg_token_text(const TgTokenizer *t, int64_t id, size_t *nbytes);
+TG_API int64_t tg_token_id(const TgTokenizer *t, const char *text); /* control tokens too; -1: none */
+
+typedef enum TgTokenRole {
+  TG_TOKEN_BOS = 0, /* begins a text */
+  TG_TOKEN_EOS,     /* ends it */
+  TG_TOKEN_EOT,     /* ends a turn */
+  TG_TOKEN_UNKNOWN,
+  TG_TOKEN_PADDING
+} TgTokenRole;
+
+TG_API int64_t tg_token_special(const TgTokenizer *t, TgTokenRole role); /* -1: the file names none */
+TG_API bool tg_token_ends(const TgTokenizer *t, int64_t id); /* a reply ends here: EOS, EOT, <|im_end|> .. */
+
+/* special: control tokens are looked for in the text; without it "<s>" is three characters. ends: BOS before
+ * the text and EOS after it, where the file wants them. inside: the text goes on after another, so no blank
+ * is put before it. */
+typedef struct TgTokenizeOptions {
+  size_t size;
+  const char *set;
+  bool special, ends, inside;
+  int end_;
+} TgTokenizeOptions;
+
+/* [options] Writes at most cap ids (out may be NULL where cap is 0) and returns how many there are; -1: an
+ * error. */
+TG_API int64_t tg_tokenize_opt(TgTokenizer *t, const char *text, size_t nbytes, int32_t *out, size_t cap,
+                               const TgTokenizeOptions *o);
+
+/* special: control tokens are shown as they are written. inside: the text goes on after another, so the blank
+ * that SentencePiece has before a text stays. */
+typedef struct TgDetokenizeOptions {
+  size_t size;
+  const char *set;
+  bool special, inside;
+  int end_;
+} TgDetokenizeOptions;
+
+/* ids as a text that grows. A piece never ends within a character. t must outlive it. */
+typedef struct TgDetokenizer TgDetokenizer;
+TG_API TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOptions *o);
+/* What there is to show after this token, perhaps nothing; ended by a 0 byte, valid until the next call.
+ * NULL: TG_ERR_VALUE, no such id. */
+TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbytes);
+/* What is left: U+FFFD for a character that never ended, else "". */
+TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
+TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
+
+/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), qwen2, qwen3, qwen2moe,
+ * qwen3moe, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
+ * quantised values are computed where a product needs them. Keys and values of the tokens so far are kept in
+ * a cache. A step is a captured program (tg_jit): the first two of each size are planned and compiled, later
+ * ones are replayed. */
+typedef struct TgLlm TgLlm;
+
+/* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
+ * prompt that are computed at once; 0: 128. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
+typedef struct TgLlmOptions {
+  size_t size;
+  const char *set;
+  int64_t context, block;
+  TgDType cache;
+  int end_;
+} TgLlmOptions;
+
+TG_API const char *tg_llm_architecture(int i); /* those that there are; NULL past the last */
+/* [options] NULL: an error. TG_ERR_VALUE: an architecture, a scaling or a type that is not here, a key or a
+ * tensor that is missing or superfluous, or one whose shape is not what the numbers of the file say: the text
+ * names it, and both shapes. A file without a vocabulary is a model without a tokenizer. */
+TG_API TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o);
+TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
+
+/* name may be "", chat_template NULL; they live as long as the model. */
+typedef struct TgLlmAbout {
+  size_t size;
+  const char *name, *architecture, *chat_template;
+  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes;
+} TgLlmAbout;
+
+TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
+TG_API TgTokenizer *tg_llm_tokenizer(const TgLlm *m); /* the model's; NULL: it has none */
+TG_API const TgValue *tg_llm_gguf(const TgLlm *m);    /* what the file says; the model's */
+/* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
+ * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
+TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
+/* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
+ * NULL: there are none. */
+TG_API const float *tg_llm_logits(const TgLlm *m);
+TG_API const int32_t *tg_llm_ids(const TgLlm *m,
+                                 int64_t *n); /* the tokens in the cache, and how many (n may be NULL) */
+/* Only the first `length` tokens stay in the cache. TG_ERR_VALUE: there are not so many. */
+TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
+
+/* ---- samplers: the next token from logits, in this order: bias, penalties, DRY, top-k, typical, top-p,
+ * min-p, temperature, a draw. The same options, seed and logits give the same tokens on every machine. */
+typedef struct TgSampler TgSampler;
+
+/* temperature (0.8; 0: always the best). top_k (40; 0: all), top_p (0.95), min_p (0.05), typical_p (1: off).
+ * Among the `last` (64) tokens: repeat_penalty (1) divides a logit above 0 and multiplies one below,
+ * presence_penalty (0) and, times its count, frequency_penalty (0) are taken off. DRY: a token that would go
+ * on with a repetition of m >= dry_allowed (2) tokens loses dry_multiplier (0: off) * dry_base (1.75) ^ (m -
+ * dry_allowed), within dry_last (1024) tokens; no repetition reaches over one of the nbreakers tokens. bias:
+ * added to the logits of nbias ids. Lists are copied. */
+typedef struct TgSamplerOptions {
+  size_t size;
+  const char *set;
+  double temperature, top_p, min_p, typical_p;
+  int64_t top_k, last;
+  double repeat_penalty, presence_penalty, frequency_penalty;
+  double dry_multiplier, dry_base;
+  int64_t dry_allowed, dry_last;
+  uint64_t seed;
+  const int32_t *bias_ids;
+  const float *bias;
+  int64_t nbias;
+  const int32_t *breakers;
+  int64_t nbreakers;
+  int end_;
+} TgSamplerOptions;
+
+/* [options] TG_ERR_VALUE: an option that cannot be. */
+TG_API TgSampler *tg_sampler_new_opt(TgContext *ctx, int64_t vocabulary, const TgSamplerOptions *o);
+TG_API void tg_sampler_free(TgSampler *s);                 /* NULL is fine */
+TG_API void tg_sampler_reset(TgSampler *s, uint64_t seed); /* as new, with this seed: no tokens so far */
+TG_API void tg_sampler_accept(TgSampler *s, int64_t id);   /* a token of the text, for the penalties */
+/* logits: one for each token. -1: TG_ERR_VALUE, none of them is a finite number. */
+TG_API int64_t tg_sampler_pick(TgSampler *s, const float *logits);
+/* What tg_sampler_pick would draw from: at most cap ids and their shares (each may be NULL), the likeliest
+ * first; returns how many there are. */
+TG_API int64_t tg_sampler_candidates(TgSampler *s, const float *logits, int32_t *ids, double *p, size_t cap);
+
+/* ---- chat templates: tokenizer.chat_template, the part of Jinja that these use (docs/llm.md lists it), with
+ * trim_blocks and lstrip_blocks. */
+typedef struct TgTemplate TgTemplate;
+/* TG_ERR_VALUE: no template, with the line; a tag that is not known here. */
+TG_API TgTemplate *tg_template_new(TgContext *ctx, const char *text, size_t nbytes);
+TG_API void tg_template_free(TgTemplate *t); /* NULL is fine */
+
+/* steps (2,000,000), bytes (16 MiB) of text: more is TG_ERR_LIMIT. now: seconds since 1970 that strftime_now
+ * takes; 0: the clock's. */
+typedef struct TgTemplateOptions {
+  size_t size;
+  const char *set;
+  int64_t steps, bytes, now;
+  int end_;
+} TgTemplateOptions;
+
+/* [options] json: an object whose members are the template's names: messages, add_generation_prompt,
+ * bos_token, eos_token, tools and so on. The text, ended by a 0 byte, lives until the next call with t;
+ * nbytes may be NULL. NULL: TG_ERR_VALUE, with the line; what raise_exception says follows "it refuses: ". */
+TG_API const char *tg_template_render_opt(TgTemplate *t, const char *json, size_t *nbytes,
+                                          const TgTemplateOptions *o);
+
+typedef struct TgMessage {
+  const char *role, *content; /* "system", "user", "assistant" */
+} TgMessage;
+
+/* [options] The same for n messages, with the names of the tokens that begin and end a text, up to where the
+ * reply begins. tokenizer may be NULL. */
+TG_API const char *tg_template_chat_opt(TgTemplate *t, const TgTokenizer *tokenizer, const TgMessage *m,
+                                        size_t n, size_t *nbytes, const TgTemplateOptions *o);
+
+#ifndef __cplusplus
+#define tg_template_render(...) TG_OPT3_(tg_template_render_opt, TgTemplateOptions, __VA_ARGS__, .end_ = 0)
+#define tg_template_chat(...)   TG_OPT5_(tg_template_chat_opt, TgTemplateOptions, __VA_ARGS__, .end_ = 0)
+#define tg_sampler_new(...)     TG_OPT2_(tg_sampler_new_opt, TgSamplerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_llm_open(...)        TG_OPT2_(tg_llm_open_opt, TgLlmOptions, __VA_ARGS__, .end_ = 0)
+#define tg_tokenize(...)        TG_OPT5_(tg_tokenize_opt, TgTokenizeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_detokenizer_new(...) TG_OPT1_(tg_detokenizer_new_opt, TgDetokenizeOptions, __VA_ARGS__, .end_ = 0)
+#else
+} /* extern "C" */
+
+inline const char *tg_template_render(TgTemplate *t, const char *json, size_t *nbytes,
+                                      TgTemplateOptions o = TgTemplateOptions()) {
+  o.size = sizeof o;
+  return tg_template_render_opt(t, json, nbytes, &o);
+}
+
+inline const char *tg_template_chat(TgTemplate *t, const TgTokenizer *k, const TgMessage *m, size_t n,
+                                    size_t *nbytes, TgTemplateOptions o = TgTemplateOptions()) {
+  o.size = sizeof o;
+  return tg_template_chat_opt(t, k, m, n, nbytes, &o);
+}
+
+inline TgSampler *tg_sampler_new(TgContext *ctx, int64_t vocabulary,
+                                 TgSamplerOptions o = TgSamplerOptions()) {
+  o.size = sizeof o;
+  return tg_sampler_new_opt(ctx, vocabulary, &o);
+}
+
+inline TgLlm *tg_llm_open(TgContext *ctx, const char *path, TgLlmOptions o = TgLlmOptions()) {
+  o.size = sizeof o;
+  return tg_llm_open_opt(ctx, path, &o);
+}
+
+inline int64_t tg_tokenize(TgTokenizer *t, const char *text, size_t nbytes, int32_t *out, size_t cap,
+                           TgTokenizeOptions o = TgTokenizeOptions()) {
+  o.size = sizeof o;
+  return tg_tokenize_opt(t, text, nbytes, out, cap, &o);
+}
+
+inline TgDetokenizer *tg_detokenizer_new(const TgTokenizer *t,
+                                         TgDetokenizeOptions o = TgDetokenizeOptions()) {
+  o.size = sizeof o;
+  return tg_detokenizer_new_opt(t, &o);
+}
+
+#endif
+#endif

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Writes tests/goldens/llm/*.gguf: tiny models with random weights, one for each architecture and each scaling of
+positions, and what they say. The key-values test.ids and test.logits are tokens, and the logits after each of them
+by a plain forward pass in NumPy, in f64, written from the descriptions of the architectures: no cache, no blocks.
+
+    python3 tests/llm/make_models.py tests/goldens/llm
+"""
+import math
+import os
+import struct
+import sys
+
+import numpy as np
+
+VOCABULARY, TOKENS = 20, 9
+
+
+class Model:
+    """Numbers and weights; the forward pass reads both."""
+
+    def __init__(self, arch, **k):
+        self.arch, self.k, self.w, self.kv = arch, dict(width=16, layers=2, heads=4, kv_heads=2, head=6, ffn=20, context=64), {}, []
+        self.k.update(k)
+        self.random = np.random.default_rng(sum(map(ord, arch)) + 7 * len(k))
+
+    def add(self, name, *shape, size=0.4, about=0.0, kind="<f2"):
+        a = (about + size * self.random.standard_normal(shape)).astype(kind)
+        self.w[name] = a
+        return a
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def rms(x, w, eps):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
+
+
+def layer_norm(x, w, b, eps):
+    d = x - x.mean(-1, keepdims=True)
+    return d / np.sqrt((d * d).mean(-1, keepdims=True) + eps) * w + b
+
+
+def frequencies(k, base):
+    n = k.get("turned", k["head"])
+    f = base ** (-np.arange(0, n, 2) / n)
+    kind, s = k.get("scaling"), k.get("factor", 1.0)
+    if kind == "linear":
+        f = f / s
+    if kind == "ntk":
+        f = (base * s ** (n / (n - 2))) ** (-np.arange(0, n, 2) / n)
+    if kind == "yarn":
+        def place(turns):
+            return n * math.log(k["original"] / (turns * 2 * math.pi)) / (2 * math.log(base))
+        low, high = max(math.floor(place(32)), 0), min(math.ceil(place(1)), n - 1)
+        keep = 1 - np.clip((np.arange(n // 2) - low) / max(high - low, 0.001), 0, 1)
+        f = f / s * (1 - keep) + f * keep
+    return f
+
+
+def rotate(x, k, f, pairs, attention=1.0):
+    """x (tokens, heads, head)"""
+    n = 2 * len(f)
+    angle = np.arange(len(x))[:, None] * f
+    c, s = np.cos(angle)[:, None] * attention, np.sin(angle)[:, None] * attention
+    y = x.copy()
+    a, b = (x[..., 0:n:2], x[..., 1:n:2]) if pairs else (x[..., : n // 2], x[..., n // 2 : n])
+    u, v = a * c - b * s, a * s + b * c
+    if pairs:
+        y[..., 0:n:2], y[..., 1:n:2] = u, v
+    else:
+        y[..., : n // 2], y[..., n // 2 : n] = u, v
+    return y
+
+
+def attention(m, w, x, i, norm):
+    k, n = m.k, len(x)
+    H, K, D = k["heads"], k["kv_heads"], k["head"]
+    p = f"blk.{i}."
+    lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
+    if p + "attn_qkv.weight" in w:
+        q, key, v = np.split(lin("attn_qkv", x), [H * D, H * D + K * D], axis=1)
+    else:
+        q, key, v = lin("attn_q", x), lin("attn_k", x), lin("attn_v", x)
+    q, key, v = q.reshape(n, H, D), key.reshape(n, K, D), v.reshape(n, K, D)
+    if p + "attn_q_norm.weight" in w:
+        q, key = rms(q, w[p + "attn_q_norm.weight"], k["eps"]), rms(key, w[p + "attn_k_norm.weight"], k["eps"])
+    every = {"gemma2": 2, "gemma3": 6}.get(m.arch)
+    windowed = k.get("window") and not (every and i % every == every - 1)
+    if m.arch != "gpt2":
+        pairs = m.arch in ("llama", "glm4")
+        if m.arch == "gemma3" and windowed:
+            f = frequencies({**k, "scaling": None}, 10000.0)
+        else:
+            f = frequencies(k, k.get("base", 10000.0))
+        if "rope_freqs.weight" in w:
+            f = f / w["rope_freqs.weight"]
+        if "rope_factors_short.weight" in w:
+            f = f / w["rope_factors_short.weight"]
+        a = k.get("attn_factor", 1.0) * (1 + 0.1 * math.log(k["factor"]) if k.get("scaling") == "yarn" else 1)
+        q, key = rotate(q, k, f, pairs, a), rotate(key, k, f, pairs, a)
+    key, v = np.repeat(key, H // K, 1), np.repeat(v, H // K, 1)
+    score = np.einsum("qhd,khd->hqk", q, key) / math.sqrt(D)
+    if k.get("attention_cap"):
+        score = k["attention_cap"] * np.tanh(score / k["attention_cap"])
+    at, of = np.arange(n)[:, None], np.arange(n)[None]
+    hidden = of > at
+    if windowed:
+        hidden |= at - of >= k["window"]
+    score = np.where(hidden, -np.inf, score)
+    y = np.einsum("hqk,khd->qhd", softmax(score), v).reshape(n, H * D)
+    return lin("attn_output", y)
+
+
+def feed_forward(m, w, x, i):
+    k, p = m.k, f"blk.{i}."
+    act = gelu if m.arch in ("gemma2", "gemma3", "gpt2") else silu
+    lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
+    if p + "ffn_gate_inp.weight" in w:
+        share = softmax(lin("ffn_gate_inp", x))
+        y = np.zeros_like(x)
+        for t in range(len(x)):
+            best = np.argsort(-share[t], kind="stable")[: k["used"]]
+            s = share[t][best]
+            if m.arch != "qwen2moe":
+                s = s / s.sum()
+            for e, part in zip(best, s):
+                up, gate = w[p + "ffn_up_exps.weight"][e] @ x[t], w[p + "ffn_gate_exps.weight"][e] @ x[t]
+                y[t] += part * (w[p + "ffn_down_exps.weight"][e] @ (silu(gate) * up))
+        if m.arch == "qwen2moe":
+            shared = lin("ffn_down_shexp", silu(lin("ffn_gate_shexp", x)) * lin("ffn_up_shexp", x))
+            y = y + shared / (1 + np.exp(-(x @ w[p + "ffn_gate_inp_shexp.weight"])))[:, None]
+        return y
+    if p + "ffn_gate.weight" in w:
+        return lin("ffn_down", act(lin("ffn_gate", x)) * lin("ffn_up", x))
+    up = lin("ffn_up", x)
+    if m.arch == "gpt2":
+        return lin("ffn_down", act(up))
+    gate, up = np.split(up, 2, axis=1)
+    return lin("ffn_down", act(gate) * up)
+
+
+def forward(m, ids):
+    w = {n: a.astype("f8") for n, a in m.w.items()}
+    k, eps = m.k, m.k["eps"]
+    x = w["token_embd.weight"][ids]
+    if m.arch.startswith("gemma"):
+        x = x * math.sqrt(k["width"])
+    if m.arch == "gpt2":
+        x = x + w["position_embd.weight"][: len(ids)]
+        norm = lambda name, v: layer_norm(v, w[name + ".weight"], w[name + ".bias"], eps)
+    else:
+        norm = lambda name, v: rms(v, w[name + ".weight"], eps)
+    for i in range(k["layers"]):
+        p = f"blk.{i}."
+        y = attention(m, w, norm(p + "attn_norm", x), i, norm)
+        x = x + (norm(p + "post_attention_norm", y) if p + "post_attention_norm.weight" in w else y)
+        y = feed_forward(m, w, norm(p + "ffn_norm", x), i)
+        x = x + (norm(p + "post_ffw_norm", y) if p + "post_ffw_norm.weight" in w else y)
+    y = norm("output_norm", x) @ w.get("output.weight", w["token_embd.weight"]).T
+    if k.get("final_cap"):
+        y = k["final_cap"] * np.tanh(y / k["final_cap"])
+    return y
+
+
+def make(arch, **numbers):
+    m = Model(arch, **numbers)
+    k = m.k
+    k["eps"] = 1e-5
+    d, q, kv, f = k["width"], k["heads"] * k["head"], k["kv_heads"] * k["head"], k["ffn"]
+    vector = lambda name, n, about=1.0: m.add(name, n, size=0.2, about=about, kind="<f4")
+    m.add("token_embd.weight", VOCABULARY, d)
+    if arch == "gpt2":
+        m.add("position_embd.weight", k["context"], d)
+        vector("output_norm.bias", d, 0)
+    vector("output_norm.weight", d)
+    if not arch.startswith("gemma") and not k.get("tied"):
+        m.add("output.weight", VOCABULARY, d)
+    if k.get("factors"):
+        m.w["rope_freqs.weight"] = np.linspace(1, 5, k.get("turned", k["head"]) // 2).astype("<f4")
+    if k.get("scaling") == "longrope":
+        m.w["rope_factors_short.weight"] = np.linspace(1, 2, k["head"] // 2).astype("<f4")
+        m.w["rope_factors_long.weight"] = np.linspace(3, 9, k["head"] // 2).astype("<f4")
+    for i in range(k["layers"]):
+        p = f"blk.{i}."
+        vector(p + "attn_norm.weight", d)
+        vector(p + "ffn_norm.weight", d)
+        if arch in ("phi3", "gpt2"):
+            m.add(p + "attn_qkv.weight", q + 2 * kv, d)
+        else:
+            m.add(p + "attn_q.weight", q, d), m.add(p + "attn_k.weight", kv, d), m.add(p + "attn_v.weight", kv, d)
+        m.add(p + "attn_output.weight", d, q)
+        if arch in ("qwen2", "qwen2moe", "glm4"):
+            vector(p + "attn_q.bias", q, 0), vector(p + "attn_k.bias", kv, 0), vector(p + "attn_v.bias", kv, 0)
+        if arch in ("qwen3", "qwen3moe", "gemma3"):
+            vector(p + "attn_q_norm.weight", k["head"]), vector(p + "attn_k_norm.weight", k["head"])
+        if arch in ("gemma2", "gemma3", "glm4"):
+            vector(p + "post_attention_norm.weight", d), vector(p + "post_ffw_norm.weight", d)
+        if k.get("experts"):
+            e, g = k["experts"], k["expert_ffn"]
+            m.add(p + "ffn_gate_inp.weight", e, d)
+            m.add(p + "ffn_gate_exps.weight", e, g, d), m.add(p + "ffn_up_exps.weight", e, g, d)
+            m.add(p + "ffn_down_exps.weight", e, d, g)
+            if arch == "qwen2moe":
+                s = k["shared_ffn"]
+                m.add(p + "ffn_gate_inp_shexp.weight", d)
+                m.add(p + "ffn_gate_shexp.weight", s, d), m.add(p + "ffn_up_shexp.weight", s, d)
+                m.add(p + "ffn_down_shexp.weight", d, s)
+            continue
+        if arch == "gpt2":
+            vector(p + "attn_norm.bias", d, 0), vector(p + "ffn_norm.bias", d, 0), vector(p + "attn_qkv.bias", q + 2 * kv, 0)
+            vector(p + "attn_output.bias", d, 0), vector(p + "ffn_up.bias", f, 0), vector(p + "ffn_down.bias", d, 0)
+        if arch not in ("phi3", "glm4", "gpt2"):
+            m.add(p + "ffn_gate.weight", f, d)
+        m.add(p + "ffn_up.weight", 2 * f if arch in ("phi3", "glm4") else f, d)
+        m.add(p + "ffn_down.weight", d, f)
+    return m
+
+
+def text(s):
+    return struct.pack("<Q", len(s)) + s.encode()
+
+
+def write(m, path):
+    k, a, kv = m.k, m.arch, []
+    ids = m.random.integers(0, VOCABULARY, TOKENS)
+    logits = forward(m, ids).astype("<f4")
+    whole = lambda key, v: kv.append(text(key) + struct.pack("<II", 4, v))
+    real = lambda key, v: kv.append(text(key) + struct.pack("<If", 6, v))
+    words = lambda key, v: kv.append(text(key) + struct.pack("<I", 8) + text(v))
+    words("general.architecture", a)
+    names = {"width": "embedding_length", "layers": "block_count", "heads": "attention.head_count", "ffn": "feed_forward_length",
+             "kv_heads": "attention.head_count_kv", "head": "attention.key_length", "context": "context_length",
+             "turned": "rope.dimension_count", "window": "attention.sliding_window", "experts": "expert_count",
+             "used": "expert_used_count", "expert_ffn": "expert_feed_forward_length",
+             "shared_ffn": "expert_shared_feed_forward_length", "original": "rope.scaling.original_context_length"}
+    reals = {"base": "rope.freq_base", "factor": "rope.scaling.factor", "attn_factor": "rope.scaling.attn_factor",
+             "attention_cap": "attn_logit_softcapping", "final_cap": "final_logit_softcapping",
+             "eps": "attention.layer_norm_epsilon" if a == "gpt2" else "attention.layer_norm_rms_epsilon"}
+    for key, v in k.items():
+        if key in names:
+            whole(f"{a}.{names[key]}", v)
+        if key in reals:
+            real(f"{a}.{reals[key]}", v)
+    if k.get("scaling"):
+        words(f"{a}.rope.scaling.type", k["scaling"])
+    kv.append(text("test.ids") + struct.pack("<IIQ", 9, 5, len(ids)) + ids.astype("<i4").tobytes())
+    kv.append(text("test.logits") + struct.pack("<IIQ", 9, 6, logits.size) + logits.tobytes())
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(m.w), len(kv)) + b"".join(kv)
+    data, at = b"", 0
+    for name, t in m.w.items():
+        head += text(name) + struct.pack("<I", t.ndim) + b"".join(struct.pack("<Q", n) for n in t.shape[::-1])
+        head += struct.pack("<IQ", 1 if t.dtype.itemsize == 2 else 0, len(data))
+        data += t.tobytes()
+        data += b"\0" * (-len(data) % 32)
+    with open(path, "wb") as f:
+        f.write(head + b"\0" * (-len(head) % 32) + data)
+
+
+MODELS = {
+    "llama": make("llama"),
+    "llama-tied-linear": make("llama", tied=True, scaling="linear", factor=4.0, base=500.0, turned=4),
+    "llama-ntk": make("llama", scaling="ntk", factor=3.0),
+    "llama-yarn": make("llama", scaling="yarn", factor=4.0, original=16, base=100.0, head=8),
+    "llama-factors": make("llama", factors=True, kv_heads=1),
+    "llama-window": make("llama", window=3, kv_heads=4),
+    "llama-experts": make("llama", experts=4, used=2, expert_ffn=12),
+    "qwen2": make("qwen2", tied=True),
+    "qwen3": make("qwen3", head=10),
+    "qwen2moe": make("qwen2moe", experts=4, used=2, expert_ffn=8, shared_ffn=12),
+    "qwen3moe": make("qwen3moe", experts=5, used=3, expert_ffn=8),
+    "gemma2": make("gemma2", layers=3, window=4, attention_cap=3.0, final_cap=5.0),
+    "gemma3": make("gemma3", layers=7, window=4, width=8, ffn=12, heads=2, kv_heads=1, scaling="linear", factor=8.0, base=5000.0),
+    "phi3": make("phi3"),
+    "phi3-long": make("phi3", scaling="longrope", attn_factor=1.2, original=64),
+    "glm4": make("glm4", turned=4),
+    "gpt2": make("gpt2", kv_heads=4, head=4, tied=True, context=32),
+}
+
+if __name__ == "__main__":
+    os.makedirs(sys.argv[1], exist_ok=True)
+    for name, model in MODELS.items():
+        write(model, os.path.join(sys.argv[1], name + ".gguf"))

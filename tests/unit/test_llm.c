@@ -1,0 +1,287 @@
+/* test_llm.c: language models. Expected logits are those of plain forward passes in NumPy, kept in the files
+ * (tests/llm/make_models.py), and of stories260K (shared data): its published text, token for token. Each
+ * runs by single tokens and by blocks, on CPU and INTERP; files that contradict themselves are refused. */
+#include "llm/made.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static TgContext *C;
+
+static int open_cpu(void **state) {
+  (void)state;
+  C = tg_open_with(.device = "CPU", .seed = 1);
+  return tg_error(C) != TG_OK;
+}
+
+static int open_interp(void **state) {
+  (void)state;
+  C = tg_open_with(.device = "INTERP", .seed = 1);
+  return tg_error(C) != TG_OK;
+}
+
+static int close_it(void **state) {
+  (void)state;
+  tg_close(C);
+  return 0;
+}
+
+static const char *golden(const char *name) {
+  static char path[600];
+  snprintf(path, sizeof path, "%s/goldens/llm/%s.gguf", TG_TESTS, name);
+  return path;
+}
+
+static const char *const names[] = {"llama",         "llama-tied-linear",
+                                    "llama-ntk",     "llama-yarn",
+                                    "llama-factors", "llama-window",
+                                    "llama-experts", "qwen2",
+                                    "qwen3",         "qwen2moe",
+                                    "qwen3moe",      "gemma2",
+                                    "gemma3",        "phi3",
+                                    "phi3-long",     "glm4",
+                                    "gpt2"};
+
+enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512 };
+
+/* Logits after token i are those of the file, within `close`. */
+static void logits_are(const TgLlm *m, const char *name, const float *want, int64_t i, double close) {
+  int64_t v = tg_llm_about(m).vocabulary;
+  const float *got = tg_llm_logits(m);
+  assert_non_null(got);
+  for (int64_t j = 0; j < v; j++)
+    if (!(fabs((double)(got[j] - want[i * v + j])) <= close))
+      fail_msg("%s: token %lld, logit %lld is %g, not %g", name, (long long)i, (long long)j, (double)got[j],
+               (double)want[i * v + j]);
+}
+
+static int64_t expected(const TgLlm *m, int32_t *ids, float *logits) {
+  const TgValue *kv = tg_value_get(tg_llm_gguf(m), "kv");
+  TgTensor *t = tg_value_tensor(tg_value_get(kv, "test.ids"));
+  TgTensor *l = tg_value_tensor(tg_value_get(kv, "test.logits"));
+  assert_true(t && l && tg_numel(t) <= MOST_TOKENS && tg_numel(l) <= MOST_LOGITS);
+  assert_int_equal(tg_read(t, ids, tg_nbytes(t)), TG_OK);
+  assert_int_equal(tg_read(l, logits, tg_nbytes(l)), TG_OK);
+  return tg_numel(t);
+}
+
+static TgLlm *opened(const char *path, int64_t block, TgDType cache) {
+  TgLlm *m = tg_llm_open(C, path, .context = 24, .block = block, .cache = cache);
+  if (!m) fail_msg("%s: %s", path, tg_errmsg(C));
+  return m;
+}
+
+static void architecture(const char *name) {
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS];
+  TgLlm *m = opened(golden(name), 4, TG_F32);
+  int64_t n = expected(m, ids, want);
+  for (int64_t i = 0; i < n; i++) {
+    if (tg_llm_eval(m, &ids[i], 1)) fail_msg("%s: %s", name, tg_errmsg(C));
+    logits_are(m, name, want, i, 1e-4);
+  }
+  /* blocks of 4, the last one not full, after a beginning that is not a block's; twice, as captured */
+  for (int turn = 0; turn < 2; turn++) {
+    assert_int_equal(tg_llm_rewind(m, turn), TG_OK);
+    assert_null(tg_llm_logits(m));
+    if (tg_llm_eval(m, ids + turn, n - turn)) fail_msg("%s: %s", name, tg_errmsg(C));
+    logits_are(m, name, want, n - 1, 1e-4);
+  }
+  assert_int_equal(tg_llm_rewind(m, 5), TG_OK);
+  assert_int_equal(tg_llm_eval(m, ids + 5, 3), TG_OK);
+  logits_are(m, name, want, 7, 1e-4);
+  tg_llm_free(m);
+}
+
+static void test_architectures(void **state) {
+  (void)state;
+  for (int i = 0; i < NAMES; i++)
+    architecture(names[i]);
+}
+
+/* A cache of 16 bits is near: 11 or 8 bits of keys and values that are about 1. */
+static void test_cache(void **state) {
+  (void)state;
+  static const TgDType types[] = {TG_F16, TG_BF16};
+  for (int k = 0; k < 2; k++) {
+    int32_t ids[MOST_TOKENS];
+    float want[MOST_LOGITS];
+    TgLlm *m = opened(golden("llama"), 16, types[k]);
+    int64_t n = expected(m, ids, want);
+    assert_int_equal(tg_llm_eval(m, ids, n), TG_OK);
+    logits_are(m, "llama", want, n - 1, k ? 0.2 : 0.03);
+    tg_llm_free(m);
+  }
+}
+
+/* ---- stories260K */
+static int32_t best(const float *l, int64_t n) {
+  int32_t id = 0;
+  for (int64_t i = 1; i < n; i++)
+    if (l[i] > l[id]) id = (int32_t)i;
+  return id;
+}
+
+static void story(const char *file, const char *text, const char *ids_file, int most) {
+  const char *path = data_at(file);
+  size_t n = 0, at = 0, k = 0;
+  char *want = file_text(data_at(text), &n), *list = ids_file ? file_text(data_at(ids_file), &k) : NULL;
+  if (!path || !want) {
+    print_message("stories260K is not here\n");
+    skip();
+  }
+  TgLlm *m = tg_llm_open(C, data_at(file));
+  if (!m) fail_msg("%s", tg_errmsg(C));
+  TgDetokenizer *d = tg_detokenizer_new(tg_llm_tokenizer(m));
+  int32_t id = (int32_t)tg_token_special(tg_llm_tokenizer(m), TG_TOKEN_BOS);
+  char *number = list ? list + strcspn(list, "0123456789") : NULL;
+  for (int i = 0; i < most; i++) {
+    if (number) {
+      assert_int_equal(strtol(number, &number, 10), id);
+      number += strcspn(number, "0123456789");
+    }
+    if (tg_llm_eval(m, &id, 1)) fail_msg("%s", tg_errmsg(C));
+    id = best(tg_llm_logits(m), 512);
+    const char *piece = tg_detokenizer_put(d, id, &k);
+    size_t left = n - at;
+    if (memcmp(piece, want + at, k < left ? k : left))
+      fail_msg("step %d: '%s', not '%.20s'", i, piece, want + at);
+    at += k;
+  }
+  assert_true(most < 200 || at + 1 >= n);
+  free(want), free(list);
+  tg_detokenizer_free(d);
+  tg_llm_free(m);
+}
+
+static int steps(void) { return strcmp(tg_default_device(C), "CPU") ? 12 : 200; }
+
+static void test_story(void **state) {
+  (void)state;
+  story("stories260K/stories260K-f32.gguf", "stories260K/expected.txt", "stories260K/expected_ids.json",
+        steps());
+}
+
+static void test_story_q8(void **state) {
+  (void)state;
+  story("stories260K/stories260K-q8_0.gguf", "stories260K/expected_q8_0.txt", NULL, steps());
+}
+
+static void test_first_logits(void **state) {
+  (void)state;
+  const char *path = data_at("stories260K/first_logits.npy");
+  if (!path) {
+    print_message("stories260K is not here\n");
+    skip();
+  }
+  float want[512];
+  TgTensor *t = tg_npy_load_file(C, path);
+  assert_int_equal(tg_read(t, want, sizeof want), TG_OK);
+  TgLlm *m = tg_llm_open(C, data_at("stories260K/stories260K-f32.gguf"));
+  assert_int_equal(tg_llm_eval(m, &(int32_t){1}, 1), TG_OK);
+  logits_are(m, "stories260K", want, 0, 1e-4);
+  assert_int_equal(tg_llm_about(m).parameters, 260032);
+  tg_llm_free(m);
+}
+
+/* ---- a step that was captured plans and compiles nothing */
+static void test_replay(void **state) {
+  (void)state;
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS];
+  TgLlm *m = opened(golden("llama"), 4, TG_F32);
+  expected(m, ids, want);
+  assert_int_equal(tg_llm_eval(m, ids, 2), TG_OK);
+  tg_counters_reset(C);
+  for (int i = 2; i < 7; i++) {
+    assert_int_equal(tg_llm_eval(m, &ids[i], 1), TG_OK);
+    TgCounters c = tg_counters(C);
+    if (i > 3 && (c.schedules || c.compiled || c.graph_nodes)) fail_msg("step %d is planned anew", i);
+    tg_counters_reset(C);
+  }
+  tg_llm_free(m);
+}
+
+/* ---- limits and wrong calls */
+static void test_limits(void **state) {
+  (void)state;
+  int32_t ids[32] = {0}, wrong[] = {1, 20};
+  int64_t n = 0;
+  TgLlm *m = opened(golden("llama"), 4, TG_F32);
+  assert_null(tg_llm_logits(m));
+  assert_int_equal(tg_llm_eval(m, wrong, 2), TG_ERR_VALUE);
+  assert_non_null(strstr(tg_errmsg(C), "token 20 of 20"));
+  tg_clear_error(C);
+  assert_int_equal(tg_llm_eval(m, ids, 25), TG_ERR_LIMIT);
+  tg_clear_error(C);
+  assert_int_equal(tg_llm_eval(m, ids, 24), TG_OK); /* all of the context */
+  assert_int_equal(tg_llm_eval(m, ids, 1), TG_ERR_LIMIT);
+  tg_clear_error(C);
+  tg_llm_ids(m, &n);
+  assert_int_equal(n, 24);
+  assert_int_equal(tg_llm_rewind(m, 25), TG_ERR_VALUE);
+  tg_clear_error(C);
+  tg_cancel(C);
+  assert_int_equal(tg_llm_rewind(m, 3), TG_OK);
+  assert_int_equal(tg_llm_eval(m, ids, 9), TG_ERR_CANCELLED);
+  tg_clear_error(C);
+  assert_int_equal(tg_llm_eval(m, ids, 9), TG_OK);
+  tg_llm_free(m);
+  assert_null(tg_llm_open(C, golden("llama"), .cache = TG_I8));
+  assert_int_equal(tg_error(C), TG_ERR_DTYPE);
+  tg_clear_error(C);
+  tg_llm_free(NULL);
+}
+
+/* ---- files that contradict themselves: bytes of a right one, changed */
+static void refused(const char *name, const char *from, const char *to, size_t skip_bytes, const char *part) {
+  size_t n = 0, length = strlen(from);
+  char *file = file_text(golden(name), &n), *at = NULL;
+  for (size_t i = 0; i + length < n && !at; i++)
+    if (!memcmp(file + i, from, length)) at = file + i;
+  assert_non_null(at);
+  memcpy(at + skip_bytes, to, skip_bytes ? 1 : length);
+  FILE *f = fopen("test_llm_wrong.gguf", "wb");
+  fwrite(file, 1, n, f);
+  fclose(f);
+  free(file);
+  TgLlm *m = tg_llm_open(C, "test_llm_wrong.gguf");
+  remove("test_llm_wrong.gguf");
+  if (m || tg_error(C) != TG_ERR_VALUE || !strstr(tg_errmsg(C), part))
+    fail_msg("%s: %s: %s, not about \"%s\"", name, from, tg_errmsg(C), part);
+  tg_clear_error(C);
+}
+
+static void test_hostile(void **state) {
+  (void)state;
+  refused("llama", "general.architecture", "general.architectura", 0, "no general.architecture");
+  refused("qwen2", "qwen2", "qwenX", 0, "architecture 'qwenX' is not here; there are llama, qwen2");
+  refused("llama", "blk.1.attn_k.weight", "blk.1.attn_X.weight", 0, "no tensor 'blk.1.attn_k.weight'");
+  refused("llama", "llama.block_count", "\1", 21, "tensor 'blk.1.");
+  refused("llama", "llama.attention.head_count_kv", "\1", 33,
+          "'blk.0.attn_k.weight' is (12, 16), where the model has (6, 16)");
+  refused("llama", "llama.attention.head_count_kv", "\3", 33, "heads and heads of keys: 4 and 3");
+  refused("llama", "llama.feed_forward_length", "\7", 29,
+          "'blk.0.ffn_gate.weight' is (20, 16), where the model has (7, 16)");
+  refused("llama", "llama.embedding_length", "\0", 26, "llama.embedding_length is 0");
+  refused("llama", "llama.context_length", "llama.contest_length", 0, "no llama.context_length");
+  refused("llama-yarn", "yarn", "yawn", 0, "'yawn'");
+  refused("llama-experts", "llama.expert_used_count", "\x9", 27, "experts, and used ones");
+  refused("llama", "llama.embedding_length", "\x6", 22, "llama.embedding_length is no whole number");
+}
+
+#define SUITE(open)                                                                                          \
+  const struct CMUnitTest open##_tests[] = {                                                                 \
+      cmocka_unit_test(test_architectures), cmocka_unit_test(test_cache),   cmocka_unit_test(test_story),    \
+      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),  cmocka_unit_test(test_limits),   \
+      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
+  };                                                                                                         \
+  failed += cmocka_run_group_tests(open##_tests, open, close_it)
+
+int main(void) {
+  int failed = 0;
+  SUITE(open_cpu);
+  SUITE(open_interp);
+  return failed;
+}

@@ -119,6 +119,32 @@ static void test_windows(void **state) {
   assert_true(tg_dim(windows, 1) == 1 && !tg_dim(windows, 2));
 }
 
+/* An average over what is there alone, where one side of one axis has padding: of (2, 2) by hand. */
+static void test_padded_averages(void **state) {
+  (void)state;
+  TgTensor *y = X("[[1.0, 2.0], [3.0, 4.0]]");
+  y = tg_reshape(y, TG_SHAPE(1, 1, 2, 2));
+
+  static const struct {
+    int64_t kernel[2], padding[4]; /* left, right, top, bottom */
+    const char *alone, *whole;
+  } sides[] = {
+      {{2, 1}, {0, 0, 1, 0}, "[[[[1.0, 2.0], [2.0, 3.0]]]]", "[[[[0.5, 1.0], [2.0, 3.0]]]]"},
+      {{2, 1}, {0, 0, 0, 1}, "[[[[2.0, 3.0], [3.0, 4.0]]]]", "[[[[2.0, 3.0], [1.5, 2.0]]]]"},
+      {{1, 2}, {1, 0, 0, 0}, "[[[[1.0, 1.5], [3.0, 3.5]]]]", "[[[[0.5, 1.5], [1.5, 3.5]]]]"},
+      {{1, 2}, {0, 1, 0, 0}, "[[[[1.5, 2.0], [3.5, 4.0]]]]", "[[[[1.5, 1.0], [3.5, 2.0]]]]"},
+      {{2, 2}, {0, 0, 0, 0}, "[[[[2.5]]]]", "[[[[2.5]]]]"},
+  };
+
+  for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+    const int64_t *k = sides[i].kernel, *p = sides[i].padding;
+    for (int alone = 0; alone < 2; alone++)
+      TEXT(tg_avg_pool2d(y, .kernel = TG_SIZES(k[0], k[1]), .stride = TG_SIZES(1, 1),
+                         .padding = TG_SIZES(p[0], p[1], p[2], p[3]), .exclude_pad = alone),
+           alone ? sides[i].alone : sides[i].whole);
+  }
+}
+
 /* One bool beside a number is a number; the order of integers is that of their signs. */
 static void test_mixed(void **state) {
   (void)state;
@@ -645,6 +671,7 @@ int main(void) {
                                      BOTH(test_questions),
                                      BOTH(test_memory),
                                      BOTH(test_windows),
+                                     BOTH(test_padded_averages),
                                      BOTH(test_mixed),
                                      BOTH(test_most_axes),
                                      BOTH(test_names_and_norms),

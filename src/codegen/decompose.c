@@ -521,6 +521,7 @@ static UOp *product(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) 
 }
 
 UOp *by_product(Rewrite *rw, const Kernel *k, UOp *x, const UOp *c) {
+  if (!x) return NULL; /* a rule made it, and there was no memory */
   DType d = (DType)x->dtype;
   B b = {rw->st, d};
   int64_t most = x->vmin >= 0 ? x->vmax : dtype_max(d);

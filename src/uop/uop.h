@@ -389,8 +389,8 @@ static inline const UOp *uop_base(const UOp *u) {
 
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 
-static inline bool is_const_int(const UOp *u, int64_t v) {
-  return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v;
+static inline bool is_const_int(const UOp *u, int64_t v) { /* NULL, where there was no memory, is none */
+  return u && u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v;
 }
 
 /* Whether u or what is below it has the op OPS_##name, one of ASKED_OPS: others do not compile. */

@@ -214,6 +214,14 @@ static void test_memory(void **state) {
   tg_backward(tg_sum(tg_square(p)));
   TgTensor *c = tg_clone(p);
   TEXT(tg_grad(c), "[4.0]");
+  TG_SCOPE(C) c = tg_keep(tg_clone(p)); /* its gradient ends with the scope that made it, and is no longer its */
+  assert_null(tg_grad(c));
+  TG_SCOPE(C) {
+    TgTensor *kept = tg_keep(tg_grad(tg_clone(p)));
+    TEXT(kept, "[4.0]");
+    tg_release(kept);
+  }
+  tg_release(c);
   char path[] = "/tmp/tg_state_XXXXXX";
   int fd = mkstemp(path);
   assert_true(fd >= 0);

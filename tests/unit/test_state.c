@@ -214,7 +214,8 @@ static void test_memory(void **state) {
   tg_backward(tg_sum(tg_square(p)));
   TgTensor *c = tg_clone(p);
   TEXT(tg_grad(c), "[4.0]");
-  TG_SCOPE(C) c = tg_keep(tg_clone(p)); /* its gradient ends with the scope that made it, and is no longer its */
+  TG_SCOPE(C)
+  c = tg_keep(tg_clone(p)); /* its gradient ends with the scope that made it, and is no longer its */
   assert_null(tg_grad(c));
   TG_SCOPE(C) {
     TgTensor *kept = tg_keep(tg_grad(tg_clone(p)));
@@ -675,25 +676,13 @@ static void test_batch_norm(void **state) {
       cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_text),
-                                     BOTH(test_questions),
-                                     BOTH(test_memory),
-                                     BOTH(test_windows),
-                                     BOTH(test_padded_averages),
-                                     BOTH(test_mixed),
-                                     BOTH(test_most_axes),
-                                     BOTH(test_names_and_norms),
-                                     BOTH(test_updates),
-                                     BOTH(test_versions),
-                                     BOTH(test_roots),
-                                     BOTH(test_diagonal),
-                                     BOTH(test_scalars),
-                                     BOTH(test_bools),
-                                     BOTH(test_items),
-                                     BOTH(test_kernel),
-                                     BOTH(test_graphs),
-                                     BOTH(test_custom_gradient),
-                                     BOTH(test_factorisations),
-                                     BOTH(test_batch_norm)};
+  const struct CMUnitTest tests[] = {
+      BOTH(test_text),           BOTH(test_questions),       BOTH(test_memory),
+      BOTH(test_windows),        BOTH(test_padded_averages), BOTH(test_mixed),
+      BOTH(test_most_axes),      BOTH(test_names_and_norms), BOTH(test_updates),
+      BOTH(test_versions),       BOTH(test_roots),           BOTH(test_diagonal),
+      BOTH(test_scalars),        BOTH(test_bools),           BOTH(test_items),
+      BOTH(test_kernel),         BOTH(test_graphs),          BOTH(test_custom_gradient),
+      BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static bool hidden(OnnxCall *c, TgTensor *m, int64_t batch, const Heads *h, TgTe
   if (rank == 1 && (tg_numel(m) == batch || tg_numel(m) == 2 * batch)) {
     TgTensor *ends = tg_reshape(tg_long(tg_slice(m, 0, 0, batch)), TG_SHAPE(batch, 1, 1, 1));
     see = tg_lt(key, ends);
-    if (tg_numel(m) == 2 * batch && batch)
+    if (tg_numel(m) == 2 * batch)
       see = tg_bitand(
           see, tg_ge(key, tg_reshape(tg_long(tg_slice(m, 0, batch, 2 * batch)), TG_SHAPE(batch, 1, 1, 1))));
   } else if (rank == 2 && tg_dim(m, 0) == batch && tg_dim(m, 1) == nk)

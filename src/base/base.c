@@ -77,7 +77,7 @@ void arena_init(Arena *a, TgMem *mem) { *a = (Arena){.mem = mem}; }
 bool arena_grow(Arena *a, size_t nbytes) {
   const ArenaBlock *b = a->block;
   size_t size = b ? TG_MIN(b->size * 2, (size_t)8 << 20) : a->first ? a->first : 8192;
-  if (size < nbytes) size = nbytes;
+  if (size < nbytes || (a->mem && a->mem->apart)) size = nbytes;
   ArenaBlock *more = mem_alloc_raw(a->mem, sizeof *more + size);
   if (!more) return false;
   more->next = a->block;

@@ -451,6 +451,7 @@ UOp *threefry(Rewrite *rw, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, 
 UOp *pow_of_bits(Rewrite *rw, UOp *x, UOp *y) { /* square and multiply over the bits an exponent can have */
   DType d = (DType)x->dtype;
   B at = {rw->st, d}, *b = &at;
+  if (d == DT_BOOL) return op2(b, OPS_OR, x, not_(b, y)); /* it has no bits to shift */
   UOp *r = ci(b, d, 1), *p = x, *zero = ci(b, d, 0), *one = ci(b, d, 1);
   int bits = (int)dtype_size(d) * 8;
   for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) { /* the sign is no bit of a number */
@@ -520,6 +521,7 @@ static UOp *product(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) 
 }
 
 UOp *by_product(Rewrite *rw, const Kernel *k, UOp *x, const UOp *c) {
+  if (!x) return NULL; /* a rule made it, and there was no memory */
   DType d = (DType)x->dtype;
   B b = {rw->st, d};
   int64_t most = x->vmin >= 0 ? x->vmax : dtype_max(d);

@@ -629,6 +629,7 @@ UOp *body_of(Kernel *k, const UOp *loop) {
 }
 
 UOp *range_marked(Kernel *k, UOp *r, int of) {
+  if (!r) return NULL;
   Arg arg = r->arg;
   arg.range.of = of;
   return r->op == OPS_RANGE ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, r->src, arg) : r;

@@ -129,6 +129,12 @@ static bool carries(Kernel *k, UOp *loop) {
   return r;
 }
 
+static bool parts_made(const Part *p, int n) {
+  for (int i = 0; i < n; i++)
+    if (!p[i].base || !p[i].blocks || !p[i].n) return false;
+  return n > 0;
+}
+
 static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   UOp *r = u->src[0];
   bool tile = o->op == OPT_TILE, grid = r->arg.range.type == AXIS_GLOBAL;
@@ -145,7 +151,7 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
     return in_parts(k, tile ? front(k, u) : u, u, p, 1, tile);
   }
   int n = is_const(r->src[0]) ? parts_of_known(k, o, r, inner, p) : parts_of_unknown(k, o, r, inner, p);
-  if (!n) return false;
+  if (!parts_made(p, n)) return false;
   if (inner == AXIS_GROUP && (!is_const_int(p[0].blocks, 1) || is_inside(k, u)))
     return group_parts(k, o, u, p, n);
   return in_parts(k, tile ? front(k, u) : u, u, p, n, tile);

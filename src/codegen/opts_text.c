@@ -26,7 +26,7 @@ static const char *operand(const char *p, char letter, int64_t *v) {
   p += strspn(p, " ");
   if (letter && *p++ != letter) return NULL;
   *v = strtoll(p, &end, 10);
-  return end != p && *v >= 0 && (*p >= '0' && *p <= '9') ? end : NULL;
+  return end != p && *v >= 0 && *p >= '0' ? end : NULL; /* no sign, no white space */
 }
 
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {

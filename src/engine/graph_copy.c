@@ -468,8 +468,8 @@ static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, c
   *at += sizeof head;
   TgMem *mem = store_mem(st);
   size_t n = head.list ? (size_t)head.a : 0;
-  int64_t *list = mem_alloc(mem, (n + 1) * sizeof *list);
-  UOp **src = mem_alloc(mem, ((size_t)head.nsrc + 1) * sizeof *src), *u = NULL;
+  int64_t *list = mem_alloc(mem, n * sizeof *list);
+  UOp **src = mem_alloc(mem, (size_t)head.nsrc * sizeof *src), *u = NULL;
   if (list && src) {
     if (n) {
       memcpy(list, *at, n * sizeof *list);

@@ -104,7 +104,7 @@ static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the la
     str_free(&k.opts), vec_free(m, &k.list);
     if (ok)
       j->text.roots.at[i] = k.sink;
-    else if (!err_of(j)->status)
+    else /* unless the pass has said why: the first error stays */
       error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' cannot do it", p->name);
   }
   if (!ok) return false;

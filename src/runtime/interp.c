@@ -263,8 +263,7 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     in->op = OPS_SINK;
     return TG_OK;
   }
-  bool value = u->dtype != DT_VOID && u->op != OPS_STORE && u->op != OPS_END && u->op != OPS_IF &&
-               u->op != OPS_ENDIF && u->op != OPS_BARRIER;
+  bool value = u->dtype != DT_VOID;
   if (value && u->op != OPS_CONST) {
     in->dst = p->nslot;
     p->nslot += u->lanes;

@@ -193,6 +193,15 @@ static void demand(Rangeify *r, UOp *n, int stage, UOp *tuple) {
   d->ndemand++;
 }
 
+static bool loops_made(const Stage *g) {
+  bool made = true;
+  for (int d = 0; d < g->nout; d++)
+    made &= g->out[d] != NULL;
+  for (int d = 0; d < g->nred; d++)
+    made &= g->red[d] != NULL;
+  return made;
+}
+
 /* A stage over shape sh for node n, which stage_of then finds unless it is the second one. */
 static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
   Sched *s = r->s;
@@ -217,7 +226,7 @@ static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
                             ? uop_index_const(s->st, 0)
                             : uop_range_of(s->st, dim_uop(s->st, s->mem, ext), s->next_range++, AXIS_REDUCE);
     }
-  if (!vec_push(s->mem, &s->stages, g)) {
+  if (!loops_made(&g) || !vec_push(s->mem, &s->stages, g)) {
     r->failed = true;
     return -1;
   }
@@ -474,7 +483,7 @@ static bool lower_update(Rangeify *r, int i, UOp *n, int memory) {
   v = v ? UNEW(s->st, OPS_TUPLE, DT_VOID, 1, ARG0, v, target, gate ? gate : uop_const_int(s->st, DT_BOOL, 1))
         : NULL;
   v = v && nr ? uop_substitute(s->st, s->mem, v, nr, from, to) : v;
-  return (g->value = v ? uop_simplify(s->st, s->mem, v) : NULL) != NULL;
+  return (g->value = v ? uop_simplify(s->st, s->mem, v) : NULL) != NULL && loops_made(g);
 }
 
 static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {

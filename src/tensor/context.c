@@ -64,7 +64,7 @@ TgContext *context_new(const TgOs *os, TgMem mem) {
   ctx->store = store_new(&ctx->mem);
   ctx->dims = dims_new(&ctx->mem, &ctx->err);
   map_init(&ctx->realized, &ctx->mem), map_init(&ctx->history, &ctx->mem);
-  if (ctx->store) store_set_dims(ctx->store, ctx->dims);
+  if (ctx->store) store_set_dims(ctx->store, ctx->dims), store_set_error(ctx->store, &ctx->err);
   if (ctx->store && ctx->dims && vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) return ctx;
   context_free(ctx);
   return NULL;

@@ -266,7 +266,9 @@ TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
 }
 
 /* (rows, 1) -> shape */
-static UOp *spread(UOpStore *st, UOp *col, const Ints *shape) { return u_expand(st, col, shape->v); }
+static UOp *spread(UOpStore *st, UOp *col, const Ints *shape) {
+  return shape ? u_expand(st, col, shape->v) : NULL;
+}
 
 /* The search for the want-th best key of each row, (rows, 1). */
 typedef struct Search {

@@ -102,7 +102,6 @@ TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, Tg
   DType dty = dtype_of(dtype, DT_I64);
   TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "full: unknown dtype %d", (int)dtype);
   const Ints *shape = shape_make(ctx, "full", n, d);
-  if (!shape) return NULL;
   return tensor_new(ctx,
                     u_full(ctx->store, dty,
                            dtype_is_float(dty) ? (Scalar){.f = (double)value} : (Scalar){.i = value}, shape));

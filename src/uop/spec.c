@@ -601,7 +601,7 @@ bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc
   bool ok = check_count(&c, u), tensor = nsrc && src[0]->is_tensor;
   for (int i = 0; ok && i < nsrc; i++) /* facts of a node are read from all its sources alike */
     if (op != OPS_SINK && src[i]->is_tensor != tensor && (op_is_alu(op) || !(op_flags(op) & OPF_TENSOR)))
-      ok = op == OPS_AFTER || broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
+      ok = broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
   if (ok && op_flags(op) & OPF_MOV)
     ok = check_movement(&c, u);
   else if (ok && op == OPS_REDUCE_AXIS)

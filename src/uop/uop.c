@@ -90,6 +90,13 @@ void store_free(UOpStore *st) {
 
 void store_set_env(UOpStore *st, RewriteEnv *env) { st->env = env; }
 
+void store_set_error(UOpStore *st, TgError *err) { st->err = err; }
+
+static void *no_room(UOpStore *st) {
+  error_set(st->err, TG_ERR_NOMEM, "out of memory");
+  return NULL;
+}
+
 RewriteEnv *store_env(const UOpStore *st) { return st->env; }
 
 size_t store_count(const UOpStore *st) { return st->len; }
@@ -105,10 +112,10 @@ const Ints *ints_get(UOpStore *st, int n, const int64_t *v) {
     if (l->n == n && (!n || !memcmp(l->v, v, (size_t)n * sizeof *v))) return l;
   }
   Ints *l = arena_alloc(&st->ints_arena, sizeof *l + (size_t)n * sizeof *v);
-  if (!l) return NULL;
+  if (!l) return no_room(st);
   l->n = n;
   if (n) memcpy(l->v, v, (size_t)n * sizeof *v);
-  return map_put_ptr(&st->ints, (uintptr_t)h, l) ? l : NULL;
+  return map_put_ptr(&st->ints, (uintptr_t)h, l) ? l : no_room(st);
 }
 
 /* ---- facts */
@@ -552,7 +559,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   arg = arg_of(form, arg);
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
   uint32_t h = (uint32_t)full;
-  if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return NULL;
+  if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return no_room(st);
   size_t j = h & (st->cap - 1);
   for (; st->table[j].next_id; j = (j + 1) & (st->cap - 1)) {
     if (st->table[j].hash != h) continue;
@@ -561,9 +568,8 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
         u->arg.raw.a == arg.raw.a && u->arg.raw.b == arg.raw.b && same_sources(u, src))
       return u;
   }
-  if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
-  UOp *u = node_alloc(st, nsrc);
-  if (!u) return NULL;
+  UOp *u = vec_reserve(st->mem, &st->all, st->all.len + 1) ? node_alloc(st, nsrc) : NULL;
+  if (!u) return no_room(st);
   u->op = (uint8_t)op;
   u->dtype = (uint8_t)dtype;
   u->lanes = (uint8_t)lanes;

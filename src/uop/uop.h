@@ -332,6 +332,9 @@ typedef struct RewriteEnv RewriteEnv;
 UOpStore *store_new(TgMem *mem);
 /* what rewrites in this store report to and obey; NULL: nobody. env outlives the store */
 void store_set_env(UOpStore *st, RewriteEnv *env);
+/* A node for which there is no memory is an error there at once, TG_ERR_NOMEM: who builds a graph then need not
+ * tell of it in each of its steps. NULL: nobody is told, mem->failed grows. */
+void store_set_error(UOpStore *st, TgError *err);
 RewriteEnv *store_env(const UOpStore *st);
 /* Memory `uid` is on a device other than 0; said before its first BUFFER is made. False: out of memory. */
 bool store_set_device(UOpStore *st, int64_t uid, int device);
@@ -386,8 +389,8 @@ static inline const UOp *uop_base(const UOp *u) {
 
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 
-static inline bool is_const_int(const UOp *u, int64_t v) {
-  return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v;
+static inline bool is_const_int(const UOp *u, int64_t v) { /* NULL, where there was no memory, is none */
+  return u && u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v;
 }
 
 /* Whether u or what is below it has the op OPS_##name, one of ASKED_OPS: others do not compile. */

@@ -29,6 +29,7 @@ typedef struct Slot {
 
 struct UOpStore {
   TgMem *mem;
+  TgError *err; /* that is told of a node without memory, or NULL */
   Arena arena, ints_arena;
   Slot *table;
   size_t cap, len, created;

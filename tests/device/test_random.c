@@ -212,9 +212,42 @@ static void test_shapes_and_errors(void **state) {
   tg_close(C);
 }
 
+/* With no context there is no tensor and nobody to tell, whatever the sizes are: those of another context's
+ * variables cannot be named without it. */
+static void test_no_context(void **state) {
+  (void)state;
+  open_on("INTERP");
+  int64_t n = tg_size(tg_variable(C, "n", 1, 9));
+  for (int symbolic = 0; symbolic < 2; symbolic++) {
+    const int64_t d[] = {symbolic ? n : 3, 2};
+    assert_null(tg_rand(NULL, 2, d));
+    assert_null(tg_randn(NULL, 2, d));
+    assert_null(tg_uniform(NULL, 2, d, 0, 1));
+    assert_null(tg_randint(NULL, 2, d, 0, 9, TG_I32));
+    assert_null(tg_normal(NULL, 2, d, 0, 1));
+    assert_null(tg_scaled_uniform(NULL, 2, d));
+    assert_null(tg_glorot_uniform(NULL, 2, d));
+    assert_null(tg_kaiming_uniform(NULL, 2, d));
+    assert_null(tg_kaiming_normal(NULL, 2, d));
+  }
+  assert_int_equal(tg_error(C), TG_OK);
+  const int64_t d[] = {n, 2}; /* with one, each says which size it is */
+  refused("rand: axis 0 has the symbolic size n", tg_rand(C, 2, d), TG_ERR_SHAPE);
+  refused("randn: axis 0 has the symbolic size n", tg_randn(C, 2, d), TG_ERR_SHAPE);
+  refused("uniform: axis 0 has the symbolic size n", tg_uniform(C, 2, d, 0, 1), TG_ERR_SHAPE);
+  refused("randint: axis 0 has the symbolic size n", tg_randint(C, 2, d, 0, 9, TG_I32), TG_ERR_SHAPE);
+  refused("normal: axis 0 has the symbolic size n", tg_normal(C, 2, d, 0, 1), TG_ERR_SHAPE);
+  refused("scaled_uniform: axis 0 has the symbolic size n", tg_scaled_uniform(C, 2, d), TG_ERR_SHAPE);
+  refused("glorot_uniform: axis 0 has the symbolic size n", tg_glorot_uniform(C, 2, d), TG_ERR_SHAPE);
+  refused("kaiming_uniform: axis 0 has the symbolic size n", tg_kaiming_uniform(C, 2, d), TG_ERR_SHAPE);
+  refused("kaiming_normal: axis 0 has the symbolic size n", tg_kaiming_normal(C, 2, d), TG_ERR_SHAPE);
+  tg_close(C);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_order),
                                      cmocka_unit_test(test_draw_again),
-                                     cmocka_unit_test(test_shapes_and_errors)};
+                                     cmocka_unit_test(test_shapes_and_errors),
+                                     cmocka_unit_test(test_no_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -405,6 +405,7 @@ static void captured_file(TgContext *c, Out *o) { /* saved after the capture; lo
     TgTensor *x = F(i, 0.25, 2, 3), *y[1] = {NULL};
     tg_jit_run(j, &x, 1, y, 1);
   }
+  if (!tg_error(c)) tg_jit_to_text(j, (const char *[]){"w", "of no use"}, (TgTensor *[]){h.w, F(0, 1, 2)}, 2);
   if (!tg_error(c))
     tg_jit_save(j, path, .inputs = ((const char *[]){"x"}), .outputs = ((const char *[]){"y"}));
   tg_jit_free(j), tg_release(h.w);

@@ -145,9 +145,72 @@ TEST(units)
 TEST(attention)
 TEST(gradients)
 
+/* Any node may be the one that there is no memory for. */
+static const Case nodes[] = {{"softmax_few", "avx512"},   {"layer_norm_few", "cuda"}, {"scan_few", "metal"},
+                             {"sum_few", "amx"},          {"any_few", "plain"},       {"band_few", "avx2"},
+                             {"scan_columns_few", "neon"}};
+
+/* some: of many nodes one in so many, the first ones all. */
+static void sweep_nodes(const Choice *choice, const Machine *machine, uint64_t some) {
+  Run r = {.c = machine_open(machine, (TgMem){.apart = true})};
+  char name[100];
+  snprintf(name, sizeof name, "%s on %s, node by node", choice->name, machine->name);
+  assert_int_equal(tg_error(r.c), TG_OK);
+  r.n = choice->build(r.c, r.t);
+  Str first = plain_run(&r);
+  for (uint64_t n = 1; failing_run(&r, name, n, false);)
+    n += some ? 1 + n / some : 1;
+  Str text = plain_run(&r);
+  assert_string_equal(str_text(&text), str_text(&first));
+  str_free(&text), str_free(&first);
+  tg_close(r.c);
+}
+
+static void test_nodes(void **state) {
+  (void)state;
+  for (size_t i = 0; i < TG_COUNT(nodes); i++)
+    sweep_nodes(choice_named(nodes[i].program), machine_named(nodes[i].machine), 0);
+}
+
+/* Every program, each on one machine. */
+static void test_nodes_of_all(void **state) {
+  (void)state;
+  uint64_t some = getenv("TG_TORTURE") ? 0 : 32;
+  for (int i = 0; i < choice_count; i++)
+    if (choices[i].name && !choices[i].opts) sweep_nodes(&choices[i], &machines[i % machine_count], some);
+}
+
+/* The graphs themselves: no program is built, and that is said, or it is whole. False: there are fewer than n
+ * allocations. */
+static bool built_without(const Choice *choice, uint64_t n) {
+  TgContext *c = machine_open(&machines[0], (TgMem){.apart = true});
+  TgTensor *t[CHOICE_OUTPUTS] = {NULL};
+  uint64_t failed = c->mem.failed;
+  c->mem.fail_at = c->mem.calls + n;
+  int count = choice->build(c, t);
+  c->mem.fail_at = 0;
+  bool whole = true, reached = c->mem.failed > failed;
+  for (int i = 0; i < count; i++)
+    whole &= t[i] != NULL;
+  if (tg_error(c) ? tg_error(c) != TG_ERR_NOMEM : !whole)
+    fail_msg("%s, allocation %d: %s: %s", choice->name, (int)n, tg_status_name(tg_error(c)), tg_errmsg(c));
+  tg_close(c);
+  return reached;
+}
+
+static void test_graphs(void **state) {
+  (void)state;
+  for (int i = 0; i < choice_count; i++)
+    for (uint64_t n = 1; choices[i].name && built_without(&choices[i], n);)
+      n++;
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums),      cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_products),  cmocka_unit_test(test_units),
-                                     cmocka_unit_test(test_attention), cmocka_unit_test(test_gradients)};
+  unsetenv("TG_SPEC"); /* what verifies graphs needs memory too, and says of a graph that it is wrong */
+  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sums),  cmocka_unit_test(test_rows),         cmocka_unit_test(test_products),
+      cmocka_unit_test(test_units), cmocka_unit_test(test_attention),    cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_nodes), cmocka_unit_test(test_nodes_of_all), cmocka_unit_test(test_graphs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

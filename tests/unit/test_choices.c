@@ -175,7 +175,8 @@ static void section_is(const char *section) {
 #define SECTION(name) cmocka_unit_test(test_##name),
 
 int main(void) {
-  static const char *const settings[] = {"TG_NOOPT", "TG_FUSE", "TG_OPTS", "TG_TF32", "TG_DEBUG", "TG_BEAM"};
+  static const char *const settings[] = {"TG_NOOPT", "TG_FUSE", "TG_OPTS", "TG_TF32",
+                                         "TG_DEBUG", "TG_BEAM", "TG_SPEC"};
   for (size_t i = 0; i < TG_COUNT(settings); i++)
     unsetenv(settings[i]);
   const struct CMUnitTest tests[] = {

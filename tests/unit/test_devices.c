@@ -1,5 +1,6 @@
 /* test_devices.c: several devices in one context. CPU, INTERP and a second CPU stand for machines with memory
  * of their own. Expected values are by hand, or those of the same program on one device. */
+#include "emu/cuda_emu.h"
 #include "tg.h"
 #include "tg_nn.h"
 #include <math.h>
@@ -292,6 +293,37 @@ static void captured(void **state) {
     tg_release(kept[i]);
 }
 
+/* Two kinds of GPUs share no driver: what goes from one to the other goes through the host, in pieces, of
+ * which the last is not full; and the host's memory is given back. */
+static void two_kinds(void **state) {
+  (void)state;
+
+  enum { N = (9 << 20) / 4 + 1000 };
+
+  static float v[N], got[N];
+  setenv("TG_EMU", "1", 1);
+  for (int turned = 0; turned < 2; turned++) {
+    const char *from = turned ? "METAL" : "CUDA", *to = turned ? "CUDA" : "METAL";
+    TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = from});
+    if (tg_error(ctx)) fail_msg("%s", tg_errmsg(ctx));
+    for (int i = 0; i < N; i++)
+      v[i] = (float)(i % 9973);
+    for (int k = 0; k < 2; k++) {
+      size_t n = k ? N : 3;
+      memset(got, 0, sizeof got);
+      TG_SCOPE(ctx) {
+        TgTensor *there = tg_to(tg_from(ctx, v, TG_F32, TG_SHAPE((int64_t)n)), to);
+        assert_int_equal(tg_read(there, got, n * sizeof *got), TG_OK);
+        assert_string_equal(tg_device(there), to);
+      }
+      assert_memory_equal(got, v, n * sizeof *got);
+    }
+    tg_close(ctx);
+  }
+  unsetenv("TG_EMU");
+  assert_int_equal(cuda_mock_counts().pinned, 0);
+}
+
 /* ---- files */
 static void files(void **state) {
   (void)state;
@@ -367,13 +399,22 @@ static void symbolic(void **state) {
 
 int main(void) {
 #define ONE(f) cmocka_unit_test_setup_teardown(f, open_cpu, close_it)
-  const struct CMUnitTest tests[] = {ONE(default_moves), ONE(moves),
-                                     ONE(copied_once),   ONE(numbers),
-                                     ONE(mixed),         ONE(stores_between),
-                                     ONE(created_there), ONE(draws),
-                                     ONE(gradients),     ONE(training),
-                                     ONE(captured),      ONE(files),
-                                     ONE(swept),         cmocka_unit_test(none_opens),
-                                     ONE(limits),        ONE(symbolic)};
+  const struct CMUnitTest tests[] = {ONE(default_moves),
+                                     ONE(moves),
+                                     ONE(copied_once),
+                                     ONE(numbers),
+                                     ONE(mixed),
+                                     ONE(stores_between),
+                                     ONE(created_there),
+                                     ONE(draws),
+                                     ONE(gradients),
+                                     ONE(training),
+                                     ONE(captured),
+                                     ONE(files),
+                                     cmocka_unit_test(two_kinds),
+                                     ONE(swept),
+                                     cmocka_unit_test(none_opens),
+                                     ONE(limits),
+                                     ONE(symbolic)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1288,6 +1288,30 @@ static void test_full(void **state) {
   tg_state_free(s), tg_close(c);
 }
 
+/* In a process without standard input the first file that is opened is number 0, a file as any other. */
+static void test_file_zero(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_arange(c, 0, 10, .dtype = TG_F32);
+  TgState *s = tg_state_new(c);
+  assert_int_equal(tg_state_put(s, "x", x), TG_OK);
+  int input = dup(0);
+  close(0);
+  TgStatus safe = tg_safe_save(s, path);
+  TgState *loaded = safe ? NULL : tg_safe_load_file(c, path);
+  TgStatus npy = tg_npy_save(x, path);
+  TgTensor *y = npy ? NULL : tg_npy_load_file(c, path);
+  double got[10] = {0};
+  TgStatus read = y ? tg_read_f64(y, got, 10) : TG_ERR_IO;
+  if (input >= 0) dup2(input, 0), close(input);
+  assert_int_equal(safe, TG_OK);
+  assert_non_null(loaded);
+  assert_int_equal(npy, TG_OK);
+  assert_int_equal(read, TG_OK);
+  assert_true(got[9] == 9);
+  tg_state_free(loaded), tg_state_free(s), tg_close(c);
+}
+
 /* Every reader of a path takes no context for what it is. */
 static void test_no_context(void **state) {
   (void)state;
@@ -1300,13 +1324,13 @@ static void test_no_context(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_state),        cmocka_unit_test(test_layers),
-                                     cmocka_unit_test(test_load_state),   cmocka_unit_test(test_no_context),
-                                     cmocka_unit_test(test_full),         cmocka_unit_test(test_views),
-                                     cmocka_unit_test(test_safe_dtypes),  cmocka_unit_test(test_safe_damaged),
-                                     cmocka_unit_test(test_mnist_cnn),    cmocka_unit_test(test_zip),
-                                     cmocka_unit_test(test_zip_damaged),  cmocka_unit_test(test_zip_wide),
-                                     cmocka_unit_test(test_gunzip),       cmocka_unit_test(test_tar),
-                                     cmocka_unit_test(test_tensor_io),
+                                     cmocka_unit_test(test_load_state),   cmocka_unit_test(test_file_zero),
+                                     cmocka_unit_test(test_no_context),   cmocka_unit_test(test_full),
+                                     cmocka_unit_test(test_views),        cmocka_unit_test(test_safe_dtypes),
+                                     cmocka_unit_test(test_safe_damaged), cmocka_unit_test(test_mnist_cnn),
+                                     cmocka_unit_test(test_zip),          cmocka_unit_test(test_zip_damaged),
+                                     cmocka_unit_test(test_zip_wide),     cmocka_unit_test(test_gunzip),
+                                     cmocka_unit_test(test_tar),          cmocka_unit_test(test_tensor_io),
 #ifdef TG_HAVE_JANSSON
                                      cmocka_unit_test(test_torch_files),
 #endif

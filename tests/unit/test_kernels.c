@@ -269,6 +269,12 @@ static void test_launches(void **state) {
   assert_int_equal(tg_schedule_parts(&part[2], 1, NULL, 0, launch_seen, &none), planned.n);
   assert_int_equal(tg_schedule_parts(&part[2], 1, NULL, 1, launch_seen, &none), -1);
   assert_int_equal(tg_error(ctx), TG_ERR_VALUE), tg_clear_error(ctx);
+  /* what is made of numbers alone is no part's, though all parts have it */
+  Launches numbers = {.timed = true};
+  TgTensor *two[2] = {tg_add(tg_arange(ctx, 0, SIDE, .dtype = TG_F32), tg_full(ctx, TG_SHAPE(SIDE), 2))};
+  two[1] = tg_softmax(tg_add(in[0], two[0]));
+  assert_true(tg_schedule_parts(&two[1], 1, two, 2, launch_seen, &numbers) >= 1);
+  assert_true(computed_by_any(&numbers, 1) && !computed_by_any(&numbers, 0));
   /* measured: plainly, captured, replayed; then no more */
   TgJit *jit = tg_jit(ctx, layers_built, NULL);
   for (int turn = 0; turn < 5; turn++) {

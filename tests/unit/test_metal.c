@@ -9,6 +9,7 @@
 #include "tensor/context.h"
 #include "tg.h"
 #include "tg_nn.h"
+#include "uop/matrix.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,6 +81,18 @@ static void no_f64(void **state) {
   OK(tg_read(t, back, sizeof back));
   assert_true(back[2] == 3);
   TEXT(tg_sum(tg_mul(tg_to(t, "CPU"), tg_to(t, "CPU"))), "CPU", "14.0");
+}
+
+/* The system that is stood in for is of Metal 3.0: it has units for f32 and f16, and no type bfloat. */
+static void no_bfloat(void **state) {
+  (void)state;
+  uint32_t bf16 = UINT32_C(1) << MATRIX_m8n8k8_bf16_f32, has = C->devices.at[0]->target.matrices;
+  assert_int_equal(has & bf16, 0);
+  assert_int_not_equal(has, 0);
+  TgTensor *x = tg_cast(tg_arange(C, 0, 64 * 64, .dtype = TG_F32), TG_BF16);
+  x = tg_contiguous(tg_reshape(x, TG_SHAPE(64, 64)));
+  assert_true(tg_item_f64(tg_sum(tg_matmul(x, tg_zeros_like(x), .dtype = TG_F32))) == 0);
+  OK(tg_error(C));
 }
 
 /* A blit moves whole words: bytes before and behind them go by a kernel. */
@@ -983,6 +996,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {T(opens),
                                      cmocka_unit_test(says_what_is_missing),
                                      T(no_f64),
+                                     T(no_bfloat),
                                      T(same_as_cpu),
                                      T(long_products),
                                      T(copies_in_pieces),

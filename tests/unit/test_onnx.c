@@ -660,6 +660,30 @@ static void test_strict(void **s) {
   tg_close(c);
 }
 
+/* Attention over no sequences at all: an empty result, whatever form the mask has. */
+static void test_no_sequences(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_zeros(c, TG_SHAPE(0, 3, 4)), *w = tg_zeros(c, TG_SHAPE(4, 12)),
+           *b = tg_zeros(c, TG_SHAPE(12));
+  TgTensor *masks[] = {NULL, tg_zeros(c, TG_SHAPE(0), .dtype = TG_I32),
+                       tg_zeros(c, TG_SHAPE(0, 3), .dtype = TG_I32),
+                       tg_zeros(c, TG_SHAPE(0, 3, 3), .dtype = TG_I32),
+                       tg_zeros(c, TG_SHAPE(0, 1, 3, 3), .dtype = TG_I32)};
+  for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+    Node n = {.op = "Attention",
+              .nin = masks[i] ? 4 : 3,
+              .in = {x, w, b, masks[i]},
+              .nattrs = 1,
+              .attr = {attr_int("num_heads", 2)},
+              .microsoft = true};
+    TgTensor *y = run_node(c, &n);
+    ok(c);
+    assert_true(tg_ndim(y) == 3 && tg_dim(y, 0) == 0 && tg_dim(y, 1) == 3 && tg_dim(y, 2) == 4);
+  }
+  tg_close(c);
+}
+
 static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
   uint8_t *exact = malloc(n ? n : 1); /* so that a byte too far is seen */
   memcpy(exact, p, n);
@@ -1170,6 +1194,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_group_query),
                                      cmocka_unit_test(test_goldens),
                                      cmocka_unit_test(test_microsoft),
+                                     cmocka_unit_test(test_no_sequences),
                                      cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

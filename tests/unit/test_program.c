@@ -678,6 +678,8 @@ static const struct {
     {"copy m4 m1", "copy m1 m1", TG_ERR_VALUE, "not m1"},
     {"copy m4 m1", "copy m3 m1", TG_ERR_SHAPE, "6 f32 from element 0 of 3"},
     {"copy m4 m1", "copy - m1", TG_ERR_VALUE, "takes a memory"},
+    {"copy m4 m1", "copy m4 -", TG_ERR_VALUE, "takes a memory"},
+    {"copy m4 m1", "copy m4 m1+1", TG_ERR_VALUE, "a whole one to write"},
     {"end\n\nstep", "end\nm5 = scratch f32 3\nstep", TG_ERR_VALUE, "behind the first step"},
     {"end\ncopy", NULL, TG_ERR_VALUE, "no line `end`"},
 };

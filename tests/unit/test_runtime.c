@@ -1439,6 +1439,58 @@ static void test_arm64_relocations(void **state) {
   assert_false(elf_x86_64.describe(283, &p));
 }
 
+/* The same for x86-64. A place of 32 bits holds a number of its kind or is refused and stays: without a sign,
+ * with one, or how far it is from the place. */
+static void test_x86_64_relocations(void **state) {
+  (void)state;
+  static _Alignas(4096) uint8_t page[4096];
+  const uint64_t here = (uint64_t)(uintptr_t)page;
+
+  static const struct {
+    uint32_t type;
+    bool from_place;
+    uint64_t value;
+    bool fits;
+  } known[] = {{10, false, 0, true}, /* R_X86_64_32 */
+               {10, false, 0x7fffffff, true},
+               {10, false, 0xffffffff, true},
+               {10, false, 0x100000000, false},
+               {10, false, (uint64_t)-1, false},
+               {11, false, 0x7fffffff, true}, /* R_X86_64_32S */
+               {11, false, 0x80000000, false},
+               {11, false, (uint64_t)-1, true},
+               {11, false, (uint64_t)INT32_MIN, true},
+               {11, false, (uint64_t)INT32_MIN - 1, false},
+               {2, true, 0x7fffffff, true}, /* R_X86_64_PC32, PLT32, GOTPCREL and the two that may be relaxed */
+               {2, true, 0x80000000, false},
+               {4, true, (uint64_t)-4, true},
+               {4, true, (uint64_t)INT32_MIN - 1, false},
+               {9, true, 0x1234, true},
+               {41, true, 0x1234, true},
+               {42, true, 0x80000000, false}};
+
+  ElfPlace p;
+  for (size_t i = 0; i < TG_COUNT(known); i++) {
+    uint32_t word = 0x5a5a5a5a;
+    memcpy(page, &word, sizeof word);
+    assert_true(elf_x86_64.describe(known[i].type, &p));
+    assert_int_equal(p.width, 4);
+    assert_int_equal(p.through_table, known[i].type == 9 || known[i].type >= 41);
+    uint64_t value = known[i].value + (known[i].from_place ? here : 0);
+    const char *why = elf_x86_64.write(page, known[i].type, value);
+    assert_int_equal(why == NULL, known[i].fits);
+    memcpy(&word, page, sizeof word);
+    assert_int_equal(word, why ? 0x5a5a5a5a : (uint32_t)known[i].value);
+  }
+  uint64_t wide = 0x123456789abcdef0u, got;
+  assert_true(elf_x86_64.describe(1, &p) && p.width == 8 && !p.through_table);
+  assert_null(elf_x86_64.write(page, 1, wide));
+  memcpy(&got, page, sizeof got);
+  assert_int_equal(got, wide);
+  assert_false(elf_x86_64.describe(0, &p)); /* nothing, and the 16 bits that no compiler writes */
+  assert_false(elf_x86_64.describe(12, &p));
+}
+
 /* ---- cache */
 #ifdef TG_HAVE_SQLITE
 static void with_cache(const char *dir, int expect_hits, int expect_compiled) {
@@ -1581,6 +1633,7 @@ int main(void) {
                                      cmocka_unit_test(test_loader),
                                      cmocka_unit_test(test_library_loader),
                                      cmocka_unit_test(test_arm64_relocations),
+                                     cmocka_unit_test(test_x86_64_relocations),
 #ifdef TG_HAVE_SQLITE
                                      cmocka_unit_test(test_cache),
 #endif

@@ -119,6 +119,32 @@ static void test_windows(void **state) {
   assert_true(tg_dim(windows, 1) == 1 && !tg_dim(windows, 2));
 }
 
+/* An average over what is there alone, where one side of one axis has padding: of (2, 2) by hand. */
+static void test_padded_averages(void **state) {
+  (void)state;
+  TgTensor *y = X("[[1.0, 2.0], [3.0, 4.0]]");
+  y = tg_reshape(y, TG_SHAPE(1, 1, 2, 2));
+
+  static const struct {
+    int64_t kernel[2], padding[4]; /* left, right, top, bottom */
+    const char *alone, *whole;
+  } sides[] = {
+      {{2, 1}, {0, 0, 1, 0}, "[[[[1.0, 2.0], [2.0, 3.0]]]]", "[[[[0.5, 1.0], [2.0, 3.0]]]]"},
+      {{2, 1}, {0, 0, 0, 1}, "[[[[2.0, 3.0], [3.0, 4.0]]]]", "[[[[2.0, 3.0], [1.5, 2.0]]]]"},
+      {{1, 2}, {1, 0, 0, 0}, "[[[[1.0, 1.5], [3.0, 3.5]]]]", "[[[[0.5, 1.5], [1.5, 3.5]]]]"},
+      {{1, 2}, {0, 1, 0, 0}, "[[[[1.5, 2.0], [3.5, 4.0]]]]", "[[[[1.5, 1.0], [3.5, 2.0]]]]"},
+      {{2, 2}, {0, 0, 0, 0}, "[[[[2.5]]]]", "[[[[2.5]]]]"},
+  };
+
+  for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+    const int64_t *k = sides[i].kernel, *p = sides[i].padding;
+    for (int alone = 0; alone < 2; alone++)
+      TEXT(tg_avg_pool2d(y, .kernel = TG_SIZES(k[0], k[1]), .stride = TG_SIZES(1, 1),
+                         .padding = TG_SIZES(p[0], p[1], p[2], p[3]), .exclude_pad = alone),
+           alone ? sides[i].alone : sides[i].whole);
+  }
+}
+
 /* One bool beside a number is a number; the order of integers is that of their signs. */
 static void test_mixed(void **state) {
   (void)state;
@@ -188,6 +214,15 @@ static void test_memory(void **state) {
   tg_backward(tg_sum(tg_square(p)));
   TgTensor *c = tg_clone(p);
   TEXT(tg_grad(c), "[4.0]");
+  TG_SCOPE(C)
+  c = tg_keep(tg_clone(p)); /* its gradient ends with the scope that made it, and is no longer its */
+  assert_null(tg_grad(c));
+  TG_SCOPE(C) {
+    TgTensor *kept = tg_keep(tg_grad(tg_clone(p)));
+    TEXT(kept, "[4.0]");
+    tg_release(kept);
+  }
+  tg_release(c);
   char path[] = "/tmp/tg_state_XXXXXX";
   int fd = mkstemp(path);
   assert_true(fd >= 0);
@@ -641,24 +676,13 @@ static void test_batch_norm(void **state) {
       cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_text),
-                                     BOTH(test_questions),
-                                     BOTH(test_memory),
-                                     BOTH(test_windows),
-                                     BOTH(test_mixed),
-                                     BOTH(test_most_axes),
-                                     BOTH(test_names_and_norms),
-                                     BOTH(test_updates),
-                                     BOTH(test_versions),
-                                     BOTH(test_roots),
-                                     BOTH(test_diagonal),
-                                     BOTH(test_scalars),
-                                     BOTH(test_bools),
-                                     BOTH(test_items),
-                                     BOTH(test_kernel),
-                                     BOTH(test_graphs),
-                                     BOTH(test_custom_gradient),
-                                     BOTH(test_factorisations),
-                                     BOTH(test_batch_norm)};
+  const struct CMUnitTest tests[] = {
+      BOTH(test_text),           BOTH(test_questions),       BOTH(test_memory),
+      BOTH(test_windows),        BOTH(test_padded_averages), BOTH(test_mixed),
+      BOTH(test_most_axes),      BOTH(test_names_and_norms), BOTH(test_updates),
+      BOTH(test_versions),       BOTH(test_roots),           BOTH(test_diagonal),
+      BOTH(test_scalars),        BOTH(test_bools),           BOTH(test_items),
+      BOTH(test_kernel),         BOTH(test_graphs),          BOTH(test_custom_gradient),
+      BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

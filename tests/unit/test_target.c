@@ -1,5 +1,9 @@
 /* test_target.c: the machine that a device plans for. Devices without a machine of their own plan alike
  * everywhere; a plan follows the numbers it is given. */
+#define _GNU_SOURCE
+#include "base/os.h"
+#include "base/processor.h"
+#include "engine/engine.h"
 #include "runtime/device.h"
 #include "tensor/context.h"
 #include "uop/matrix.h"
@@ -8,6 +12,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -207,6 +212,26 @@ static void test_rows_of_hardware(void **state) {
     assert_int_equal(matrix_rows(MATRIX_CUDA, without[i]) & (fp8 | f16), without[i] < 80 ? 0 : f16);
 }
 
+static int tiles_given(void) { return 0; }
+
+/* Tiles are planned for where the processor has them, the system gives them and TG_AMX does not forbid it: all
+ * three. */
+static void test_tiles_asked(void **state) {
+  (void)state;
+  TgOs os = tg_os_default;
+  os.tiles_ask = tiles_given;
+  for (int wanted = 0; wanted < 2; wanted++) {
+    setenv("TG_AMX", wanted ? "1" : "0", 1);
+    TgContext *c =
+        context_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU"}, &os, (TgMem){0});
+    unsetenv("TG_AMX");
+    assert_int_equal(tg_error(c), TG_OK);
+    bool has = (c->devices.at[0]->target.matrices & matrix_rows(MATRIX_AMX, AMX_FIRST)) != 0;
+    assert_int_equal(has, wanted && processor_tiles());
+    tg_close(c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_written_down),
                                      cmocka_unit_test(test_sane),
@@ -216,6 +241,7 @@ int main(void) {
                                      cmocka_unit_test(test_other_machine),
                                      cmocka_unit_test(test_rows_of_hardware),
                                      cmocka_unit_test(test_parts_counted),
-                                     cmocka_unit_test(test_parts)};
+                                     cmocka_unit_test(test_parts),
+                                     cmocka_unit_test(test_tiles_asked)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,6 +316,14 @@ static void test_errors(void **state) {
        "the name is longer than 95 characters"},
       {"u0 = RANGE[0, GROUP, of 2147483643](8)\n", "expected the number of a loop"},
       {"u0 = RANGE[0, GROUP, of -1](8)\n", "expected the number of a loop"},
+      {"u0 = nan(0x):f64\n", "line 1, column 6"}, /* the bits of a nan: all of them, and they are one */
+      {"u0 = nan(0x:f64\n", "line 1, column 6"},
+      {"u0 = nan(0xg):f64\n", "line 1, column 6"},
+      {"u0 = nan(0x7ff8000000000000:f64\n", "line 1, column 6"},
+      {"u0 = nan(0x7ff800000000000.8):f64\n", "line 1, column 6"},
+      {"u0 = nan(0x7ff0000000000000):f64\n", "line 1, column 6"},
+      {"u0 = nan(0x3ff0000000000000):f64\n", "line 1, column 6"},
+      {"u0 = nan(7):f64\n", "line 1, column"},
       {"u0 = INDEX[gates](1)\n", "line 1, column 12: expected 'gated', found 'gates](1)'"},
   };
 

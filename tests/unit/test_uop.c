@@ -40,7 +40,44 @@ static void test_arg_bytes(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
+/* A graph is copied into another store while any allocation fails, and each one from there on: it is NULL, or
+ * what it is otherwise; nothing is left. It has nodes of many sources, whose lists are allocated. */
+static void test_copy_without_memory(void **state) {
+  (void)state;
+
+  enum { SOURCES = 40, NODES = 60 };
+
+  for (int after = 0; after < 2; after++)
+    for (uint64_t n = 1, failed = 1; failed; n++) {
+      TgMem mem = {0};
+      UOpStore *from = store_new(&mem), *to = store_new(&mem);
+      UOp *src[SOURCES], *u = uop_const(from, DT_F32, (Scalar){.f = 1});
+      for (int i = 0; i < NODES; i++) { /* each of many places of the one before, with a number of its own */
+        for (int k = 0; k < SOURCES; k++)
+          src[k] = k == i % SOURCES ? u : uop_const(from, DT_F32, (Scalar){.f = i + 2});
+        u = uop_new(from, OPS_SINK, DT_VOID, 1, SOURCES, src, ARG0);
+      }
+      assert_non_null(u);
+      UOpMap *map = uop_map_begin(from, to);
+      uint64_t before = mem.failed;
+      mem.fail_at = mem.calls + n, mem.fail_always_after = after;
+      UOp *v = map ? uop_copy(to, from, map, &mem, u) : NULL;
+      mem.fail_at = 0, mem.fail_always_after = false;
+      failed = mem.failed - before;
+      assert_true(v || failed);
+      for (int i = NODES - 1; v && i >= 0; i--) {
+        assert_int_equal(v->nsrc, SOURCES);
+        assert_true(v->src[(i + 1) % SOURCES]->arg.v.f == i + 2);
+        v = v->src[i % SOURCES];
+      }
+      uop_map_end(from, map);
+      store_free(to), store_free(from);
+      assert_int_equal(mem.live, 0);
+    }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_arg_bytes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_arg_bytes),
+                                     cmocka_unit_test(test_copy_without_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

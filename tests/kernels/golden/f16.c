@@ -10,6 +10,16 @@ INL f32x16 f32x16_f16(u16x16 a) {
   return (f32x16)__builtin_ia32_vcvtph2ps512_mask((i16x16)a, (f32x16){0}, -1, 4);
 #elif 16 == 8 && defined(__F16C__)
   return (f32x16)__builtin_ia32_vcvtph2ps256((i16x16)a);
+#elif 16 % 8 == 0 && defined(__F16C__)
+  typedef i16 H __attribute__((vector_size(16)));
+  f32x16 r;
+  for (int i = 0; i < 16 / 8; i++) {
+    H h;
+    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);
+    __auto_type f = __builtin_ia32_vcvtph2ps256(h);
+    __builtin_memcpy((char *)&r + 32 * i, &f, 32);
+  }
+  return r;
 #else
   f32x16 r; for (int i = 0; i < 16; i++) r[i] = f32_f16(a[i]); return r;
 #endif
@@ -22,6 +32,16 @@ INL u16x16 f16x16_f32(f32x16 a) {
   return (u16x16)__builtin_ia32_vcvtps2ph512_mask(a, 0, (i16x16){0}, -1);
 #elif 16 == 8 && defined(__F16C__)
   return (u16x16)__builtin_ia32_vcvtps2ph256(a, 0);
+#elif 16 % 8 == 0 && defined(__F16C__)
+  typedef f32 H __attribute__((vector_size(32)));
+  u16x16 r;
+  for (int i = 0; i < 16 / 8; i++) {
+    H h;
+    __builtin_memcpy(&h, (const char *)&a + 32 * i, 32);
+    __auto_type f = __builtin_ia32_vcvtps2ph256(h, 0);
+    __builtin_memcpy((char *)&r + 16 * i, &f, 16);
+  }
+  return r;
 #else
   u16x16 r; for (int i = 0; i < 16; i++) r[i] = f16_f32(a[i]); return r;
 #endif
@@ -38,6 +58,16 @@ INL f32x8 f32x8_f16(u16x8 a) {
   return (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
 #elif 8 == 8 && defined(__F16C__)
   return (f32x8)__builtin_ia32_vcvtph2ps256((i16x8)a);
+#elif 8 % 8 == 0 && defined(__F16C__)
+  typedef i16 H __attribute__((vector_size(16)));
+  f32x8 r;
+  for (int i = 0; i < 8 / 8; i++) {
+    H h;
+    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);
+    __auto_type f = __builtin_ia32_vcvtph2ps256(h);
+    __builtin_memcpy((char *)&r + 32 * i, &f, 32);
+  }
+  return r;
 #else
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = f32_f16(a[i]); return r;
 #endif
@@ -50,6 +80,16 @@ INL u16x8 f16x8_f32(f32x8 a) {
   return (u16x8)__builtin_ia32_vcvtps2ph512_mask(a, 0, (i16x8){0}, -1);
 #elif 8 == 8 && defined(__F16C__)
   return (u16x8)__builtin_ia32_vcvtps2ph256(a, 0);
+#elif 8 % 8 == 0 && defined(__F16C__)
+  typedef f32 H __attribute__((vector_size(32)));
+  u16x8 r;
+  for (int i = 0; i < 8 / 8; i++) {
+    H h;
+    __builtin_memcpy(&h, (const char *)&a + 32 * i, 32);
+    __auto_type f = __builtin_ia32_vcvtps2ph256(h, 0);
+    __builtin_memcpy((char *)&r + 16 * i, &f, 16);
+  }
+  return r;
 #else
   u16x8 r; for (int i = 0; i < 8; i++) r[i] = f16_f32(a[i]); return r;
 #endif

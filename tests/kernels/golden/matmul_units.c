@@ -14,6 +14,16 @@ INL f32x8 f32x8_f16(u16x8 a) {
   return (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
 #elif 8 == 8 && defined(__F16C__)
   return (f32x8)__builtin_ia32_vcvtph2ps256((i16x8)a);
+#elif 8 % 8 == 0 && defined(__F16C__)
+  typedef i16 H __attribute__((vector_size(16)));
+  f32x8 r;
+  for (int i = 0; i < 8 / 8; i++) {
+    H h;
+    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);
+    __auto_type f = __builtin_ia32_vcvtph2ps256(h);
+    __builtin_memcpy((char *)&r + 32 * i, &f, 32);
+  }
+  return r;
 #else
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = f32_f16(a[i]); return r;
 #endif

@@ -74,9 +74,10 @@ static TgTensor *bytes(TgTensor *b, int64_t at, int64_t n) {
   return tg_slice(b, 1, at, at + n);
 } /* (m, n) u8 */
 
-/* (m, 1) */
+/* The f16 at an even place: (m, 1) f32. All of b is read as f16 and then cut, because blocks that lie in a file
+ * are f16 there too, which costs nothing; two bytes of each row would have to be put together. */
 static TgTensor *half(TgTensor *b, int64_t at) {
-  return tg_cast(tg_bitcast(bytes(b, at, 2), TG_F16), TG_F32);
+  return tg_cast(tg_slice(tg_bitcast(b, TG_F16), 1, at / 2, at / 2 + 1), TG_F32);
 }
 
 static TgTensor *shaped(TgTensor *x, int64_t a, int64_t c, int64_t d) {
@@ -87,17 +88,17 @@ static TgTensor * and (TgTensor * x, int mask) { return tg_bitand_scalar(x, mask
 
 static TgTensor *shr(TgTensor *x, int by) { return by ? tg_shr_scalar(x, by) : x; }
 
-/* x shifted right by each of by[0..n), stacked on a new axis: where parts of a byte are different elements.
- */
-static TgTensor *shifts(TgTensor *x, int axis, int n, const int *by, int mask) {
-  TgTensor *parts[16];
-  for (int i = 0; i < n; i++)
-    parts[i] = and(shr(x, by[i]), mask);
-  return tg_stack(parts, n, axis);
+/* x shifted right by 0, by, 2 by .. (n of them) on a new axis: where parts of a byte are different elements. */
+static TgTensor *shifts(TgTensor *x, int axis, int n, int by, int mask) {
+  TgTensor *each = tg_arange(tg_context(x), 0, n * by, .step = by, .dtype = tg_dtype(x));
+  int64_t dims[TG_MAX_RANK];
+  for (int i = 0; i <= tg_ndim(x); i++)
+    dims[i] = i == axis ? n : 1;
+  return and(tg_shr(tg_unsqueeze(x, axis), tg_reshape(each, tg_ndim(x) + 1, dims)), mask);
 }
 
 /* low ones, then high ones */
-static TgTensor *nibbles(TgTensor *x, int axis) { return shifts(x, axis, 2, (const int[]){0, 4}, 15); }
+static TgTensor *nibbles(TgTensor *x, int axis) { return shifts(x, axis, 2, 4, 15); }
 
 static TgTensor *f32(TgTensor *x) { return tg_cast(x, TG_F32); }
 
@@ -116,26 +117,26 @@ static TgTensor *six_bits(TgTensor *s, int which) {
   return f32(tg_cat(TG_TENSORS(and(low, 63), high), 1));
 }
 
-static TgTensor *fifth_bits(TgTensor *b, int64_t at) { /* u32 qh -> (m, 2, 16): bits 0-15 and 16-31 */
-  TgTensor *bits = shifts(bytes(b, at, 4), 2, 8, (const int[]){0, 1, 2, 3, 4, 5, 6, 7}, 1);
-  return tg_reshape(bits, TG_SHAPE(-1, 2, 16));
+/* The 32 bits at an even place, as two numbers of 16 that are shifted: (m, 2, 16) u32. */
+static TgTensor *fifth_bits(TgTensor *b, int64_t at) {
+  TgTensor *words = tg_slice(tg_bitcast(b, TG_U16), 1, at / 2, at / 2 + 2);
+  return shifts(tg_cast(words, TG_U32), 2, 16, 1, 1);
 }
 
-static const int two_bits[] = {0, 2, 4, 6}, one_bit[] = {0, 1, 2, 3, 4, 5, 6, 7};
 static const float nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 static const float e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, -0.0f, -1, -2, -3, -4, -6, -8, -12}; /* doubled */
 
 static TgTensor *legacy(TgTensor *b, int type) { /* 32 elements, d, maybe m, maybe qh, nibbles */
   bool m = type == T_Q4_1 || type == T_Q5_1, five = type == T_Q5_0 || type == T_Q5_1;
   TgTensor *q = nibbles(bytes(b, 2 + 2 * m + 4 * five, 16), 1); /* (m, 2, 16) */
-  if (five) q = tg_bitor(q, tg_shl_scalar(fifth_bits(b, 2 + 2 * m), 4));
+  if (five) q = tg_bitor(tg_cast(q, TG_U32), tg_shl_scalar(fifth_bits(b, 2 + 2 * m), 4));
   q = tg_reshape(q, TG_SHAPE(-1, 32));
   return m ? tg_add(tg_mul(half(b, 0), f32(q)), half(b, 2)) : tg_mul(half(b, 0), less(q, five ? 16 : 8));
 }
 
 static TgTensor *q2_k(TgTensor *b) {
   TgTensor *s = bytes(b, 0, 16), *q = tg_reshape(bytes(b, 16, 64), TG_SHAPE(-1, 2, 32));
-  q = shaped(shifts(q, 2, 4, two_bits, 3), 16, 1, 16); /* (m, 2, 4, 32) -> a row for each scale */
+  q = shaped(shifts(q, 2, 4, 2, 3), 16, 1, 16); /* (m, 2, 4, 32) -> a row for each scale */
   TgTensor *d = tg_mul(half(b, 80), f32(and(s, 15))), *m = tg_mul(half(b, 82), f32(shr(s, 4)));
   return tg_sub(tg_mul(shaped(d, 16, 1, 1), f32(q)), shaped(m, 16, 1, 1));
 }
@@ -145,18 +146,18 @@ static TgTensor *q3_k(TgTensor *b) {
   TgTensor *q = tg_reshape(bytes(b, 32, 64), TG_SHAPE(-1, 2, 32));
   TgTensor *s = bytes(b, 96, 12);
   TgTensor *low = tg_reshape(nibbles(bytes(s, 0, 8), 1), TG_SHAPE(-1, 16)); /* s[0..7] low, then high */
-  TgTensor *high = tg_reshape(shifts(bytes(s, 8, 4), 1, 4, two_bits, 3), TG_SHAPE(-1, 16));
+  TgTensor *high = tg_reshape(shifts(bytes(s, 8, 4), 1, 4, 2, 3), TG_SHAPE(-1, 16));
   TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
-  TgTensor *bit = tg_reshape(shifts(h, 1, 8, one_bit, 1), TG_SHAPE(-1, 2, 4, 32));
+  TgTensor *bit = tg_reshape(shifts(h, 1, 8, 1, 1), TG_SHAPE(-1, 2, 4, 32));
   /* q2 - (bit ? 0 : 4) = (q2 | bit << 2) - 4 */
-  q = tg_bitor(shifts(q, 2, 4, two_bits, 3), tg_shl_scalar(bit, 2));
+  q = tg_bitor(shifts(q, 2, 4, 2, 3), tg_shl_scalar(bit, 2));
   return tg_mul(shaped(tg_mul(half(b, 108), scale), 16, 1, 1), less(shaped(q, 16, 1, 16), 4));
 }
 
 static TgTensor *q45_k(TgTensor *b, bool five) {
   TgTensor *s = bytes(b, 4, 12), *q = tg_reshape(bytes(b, five ? 48 : 16, 128), TG_SHAPE(-1, 4, 32));
   q = shaped(nibbles(q, 2), 8, 1, 32); /* (m, 4, 2, 32): per 64 the low nibbles, then the high ones */
-  if (five) q = tg_bitor(q, tg_shl_scalar(shaped(shifts(bytes(b, 16, 32), 1, 8, one_bit, 1), 8, 1, 32), 4));
+  if (five) q = tg_bitor(q, tg_shl_scalar(shaped(shifts(bytes(b, 16, 32), 1, 8, 1, 1), 8, 1, 32), 4));
   TgTensor *d = tg_mul(half(b, 0), six_bits(s, 0)), *m = tg_mul(half(b, 2), six_bits(s, 1));
   return tg_sub(tg_mul(shaped(d, 8, 1, 1), f32(q)), shaped(m, 8, 1, 1));
 }
@@ -164,15 +165,15 @@ static TgTensor *q45_k(TgTensor *b, bool five) {
 static TgTensor *q6_k(TgTensor *b) {
   /* (m, 2, 2, 64) = (m, 2, 4, 32) */
   TgTensor *l = nibbles(tg_reshape(bytes(b, 0, 128), TG_SHAPE(-1, 2, 64)), 2);
-  TgTensor *h = shifts(tg_reshape(bytes(b, 128, 64), TG_SHAPE(-1, 2, 32)), 2, 4, two_bits, 3);
+  TgTensor *h = shifts(tg_reshape(bytes(b, 128, 64), TG_SHAPE(-1, 2, 32)), 2, 4, 2, 3);
   TgTensor *q = tg_bitor(tg_reshape(l, TG_SHAPE(-1, 2, 4, 32)), tg_shl_scalar(h, 4));
   TgTensor *s = f32(tg_bitcast(bytes(b, 192, 16), TG_I8));
   return tg_mul(shaped(tg_mul(half(b, 208), s), 16, 1, 1), less(shaped(q, 16, 1, 16), 32));
 }
 
 static TgTensor *iq4_xs(TgTensor *b) {
-  TgTensor *low = tg_reshape(shifts(bytes(b, 4, 4), 2, 2, (const int[]){0, 4}, 15), TG_SHAPE(-1, 8));
-  TgTensor *high = tg_reshape(shifts(bytes(b, 2, 2), 2, 4, two_bits, 3), TG_SHAPE(-1, 8));
+  TgTensor *low = tg_reshape(shifts(bytes(b, 4, 4), 2, 2, 4, 15), TG_SHAPE(-1, 8));
+  TgTensor *high = tg_reshape(shifts(bytes(b, 2, 2), 2, 4, 2, 3), TG_SHAPE(-1, 8));
   TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
   TgTensor *q = look_up(nibbles(tg_reshape(bytes(b, 8, 128), TG_SHAPE(-1, 8, 16)), 2), nl, 16);
   return tg_mul(shaped(tg_mul(half(b, 0), scale), 8, 1, 1), shaped(q, 8, 1, 32));
@@ -231,7 +232,7 @@ static TgTensor *values(TgTensor *b, int type) {
   case T_TQ1_0: return tq1_0(b);
   case T_TQ2_0:
     return tg_mul(half(b, 64),
-                  less(tg_reshape(shifts(tg_reshape(bytes(b, 0, 64), TG_SHAPE(-1, 2, 32)), 2, 4, two_bits, 3),
+                  less(tg_reshape(shifts(tg_reshape(bytes(b, 0, 64), TG_SHAPE(-1, 2, 32)), 2, 4, 2, 3),
                                   TG_SHAPE(-1, 256)),
                        1));
   case T_MXFP4: return mxfp4(b);
@@ -239,11 +240,10 @@ static TgTensor *values(TgTensor *b, int type) {
   case T_Q1_0:
     return tg_mul(
         half(b, 0),
-        less(tg_mul_scalar(tg_reshape(shifts(bytes(b, 2, 16), 2, 8, one_bit, 1), TG_SHAPE(-1, 128)), 2), 1));
+        less(tg_mul_scalar(tg_reshape(shifts(bytes(b, 2, 16), 2, 8, 1, 1), TG_SHAPE(-1, 128)), 2), 1));
   default:
     /* Q2_0 */
-    return tg_mul(half(b, 0),
-                  less(tg_reshape(shifts(bytes(b, 2, 16), 2, 4, two_bits, 3), TG_SHAPE(-1, 64)), 1));
+    return tg_mul(half(b, 0), less(tg_reshape(shifts(bytes(b, 2, 16), 2, 4, 2, 3), TG_SHAPE(-1, 64)), 1));
   }
 }
 

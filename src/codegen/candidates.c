@@ -325,13 +325,36 @@ static bool lanes_along(Search *s, int lane) {
   return ok;
 }
 
+/* The short loops of the reduction that conditions and shifts depend on, written out: these are known then. */
+static bool takes_decided(const Contraction *c, int lane, Taken *t) {
+  enum { MOST_DECIDED = 8 };
+
+  int64_t steps = 1;
+  for (int r = 0; r < c->n; r++) {
+    if (r == lane || !(c->decides >> r & 1)) continue;
+    steps *= c->size[r];
+    take(t, OPT_UNROLL, r, c->size[r]);
+  }
+  return steps > 1 && steps <= MOST_DECIDED;
+}
+
+static void consider_in_sum(Search *s, const Taken *before, int k, int64_t lanes) {
+  for (int decided = 0; decided < 2; decided++) {
+    Taken t = *before;
+    if (decided && !takes_decided(s->c, k, &t)) return;
+    take(&t, OPT_GROUP, k, lanes);
+    consider(s, &t);
+  }
+}
+
 /* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs. */
 static void lanes_in_sum(Search *s, int k) {
   const Contraction *c = s->c;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     int64_t by = access_step(x, k);
-    if (x->in_sum && (x->gated || !x->even || (by != 0 && by != 1))) return;
+    bool found = index_is_data(x->index); /* in a table, lane by lane */
+    if (x->in_sum && (x->gated || (!found && (!x->even || (by != 0 && by != 1))))) return;
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
@@ -348,8 +371,7 @@ static void lanes_in_sum(Search *s, int k) {
             if (swap) take(&t, OPT_SWAP, u, w);
             if (u >= 0) take(&t, OPT_UPCAST, u, rows[i][0]);
             if (w >= 0) take(&t, OPT_UPCAST, w, rows[i][1]);
-            take(&t, OPT_GROUP, k, g);
-            consider(s, &t);
+            consider_in_sum(s, &t, k, g);
           }
         }
 }

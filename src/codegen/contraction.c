@@ -62,31 +62,28 @@ double access_spans(const Access *a, const double *ext, double *span) {
   return n;
 }
 
-/* Its axes, the one with the smallest step first, are one run as long as each is touched whole. */
+/* Its axes, the one with the smallest step first, are one run as long as less than a line lies between what is
+ * touched: then every line is, as of rows of 34 bytes of which 32 are read. */
 Footprint access_footprint(const Access *a, const double *ext) {
-  double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, stride = 0, near = 1, apart = 0;
-  for (int i = a->naxis - 1; i >= 0; i--) {
+  double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, elements = 1, stride = 0;
+  int i = a->naxis - 1;
+  for (; i >= 0; i--) {
     int d = a->by_step[i];
-    bool joins = (double)a->step[d] == run;
-    if (!joins && span[d] > 1) {
-      if (a->step[d] * a->bytes <= LINE) {
-        near = span[d];
-        apart = (double)a->step[d];
-      }
-      break;
-    }
-    if (joins) run *= span[d];
-    if (span[d] > 1 && span[d] < (double)a->extent[d]) break;
+    double gap = (double)a->step[d] - run;
+    if (span[d] <= 1) continue;
+    if (gap < 0 || gap * a->bytes >= LINE) break;
+    run += (double)a->step[d] * (span[d] - 1);
+    elements *= span[d];
   }
-  double rows = n / fmax(run, 1), block = run + apart * (near - 1);
   for (int d = 0; d < a->naxis; d++)
-    if (span[d] > 1 && (double)a->step[d] >= block && (stride == 0 || (double)a->step[d] < stride))
+    if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
       stride = (double)a->step[d];
-  return (Footprint){.bytes = rows * lines_of(run * a->bytes) * LINE,
+  double rows = n / elements, lines = lines_of(run * a->bytes);
+  return (Footprint){.bytes = rows * lines * LINE,
                      .run = run * a->bytes,
                      .rows = rows,
-                     .blocks = rows / near,
-                     .lines = lines_of(block * a->bytes),
+                     .blocks = rows,
+                     .lines = lines,
                      .stride = stride * a->bytes};
 }
 
@@ -192,21 +189,57 @@ static UOp *only_reduce(const UOpVec *order) {
   return r;
 }
 
-static bool loads_add(Kernel *k, Contraction *c, UOp *root, const UOp *reduce, bool in_sum) {
+static uint32_t loops_of(const Contraction *c, const UOp *u) {
+  uint32_t on = 0;
+  for (int r = 0; r < c->n; r++)
+    if (u->ranges & range_bit(c->range[r]->arg.range.id)) on |= 1u << r;
+  return on;
+}
+
+/* Past the room there is for kinds of work, all is of the last kind. */
+static void work_add(Contraction *c, Work w) {
+  int at = 0;
+  if (w.decided & ~c->reduce) w.decided = 0;
+  c->decides |= w.decided;
+  while (at < c->nwork && (c->work[at].on != w.on || c->work[at].decided != w.decided))
+    at++;
+  if (at == MAX_WORK) {
+    c->work[--at].on |= w.on;
+    c->work[at].decided = 0;
+  } else if (at == c->nwork)
+    c->work[c->nwork++] = (Work){w.on, w.decided, 0};
+  c->work[at].weight += w.weight;
+}
+
+/* A choice is nothing where its condition is known; a shift by what is not known takes a few operations. A
+ * conversion goes with the load that it follows. */
+static void operation_add(Contraction *c, const UOp *u) {
+  enum { SHIFT_BY_ANY = 3 };
+
+  uint32_t on = loops_of(c, u);
+  double weight = target_weight(c->target, u);
+  bool shifts = u->op == OPS_SHL || u->op == OPS_SHR;
+  if (!weight || u->op == OPS_CAST || u->op == OPS_BITCAST) return;
+  work_add(c, (Work){on, u->op == OPS_WHERE ? loops_of(c, u->src[0]) : 0, weight});
+  uint32_t by = shifts ? loops_of(c, u->src[1]) : 0;
+  if (by) work_add(c, (Work){on, by, SHIFT_BY_ANY});
+}
+
+static bool loads_add(Kernel *k, Contraction *c, UOp *root, bool in_sum) {
   UOpVec order = {0};
   bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     bool had = false;
-    if (in_sum && op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL)
-      c->ops += target_weight(c->target, u);
+    bool summed = c->fused && u == c->value; /* the product is part of the addition */
+    if (in_sum && !summed && op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL)
+      operation_add(c, u);
     if (u->op != OPS_INDEX) continue;
     for (int a = c->nstore; a < c->naccess; a++)
       had |= c->access[a].index == u;
     ok = had || access_add(k, c, u, in_sum);
   }
   vec_free(k->mem, &order);
-  (void)reduce;
   return ok;
 }
 
@@ -223,9 +256,11 @@ bool contraction_of(Kernel *k, Contraction *c) {
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = access_add(k, c, k->sink->src[i]->src[0], false) && c->access[i].even && !c->access[i].gated;
   c->nstore = k->sink->nsrc;
-  ok = ok && loads_add(k, c, reduce->src[0], reduce, true);
+  if (ok) c->value = reduce->src[0];
+  if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
+  ok = ok && loads_add(k, c, reduce->src[0], true);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
+    ok = loads_add(k, c, k->sink->src[i]->src[1], false);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
   c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
@@ -239,8 +274,6 @@ bool contraction_of(Kernel *k, Contraction *c) {
   c->plain &= c->whole;
   for (int a = 1; ok && a < c->naccess; a++)
     c->plain &= c->access[a].slot != c->access[0].slot;
-  if (ok) c->value = reduce->src[0];
-  if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
   vec_free(k->mem, &order);
   return ok;
 }

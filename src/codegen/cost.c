@@ -265,6 +265,27 @@ static double rests_of(const Plan *p, double tile) {
   return trips * tile * ADDED_ACROSS;
 }
 
+/* Cycles of one step for what is computed of the factors: a vector for each 16 lanes of what moves with them,
+ * one number of what does not, once for all iterations of the tile and of an unrolled sum that it is alike in.
+ */
+static double work_of(const Plan *p) {
+  const Contraction *c = p->c;
+  double ops = 0;
+  for (int i = 0; i < c->nwork; i++) {
+    const Work *w = &c->work[i];
+    bool known = w->decided != 0, lanes = p->vec >= 0 && (w->on >> p->vec & 1);
+    double n = w->weight;
+    for (int r = 0; r < c->n; r++) {
+      if (w->decided >> r & 1) known &= p->unroll[r] >= (double)c->size[r];
+      if (!(w->on >> r & 1) || r == p->vec) continue;
+      n *= is_reduce(c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
+    }
+    if (lanes) n *= p->group >= 0 ? ceil(p->unroll[p->group] / LANES) : vectors(p);
+    if (!known) ops += n;
+  }
+  return ops * LANES / (2 * c->target->ops);
+}
+
 /* Cycles of one step of the innermost loop, for so many vectors of lanes as the plan has now. */
 static double step_of(const Plan *p, double *tile) {
   const Contraction *c = p->c;
@@ -279,8 +300,8 @@ static double step_of(const Plan *p, double *tile) {
   for (int a = c->nstore; a < c->naccess; a++)
     if (c->access[a].in_sum) loads += loads_of(p, &c->access[a], p->staged_at[a] >= 0);
   const Target *t = c->target;
-  double steps = *tile * unrolled, work = c->fused ? LANES / t->fmas : (1 + c->ops) * LANES / (2 * t->ops);
-  TileStep step = {.work = steps * work,
+  double steps = *tile * unrolled, add = c->fused ? LANES / t->fmas : LANES / (2 * t->ops);
+  TileStep step = {.work = steps * add + work_of(p),
                    .loads = loads,
                    .chain = p->group < 0 ? unrolled : 1,
                    .registers =

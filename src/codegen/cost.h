@@ -32,6 +32,14 @@ typedef struct Footprint {
                                    stride: bytes between those */
 } Footprint;
 
+/* Operations of the reduction's value, but for the product that is summed, by the loops that they move with. */
+typedef struct Work {
+  uint32_t on, decided; /* decided: nothing is left of them where these loops are written out */
+  double weight;
+} Work;
+
+enum { MAX_WORK = 32 };
+
 /* One reduction over the loops `reduce`, one or more stores over all others. */
 typedef struct Contraction {
   const Target *target;
@@ -41,11 +49,13 @@ typedef struct Contraction {
   uint32_t reduce;
   uint32_t summed; /* bit r: each iteration of loop r sums for itself */
   Access access[MAX_ACCESS];
-  double ops; /* of one step: a product that is summed is one */
-  bool plain; /* one output, which is what was summed */
-  bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
-  UOp *value; /* what is summed */
-  bool fused; /* a product is summed: two steps a cycle of the whole vector */
+  int nwork;
+  Work work[MAX_WORK];
+  uint32_t decides; /* bit r: written out, loop r of the reduction decides a condition or a shift */
+  bool plain;       /* one output, which is what was summed */
+  bool whole;       /* all outputs are over all loops but those summed over: blocks of a sum can add up */
+  UOp *value;       /* what is summed */
+  bool fused;       /* a product is summed: two steps a cycle of the whole vector */
 } Contraction;
 
 typedef struct Taken { /* a list of opts in terms of loop numbers; a STAGE's r is the number of an access */

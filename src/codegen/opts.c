@@ -110,6 +110,18 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
   return ok;
 }
 
+/* Whether a reduction that u is a loop of has loops around u: lanes along u then wait for those, too. */
+static bool is_inside(Kernel *k, UOp *u) {
+  PlaceVec at = {0};
+  bool inside = false, ok = nest_places(k, u, &at);
+  for (size_t i = 0; ok && !inside && i < at.len; i++) {
+    UOp *acc = at.at[i].u, *whole = acc->op == OPS_ACC ? reduction_of(k, u, stored_in(acc)) : NULL;
+    inside = whole && whole != u;
+  }
+  vec_free(k->mem, &at);
+  return inside;
+}
+
 static bool carries(Kernel *k, UOp *loop) {
   Facts f;
   bool r = facts_of(k, loop, &f) && f.carries;
@@ -134,7 +146,8 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   }
   int n = is_const(r->src[0]) ? parts_of_known(k, o, r, inner, p) : parts_of_unknown(k, o, r, inner, p);
   if (!n) return false;
-  if (inner == AXIS_GROUP && !is_const_int(p[0].blocks, 1)) return group_parts(k, o, u, p, n);
+  if (inner == AXIS_GROUP && (!is_const_int(p[0].blocks, 1) || is_inside(k, u)))
+    return group_parts(k, o, u, p, n);
   return in_parts(k, tile ? front(k, u) : u, u, p, n, tile);
 }
 

@@ -28,28 +28,32 @@ static const char bf2f_vec[] = "INL $T $F($S a) { return ($T)(__builtin_convertv
 static const char f2bf_vec[] = "INL $T $F($S x) {\n  $U b = ($U)x, q = (b >> 16) | 64, m = ($U)(x != x), r = "
                                "(b + 0x7fff + ((b >> 16) & 1)) >> 16;\n"
                                "  return __builtin_convertvector((q & m) | (r & ~m), $T);\n}";
+/* f16, both ways: by instructions where there are some for so many lanes, or for eight at a time; else by bits,
+ * as fp8 below. A loop over the lanes would take a hundred times as long. */
+#define BY_EIGHT                                                                                             \
+  "#elif $N % 8 == 0 && defined(__F16C__)\n"                                                                 \
+  "  typedef i16 half8 __attribute__((vector_size(16)));\n  typedef f32 float8 "                             \
+  "__attribute__((vector_size(32)));\n"                                                                      \
+  "  $T r;\n  for (int i = 0; i < $N; i += 8) {\n    half8 h;\n    float8 f;\n"
 static const char h2f_vec[] =
     "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return "
-    "($T)__builtin_ia32_vcvtph2ps512_mask(($I)a, ($T){0}, -1, 4);\n"
-    "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtph2ps256(($I)a);\n"
-    "#elif $N % 8 == 0 && defined(__F16C__)\n"
-    "  typedef i16 H __attribute__((vector_size(16)));\n  $T r;\n"
-    "  for (int i = 0; i < $N / 8; i++) {\n    H h;\n"
-    "    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);\n"
-    "    __auto_type f = __builtin_ia32_vcvtph2ps256(h);\n"
-    "    __builtin_memcpy((char *)&r + 32 * i, &f, 32);\n  }\n  return r;\n"
-    "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f32_f16(a[i]); return r;\n#endif\n}";
+    "($T)__builtin_ia32_vcvtph2ps512_mask(($I)a, ($T){0}, -1, 4);\n" BY_EIGHT
+    "    __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);\n    f = __builtin_ia32_vcvtph2ps256(h);\n"
+    "    __builtin_memcpy((char *)&r + 4 * i, &f, 32);\n  }\n  return r;\n"
+    "#else\n  $U b = __builtin_convertvector(a, $U), m = b & 0x7fff, low = ($U)(m < 0x400);\n"
+    "  $U top = ($U)(m >= 0x7c00) & (112u << 23), n = (m << 13) + (112u << 23) + top;\n"
+    "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-24f);\n"
+    "  return ($T)((b & 0x8000) << 16 | (d & low) | (n & ~low));\n#endif\n}";
 static const char f2h_vec[] =
     "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return "
-    "($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
-    "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
-    "#elif $N % 8 == 0 && defined(__F16C__)\n"
-    "  typedef f32 H __attribute__((vector_size(32)));\n  $T r;\n"
-    "  for (int i = 0; i < $N / 8; i++) {\n    H h;\n"
-    "    __builtin_memcpy(&h, (const char *)&a + 32 * i, 32);\n"
-    "    __auto_type f = __builtin_ia32_vcvtps2ph256(h, 0);\n"
-    "    __builtin_memcpy((char *)&r + 16 * i, &f, 16);\n  }\n  return r;\n"
-    "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
+    "($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n" BY_EIGHT
+    "    __builtin_memcpy(&f, (const char *)&a + 4 * i, 32);\n    h = __builtin_ia32_vcvtps2ph256(f, 0);\n"
+    "    __builtin_memcpy((char *)&r + 2 * i, &h, 16);\n  }\n  return r;\n"
+    "#else\n  $U b = ($U)a, m = b & 0x7fffffff, low = ($U)(m < 0x38800000), past = ($U)(m >= 0x477ff000);\n"
+    "  $U n = (m - (112u << 23) + 0xfff + (m >> 13 & 1)) >> 13, nan = ($U)(m > 0x7f800000) & 0x200;\n"
+    "  $U d = ($U)(($S)(m & low) * 0x1p24f + 0x1p23f) - 0x4b000000;\n"
+    "  $U r = (d & low) | (n & ~low & ~past) | ((0x7c00 | nan) & past);\n"
+    "  return __builtin_convertvector((b >> 16 & 0x8000) | r, $T);\n#endif\n}";
 /* Clang for arm64 makes vectors of 64-bit integers doubles first, and so rounds twice; one by one it does
  * not, if it does not see that they are neighbours. */
 static const char wide_to_f32_vec[] =
@@ -139,10 +143,8 @@ static const char *vec_widen(C *c, DType from, int n, const char *a) {
   m['T' - 'A'] = cs_type(c, DT_F32, n);
   m['S' - 'A'] = cs_type(c, from, n);
   m['U' - 'A'] = cs_type(c, DT_U32, n);
-  if (dtype_size(from) == 1)
-    m['J' - 'A'] = cs_type(c, DT_I32, n);
-  else
-    m['I' - 'A'] = cs_type(c, DT_I16, n);
+  m['J' - 'A'] = cs_type(c, DT_I32, n);
+  if (dtype_size(from) == 2) m['I' - 'A'] = cs_type(c, DT_I16, n);
   const char *name = cs_text(c, "f32x%d_%s", n, dtype_name(from));
   cs_helper(c, name, tpl[from - DT_FP8E4M3], m, n);
   return cs_text(c, "%s(%s)", name, a);

@@ -61,6 +61,24 @@ static bool is_own_loop(const Stage *g, const UOp *r) {
   return false;
 }
 
+/* How often what depends on these loops is computed where the stage's value is: a compiler moves it out of the
+ * innermost loops of a reduction that it does not depend on. Each thread of a GPU has it for itself. */
+static double iterations_within(Scan *c, uint64_t loops) {
+  const Stage *g = c->g;
+  double n = 1, within;
+  for (int d = 0; d < g->nout; d++)
+    n *= (double)range_extent(g->out[d]);
+  within = n;
+  uint64_t own = c->out;
+  for (int d = 0; d < g->nred; d++) {
+    uint64_t bit = g->red[d]->op == OPS_RANGE ? loop_bit(c, g->red[d]) : 0;
+    n *= (double)range_extent(g->red[d]);
+    own |= bit;
+    if (loops & bit) within = n;
+  }
+  return (loops & ~own) || c->s->opt->target->warp > 1 ? n : within;
+}
+
 static uint64_t longest_loop(const Scan *c, uint64_t loops) {
   int most = -1;
   for (int i = 0; i < c->nloop; i++)
@@ -206,7 +224,8 @@ bool stage_scan(Sched *s, int i) {
     int d = read_stage(u);
     uint64_t slot = (uint64_t)u->src[0]->arg.param.slot, last = 0;
     bool again = map_get(&s->scanned, slot, &last) && last == s->scans;
-    Read rd = {u, d, trips_of(&c, me->loops), outs_of(&c, me->loops), again};
+    Read rd = {u,    d, trips_of(&c, me->loops), iterations_within(&c, me->loops), outs_of(&c, me->loops),
+               again};
     ok = vec_push(s->mem, &g->reads, rd) &&
          (again || (map_put(&s->scanned, slot, s->scans) && (d < 0 || vec_push(s->mem, &g->deps, d))));
   }
@@ -378,10 +397,10 @@ static double point_bytes(const Members *m, const Stage *g, int i, const Read *r
 
 /* Elements of a stage that is computed where it is read. Those that its first reader reads are its own,
  * unless they are written as well: by a loop of their own. */
-static double computed_again(const Members *m, size_t k, int stage) {
-  const Stage *q = stage_at(m->s, stage);
-  double own = read_by_others(m, k, stage) || is_written(m, q) ? 0 : (double)stage_out_size(q);
-  return TG_MAX((double)stage_iterations(stage_at(m->s, m->mem[k])) - own, 0);
+static double computed_again(const Members *m, size_t k, const Read *rd) {
+  const Stage *q = stage_at(m->s, rd->stage);
+  double own = read_by_others(m, k, rd->stage) || is_written(m, q) ? 0 : (double)stage_out_size(q);
+  return TG_MAX(rd->within - own, 0);
 }
 
 /* The loops that tiles of a product are cut from. most: iterations of the grid that a core does at
@@ -441,7 +460,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
                        ? 0
                        : target_read_us(t, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
     else if (!q->is_reduce && inner_size(s, m->gm, rd->stage) > 1)
-      ops += q->weight * computed_again(m, k, rd->stage);
+      ops += q->weight * computed_again(m, k, rd);
   }
   if (g->near && member_of(m, g->near) < m->n)
     c->memory += g->near_bytes / t->bytes_us[LEVEL_L2] - target_read_us(t, g->near_bytes);

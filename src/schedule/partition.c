@@ -161,15 +161,11 @@ static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
 /* What kernels may take that share a launch: little beside it, for their shapes are chosen together. */
 static double most_beside(const Target *t) { return 2 * t->launch_us + t->distribute_us; }
 
-/* A kernel that i needs nothing of, and that has its very grid: both run from one launch. */
-static bool beside(Sched *s, int i, int k, const StageSet *one, Trial *t) {
+/* Stage i, placed by itself as in `one`, needs nothing of kernel k and has its very grid. */
+static bool alike(Sched *s, int i, int k, const StageSet *one, Trial *t) {
   const StageSet *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
-  double most = most_beside(s->opt->target);
-  if (kk->cost.us > most || one->cost.us > most || kk->ngrid != one->ngrid || !in_order(s, i, k))
-    return false;
-  if (g->readers.len && kk->level > level_need(s, g, -1))
-    return false; /* they would wait for k's iteration */
+  if (kk->ngrid != one->ngrid) return false;
   for (size_t j = 0; j < g->deps.len; j++)
     if (stage_at(s, g->deps.at[j])->kernel == k) return false; /* it does need it: fit says how */
   memset(t, 0, sizeof *t);
@@ -185,6 +181,17 @@ static bool beside(Sched *s, int i, int k, const StageSet *one, Trial *t) {
   t->ngrid = kk->ngrid;
   memcpy(t->grid, kk->grid, sizeof t->grid);
   return true;
+}
+
+/* A kernel that can run from one launch with i. */
+static bool beside(Sched *s, int i, int k, const StageSet *one, Trial *t) {
+  const StageSet *kk = &s->ks.at[k];
+  const Stage *g = stage_at(s, i);
+  double most = most_beside(s->opt->target);
+  if (kk->cost.us > most || one->cost.us > most || !in_order(s, i, k)) return false;
+  if (g->readers.len && kk->level > level_need(s, g, -1))
+    return false; /* they would wait for k's iteration */
+  return alike(s, i, k, one, t);
 }
 
 /* Stage i becomes a member of kernel k, the grid as in t. */
@@ -223,9 +230,10 @@ static bool place(Sched *s, int i) {
     }
     if (!try_join(s, i, k, &one.cost, &t)) continue;
     double apart = s->ks.at[k].cost.us + one.cost.us, win = apart - t.cost.us;
-    if (win <= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, ((Refused){k, i})))
-      return false;
-    if (win > gain) {
+    bool better = win > gain; /* of several it joins one; whether the others join that, chain_refused asks */
+    Refused left = {better ? best : k, i};
+    if (left.kernel >= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, left)) return false;
+    if (better) {
       gain = win;
       best = k;
       bt = t;
@@ -332,7 +340,9 @@ static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
   *cost = (Cost){.us = IMPOSSIBLE_US};
   for (size_t m = 0; m < s->ks.at[b].mem.len; m++) {
     int i = s->ks.at[b].mem.at[m];
-    if (!fit(s, ka, i, &t, why)) return true;
+    StageSet one;
+    stage_cost(s, i, &one);
+    if (!alike(s, i, a, &one, &t) && !fit(s, ka, i, &t, why)) return true;
     if (!put_in(s, i, a, &t)) return false;
   }
   if (local_plan(s, &gm, ka->mem.at, ka->mem.len, elems, &bytes))

@@ -16,6 +16,7 @@ typedef struct Read {
   UOp *index;
   int stage;
   double trips;  /* of the loops that the index depends on */
+  double within; /* of all loops of the stage but the innermost ones that it does not depend on */
   uint32_t outs; /* bit d: it depends on out axis d of the stage */
   bool again;    /* another read of the same memory stands before it */
 } Read;          /* what a value reads: stage, or -1 for a buffer */
@@ -242,12 +243,6 @@ static inline bool same_extent(const UOp *a, const UOp *b) {
 static inline bool is_counted(const UOp *r) {
   return r->op != OPS_RANGE || is_const(r->src[0]);
 } /* its iterations are known here */
-
-static inline bool index_is_data(const UOp *index) {
-  for (int i = 1; i < index->nsrc; i++)
-    if (uop_has(index->src[i], INDEX)) return true;
-  return false;
-}
 
 static inline int read_stage(const UOp *index) { /* INDEX -> stage it reads, or -1 */
   return index->op == OPS_INDEX && index->src[0]->arg.param.slot < 0

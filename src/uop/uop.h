@@ -490,6 +490,13 @@ UOp *uop_answer(UOpStore *st, TgMem *mem, Matcher m, void *ctx, UOp *root);
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
 static inline int index_naxes(const UOp *x) { return x->nsrc - 1 - (x->arg.i != 0); }
 
+/* Whether an INDEX reads at a place that is read. */
+static inline bool index_is_data(const UOp *index) {
+  for (int i = 1; i < index->nsrc; i++)
+    if (uop_has(index->src[i], INDEX)) return true;
+  return false;
+}
+
 static inline UOp *index_gate(const UOp *x) { return x->arg.i ? x->src[x->nsrc - 1] : NULL; }
 
 UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x); /* the flat element offset of an INDEX, simplified */

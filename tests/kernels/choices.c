@@ -17,6 +17,23 @@ static TgTensor *two_sums(TgContext *c, TgTensor *x, TgTensor *w, TgTensor *v) {
   return tg_mul(tg_silu(tg_matmul(x, w, .dtype = TG_F32)), tg_matmul(x, v, .dtype = TG_F32));
 }
 
+/* q (blocks, n) or (blocks, m, n) times column 0 of d (blocks, columns) is a matrix of rows of 2,048. */
+static TgTensor *by_blocks(TgTensor *d, TgTensor *q) {
+  TgContext *c = tg_context(d);
+  TgTensor *scale = tg_cast(tg_slice(d, 1, 0, 1), TG_F32);
+  if (tg_ndim(q) == 3) scale = tg_unsqueeze(scale, 2);
+  TgTensor *w = tg_reshape(tg_mul(scale, q), TG_SHAPE(-1, 2048));
+  return tg_matmul(F(1, 2048), tg_transpose(w, 0, 1));
+}
+
+/* Bytes (m, n) -> their low halves and their high ones less 8: (m, 2, n) f32. */
+static TgTensor *parts_of_bytes(TgTensor *b) {
+  TgContext *c = tg_context(b);
+  TgTensor *by = tg_reshape(tg_arange(c, 0, 8, .step = 4, .dtype = TG_U8), TG_SHAPE(1, 2, 1));
+  TgTensor *half = tg_bitand_scalar(tg_shr(tg_unsqueeze(b, 1), by), 15);
+  return tg_sub_scalar(tg_cast(half, TG_F32), 8);
+}
+
 /* ---- the programs */
 #define SOME(name, n, ...)                                                                                   \
   static int name##_build(TgContext *c, TgTensor **out) {                                                    \

@@ -2,6 +2,7 @@
 VECTOR(u16, 16)
 VECTOR(f32, 16)
 VECTOR(u32, 16)
+VECTOR(i32, 16)
 VECTOR(i16, 16)
 #ifndef H_f32x16_bf16
 #define H_f32x16_bf16
@@ -17,6 +18,7 @@ INL u16x16 bf16x16_f32(f32x16 x) {
 VECTOR(u16, 8)
 VECTOR(f32, 8)
 VECTOR(u32, 8)
+VECTOR(i32, 8)
 VECTOR(i16, 8)
 #ifndef H_f32x8_bf16
 #define H_f32x8_bf16

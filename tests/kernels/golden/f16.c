@@ -2,26 +2,30 @@
 VECTOR(u16, 16)
 VECTOR(f32, 16)
 VECTOR(u32, 16)
+VECTOR(i32, 16)
 VECTOR(i16, 16)
 #ifndef H_f32x16_f16
 #define H_f32x16_f16
 INL f32x16 f32x16_f16(u16x16 a) {
 #if 16 == 16 && defined(__AVX512F__)
   return (f32x16)__builtin_ia32_vcvtph2ps512_mask((i16x16)a, (f32x16){0}, -1, 4);
-#elif 16 == 8 && defined(__F16C__)
-  return (f32x16)__builtin_ia32_vcvtph2ps256((i16x16)a);
 #elif 16 % 8 == 0 && defined(__F16C__)
-  typedef i16 H __attribute__((vector_size(16)));
+  typedef i16 half8 __attribute__((vector_size(16)));
+  typedef f32 float8 __attribute__((vector_size(32)));
   f32x16 r;
-  for (int i = 0; i < 16 / 8; i++) {
-    H h;
-    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);
-    __auto_type f = __builtin_ia32_vcvtph2ps256(h);
-    __builtin_memcpy((char *)&r + 32 * i, &f, 32);
+  for (int i = 0; i < 16; i += 8) {
+    half8 h;
+    float8 f;
+    __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
+    f = __builtin_ia32_vcvtph2ps256(h);
+    __builtin_memcpy((char *)&r + 4 * i, &f, 32);
   }
   return r;
 #else
-  f32x16 r; for (int i = 0; i < 16; i++) r[i] = f32_f16(a[i]); return r;
+  u32x16 b = __builtin_convertvector(a, u32x16), m = b & 0x7fff, low = (u32x16)(m < 0x400);
+  u32x16 top = (u32x16)(m >= 0x7c00) & (112u << 23), n = (m << 13) + (112u << 23) + top;
+  u32x16 d = (u32x16)(__builtin_convertvector((i32x16)m, f32x16) * 0x1p-24f);
+  return (f32x16)((b & 0x8000) << 16 | (d & low) | (n & ~low));
 #endif
 }
 #endif
@@ -30,46 +34,54 @@ INL f32x16 f32x16_f16(u16x16 a) {
 INL u16x16 f16x16_f32(f32x16 a) {
 #if 16 == 16 && defined(__AVX512F__)
   return (u16x16)__builtin_ia32_vcvtps2ph512_mask(a, 0, (i16x16){0}, -1);
-#elif 16 == 8 && defined(__F16C__)
-  return (u16x16)__builtin_ia32_vcvtps2ph256(a, 0);
 #elif 16 % 8 == 0 && defined(__F16C__)
-  typedef f32 H __attribute__((vector_size(32)));
+  typedef i16 half8 __attribute__((vector_size(16)));
+  typedef f32 float8 __attribute__((vector_size(32)));
   u16x16 r;
-  for (int i = 0; i < 16 / 8; i++) {
-    H h;
-    __builtin_memcpy(&h, (const char *)&a + 32 * i, 32);
-    __auto_type f = __builtin_ia32_vcvtps2ph256(h, 0);
-    __builtin_memcpy((char *)&r + 16 * i, &f, 16);
+  for (int i = 0; i < 16; i += 8) {
+    half8 h;
+    float8 f;
+    __builtin_memcpy(&f, (const char *)&a + 4 * i, 32);
+    h = __builtin_ia32_vcvtps2ph256(f, 0);
+    __builtin_memcpy((char *)&r + 2 * i, &h, 16);
   }
   return r;
 #else
-  u16x16 r; for (int i = 0; i < 16; i++) r[i] = f16_f32(a[i]); return r;
+  u32x16 b = (u32x16)a, m = b & 0x7fffffff, low = (u32x16)(m < 0x38800000), past = (u32x16)(m >= 0x477ff000);
+  u32x16 n = (m - (112u << 23) + 0xfff + (m >> 13 & 1)) >> 13, nan = (u32x16)(m > 0x7f800000) & 0x200;
+  u32x16 d = (u32x16)((f32x16)(m & low) * 0x1p24f + 0x1p23f) - 0x4b000000;
+  u32x16 r = (d & low) | (n & ~low & ~past) | ((0x7c00 | nan) & past);
+  return __builtin_convertvector((b >> 16 & 0x8000) | r, u16x16);
 #endif
 }
 #endif
 VECTOR(u16, 8)
 VECTOR(f32, 8)
 VECTOR(u32, 8)
+VECTOR(i32, 8)
 VECTOR(i16, 8)
 #ifndef H_f32x8_f16
 #define H_f32x8_f16
 INL f32x8 f32x8_f16(u16x8 a) {
 #if 8 == 16 && defined(__AVX512F__)
   return (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
-#elif 8 == 8 && defined(__F16C__)
-  return (f32x8)__builtin_ia32_vcvtph2ps256((i16x8)a);
 #elif 8 % 8 == 0 && defined(__F16C__)
-  typedef i16 H __attribute__((vector_size(16)));
+  typedef i16 half8 __attribute__((vector_size(16)));
+  typedef f32 float8 __attribute__((vector_size(32)));
   f32x8 r;
-  for (int i = 0; i < 8 / 8; i++) {
-    H h;
-    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);
-    __auto_type f = __builtin_ia32_vcvtph2ps256(h);
-    __builtin_memcpy((char *)&r + 32 * i, &f, 32);
+  for (int i = 0; i < 8; i += 8) {
+    half8 h;
+    float8 f;
+    __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
+    f = __builtin_ia32_vcvtph2ps256(h);
+    __builtin_memcpy((char *)&r + 4 * i, &f, 32);
   }
   return r;
 #else
-  f32x8 r; for (int i = 0; i < 8; i++) r[i] = f32_f16(a[i]); return r;
+  u32x8 b = __builtin_convertvector(a, u32x8), m = b & 0x7fff, low = (u32x8)(m < 0x400);
+  u32x8 top = (u32x8)(m >= 0x7c00) & (112u << 23), n = (m << 13) + (112u << 23) + top;
+  u32x8 d = (u32x8)(__builtin_convertvector((i32x8)m, f32x8) * 0x1p-24f);
+  return (f32x8)((b & 0x8000) << 16 | (d & low) | (n & ~low));
 #endif
 }
 #endif
@@ -78,20 +90,24 @@ INL f32x8 f32x8_f16(u16x8 a) {
 INL u16x8 f16x8_f32(f32x8 a) {
 #if 8 == 16 && defined(__AVX512F__)
   return (u16x8)__builtin_ia32_vcvtps2ph512_mask(a, 0, (i16x8){0}, -1);
-#elif 8 == 8 && defined(__F16C__)
-  return (u16x8)__builtin_ia32_vcvtps2ph256(a, 0);
 #elif 8 % 8 == 0 && defined(__F16C__)
-  typedef f32 H __attribute__((vector_size(32)));
+  typedef i16 half8 __attribute__((vector_size(16)));
+  typedef f32 float8 __attribute__((vector_size(32)));
   u16x8 r;
-  for (int i = 0; i < 8 / 8; i++) {
-    H h;
-    __builtin_memcpy(&h, (const char *)&a + 32 * i, 32);
-    __auto_type f = __builtin_ia32_vcvtps2ph256(h, 0);
-    __builtin_memcpy((char *)&r + 16 * i, &f, 16);
+  for (int i = 0; i < 8; i += 8) {
+    half8 h;
+    float8 f;
+    __builtin_memcpy(&f, (const char *)&a + 4 * i, 32);
+    h = __builtin_ia32_vcvtps2ph256(f, 0);
+    __builtin_memcpy((char *)&r + 2 * i, &h, 16);
   }
   return r;
 #else
-  u16x8 r; for (int i = 0; i < 8; i++) r[i] = f16_f32(a[i]); return r;
+  u32x8 b = (u32x8)a, m = b & 0x7fffffff, low = (u32x8)(m < 0x38800000), past = (u32x8)(m >= 0x477ff000);
+  u32x8 n = (m - (112u << 23) + 0xfff + (m >> 13 & 1)) >> 13, nan = (u32x8)(m > 0x7f800000) & 0x200;
+  u32x8 d = (u32x8)((f32x8)(m & low) * 0x1p24f + 0x1p23f) - 0x4b000000;
+  u32x8 r = (d & low) | (n & ~low & ~past) | ((0x7c00 | nan) & past);
+  return __builtin_convertvector((b >> 16 & 0x8000) | r, u16x8);
 #endif
 }
 #endif

@@ -6,26 +6,30 @@ INL f32x8 f32x8_splat(f32 x) { return (f32x8){x, x, x, x, x, x, x, x}; }
 #endif
 VECTOR(u16, 8)
 VECTOR(u32, 8)
+VECTOR(i32, 8)
 VECTOR(i16, 8)
 #ifndef H_f32x8_f16
 #define H_f32x8_f16
 INL f32x8 f32x8_f16(u16x8 a) {
 #if 8 == 16 && defined(__AVX512F__)
   return (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
-#elif 8 == 8 && defined(__F16C__)
-  return (f32x8)__builtin_ia32_vcvtph2ps256((i16x8)a);
 #elif 8 % 8 == 0 && defined(__F16C__)
-  typedef i16 H __attribute__((vector_size(16)));
+  typedef i16 half8 __attribute__((vector_size(16)));
+  typedef f32 float8 __attribute__((vector_size(32)));
   f32x8 r;
-  for (int i = 0; i < 8 / 8; i++) {
-    H h;
-    __builtin_memcpy(&h, (const char *)&a + 16 * i, 16);
-    __auto_type f = __builtin_ia32_vcvtph2ps256(h);
-    __builtin_memcpy((char *)&r + 32 * i, &f, 32);
+  for (int i = 0; i < 8; i += 8) {
+    half8 h;
+    float8 f;
+    __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
+    f = __builtin_ia32_vcvtph2ps256(h);
+    __builtin_memcpy((char *)&r + 4 * i, &f, 32);
   }
   return r;
 #else
-  f32x8 r; for (int i = 0; i < 8; i++) r[i] = f32_f16(a[i]); return r;
+  u32x8 b = __builtin_convertvector(a, u32x8), m = b & 0x7fff, low = (u32x8)(m < 0x400);
+  u32x8 top = (u32x8)(m >= 0x7c00) & (112u << 23), n = (m << 13) + (112u << 23) + top;
+  u32x8 d = (u32x8)(__builtin_convertvector((i32x8)m, f32x8) * 0x1p-24f);
+  return (f32x8)((b & 0x8000) << 16 | (d & low) | (n & ~low));
 #endif
 }
 #endif
@@ -41,7 +45,6 @@ INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
 #endif
 }
 #endif
-VECTOR(i32, 8)
 void r_80_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   u16 *p1 = (u16 *)bufs[1];
   u16 *p2 = (u16 *)bufs[2];

@@ -46,6 +46,10 @@ INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_
 INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }
 INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b >> 16 & 1)) >> 16); }
 #ifndef NATIVE_F16
+#ifdef __F16C__
+INL f32 f32_f16(u16 h) { i16 v __attribute__((vector_size(16))) = {(i16)h}; return __builtin_ia32_vcvtph2ps(v)[0]; }
+INL u16 f16_f32(f32 x) { f32 v __attribute__((vector_size(16))) = {x}; return (u16)__builtin_ia32_vcvtps2ph(v, 0)[0]; }
+#else
 INL f32 f32_f16(u16 h) {
   u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
   return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | u32_bits((f32)(i32)m * 0x1p-24f));
@@ -58,6 +62,7 @@ INL u16 f16_f32(f32 x) {
   else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);
   return (u16)(s | r);
 }
+#endif
 #endif
 INL f32 f32_fp8e4m3(u8 h) {
   u32 s = (u32)(h & 128) << 24, m = h & 127;

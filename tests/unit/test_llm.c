@@ -271,11 +271,82 @@ static void test_hostile(void **state) {
   refused("llama", "llama.embedding_length", "\x6", 22, "llama.embedding_length is no whole number");
 }
 
+/* ---- memory that ends: each allocation fails in turn, and all is given back */
+typedef struct Short {
+  long left, held; /* allocations before one fails; blocks that are out */
+} Short;
+
+static void *short_allocate(size_t n, void *user) {
+  Short *s = user;
+  void *p = s->left-- == 0 ? NULL : malloc(n ? n : 1);
+  if (p) __atomic_add_fetch(&s->held, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+static void *short_reallocate(void *p, size_t n, void *user) {
+  if (!p) return short_allocate(n, user);
+  return ((Short *)user)->left-- == 0 ? NULL : realloc(p, n ? n : 1);
+}
+
+static void short_release(void *p, void *user) {
+  if (p) __atomic_sub_fetch(&((Short *)user)->held, 1, __ATOMIC_RELAXED);
+  free(p);
+}
+
+/* All that there is, once; false: something failed. */
+static bool everything(TgContext *c) {
+  static const char text[] = "{% for m in messages %}{{ m.role | upper }}{% endfor %}";
+  static const TgMessage message = {"user", "hi"};
+  int32_t ids[] = {1, 2, 3};
+  TgLlm *m = tg_llm_open(c, golden("llama"), .context = 8, .block = 2);
+  TgSampler *s = m ? tg_sampler_new(c, 20, .dry_multiplier = 1) : NULL;
+  bool ok = s && !tg_llm_eval(m, ids, 3) && tg_sampler_pick(s, tg_llm_logits(m)) >= 0;
+  TgTemplate *t = ok ? tg_template_new(c, text, strlen(text)) : NULL;
+  ok = t && tg_template_chat(t, NULL, &message, 1, NULL);
+  static Made made;
+  static const char *const tokens[] = {"a", "b", "ab"};
+  static const float scores[] = {-1, -2, -3};
+  made = (Made){.n = 0};
+  made_text(&made, "tokenizer.ggml.model", "llama");
+  made_texts(&made, "tokenizer.ggml.tokens", tokens, 3);
+  made_numbers(&made, "tokenizer.ggml.scores", MADE_F32, scores, 3);
+  TgValue *gguf = ok ? made_read(c, &made) : NULL;
+  TgTokenizer *k = tg_tokenizer_new(c, gguf);
+  ok = ok && k && tg_tokenize(k, "abab", 4, ids, 3, .inside = true) == 2;
+  tg_tokenizer_free(k), tg_value_free(gguf), tg_template_free(t), tg_sampler_free(s), tg_llm_free(m);
+  return ok;
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  const char *device = tg_default_device(C);
+  if (strcmp(device, "INTERP")) skip(); /* where nothing is compiled on the way */
+  long failed = 0, stride = getenv("TG_TORTURE") ? 1 : 37;
+  for (long at = 0;; at += stride) {
+    Short s = {at, 0};
+    TgAllocator a = {short_allocate, short_reallocate, short_release, &s};
+    TgContext *c = tg_open_with(.device = "INTERP", .allocator = &a);
+    bool ok = c && !tg_error(c) && everything(c);
+    /* tg_size_tensor says of a size that there is no memory for that it is none */
+    bool told = c && (tg_error(c) == TG_ERR_NOMEM || strstr(tg_errmsg(c), "is no size of this context"));
+    if (!ok && c && !told) fail_msg("allocation %ld: %s", at, tg_errmsg(c));
+    bool over = s.left >= 0;
+    tg_close(c);
+    if (s.held) fail_msg("allocation %ld: %ld blocks are not given back", at, s.held);
+    if (over) {
+      assert_true(ok);
+      break;
+    }
+    failed += !ok;
+  }
+  assert_true(failed > 20);
+}
+
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest open##_tests[] = {                                                                 \
       cmocka_unit_test(test_architectures), cmocka_unit_test(test_cache),   cmocka_unit_test(test_story),    \
       cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),  cmocka_unit_test(test_limits),   \
-      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
+      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile), cmocka_unit_test(test_memory),   \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

@@ -245,9 +245,8 @@ static void test_no_context(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_order),
-                                     cmocka_unit_test(test_draw_again),
-                                     cmocka_unit_test(test_shapes_and_errors),
-                                     cmocka_unit_test(test_no_context)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_goldens), cmocka_unit_test(test_order), cmocka_unit_test(test_draw_again),
+      cmocka_unit_test(test_shapes_and_errors), cmocka_unit_test(test_no_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

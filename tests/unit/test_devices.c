@@ -308,8 +308,9 @@ static void two_kinds(void **state) {
     if (tg_error(ctx)) fail_msg("%s", tg_errmsg(ctx));
     for (int i = 0; i < N; i++)
       v[i] = (float)(i % 9973);
-    for (int k = 0; k < 2; k++) {
-      size_t n = k ? N : 3;
+    int pinned = 0;
+    for (int k = 0; k < 4; k++) {
+      size_t n = k % 2 ? N : 3;
       memset(got, 0, sizeof got);
       TG_SCOPE(ctx) {
         TgTensor *there = tg_to(tg_from(ctx, v, TG_F32, TG_SHAPE((int64_t)n)), to);
@@ -317,6 +318,8 @@ static void two_kinds(void **state) {
         assert_string_equal(tg_device(there), to);
       }
       assert_memory_equal(got, v, n * sizeof *got);
+      if (k == 1) pinned = cuda_mock_counts().pinned; /* what is kept for copies */
+      if (k > 1) assert_int_equal(cuda_mock_counts().pinned, pinned);
     }
     tg_close(ctx);
   }

@@ -666,10 +666,9 @@ static void test_no_sequences(void **s) {
   TgContext *c = open_on("INTERP");
   TgTensor *x = tg_zeros(c, TG_SHAPE(0, 3, 4)), *w = tg_zeros(c, TG_SHAPE(4, 12)),
            *b = tg_zeros(c, TG_SHAPE(12));
-  TgTensor *masks[] = {NULL, tg_zeros(c, TG_SHAPE(0), .dtype = TG_I32),
-                       tg_zeros(c, TG_SHAPE(0, 3), .dtype = TG_I32),
-                       tg_zeros(c, TG_SHAPE(0, 3, 3), .dtype = TG_I32),
-                       tg_zeros(c, TG_SHAPE(0, 1, 3, 3), .dtype = TG_I32)};
+  TgTensor *masks[] = {
+      NULL, tg_zeros(c, TG_SHAPE(0), .dtype = TG_I32), tg_zeros(c, TG_SHAPE(0, 3), .dtype = TG_I32),
+      tg_zeros(c, TG_SHAPE(0, 3, 3), .dtype = TG_I32), tg_zeros(c, TG_SHAPE(0, 1, 3, 3), .dtype = TG_I32)};
   for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
     Node n = {.op = "Attention",
               .nin = masks[i] ? 4 : 3,

@@ -1451,23 +1451,24 @@ static void test_x86_64_relocations(void **state) {
     bool from_place;
     uint64_t value;
     bool fits;
-  } known[] = {{10, false, 0, true}, /* R_X86_64_32 */
-               {10, false, 0x7fffffff, true},
-               {10, false, 0xffffffff, true},
-               {10, false, 0x100000000, false},
-               {10, false, (uint64_t)-1, false},
-               {11, false, 0x7fffffff, true}, /* R_X86_64_32S */
-               {11, false, 0x80000000, false},
-               {11, false, (uint64_t)-1, true},
-               {11, false, (uint64_t)INT32_MIN, true},
-               {11, false, (uint64_t)INT32_MIN - 1, false},
-               {2, true, 0x7fffffff, true}, /* R_X86_64_PC32, PLT32, GOTPCREL and the two that may be relaxed */
-               {2, true, 0x80000000, false},
-               {4, true, (uint64_t)-4, true},
-               {4, true, (uint64_t)INT32_MIN - 1, false},
-               {9, true, 0x1234, true},
-               {41, true, 0x1234, true},
-               {42, true, 0x80000000, false}};
+  } known[] = {
+      {10, false, 0, true}, /* R_X86_64_32 */
+      {10, false, 0x7fffffff, true},
+      {10, false, 0xffffffff, true},
+      {10, false, 0x100000000, false},
+      {10, false, (uint64_t)-1, false},
+      {11, false, 0x7fffffff, true}, /* R_X86_64_32S */
+      {11, false, 0x80000000, false},
+      {11, false, (uint64_t)-1, true},
+      {11, false, (uint64_t)INT32_MIN, true},
+      {11, false, (uint64_t)INT32_MIN - 1, false},
+      {2, true, 0x7fffffff, true}, /* R_X86_64_PC32, PLT32, GOTPCREL and the two that may be relaxed */
+      {2, true, 0x80000000, false},
+      {4, true, (uint64_t)-4, true},
+      {4, true, (uint64_t)INT32_MIN - 1, false},
+      {9, true, 0x1234, true},
+      {41, true, 0x1234, true},
+      {42, true, 0x80000000, false}};
 
   ElfPlace p;
   for (size_t i = 0; i < TG_COUNT(known); i++) {

@@ -1609,6 +1609,7 @@ static void test_gpu_text(void **state) {
 
 int main(void) {
   env.rule_limit = -1, env.cc_limit = 60;
+  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_lanes),
                                      cmocka_unit_test(test_gated),
                                      cmocka_unit_test(test_reduce_and_var),

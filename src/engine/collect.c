@@ -90,11 +90,16 @@ static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool va
   return ok;
 }
 
-/* Values that were overwritten, with no copy kept, are forgotten first: nothing is kept for them. */
+/* Values that were overwritten, with no copy kept, are forgotten first: nothing is kept for them. A version that
+ * was renewed often is where the last one is: nothing keeps those between. */
 static void stale_forgotten(TgContext *ctx) {
   for (size_t i = 0; i < ctx->realized.cap; i++) {
     MapEntry *m = &ctx->realized.at[i];
-    if (m->used && m->val && !buffer_of_value(ctx, view_bottom((UOp *)(uintptr_t)m->val))) m->val = 0;
+    if (!m->used || !m->val) continue;
+    UOp *v = (UOp *)(uintptr_t)m->val;
+    Buffer *b = buffer_of_value(ctx, view_bottom(v));
+    UOp *now = b && v->op == OPS_BUFFER ? memory_node(ctx, b) : v;
+    if (!b || now) m->val = b ? (uintptr_t)now : 0;
   }
 }
 

@@ -863,6 +863,35 @@ static void test_no_memory_gradients(void **state) {
   short_of_memory(true);
 }
 
+/* A captured function renews what it may store to. However many there were, no node of theirs stays. */
+static TgStatus times_parameter(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                                void *user) {
+  (void)nin, (void)nout;
+  out[0] = tg_mul(in[0], user);
+  tg_assign(user, tg_add(user, in[0]));
+  return tg_error(ctx);
+}
+
+static void test_captures_leave_no_node(void **state) {
+  (void)state;
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1});
+  TgTensor *w = tg_keep(tg_rand(ctx, TG_SHAPE(4)));
+  size_t half = 0;
+  for (int i = 0; i < 16; i++) {
+    TgJit *jit = tg_jit(ctx, times_parameter, w);
+    for (int k = 0; k < 3; k++)
+      TG_SCOPE(ctx) {
+        TgTensor *x = tg_clone(tg_ones(ctx, TG_SHAPE(4))), *y;
+        assert_int_equal(tg_jit_run(jit, &x, 1, &y, 1), TG_OK);
+      }
+    tg_jit_free(jit);
+    assert_int_equal(tg_collect(ctx), TG_OK);
+    if (i == 7) half = store_count(ctx->store);
+  }
+  assert_int_equal(store_count(ctx->store), half);
+  tg_close(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_interp),
                                      cmocka_unit_test(test_views),
@@ -870,7 +899,8 @@ int main(void) {
                                      cmocka_unit_test(test_gradients),
                                      cmocka_unit_test(test_second_gradients),
                                      cmocka_unit_test(test_no_memory),
-                                     cmocka_unit_test(test_no_memory_gradients)};
+                                     cmocka_unit_test(test_no_memory_gradients),
+                                     cmocka_unit_test(test_captures_leave_no_node)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, load, unload);
 }

@@ -42,14 +42,19 @@ void llm_put(LlmText *t, const void *p, size_t n) {
   at[t->n] = 0;
 }
 
-void llm_put_utf8(LlmText *t, uint32_t c) {
-  char b[4];
+size_t llm_utf8_of(uint32_t c, char b[4]) {
   size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
   if (n == 1)
     b[0] = (char)c;
   else
     for (size_t i = n; i-- > 0; c >>= 6)
       b[i] = (char)(i ? 0x80 | (c & 0x3f) : (0xf00u >> n & 0xff) | c);
+  return n;
+}
+
+void llm_put_utf8(LlmText *t, uint32_t c) {
+  char b[4];
+  size_t n = llm_utf8_of(c, b);
   llm_put(t, b, n);
 }
 

@@ -27,10 +27,10 @@ static TgTensor *capped(TgTensor *x, double cap) {
 
 /* x (n, heads, size) at the positions of this step: partners are swapped by a flip, their signs stand in the
  * table of sines. */
-static TgTensor *turned(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
+static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
   if (m->arch->rope == ROPE_NONE || !x) return x;
-  const LlmTurn *t = l->windowed && m->local_turn.cos ? &m->local_turn : &m->turn;
-  int64_t heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.turned, at = tg_size(m->position);
+  const LlmRotation *t = l->windowed && m->local_rotation.cos ? &m->local_rotation : &m->rotation;
+  int64_t heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.rotary, at = tg_size(m->position);
   int64_t end = tg_size_add(m->ctx, at, n);
   TgTensor *c = tg_unsqueeze(tg_slice(t->cos, 0, at, end), 1),
            *s = tg_unsqueeze(tg_slice(t->sin, 0, at, end), 1);
@@ -58,8 +58,8 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n)
   Heads h = {tg_reshape(q, TG_SHAPE(n, k->heads, k->head)),
              tg_reshape(key, TG_SHAPE(n, k->kv_heads, k->head)),
              tg_reshape(v, TG_SHAPE(n, k->kv_heads, k->value_head))};
-  h.q = turned(m, l, part_normed(m, l, h.q, W_Q_NORM), n);
-  h.k = turned(m, l, part_normed(m, l, h.k, W_K_NORM), n);
+  h.q = rotated(m, l, part_normed(m, l, h.q, W_Q_NORM), n);
+  h.k = rotated(m, l, part_normed(m, l, h.k, W_K_NORM), n);
   return h;
 }
 

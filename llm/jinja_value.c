@@ -432,12 +432,7 @@ static uint32_t json_hex(JsonIn *in) {
 
 static void utf8_put(Jinja *j, LlmText *to, uint32_t c) {
   char b[4];
-  size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-  if (n == 1)
-    b[0] = (char)c;
-  else
-    for (size_t i = n; i-- > 0; c >>= 6)
-      b[i] = (char)(i ? 0x80 | (c & 0x3f) : (0xf00u >> n & 0xff) | c);
+  size_t n = llm_utf8_of(c, b);
   j_buffer_put(j, to, b, n);
 }
 

@@ -20,6 +20,7 @@ typedef struct LlmText {
 } LlmText;
 
 void llm_put(LlmText *t, const void *p, size_t n);
+size_t llm_utf8_of(uint32_t code, char b[4]); /* its bytes, and how many there are */
 void llm_put_utf8(LlmText *t, uint32_t code);
 /* The code point at p (n > 0 bytes) and its length; a byte that begins none counts as itself: -1. */
 size_t llm_utf8(const char *p, size_t n, int32_t *code);
@@ -112,6 +113,8 @@ static inline const char *llm_token(const TgTokenizer *t, int32_t id, size_t *n)
 
 int32_t llm_token_find(const TgTokenizer *t, const char *text, size_t n); /* a normal token; -1: none */
 bool llm_ids_put(TgTokenizer *t, int32_t id);
+/* id, or where that is negative the token for what is unknown; without one an error that names the byte. */
+bool llm_byte_put(TgTokenizer *t, int32_t id, char byte);
 
 /* tokenizer_bpe.c. The tables of a byte-level vocabulary; text -> ids */
 bool llm_byte_pairs_read(TgTokenizer *t, const TgValue *gguf);

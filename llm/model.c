@@ -25,7 +25,7 @@ static const Field fields[] = {FIELD("embedding_length", width, -1),
                                FIELD("attention.key_length", head, 0),
                                FIELD("attention.value_length", value_head, 0),
                                FIELD("feed_forward_length", ffn, 0),
-                               FIELD("rope.dimension_count", turned, 0),
+                               FIELD("rope.dimension_count", rotary, 0),
                                FIELD("attention.sliding_window", window, 0),
                                FIELD("expert_count", experts, 0),
                                FIELD("expert_used_count", experts_used, 0),
@@ -79,12 +79,12 @@ static bool numbers_read(TgLlm *m) {
     k->head = k->width / k->heads;
   }
   if (!k->value_head) k->value_head = k->head;
-  if (!k->turned) k->turned = k->head;
+  if (!k->rotary) k->rotary = k->head;
   if (!k->expert_ffn) k->expert_ffn = k->ffn;
   return together(m, k->layers <= 10000 && k->heads <= 4096, "layers and heads", k->layers, k->heads) &&
          together(m, k->heads % k->kv_heads == 0, "heads and heads of keys", k->heads, k->kv_heads) &&
-         together(m, k->turned <= k->head && k->turned % 2 == 0, "elements that turn, and of a head",
-                  k->turned, k->head) &&
+         together(m, k->rotary <= k->head && k->rotary % 2 == 0, "elements that rotate, and of a head",
+                  k->rotary, k->head) &&
          together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
                   "experts, and used ones", k->experts, k->experts_used) &&
          reals_read(m);
@@ -212,7 +212,7 @@ static bool weights_find(TgLlm *m) {
   const TgValue *embedding = tg_value_get(tg_value_get(m->gguf, "tensors"), "token_embd.weight");
   TgTensor *e = tg_value_tensor(embedding);
   m->k.vocabulary = e && tg_ndim(e) == 2 ? tg_dim(e, 0) : 1;
-  int64_t table[] = {k->vocabulary, k->width}, rows[] = {k->trained, k->width}, half[] = {k->turned / 2};
+  int64_t table[] = {k->vocabulary, k->width}, rows[] = {k->trained, k->width}, half[] = {k->rotary / 2};
   m->embedding = find(&f, "token_embd.weight", true, 2, table);
   m->positions = find(&f, "position_embd.weight", m->arch->positions, 2, rows);
   m->norm = find(&f, "output_norm.weight", true, 1, &k->width);
@@ -298,7 +298,7 @@ static bool open_all(TgLlm *m, const TgLlmOptions *o) {
   if (llm_kv(m->gguf, "tokenizer.ggml.model") && !(m->tokenizer = tg_tokenizer_new(ctx, m->gguf)))
     return false;
   if (!(m->layer = tg_alloc(ctx, (size_t)m->k.layers * sizeof *m->layer))) return false;
-  if (!weights_find(m) || !options_read(m, o) || !llm_turns_make(m) || !caches_make(m) || !steps_make(m))
+  if (!weights_find(m) || !options_read(m, o) || !llm_rotations_make(m) || !caches_make(m) || !steps_make(m))
     return false;
   m->ids = tg_alloc(ctx, (size_t)m->room * sizeof *m->ids);
   m->wanted = tg_alloc(ctx, (size_t)m->block * sizeof *m->wanted);
@@ -330,8 +330,8 @@ void tg_llm_free(TgLlm *m) {
   }
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
     tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
-  tg_release(m->turn.cos), tg_release(m->turn.sin);
-  tg_release(m->local_turn.cos), tg_release(m->local_turn.sin);
+  tg_release(m->rotation.cos), tg_release(m->rotation.sin);
+  tg_release(m->local_rotation.cos), tg_release(m->local_rotation.sin);
   tg_tokenizer_free(m->tokenizer);
   tg_value_free(m->gguf);
   tg_free(ctx, m->layer), tg_free(ctx, m->ids), tg_free(ctx, m->wanted), tg_free(ctx, m->logits);

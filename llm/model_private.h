@@ -1,5 +1,5 @@
 /* model_private.h: a model as its files see it: what its architecture says (arch.c), its numbers and weights
- * (model.c), the turning of positions (rope.c), the graph of a step (graph.c). */
+ * (model.c), the rotation of positions (rope.c), the graph of a step (graph.c). */
 #ifndef TG_LLM_MODEL_PRIVATE_H
 #define TG_LLM_MODEL_PRIVATE_H
 #include "llm_private.h"
@@ -68,7 +68,7 @@ typedef enum LlmActivation { ACT_SILU, ACT_GELU } LlmActivation;
 /* What an architecture is: a row of the table in arch.c. */
 typedef struct LlmArch {
   const char *name;
-  LlmRope rope;         /* the two elements that turn together: neighbours, or a half apart */
+  LlmRope rope;         /* the two elements that rotate together: neighbours, or a half apart */
   LlmActivation act;    /* of the feed-forward part */
   bool layer_norm;      /* mean and variance, with biases; else root mean square */
   bool positions;       /* learned, position_embd */
@@ -76,7 +76,7 @@ typedef struct LlmArch {
   bool renormalized;    /* the weights of the chosen experts add up to 1 */
   int global_every;  /* of so many layers the last has no window; 0: all have it, where the file says one */
   int deep;          /* of so many layers: queries are scaled by width / heads, not by the size of a head */
-  double local_base; /* of the turning in layers with a window; 0: the same as in others */
+  double local_base; /* of the rotation in layers with a window; 0: the same as in others */
   unsigned weights;  /* that every layer has (dense: instead of experts) */
   unsigned experts;  /* that a layer has instead of the dense feed-forward part where there are experts */
   unsigned biases;   /* of these */
@@ -88,7 +88,7 @@ const LlmArch *llm_arch(TgContext *ctx,
 /* ---- the model */
 typedef struct LlmNumbers {
   int64_t width, layers, heads, kv_heads, head, value_head, ffn, vocabulary, trained;
-  int64_t turned; /* elements of a head that turn */
+  int64_t rotary; /* elements of a head that rotate */
   int64_t window; /* 0: none */
   int64_t experts, experts_used, expert_ffn, shared_ffn;
   double eps, scale, attention_cap, final_cap;
@@ -100,10 +100,10 @@ typedef struct LlmLayer {
   bool windowed;
 } LlmLayer;
 
-/* Factors of a position: x turned = x * cos + swapped x * sin; (room, turned) each. */
-typedef struct LlmTurn {
+/* Factors of a position: x rotated = x * cos + swapped x * sin; (room, rotary) each. */
+typedef struct LlmRotation {
   TgTensor *cos, *sin;
-} LlmTurn;
+} LlmRotation;
 
 enum { MOST_STEPS = 3 };
 
@@ -131,7 +131,7 @@ struct TgLlm {
   LlmNumbers k;
   LlmLayer *layer;
   TgTensor *embedding, *positions, *norm, *norm_bias, *head, *rope_factors, *rope_long, *rope_short;
-  LlmTurn turn, local_turn;
+  LlmRotation rotation, local_rotation;
   TgDType cache;
   int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
   int64_t parameters;
@@ -144,8 +144,8 @@ struct TgLlm {
   bool has_logits;
 };
 
-/* rope.c. m->turn and m->local_turn; false: an error */
-bool llm_turns_make(TgLlm *m);
+/* rope.c. m->rotation and m->local_rotation; false: an error */
+bool llm_rotations_make(TgLlm *m);
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the token
  * whose logits are wanted (1); out: tokens, or logits */
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);

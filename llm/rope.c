@@ -1,6 +1,6 @@
-/* rope.c: how positions turn queries and keys. In: base, scaling and factors of the file. Out: two tables, a
- * row for each position. Element i of a head turns by position * frequency, and its partner with it; a
- * scaling makes frequencies lower, so that positions beyond those of the training turn as far as those in it.
+/* rope.c: how positions rotate queries and keys. In: base, scaling and factors of the file. Out: two tables, a
+ * row for each position. Element i of a head rotates by position * frequency, and its partner with it; a
+ * scaling makes frequencies lower, so that positions beyond those of the training rotate as far as those in it.
  * Computed here in double, once. */
 #include "model_private.h"
 #include <math.h>
@@ -49,10 +49,10 @@ static bool rope_read(TgLlm *m, Rope *r) {
   return true;
 }
 
-/* YaRN: which share of a frequency keeps its own turning: those that turn many times within the context of
- * the training do (1), those that turn less than once do not (0). */
-static double yarn_share(const Rope *r, int64_t turned, int64_t i) {
-  double log_base = 2 * log(r->base), n = (double)turned;
+/* YaRN: which share of a frequency keeps its own rotation: those that rotate many times within the context of
+ * the training do (1), those that rotate less than once do not (0). */
+static double yarn_share(const Rope *r, int64_t rotary, int64_t i) {
+  double log_base = 2 * log(r->base), n = (double)rotary;
   double low = floor(n * log(r->original / (r->fast * 2 * M_PI)) / log_base);
   double high = ceil(n * log(r->original / (r->slow * 2 * M_PI)) / log_base);
   low = fmax(low, 0);
@@ -61,20 +61,20 @@ static double yarn_share(const Rope *r, int64_t turned, int64_t i) {
   return (1 - fmin(1, fmax(0, ramp))) * r->amount;
 }
 
-static double frequency(const Rope *r, int64_t turned, int64_t i) {
-  double base = r->base, n = (double)turned;
-  if (!strcmp(r->type, "ntk") && turned > 2) base *= pow(r->factor, n / (n - 2));
+static double frequency(const Rope *r, int64_t rotary, int64_t i) {
+  double base = r->base, n = (double)rotary;
+  if (!strcmp(r->type, "ntk") && rotary > 2) base *= pow(r->factor, n / (n - 2));
   double own = pow(base, -2 * (double)i / n);
   if (r->divisor) own /= (double)r->divisor[i];
   if (!strcmp(r->type, "linear")) return own / r->factor;
   if (strcmp(r->type, "yarn")) return own;
-  double share = yarn_share(r, turned, i);
+  double share = yarn_share(r, rotary, i);
   return own / r->factor * (1 - share) + own * share;
 }
 
 /* One row for each position: halves [c c], [-s s]; pairs [c0 c0 c1 c1 ..], [-s0 s0 ..]. */
-static bool turn_make(TgLlm *m, const Rope *r, LlmTurn *to) {
-  int64_t half = m->k.turned / 2, n = m->k.turned;
+static bool rotation_make(TgLlm *m, const Rope *r, LlmRotation *to) {
+  int64_t half = m->k.rotary / 2, n = m->k.rotary;
   size_t bytes = (size_t)(m->room * n) * sizeof(float);
   float *c = tg_alloc(m->ctx, bytes), *s = c ? tg_alloc(m->ctx, bytes) : NULL;
   for (int64_t i = 0; s && i < half; i++) {
@@ -102,7 +102,7 @@ static bool divisors_read(TgLlm *m, Rope *r, float **own) {
   bool beyond = (double)m->context > r->original;
   TgTensor *t = m->rope_long ? (beyond ? m->rope_long : m->rope_short) : m->rope_factors;
   if (!t) return true;
-  int64_t n = m->k.turned / 2;
+  int64_t n = m->k.rotary / 2;
   if (!(*own = tg_alloc(m->ctx, (size_t)n * sizeof **own))) return false;
   if (tg_read(tg_cast(t, TG_F32), *own, (size_t)n * sizeof **own)) return false;
   for (int64_t i = 0; i < n; i++)
@@ -113,16 +113,16 @@ static bool divisors_read(TgLlm *m, Rope *r, float **own) {
   return true;
 }
 
-bool llm_turns_make(TgLlm *m) {
+bool llm_rotations_make(TgLlm *m) {
   if (m->arch->rope == ROPE_NONE) return true;
   Rope r = {.divisor = NULL};
   float *own = NULL;
   bool ok = rope_read(m, &r) && divisors_read(m, &r, &own);
   if (ok && !strcmp(r.type, "yarn") && r.factor > 1) r.attention *= 1 + 0.1 * log(r.factor);
-  ok = ok && turn_make(m, &r, &m->turn);
+  ok = ok && rotation_make(m, &r, &m->rotation);
   if (ok && m->arch->local_base > 0) {
     Rope local = {.base = m->arch->local_base, .factor = 1, .attention = 1, .type = "none"};
-    ok = turn_make(m, &local, &m->local_turn);
+    ok = rotation_make(m, &local, &m->local_rotation);
   }
   tg_free(m->ctx, own);
   return ok;

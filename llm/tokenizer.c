@@ -282,6 +282,13 @@ bool llm_ids_put(TgTokenizer *t, int32_t id) {
   return true;
 }
 
+bool llm_byte_put(TgTokenizer *t, int32_t id, char byte) {
+  if (id < 0) id = t->unknown;
+  if (id >= 0) return llm_ids_put(t, id);
+  return llm_fail(t->ctx, TG_ERR_VALUE, "tokenizer: no token for byte 0x%02x, and none for what is unknown",
+                  (unsigned char)byte);
+}
+
 /* The special token that a text begins with; -1: none. User tokens are text, whoever asks. */
 static int32_t special_at(const TgTokenizer *t, const char *text, size_t n, bool special) {
   int32_t i = t->special_begin[(unsigned char)*text], end = t->special_begin[(unsigned char)*text + 1];

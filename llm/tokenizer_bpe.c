@@ -115,13 +115,7 @@ static bool piece(TgTokenizer *t, const char *text, size_t n) {
     t->symbol[i] = (LlmSymbol){.at = i, .n = 1, .id = t->byte[(unsigned char)text[i]]};
   if (!llm_merge(t, text, n, join)) return false;
   for (size_t i = 0; i < n; i++) {
-    if (!t->symbol[i].n) continue;
-    int32_t id = t->symbol[i].id >= 0 ? t->symbol[i].id : t->unknown;
-    if (id < 0)
-      return llm_fail(t->ctx, TG_ERR_VALUE,
-                      "tokenizer: no token for byte 0x%02x, and none for what is unknown",
-                      (unsigned char)text[i]);
-    if (!llm_ids_put(t, id)) return false;
+    if (t->symbol[i].n && !llm_byte_put(t, t->symbol[i].id, text[i])) return false;
   }
   return true;
 }

@@ -29,15 +29,8 @@ static bool join(const TgTokenizer *t, const char *text, const LlmSymbol *a, con
 
 /* A symbol that is no token, as the tokens of its bytes. */
 static bool bytes_put(TgTokenizer *t, const char *text, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    int32_t id = t->byte[(unsigned char)text[i]];
-    if (id < 0) id = t->unknown;
-    if (id < 0)
-      return llm_fail(t->ctx, TG_ERR_VALUE,
-                      "tokenizer: no token for byte 0x%02x, and none for what is unknown",
-                      (unsigned char)text[i]);
-    if (!llm_ids_put(t, id)) return false;
-  }
+  for (size_t i = 0; i < n; i++)
+    if (!llm_byte_put(t, t->byte[(unsigned char)text[i]], text[i])) return false;
   return true;
 }
 

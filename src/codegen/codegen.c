@@ -249,6 +249,8 @@ static bool run_expand(void *k) { return expand(k); }
 
 static bool run_gpu(void *k) { return gpu_dims(k); }
 
+static bool run_prefetch(void *k) { return prefetch_rows(k); }
+
 static bool run_linearize(void *state) {
   Kernel *k = state;
   Linear *l = k->linear;
@@ -277,6 +279,7 @@ const Pass codegen_passes[] = {
     {"flatten indices", pm_flatten, .makes = GRAPH_NEST, .required = true},
     {"expand", .run = run_expand, .makes = GRAPH_LOOPS},
     {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
+    {"prefetch", .run = run_prefetch, .makes = GRAPH_LOOPS},
     {"linearize", .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);

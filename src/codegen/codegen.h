@@ -118,6 +118,7 @@ enum { DIVIDE_NODES = 7 };
 
 int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]);
 bool nest_build(Kernel *k);                           /* nest.c: loops and statements */
+bool prefetch_rows(Kernel *k);                        /* prefetch.c: lines of the next rows asked for */
 bool linearize(Kernel *k, Arena *arena, Linear *out); /* linearize.c */
 typedef Vec(int) CgInts;
 #endif

@@ -227,6 +227,12 @@ static bool barrier(Lin *l) { /* what other threads wrote is read again */
               uop_new(l->k->st, OPS_BARRIER, DT_VOID, 1, 0, NULL, (Arg){.i = l->time}));
 }
 
+static bool prefetch(Lin *l, const UOp *u) {
+  if (!value(l, u->src[0])) return false;
+  return list(l, (int)l->open.len - 1,
+              UNEW(l->k->st, OPS_PREFETCH, DT_VOID, 1, ARG0, l->repl[u->src[0]->id]));
+}
+
 static uint64_t writes_of(const Lin *l, const UOp *u) {
   if (u->op == OPS_STORE) return memory_bit(l, place_memory(u->src[0]));
   uint64_t m = u->op == OPS_BARRIER ? ((1ull << 16) - 1) << 40 : 0;
@@ -271,6 +277,7 @@ static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has ax
   case OPS_LOOP: return loop(l, u);
   case OPS_STORE: return store(l, u);
   case OPS_BARRIER: return barrier(l);
+  case OPS_PREFETCH: return prefetch(l, u);
   default: return false;
   }
 }

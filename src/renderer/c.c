@@ -20,6 +20,7 @@ static const CLang lang = {.name = "C",
                            .nan32 = "__builtin_nanf(\"\")",
                            .inf64 = "__builtin_inf()",
                            .nan64 = "__builtin_nan(\"\")",
+                           .prefetch = "PREFETCH",
                            .block = block,
                            .tiles_begin = "tiles_begin();",
                            .tiles_end = "tiles_end();"};
@@ -34,6 +35,7 @@ static void prelude(Str *out) {
           "typedef long i64; typedef unsigned long u64; typedef float f32; typedef double f64;\n"
           "#define VECTOR(T, N) typedef T T##x##N __attribute__((vector_size(N * sizeof(T)))); \\\n"
           "typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));\n"
+          "#define PREFETCH(p, i) __builtin_prefetch((const void *)((u64)(p) + (u64)(i) * sizeof *(p)))\n"
           "#define INL static inline __attribute__((always_inline))\n"
           "#define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)\n#define FMA256(K, a, b, c) "
           "__builtin_ia32_vfmaddp##K##256(a, b, c)\n"

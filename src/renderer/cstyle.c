@@ -587,6 +587,14 @@ static void render_barrier(C *c, const UOp *u) {
   cs_put(c, "%s;\n", barrier);
 }
 
+static void render_prefetch(C *c, const UOp *u) {
+  const UOp *x = uop_base(u->src[0]);
+  if (c->lang->prefetch && x->op == OPS_INDEX && x->nsrc == 2 && !x->arg.i)
+    cs_put(c, "%s(%s, %s);\n", c->lang->prefetch, cs_ref(c, uop_base(x->src[0])), cs_ref(c, x->src[1]));
+  else
+    cs_fail(c, u, "no line of cache can be asked for here");
+}
+
 /* The rows are read here: nothing may have changed them since their LOAD. */
 static void render_fragment(C *c, const UOp *u, int at, int id) {
   const UOp *load = u->src[0], *x = load->op == OPS_LOAD ? uop_base(load->src[0]) : NULL;
@@ -660,6 +668,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
       cs_fail(c, u, "no matrix units here");
     break;
   case OPS_BARRIER: render_barrier(c, u); break;
+  case OPS_PREFETCH: render_prefetch(c, u); break;
   case OPS_SPECIAL: render_special(c, u, type, id); break;
   default:
     if (op_is_alu((Ops)u->op))

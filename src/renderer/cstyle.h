@@ -28,6 +28,7 @@ typedef struct CLang {
    * struct, by that one parameter. */
   const char *param_place, *more_params, *value_space;
   int most_params;
+  const char *prefetch;                 /* asks for the line of p[i]; NULL: nothing does */
   const char *barrier, *barrier_device; /* of local memory at least; of device memory too */
   const char *shuffle,
       *shuffle_wide; /* %s: a value, %d: how far the thread is that it comes from; of 64 bits */

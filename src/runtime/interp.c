@@ -193,6 +193,7 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
     if (u->nsrc > 1 && in_memory(u->src[1])) return flatten_block_of_sums(f, u, in);
     return flatten_access(f, u, in);
   case OPS_DEFINE_REG:
+  case OPS_PREFETCH:
   case OPS_BARRIER: return TG_OK;
   case OPS_VAR:
     in->value.i = 0;
@@ -494,6 +495,7 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_AFTER:
     case OPS_SINK:
     case OPS_DEFINE_REG:
+    case OPS_PREFETCH:
     case OPS_ENDIF: break;
     case OPS_WMMA:
       if (in->nsrc == BLOCK_PARTS && matrix_in_memory(&matrix_shapes[in->value.i])) {

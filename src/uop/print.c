@@ -128,6 +128,7 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
   case OPS_IF:
   case OPS_ENDIF:
   case OPS_BARRIER:
+  case OPS_PREFETCH:
   case OPS_LOOP:
   case OPS_ACC:
   case OPS_TUPLE:

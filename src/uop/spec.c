@@ -87,7 +87,8 @@ static bool is_index(const UOp *u) { return under(u)->op == OPS_INDEX; }
 static bool is_reg(const UOp *u) { return under(u)->op == OPS_DEFINE_REG; }
 
 static bool is_statement(const UOp *u) {
-  return u->op == OPS_STORE || u->op == OPS_ACC || u->op == OPS_LOOP || u->op == OPS_BARRIER;
+  return u->op == OPS_STORE || u->op == OPS_ACC || u->op == OPS_LOOP || u->op == OPS_BARRIER ||
+         u->op == OPS_PREFETCH;
 }
 
 /* ---- one function per form of arg and sources */
@@ -386,6 +387,11 @@ static bool check_if(Check *c, const UOp *u) {
 
 static bool check_barrier(Check *c, const UOp *u) { return is_void(c, u) && at_a_time(c, u); }
 
+static bool check_prefetch(Check *c, const UOp *u) {
+  if (!is_index(u->src[0])) return broken(c, u, "source 0 is %s", op_name((Ops)u->src[0]->op));
+  return is_void(c, u) && no_arg(c, u);
+}
+
 static bool check_special(Check *c, const UOp *u) {
   if (u->arg.special.dim < 0 || u->arg.special.dim > 2 || u->arg.special.local < 0 ||
       u->arg.special.local > 1)
@@ -566,6 +572,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_DEFINE_LOCAL] = {K | N | L | P, 0, check_memory},
     [OPS_SPECIAL] = {N | L | P, 1, check_special},
     [OPS_BARRIER] = {N | L | P, 0, check_barrier},
+    [OPS_PREFETCH] = {L | P, 1, check_prefetch},
     [OPS_IF] = {P, 1, check_if},
     [OPS_ENDIF] = {P, 1, check_end},
     [OPS_VECTORIZE] = {L | P, 1, check_vectorize},

@@ -22,10 +22,11 @@ enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
 #define PLANNED_CPU(text, units)                                                                             \
   {                                                                                                          \
     .name = text, .cores = 8, .streams = MEMORY_STREAMS, .cache = {48 * KB, MB, 32 * MB},                    \
-    .ways = {12, 16, 16}, .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US}, .pages = 64, .page_miss = 2.5,  \
-    .line_wait = 16, .mhz = CPU_MHZ, .fmas = 32, .ops = 16, .weight = CPU_WEIGHTS, .vec_bytes = 64,          \
-    .registers = 32, .warp = 1, .threads = 1, .local_bytes = 512 * KB, .local_most = 512 * KB,               \
-    .launch_us = 0.2, .distribute_us = 1.2, .matrices = units                                                \
+    .ways = {12, 16, 16}, .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US}, .prefetches = true,             \
+    .pages = 64, .page_miss = 2.5, .line_wait = 16, .mhz = CPU_MHZ, .fmas = 32, .ops = 16,                   \
+    .weight = CPU_WEIGHTS, .vec_bytes = 64, .registers = 32, .warp = 1, .threads = 1,                        \
+    .local_bytes = 512 * KB, .local_most = 512 * KB, .launch_us = 0.2, .distribute_us = 1.2,                 \
+    .matrices = units                                                                                        \
   }
 
 /* Units of an A100, of an M1: those of others are known when the GPU is. */

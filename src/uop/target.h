@@ -32,6 +32,7 @@ typedef struct Target {
    */
   int pages;
   double page_miss;
+  bool prefetches;  /* it can be asked for a line that is not read yet */
   double line_wait; /* cycles until a line is in L1 that a store has to wait for; 0: other threads run */
 
   double mhz;

@@ -2,6 +2,7 @@ typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef uns
 typedef long i64; typedef unsigned long u64; typedef float f32; typedef double f64;
 #define VECTOR(T, N) typedef T T##x##N __attribute__((vector_size(N * sizeof(T)))); \
 typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));
+#define PREFETCH(p, i) __builtin_prefetch((const void *)((u64)(p) + (u64)(i) * sizeof *(p)))
 #define INL static inline __attribute__((always_inline))
 #define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)
 #define FMA256(K, a, b, c) __builtin_ia32_vfmaddp##K##256(a, b, c)

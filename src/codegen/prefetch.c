@@ -1,0 +1,185 @@
+/* prefetch.c: lines that are asked for before they are read. In: a nest with explicit loads (expand.c). Out:
+ * the same, with a PREFETCH beside each load that reads short rows: of the same place in the next iteration
+ * of the loop that steps from one row to the next.
+ *
+ *   for each 4 rows n of 10,000:  for each block k of a row:  load w[n][k], w[n + 1][k], w[n + 2][k], ..
+ *
+ * A processor finds by itself that memory is read in order, but it needs a few misses to find it, in each of
+ * the 4 rows anew. Rows that are read one at a time and lie behind one another are one long run: there is
+ * nothing to ask for. Neither is there where data fit in L1, or where another loop reads a row again.
+ *
+ * Measured on a Zen 3, one core, 30 MB of 8-bit weights in memory, 4 rows at a time: rows of 612 bytes 6.4
+ * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better. */
+#include "codegen/cost.h"
+#include "codegen/nest.h"
+#include <stdlib.h>
+
+enum {
+  LEAST_STEP = 16,    /* bytes between iterations that ask: of fewer, too many would ask for one line */
+  LEAST_ROWS = 4,     /* iterations that have a next one */
+  MOST_STEP = 512,    /* bytes between iterations of the innermost loop: unrolled, it reads all between */
+  LONG_ROW = 16 << 10 /* bytes that a processor has found the order of long before their end */
+};
+
+/* A load, and where it moves from one row to the next. */
+typedef struct Rows {
+  LinearIn at; /* over the loops around it */
+  UOp *index;
+  int next, in; /* the loop from row to row; the loop whose iterations ask for a line each */
+} Rows;
+
+typedef struct Ahead {
+  Kernel *k;
+  UOp *loop[MAX_LINEAR];
+  int depth;
+  UOpMap *met;              /* nodes that were looked at */
+  Vec(Rows) rows;           /* loads of the loops that are open */
+  UOpVec asked[MAX_LINEAR]; /* statements that the body of an open loop begins with */
+} Ahead;
+
+static int64_t bytes_of(const UOp *index) { return dtype_size((DType)index->dtype); }
+
+static int64_t trips(const Ahead *a, int d) { return a->loop[d]->src[0]->src[0]->vmax; }
+
+/* Bytes that a load moves by in an iteration of loop d. */
+static int64_t step_of(const Rows *r, int d) {
+  int64_t by;
+  return __builtin_mul_overflow(r->at.by[d], bytes_of(r->index), &by) || by == INT64_MIN ? INT64_MAX
+                                                                                         : llabs(by);
+}
+
+/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has (who wrote it, and how long ago,
+ * is not known), and no loop around reads again what L2 still has. */
+static bool streams(const Ahead *a, const Rows *r, int d, double run) {
+  const Target *t = a->k->opt->target;
+  for (; d >= 0; d--) {
+    bool again = !r->at.by[d] && loop_type(a->loop[d]) != AXIS_THREAD && trips(a, d) > 1;
+    if (again && run <= (double)t->cache[LEVEL_L2]) return false;
+    run += (double)step_of(r, d) * (double)(trips(a, d) - 1);
+  }
+  return run > (double)t->cache[LEVEL_L1];
+}
+
+/* Finds the rows: the loops of a row are those that read on where the last iteration ended. */
+static bool has_rows(const Ahead *a, Rows *r) {
+  int d = a->depth - 1;
+  while (d >= 0 && !r->at.by[d])
+    d--;
+  double own = (double)bytes_of(r->index) * r->index->lanes, run = own, line = own;
+  r->in = -1;
+  for (int inner = d; d >= 0; d--) {
+    AxisType type = loop_type(a->loop[d]);
+    int64_t step = step_of(r, d);
+    if ((type != AXIS_LOOP && type != AXIS_REDUCE && type != AXIS_GLOBAL) || !step) return false;
+    bool on = d == inner ? step <= MOST_STEP : (double)step <= run + LINE;
+    if (!on) break;
+    if (step <= LINE || d == inner) {
+      r->in = d;
+      line = line * (double)(d == inner ? 1 : trips(a, d + 1));
+    }
+    run += (double)step * (double)(trips(a, d) - 1);
+  }
+  r->next = d;
+  if (d < 0 || r->in < 0 || trips(a, d) < LEAST_ROWS || step_of(r, r->in) < LEAST_STEP) return false;
+  /* Where it takes little of the lines between its iterations, others read the rest and ask for it. */
+  if (4 * line < (double)TG_MIN(step_of(r, r->in), LINE)) return false;
+  return run < LONG_ROW && streams(a, r, d, run);
+}
+
+/* Whether the line is asked for already: by a load of the same memory that moves alike. */
+static bool is_asked(const Ahead *a, const Rows *r) {
+  for (size_t i = 0; i < a->rows.len; i++) {
+    const Rows *o = &a->rows.at[i];
+    if (memory_of(o->index) != memory_of(r->index) || o->at.rest != r->at.rest) continue;
+    if (o->in != r->in || o->next != r->next) continue;
+    bool same = llabs(o->at.c - r->at.c) < LINE / bytes_of(r->index);
+    for (int d = 0; same && d <= r->in; d++)
+      same = o->at.by[d] == r->at.by[d];
+    if (same) return true;
+  }
+  return false;
+}
+
+/* The place of the next row, at the first iteration of what is inside of the loop that asks. */
+static UOp *next_place(Ahead *a, const Rows *r) {
+  Kernel *k = a->k;
+  UOp *at = num(k, r->at.c + r->at.by[r->next]);
+  if (r->at.rest) at = ix(k, OPS_ADD, r->at.rest, at);
+  for (int d = 0; d <= r->in; d++)
+    if (r->at.by[d]) at = ix(k, OPS_ADD, at, ix(k, OPS_MUL, a->loop[d]->src[0], num(k, r->at.by[d])));
+  UOp *src[2] = {memory_of(r->index), at};
+  return at ? uop_new(k->st, OPS_INDEX, (DType)r->index->dtype, 1, 2, src, ARG0) : NULL;
+}
+
+static bool ask(Ahead *a, UOp *index) {
+  Kernel *k = a->k;
+  UOp *range[MAX_LINEAR];
+  Rows r = {.index = index};
+  for (int d = 0; d < a->depth; d++)
+    range[d] = a->loop[d]->src[0];
+  if (memory_of(index)->op != OPS_PARAM || index_naxes(index) != 1 || index_is_data(index)) return true;
+  if (!uop_linear_in(k->st, k->mem, index->src[1], a->depth, range, &r.at)) return true;
+  if (!has_rows(a, &r) || is_asked(a, &r)) return true;
+  UOp *place = next_place(a, &r);
+  UOp *now = place ? UNEW(k->st, OPS_PREFETCH, DT_VOID, 1, ARG0, place) : NULL;
+  return now && vec_push(k->mem, &a->asked[r.in], now) && vec_push(k->mem, &a->rows, r);
+}
+
+/* The loads of a statement, each where it stands first. */
+static bool loads_asked(Ahead *a, UOp *u) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(a->k->st, a->k->mem, &u, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *v = order.at[i];
+    if (v->op != OPS_LOAD || v->src[0]->op != OPS_INDEX || uop_map_get(a->met, v->src[0])) continue;
+    ok = uop_map_put(a->k->st, a->met, v->src[0], v) && ask(a, v->src[0]);
+  }
+  vec_free(a->k->mem, &order);
+  return ok;
+}
+
+/* The loads that asked in loop d, which is closed. */
+static void forget(Ahead *a, int d) {
+  size_t n = 0;
+  for (size_t i = 0; i < a->rows.len; i++)
+    if (a->rows.at[i].in < d) a->rows.at[n++] = a->rows.at[i];
+  a->rows.len = n;
+}
+
+/* A statement with what its loops ask for; NULL: out of memory. */
+static UOp *with_asked(Ahead *a, UOp *u) {
+  if (!is_loop(u)) return loads_asked(a, u) ? u : NULL;
+  if (a->depth == MAX_LINEAR) return u;
+  Kernel *k = a->k;
+  int d = a->depth++;
+  a->loop[d] = u;
+  UOpVec body = {0};
+  bool ok = true;
+  for (int i = 1; ok && i < u->nsrc; i++)
+    ok = vec_push(k->mem, &body, with_asked(a, u->src[i])) && body.at[body.len - 1];
+  UOpVec *first = &a->asked[d];
+  for (size_t i = 0; ok && i < body.len; i++)
+    ok = vec_push(k->mem, first, body.at[i]);
+  UOp *r = ok ? loop_new(k, u->src[0], (int)first->len, first->at) : NULL;
+  vec_free(k->mem, &body);
+  first->len = 0;
+  forget(a, d);
+  a->depth--;
+  return r;
+}
+
+bool prefetch_rows(Kernel *k) {
+  if (!k->ren || !k->opt->target || !k->opt->target->prefetches) return true;
+  Ahead a = {.k = k, .met = uop_map_begin(k->st, k->st)};
+  UOpVec body = {0};
+  bool ok = a.met != NULL;
+  for (int i = 0; ok && i < k->sink->nsrc; i++)
+    ok = vec_push(k->mem, &body, with_asked(&a, k->sink->src[i])) && body.at[i];
+  UOp *sink = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)body.len, body.at, k->sink->arg) : NULL;
+  vec_free(k->mem, &body), vec_free(k->mem, &a.rows);
+  for (int d = 0; d < MAX_LINEAR; d++)
+    vec_free(k->mem, &a.asked[d]);
+  uop_map_end(k->st, a.met);
+  if (sink) k->sink = sink;
+  return sink != NULL;
+}

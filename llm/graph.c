@@ -63,12 +63,37 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n)
   return h;
 }
 
-/* rows (n, kv heads, size) to the cache (kv heads, room, size), at this step's positions */
+/* Where sequence `which` (NULL: the only one) begins in the cache. */
+static int64_t begins(const TgVariable *which) { return which ? tg_size(which) : 0; }
+
+/* Its cache: (kv heads, room, size). */
+static TgTensor *of_sequence(const TgLlm *m, TgTensor *cache, const TgVariable *which) {
+  int64_t at = begins(which);
+  return tg_squeeze(tg_slice(cache, 0, at, tg_size_add(m->ctx, at, 1)), 0);
+}
+
+/* values (kv heads, n, size) to places at .. at + n - 1 of this sequence's cache */
+static bool cache_put(const TgLlm *m, TgTensor *cache, int64_t at, int64_t n, TgTensor *values) {
+  int64_t row = begins(m->which);
+  const int64_t begin[] = {row, 0, at, 0}, end[] = {tg_size_add(m->ctx, row, 1), tg_dim(cache, 1),
+                                                    tg_size_add(m->ctx, at, n), tg_dim(cache, 3)};
+  return tg_assign_slice(cache, begin, end, tg_unsqueeze(values, 0)) != NULL;
+}
+
+/* rows (n, kv heads, size) to the cache, at this step's positions */
 static bool remember(const TgLlm *m, TgTensor *cache, TgTensor *rows, int64_t n) {
-  int64_t at = tg_size(m->position), end = tg_size_add(m->ctx, at, n);
-  TgTensor *value = tg_cast(tg_transpose(rows, 0, 1), m->cache);
-  const int64_t begin[] = {0, at, 0}, to[] = {tg_dim(cache, 0), end, tg_dim(cache, 2)};
-  return tg_assign_slice(cache, begin, to, value) != NULL;
+  return cache_put(m, cache, tg_size(m->position), n, tg_cast(tg_transpose(rows, 0, 1), m->cache));
+}
+
+TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  const TgLlm *m = user;
+  (void)in, (void)nin, (void)out, (void)nout;
+  for (int64_t i = 0; i < m->k.layers; i++) {
+    TgTensor *cache[] = {m->layer[i].keys, m->layer[i].values};
+    for (int c = 0; c < 2; c++)
+      if (!cache_put(m, cache[c], 0, m->room, of_sequence(m, cache[c], m->other))) return tg_error(ctx);
+  }
+  return TG_OK;
 }
 
 /* Which of the keys 0 .. position + n - 1 a token may see: (n, seen). NULL: all of them. */
@@ -88,8 +113,8 @@ static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, int64_t n, int64_t s
 static TgTensor *attended(const TgLlm *m, const LlmLayer *l, TgTensor *q, int64_t n) {
   const LlmNumbers *k = &m->k;
   int64_t seen = tg_size_add(m->ctx, tg_size(m->position), n), group = k->heads / k->kv_heads;
-  TgTensor *keys = tg_cast(tg_slice(l->keys, 1, 0, seen), TG_F32);
-  TgTensor *values = tg_cast(tg_slice(l->values, 1, 0, seen), TG_F32);
+  TgTensor *keys = tg_cast(tg_slice(of_sequence(m, l->keys, m->which), 1, 0, seen), TG_F32);
+  TgTensor *values = tg_cast(tg_slice(of_sequence(m, l->values, m->which), 1, 0, seen), TG_F32);
   q = tg_permute(tg_reshape(q, TG_SHAPE(n, k->kv_heads, group, k->head)), 4, (const int64_t[]){1, 2, 0, 3});
   TgTensor *score = tg_matmul(tg_mul_scalar(q, k->scale), tg_unsqueeze(tg_transpose(keys, 1, 2), 1));
   score = capped(score, k->attention_cap); /* (kv heads, group, n, seen) */

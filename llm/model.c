@@ -232,7 +232,7 @@ static bool weights_find(TgLlm *m) {
 }
 
 /* ---- opening */
-enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16 };
+enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, MOST_SEQUENCES = 1024 };
 
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   TgLlmOptions o;
@@ -241,9 +241,12 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   m->context = o.context ? o.context : usual;
   m->block = o.block ? o.block : USUAL_BLOCK;
   m->cache = o.cache ? o.cache : TG_F32;
+  m->sequences = o.sequences ? o.sequences : 1;
   if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",
                     (long long)m->context, (long long)m->block);
+  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences", (long long)m->sequences);
   if (m->positions && m->context > m->k.trained) m->context = m->k.trained;
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;
@@ -255,8 +258,9 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
 static bool caches_make(TgLlm *m) {
   for (int64_t i = 0; i < m->k.layers; i++) {
     LlmLayer *l = &m->layer[i];
-    l->keys = tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->k.kv_heads, m->room, m->k.head)));
-    l->values = tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->k.kv_heads, m->room, m->k.value_head)));
+    l->keys = tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->sequences, m->k.kv_heads, m->room, m->k.head)));
+    l->values =
+        tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->sequences, m->k.kv_heads, m->room, m->k.value_head)));
     if (!l->keys || !l->values) return false;
   }
   return true;
@@ -274,10 +278,34 @@ static bool parts_make(TgLlm *m, LlmStep *s) {
   return true;
 }
 
+static bool sequences_make(TgLlm *m) {
+  if (!(m->sequence = tg_alloc(m->ctx, (size_t)m->sequences * sizeof *m->sequence))) return false;
+  m->now = m->sequence;
+  for (int64_t i = 0; i < m->sequences; i++) {
+    LlmSequence *s = &m->sequence[i];
+    s->ids = tg_alloc(m->ctx, (size_t)m->room * sizeof *s->ids);
+    s->logits = tg_alloc(m->ctx, (size_t)m->k.vocabulary * sizeof *s->logits);
+    if (!s->ids || !s->logits) return false;
+  }
+  return true;
+}
+
+static void sequences_free(TgLlm *m) {
+  for (int64_t i = 0; m->sequence && i < m->sequences; i++)
+    tg_free(m->ctx, m->sequence[i].ids), tg_free(m->ctx, m->sequence[i].logits);
+  tg_free(m->ctx, m->sequence);
+}
+
 /* Programs of whole blocks, small blocks and single tokens, the largest first. */
 static bool steps_make(TgLlm *m) {
   const int64_t sizes[MOST_STEPS] = {m->block, SMALL_BLOCK, 1};
   m->position = tg_variable(m->ctx, "position", 0, m->context - 1);
+  if (m->sequences > 1) {
+    m->which = tg_variable(m->ctx, "sequence", 0, m->sequences - 1);
+    m->other = tg_variable(m->ctx, "copied", 0, m->sequences - 1);
+    m->copy = tg_jit(m->ctx, llm_copy, m);
+    if (!m->which || !m->other || !m->copy) return false;
+  }
   for (int i = 0; i < MOST_STEPS; i++) {
     if (m->nsteps && sizes[i] >= m->step[m->nsteps - 1].n) continue;
     LlmStep *s = &m->step[m->nsteps++];
@@ -300,10 +328,8 @@ static bool open_all(TgLlm *m, const TgLlmOptions *o) {
   if (!(m->layer = tg_alloc(ctx, (size_t)m->k.layers * sizeof *m->layer))) return false;
   if (!weights_find(m) || !options_read(m, o) || !llm_rotations_make(m) || !caches_make(m) || !steps_make(m))
     return false;
-  m->ids = tg_alloc(ctx, (size_t)m->room * sizeof *m->ids);
   m->wanted = tg_alloc(ctx, (size_t)m->block * sizeof *m->wanted);
-  m->logits = tg_alloc(ctx, (size_t)m->k.vocabulary * sizeof *m->logits);
-  return m->ids && m->wanted && m->logits;
+  return m->wanted && sequences_make(m);
 }
 
 TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) {
@@ -328,13 +354,15 @@ void tg_llm_free(TgLlm *m) {
       tg_jit_free(m->step[i].part[k].jit);
     tg_free(ctx, m->step[i].part);
   }
+  tg_jit_free(m->copy);
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
     tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
   tg_release(m->rotation.cos), tg_release(m->rotation.sin);
   tg_release(m->local_rotation.cos), tg_release(m->local_rotation.sin);
   tg_tokenizer_free(m->tokenizer);
   tg_value_free(m->gguf);
-  tg_free(ctx, m->layer), tg_free(ctx, m->ids), tg_free(ctx, m->wanted), tg_free(ctx, m->logits);
+  sequences_free(m);
+  tg_free(ctx, m->layer), tg_free(ctx, m->wanted);
   tg_free(ctx, m);
 }
 
@@ -348,7 +376,7 @@ static bool parts_run(TgLlm *m, LlmStep *s, int32_t last) {
     int nin = wanted && i == s->nparts - 1 ? 2 : 1;
     if (tg_cancelled(m->ctx) || tg_jit_run(s->part[i].jit, in, nin, &x, 1)) return false;
   }
-  return !tg_read(x, m->logits, (size_t)m->k.vocabulary * sizeof *m->logits);
+  return !tg_read(x, m->now->logits, (size_t)m->k.vocabulary * sizeof *m->now->logits);
 }
 
 /* One step on `count` tokens (the rest of its block is filled up with the last). */
@@ -356,11 +384,12 @@ static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count) {
   bool ok = false;
   for (int64_t i = 0; i < s->n; i++)
     m->wanted[i] = ids[i < count ? i : count - 1];
-  if (tg_variable_bind(m->position, m->nids)) return false;
+  if (tg_variable_bind(m->position, m->now->nids)) return false;
+  if (m->which && tg_variable_bind(m->which, m->now - m->sequence)) return false;
   TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1); }
   if (!ok) return false;
-  memcpy(m->ids + m->nids, ids, (size_t)count * sizeof *ids);
-  m->nids += count;
+  memcpy(m->now->ids + m->now->nids, ids, (size_t)count * sizeof *ids);
+  m->now->nids += count;
   return true;
 }
 
@@ -375,9 +404,9 @@ static LlmStep *step_for(TgLlm *m, int64_t count) {
 TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   if (!m) return TG_ERR_NOMEM;
   if (n < 1 || !ids) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_eval: no tokens");
-  if (n > m->context - m->nids) {
+  if (n > m->context - m->now->nids) {
     llm_fail(m->ctx, TG_ERR_LIMIT, "llm_eval: %lld tokens after %lld are more than the context of %lld",
-             (long long)n, (long long)m->nids, (long long)m->context);
+             (long long)n, (long long)m->now->nids, (long long)m->context);
     return TG_ERR_LIMIT;
   }
   for (int64_t i = 0; i < n; i++)
@@ -391,26 +420,56 @@ TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
     if (!step_run(m, s, ids + at, count)) return tg_error(m->ctx);
     at += count;
   }
-  m->has_logits = true;
+  m->now->has_logits = true;
+  return TG_OK;
+}
+
+TgStatus tg_llm_use(TgLlm *m, int64_t sequence) {
+  if (!m) return TG_ERR_NOMEM;
+  if (sequence < 0 || sequence >= m->sequences) {
+    llm_fail(m->ctx, TG_ERR_VALUE, "llm_use: sequence %lld of %lld", (long long)sequence,
+             (long long)m->sequences);
+    return TG_ERR_VALUE;
+  }
+  m->now = &m->sequence[sequence];
+  return TG_OK;
+}
+
+TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length) {
+  if (!m) return TG_ERR_NOMEM;
+  if (from < 0 || from >= m->sequences || length < 0 || length > m->sequence[from].nids) {
+    llm_fail(m->ctx, TG_ERR_VALUE, "llm_copy: %lld tokens of sequence %lld of %lld", (long long)length,
+             (long long)from, (long long)m->sequences);
+    return TG_ERR_VALUE;
+  }
+  const LlmSequence *source = &m->sequence[from];
+  if (source == m->now) return tg_llm_rewind(m, length);
+  if (tg_variable_bind(m->which, m->now - m->sequence) || tg_variable_bind(m->other, from))
+    return tg_error(m->ctx);
+  m->now->nids = 0; /* what fails has written some of it */
+  m->now->has_logits = false;
+  if (tg_jit_run(m->copy, NULL, 0, NULL, 0)) return tg_error(m->ctx);
+  memcpy(m->now->ids, source->ids, (size_t)length * sizeof *source->ids);
+  m->now->nids = length;
   return TG_OK;
 }
 
 TgStatus tg_llm_rewind(TgLlm *m, int64_t length) {
   if (!m) return TG_ERR_NOMEM;
-  if (length < 0 || length > m->nids) {
-    llm_fail(m->ctx, TG_ERR_VALUE, "llm_rewind: to %lld of %lld", (long long)length, (long long)m->nids);
+  if (length < 0 || length > m->now->nids) {
+    llm_fail(m->ctx, TG_ERR_VALUE, "llm_rewind: to %lld of %lld", (long long)length, (long long)m->now->nids);
     return TG_ERR_VALUE;
   }
-  if (length < m->nids) m->has_logits = false;
-  m->nids = length;
+  if (length < m->now->nids) m->now->has_logits = false;
+  m->now->nids = length;
   return TG_OK;
 }
 
-const float *tg_llm_logits(const TgLlm *m) { return m && m->has_logits ? m->logits : NULL; }
+const float *tg_llm_logits(const TgLlm *m) { return m && m->now->has_logits ? m->now->logits : NULL; }
 
 const int32_t *tg_llm_ids(const TgLlm *m, int64_t *n) {
-  if (n) *n = m ? m->nids : 0;
-  return m ? m->ids : NULL;
+  if (n) *n = m ? m->now->nids : 0;
+  return m ? m->now->ids : NULL;
 }
 
 TgTokenizer *tg_llm_tokenizer(const TgLlm *m) { return m ? m->tokenizer : NULL; }
@@ -427,6 +486,7 @@ TgLlmAbout tg_llm_about(const TgLlm *m) {
   a.context = m->context;
   a.trained_context = m->k.trained;
   a.layers = m->k.layers;
+  a.sequences = m->sequences;
   a.width = m->k.width;
   a.vocabulary = m->k.vocabulary;
   a.cache_bytes = 0;

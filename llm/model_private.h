@@ -96,7 +96,7 @@ typedef struct LlmNumbers {
 
 typedef struct LlmLayer {
   TgTensor *w[W_COUNT], *b[W_COUNT]; /* NULL: it has none */
-  TgTensor *keys, *values;           /* the cache: (kv heads, room, size), kept */
+  TgTensor *keys, *values;           /* the cache: (sequences, kv heads, room, size), kept */
   bool windowed;
 } LlmLayer;
 
@@ -122,6 +122,14 @@ typedef struct LlmStep {
   LlmPart *part;
 } LlmStep;
 
+/* A text: what of it is in its part of the cache. */
+typedef struct LlmSequence {
+  int32_t *ids;
+  int64_t nids;
+  float *logits;
+  bool has_logits;
+} LlmSequence;
+
 struct TgLlm {
   TgContext *ctx;
   TgValue *gguf;
@@ -135,17 +143,20 @@ struct TgLlm {
   TgDType cache;
   int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
   int64_t parameters;
-  TgVariable *position;
+  int64_t sequences;
+  LlmSequence *sequence, *now; /* all; the one that is worked on */
+  TgVariable *position, *which,
+      *other; /* which: the number of `now`; NULL: there is one. other: copied from */
+  TgJit *copy;
   LlmStep step[MOST_STEPS];
   int nsteps;
-  int32_t *ids, *wanted; /* what is in the cache; the tokens of a step */
-  int64_t nids;
-  float *logits;
-  bool has_logits;
+  int32_t *wanted; /* the tokens of a step */
 };
 
 /* rope.c. m->rotation and m->local_rotation; false: an error */
 bool llm_rotations_make(TgLlm *m);
+/* graph.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
+TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the token
  * whose logits are wanted (1); out: tokens, or logits */
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);

@@ -78,12 +78,14 @@ TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
- * prompt that are computed at once; 0: 128. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
+ * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of its
+ * own; 0: 1. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
   int64_t context, block;
   TgDType cache;
+  int64_t sequences;
   int end_;
 } TgLlmOptions;
 
@@ -98,12 +100,18 @@ TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
 typedef struct TgLlmAbout {
   size_t size;
   const char *name, *architecture, *chat_template;
-  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes;
+  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences;
 } TgLlmAbout;
 
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
 TG_API TgTokenizer *tg_llm_tokenizer(const TgLlm *m); /* the model's; NULL: it has none */
 TG_API const TgValue *tg_llm_gguf(const TgLlm *m);    /* what the file says; the model's */
+/* What follows is about this sequence, 0 .. sequences - 1; the first, where nothing was said. What it computes
+ * does not depend on the others. TG_ERR_VALUE: there are not so many. */
+TG_API TgStatus tg_llm_use(TgLlm *m, int64_t sequence);
+/* The cache begins with the first `length` tokens of another sequence: a prefix that both have is computed once.
+ * TG_ERR_VALUE: that has not so many. */
+TG_API TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length);
 /* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
  * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
 TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);

@@ -100,6 +100,53 @@ static void test_architectures(void **state) {
     architecture(names[i]);
 }
 
+/* Three texts in turn, token by token, and one that begins with what another has: the bits of each alone. */
+static void sequences_of(const char *name) {
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS], alone[MOST_LOGITS];
+  TgLlm *m = opened(golden(name), 4, TG_F32);
+  int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
+  for (int64_t i = 0; i < n; i++) {
+    assert_int_equal(tg_llm_eval(m, &ids[i], 1), TG_OK);
+    memcpy(alone + i * v, tg_llm_logits(m), (size_t)v * sizeof *alone);
+  }
+  tg_llm_free(m);
+  m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .sequences = 3);
+  assert_non_null(m);
+  assert_int_equal(tg_llm_about(m).sequences, 3);
+  for (int64_t i = 0; i < n + 4; i++)
+    for (int64_t s = 0; s < 3; s++) {
+      int64_t at = i - 2 * s; /* the others begin later */
+      if (at < 0 || at >= n) continue;
+      assert_int_equal(tg_llm_use(m, s), TG_OK);
+      assert_int_equal(tg_llm_eval(m, &ids[at], 1), TG_OK);
+      if (memcmp(tg_llm_logits(m), alone + at * v, (size_t)v * sizeof *alone))
+        fail_msg("%s: sequence %lld, token %lld differs from itself alone", name, (long long)s,
+                 (long long)at);
+    }
+  for (int64_t other = 0; other < 3; other++) { /* of itself: a rewind */
+    assert_int_equal(tg_llm_use(m, 1), TG_OK);
+    assert_int_equal(tg_llm_rewind(m, other == 1 ? n : 0), TG_OK);
+    assert_int_equal(tg_llm_copy(m, other, n - 1), TG_OK);
+    assert_null(tg_llm_logits(m));
+    assert_int_equal(tg_llm_eval(m, &ids[n - 1], 1), TG_OK);
+    assert_memory_equal(tg_llm_logits(m), alone + (n - 1) * v, (size_t)v * sizeof *alone);
+  }
+  assert_int_equal(tg_llm_use(m, 3), TG_ERR_VALUE);
+  assert_int_equal(tg_llm_use(m, -1), TG_ERR_VALUE);
+  assert_int_equal(tg_llm_copy(m, 0, n + 1), TG_ERR_VALUE);
+  assert_int_equal(tg_llm_copy(m, 3, 0), TG_ERR_VALUE);
+  tg_llm_free(m);
+  assert_null(tg_llm_open(C, golden(name), .sequences = -1));
+  tg_clear_error(C);
+}
+
+static void test_sequences(void **state) {
+  (void)state;
+  sequences_of("llama");
+  sequences_of("gemma3");
+}
+
 /* A cache of 16 bits is near: 11 or 8 bits of keys and values that are about 1. */
 static void test_cache(void **state) {
   (void)state;
@@ -344,9 +391,11 @@ static void test_memory(void **state) {
 
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest open##_tests[] = {                                                                 \
-      cmocka_unit_test(test_architectures), cmocka_unit_test(test_cache),   cmocka_unit_test(test_story),    \
-      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),  cmocka_unit_test(test_limits),   \
-      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile), cmocka_unit_test(test_memory),   \
+      cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
+      cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
+      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \
+      cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
+      cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

@@ -5,6 +5,7 @@
 #include "llm.h"
 #include <errno.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -303,7 +304,7 @@ static char *next_line(Chat *c) {
 
 static int talk(Chat *c) {
   lines_begin(c);
-  llm_catch_interrupt(&c->s);
+  llm_catch_interrupt(SIGINT);
   for (const char *line; (line = next_line(c));) {
     llm_interrupts_reset(&c->s);
     if (turn(c, line)) llm_rates_say(&c->s, stderr, cli_colour(2));
@@ -318,7 +319,7 @@ static int answer(Chat *c) {
   size_t n = all ? strlen(all) : 0;
   if (!all) return cli_refuse(CLI_FAILED, "chat", "stdin: %s", strerror(errno));
   if (n && all[n - 1] == '\n') all[n - 1] = 0;
-  llm_catch_interrupt(&c->s);
+  llm_catch_interrupt(SIGINT);
   bool ok = turn(c, all);
   free(all);
   return !ok ? CLI_FAILED : c->s.stopped ? CLI_INTERRUPTED : CLI_OK;
@@ -337,7 +338,7 @@ static int run_chat(const void *options, char **argument, int n) {
   double begin = cli_now();
   (void)n;
   if (!llm_is_gguf(argument[0])) return cli_refuse(CLI_FAILED, "chat", "%s: no gguf file", argument[0]);
-  if (!llm_session_open(&c.s, argument[0], &o->llm)) return CLI_FAILED;
+  if (!llm_session_open(&c.s, argument[0], &o->llm, 1)) return CLI_FAILED;
   bool live = isatty(0) && isatty(1);
   int rc = CLI_FAILED;
   if (live) llm_session_say(&c.s, argument[0], cli_now() - begin);

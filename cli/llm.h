@@ -34,17 +34,55 @@ typedef struct LlmSession {
 /* A piece of the reply, as soon as it is known. */
 typedef void (*LlmPiece)(const char *text, size_t n, void *user);
 
-bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o); /* false: it was said why */
+bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o,
+                      int64_t sequences); /* false: it was said why */
 void llm_session_close(LlmSession *s);
 /* One line about the model, after it was opened in so many seconds. */
 void llm_session_say(const LlmSession *s, const char *path, double seconds);
+
+/* ---- reply.c: one reply, step by step */
+typedef enum LlmEnd {
+  LLM_GOES_ON,
+  LLM_ENDED,
+  LLM_FULL,
+  LLM_FAILED
+} LlmEnd; /* FULL: no room for more tokens */
+
+/* prompt: n bytes, in which control tokens count where `special`; or ids: n tokens. tokens: at most so many; 0: what
+ * the context has room for. stop may be NULL. The sampler begins anew with the seed; it and stop outlive the reply.
+ * token, which may be NULL, is told each token with the logits that it was drawn from, before its text. */
+typedef struct LlmAsk {
+  const char *prompt;
+  const int32_t *ids;
+  size_t n;
+  bool special;
+  int64_t sequence, tokens;
+  const CliTexts *stop;
+  TgSampler *sampler;
+  uint64_t seed;
+  LlmPiece piece;
+  void (*token)(int64_t id, const float *logits, void *user);
+  void *user;
+} LlmAsk;
+
+typedef struct LlmReply LlmReply;
+/* The ids of a prompt, to be freed; NULL: an error. BOS is put before it unless the text has it. */
+int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool special, int64_t *count);
+LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask); /* NULL: an error in the context */
+/* A block of the prompt, or a token; the last block makes the first token. */
+LlmEnd llm_reply_step(LlmReply *r);
+int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt); /* made so far; and those of the prompt */
+/* What is held back goes out. How it ended; LLM_GOES_ON: it was left. NULL, which failed, is fine. */
+LlmEnd llm_reply_end(LlmReply *r);
+
+/* ---- llm.c again */
 /* The text that follows `prompt`, in pieces. special: control tokens in the prompt count. What the cache has
  * of the prompt is not read again. false: an error in the context. */
 bool llm_reply(LlmSession *s, const char *prompt, size_t n, bool special, LlmPiece piece, void *user);
 void llm_rates_say(const LlmSession *s, FILE *to, bool dim);
-/* From now on Ctrl-C ends the reply that is being made, and nothing else; llm_interrupts counts those since.
- */
-void llm_catch_interrupt(LlmSession *s);
+/* From now on this signal (SIGINT: Ctrl-C) ends the reply that is being made, and nothing else; llm_interrupts
+ * counts those since. */
+void llm_catch_interrupt(int number);
 int llm_interrupts(void);
 void llm_interrupts_reset(LlmSession *s);
 

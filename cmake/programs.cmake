@@ -1,5 +1,5 @@
 # programs.cmake: what stands on the library: tg, the examples, the checks, the tests, the fuzzers.
-foreach(optional PNG JPEG CURL EDIT)
+foreach(optional PNG JPEG CURL EDIT MICROHTTPD)
   string(TOLOWER ${optional} library)
   if(${optional}_FOUND)
     string(APPEND TG_CLI_BUILT ", ${library} ${${optional}_VERSION}")
@@ -10,11 +10,22 @@ endforeach()
 string(SUBSTRING "${TG_CLI_BUILT}" 2 -1 TG_CLI_BUILT)
 set_source_files_properties(cli/info.c PROPERTIES COMPILE_DEFINITIONS "TG_CLI_BUILT=\"${TG_CLI_BUILT}\"")
 
+# the chat page of `tg serve`, as bytes
+file(READ cli/serve_page.html page HEX)
+string(REGEX REPLACE "(..)" "0x\\1," page "${page}")
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/serve_page.c CONTENT "#include <stddef.h>
+extern const unsigned char serve_page[];
+extern const size_t serve_page_bytes;
+const unsigned char serve_page[] = {${page}};
+const size_t serve_page_bytes = sizeof serve_page;
+")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cli/serve_page.html)
+
 file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)
-add_executable(tg ${CLI_SOURCES})
+add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c)
 target_include_directories(tg PRIVATE cli .)
 target_link_libraries(tg PRIVATE tinygrad_static)
-foreach(optional PNG JPEG CURL EDIT)
+foreach(optional PNG JPEG CURL EDIT MICROHTTPD)
   if(${optional}_FOUND)
     target_compile_definitions(tg PRIVATE TG_HAVE_${optional})
     target_link_libraries(tg PRIVATE PkgConfig::${optional})

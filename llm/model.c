@@ -487,6 +487,7 @@ TgLlmAbout tg_llm_about(const TgLlm *m) {
   a.trained_context = m->k.trained;
   a.layers = m->k.layers;
   a.sequences = m->sequences;
+  a.block = m->block;
   a.width = m->k.width;
   a.vocabulary = m->k.vocabulary;
   a.cache_bytes = 0;

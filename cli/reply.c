@@ -1,0 +1,207 @@
+/* reply.c: a reply of a language model, made step by step. In: what is asked. Out: text in pieces. Several may be
+ * made in turn, each in a sequence of the model. A prompt that begins as what the sequence's cache has is read from
+ * where they differ. Text is held back while it may be the beginning of a stop string, which may span tokens. */
+#include "llm.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- stop strings */
+typedef struct Outlet {
+  const CliTexts *stop; /* NULL: none */
+  LlmPiece piece;
+  void *user;
+  char *held; /* text that may be the beginning of a stop string */
+  size_t n, cap;
+  bool ended;
+} Outlet;
+
+/* How many bytes at the end of held may begin a stop string. */
+static size_t waiting(const Outlet *o) {
+  size_t most = 0;
+  for (int i = 0; o->stop && i < o->stop->n; i++) {
+    size_t n = strlen(o->stop->at[i]), k = n - 1 < o->n ? n - 1 : o->n;
+    while (k > most && memcmp(o->held + o->n - k, o->stop->at[i], k))
+      k--;
+    if (n && k > most) most = k;
+  }
+  return most;
+}
+
+/* where the first stop string begins; o->n: none does */
+static size_t stop_at(const Outlet *o) {
+  size_t first = o->n;
+  for (int i = 0; o->stop && i < o->stop->n; i++) {
+    size_t n = strlen(o->stop->at[i]);
+    for (size_t at = 0; n && at + n <= o->n && at < first; at++)
+      if (!memcmp(o->held + at, o->stop->at[i], n)) first = at;
+  }
+  return first;
+}
+
+static bool outlet_put(Outlet *o, const char *text, size_t n) {
+  if (o->n + n > o->cap) {
+    size_t cap = 2 * (o->n + n) + 64;
+    char *held = realloc(o->held, cap);
+    if (!held) return false;
+    o->held = held;
+    o->cap = cap;
+  }
+  if (n) memcpy(o->held + o->n, text, n);
+  o->n += n;
+  size_t show = stop_at(o);
+  o->ended = show < o->n;
+  if (!o->ended) show = o->n - waiting(o);
+  if (show) o->piece(o->held, show, o->user);
+  if (show) memmove(o->held, o->held + show, o->n - show);
+  o->n -= show;
+  return true;
+}
+
+static void outlet_end(Outlet *o) {
+  if (!o->ended && o->n) o->piece(o->held, o->n, o->user);
+  free(o->held);
+}
+
+/* ---- a reply */
+struct LlmReply {
+  LlmSession *s;
+  LlmAsk ask;
+  TgDetokenizer *d;
+  Outlet out;
+  int32_t *ids;      /* of the prompt, and of the reply behind it */
+  int64_t count, at; /* how many ids there are; how many of them are in the cache */
+  int64_t asked;     /* of them, the prompt's */
+  LlmEnd end;
+};
+
+int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool special, int64_t *count) {
+  size_t bos_n = 0;
+  const char *bos = tg_token_text(s->tokenizer, tg_token_special(s->tokenizer, TG_TOKEN_BOS), &bos_n);
+  bool has = special && bos && bos_n && n >= bos_n && !memcmp(prompt, bos, bos_n);
+  *count = tg_tokenize(s->tokenizer, prompt, n, NULL, 0, .special = special, .ends = !has);
+  if (*count < 0) return NULL;
+  int32_t *ids = malloc(((size_t)*count + 2) * sizeof *ids);
+  if (!ids) {
+    tg_set_error(s->ctx, TG_ERR_NOMEM, "out of memory");
+    return NULL;
+  }
+  tg_tokenize(s->tokenizer, prompt, n, ids, (size_t)*count, .special = special, .ends = !has);
+  if (*count && ids[*count - 1] == tg_token_special(s->tokenizer, TG_TOKEN_EOS) && !has)
+    --*count; /* it goes on */
+  if (!*count) {
+    int64_t id = tg_token_special(s->tokenizer, TG_TOKEN_BOS);
+    ids[(*count)++] = (int32_t)(id >= 0 ? id : 0);
+  }
+  return ids;
+}
+
+/* What the cache and the prompt have in common stays, but for the last token, whose logits are needed. */
+static bool prefix_kept(LlmReply *r) {
+  int64_t n, same = 0;
+  const int32_t *cached = tg_llm_ids(r->s->m, &n);
+  while (same < n && same < r->count - 1 && cached[same] == r->ids[same])
+    same++;
+  r->at = r->s->rates.kept = same;
+  r->s->rates.prompt = r->count - same;
+  return !tg_llm_rewind(r->s->m, same);
+}
+
+/* The ids, which have room for all of the context. */
+static bool ids_take(LlmReply *r) {
+  LlmSession *s = r->s;
+  int64_t context = tg_llm_about(s->m).context;
+  int32_t *ids = r->ask.ids ? NULL : llm_prompt_ids(s, r->ask.prompt, r->ask.n, r->ask.special, &r->count);
+  const int32_t *from = r->ask.ids ? r->ask.ids : ids;
+  if (r->ask.ids) r->count = (int64_t)r->ask.n;
+  bool ok = from != NULL;
+  if (ok && r->count > context) {
+    char why[160];
+    snprintf(why, sizeof why, "a prompt of %lld tokens is more than the context of %lld", (long long)r->count,
+             (long long)context);
+    tg_set_error(s->ctx, TG_ERR_LIMIT, why);
+    ok = false;
+  }
+  if (ok && !(r->ids = malloc(((size_t)context + 1) * sizeof *r->ids)))
+    ok = !tg_set_error(s->ctx, TG_ERR_NOMEM, "out of memory");
+  if (ok) memcpy(r->ids, from, (size_t)r->count * sizeof *r->ids);
+  free(ids);
+  r->asked = r->count;
+  return ok;
+}
+
+LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask) {
+  if (!s->tokenizer) return tg_set_error(s->ctx, TG_ERR_VALUE, "the file has no vocabulary"), NULL;
+  LlmReply *r = calloc(1, sizeof *r);
+  if (!r) return tg_set_error(s->ctx, TG_ERR_NOMEM, "out of memory"), NULL;
+  r->s = s;
+  r->ask = *ask;
+  r->out = (Outlet){.stop = ask->stop, .piece = ask->piece, .user = ask->user};
+  r->d = tg_detokenizer_new(s->tokenizer, .inside = true);
+  tg_sampler_reset(ask->sampler, ask->seed);
+  bool ok = r->d && !tg_llm_use(s->m, ask->sequence) && ids_take(r) && prefix_kept(r);
+  for (int64_t i = 0; ok && i < r->count; i++)
+    tg_sampler_accept(ask->sampler, r->ids[i]);
+  if (ok) return r;
+  r->end = LLM_FAILED;
+  llm_reply_end(r);
+  return NULL;
+}
+
+/* The next token; false: an error. */
+static bool token_made(LlmReply *r) {
+  LlmSession *s = r->s;
+  int64_t most = r->ask.tokens, context = tg_llm_about(s->m).context;
+  const float *logits = tg_llm_logits(s->m);
+  int64_t id = tg_sampler_pick(r->ask.sampler, logits);
+  if (id < 0) return false;
+  s->rates.tokens++;
+  if (tg_token_ends(s->tokenizer, id)) {
+    r->end = LLM_ENDED;
+    return true;
+  }
+  size_t length = 0;
+  tg_sampler_accept(r->ask.sampler, id);
+  if (r->ask.token) r->ask.token(id, logits, r->ask.user);
+  const char *text = tg_detokenizer_put(r->d, id, &length);
+  if (!text || !outlet_put(&r->out, text, length)) return false;
+  if (r->out.ended)
+    r->end = LLM_ENDED;
+  else if (r->count >= context || (most && r->count - r->asked + 1 >= most))
+    r->end = LLM_FULL;
+  r->ids[r->count++] = (int32_t)id;
+  return true;
+}
+
+LlmEnd llm_reply_step(LlmReply *r) {
+  LlmSession *s = r->s;
+  double begin = cli_now();
+  bool prompt = r->at < r->asked;
+  int64_t n = r->count - r->at, block = tg_llm_about(s->m).block;
+  if (n > block) n = block;
+  bool ok = !tg_llm_use(s->m, r->ask.sequence) && !tg_llm_eval(s->m, r->ids + r->at, n);
+  if (ok) r->at += n;
+  if (prompt) s->rates.prompt_s += cli_now() - begin;
+  begin = prompt ? cli_now() : begin;
+  if (ok && r->at == r->count) ok = token_made(r);
+  if (!prompt || r->at == r->asked) s->rates.tokens_s += cli_now() - begin;
+  if (!ok) r->end = LLM_FAILED;
+  return r->end;
+}
+
+int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt) {
+  *prompt = r->asked;
+  return r->count - r->asked;
+}
+
+LlmEnd llm_reply_end(LlmReply *r) {
+  if (!r) return LLM_FAILED;
+  LlmEnd end = r->end;
+  size_t left = 0;
+  const char *rest = end != LLM_FAILED && !r->out.ended ? tg_detokenizer_end(r->d, &left) : NULL;
+  if (rest && left) outlet_put(&r->out, rest, left);
+  outlet_end(&r->out);
+  tg_detokenizer_free(r->d);
+  free(r->ids);
+  free(r);
+  return end;
+}

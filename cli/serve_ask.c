@@ -1,0 +1,240 @@
+/* serve_ask.c: a request of OpenAI's API -> Ask. In: JSON that nobody has looked at. Out: numbers within their bounds,
+ * or a sentence about the first that is not. What a request leaves out is as the options of `tg serve` say. */
+#ifdef TG_HAVE_MICROHTTPD
+#include "serve.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is being read, and what is wrong. */
+typedef struct Reader {
+  Ask *a;
+  char *why, *param;
+  bool ok;
+} Reader;
+
+static void wrong(Reader *r, const char *param, const char *what) {
+  if (!r->ok) return;
+  r->ok = false;
+  snprintf(r->param, 40, "%s", param);
+  snprintf(r->why, 200, "'%s' %s", param, what);
+}
+
+/* The member, where it is there and not null. */
+static json_t *member(const Reader *r, const char *name) {
+  json_t *v = json_object_get(r->a->json, name);
+  return json_is_null(v) ? NULL : v;
+}
+
+static void real(Reader *r, const char *name, double lo, double hi, double *out) {
+  json_t *v = member(r, name);
+  char what[80];
+  if (!v) return;
+  double d = json_number_value(v);
+  snprintf(what, sizeof what, "is a number from %g to %g", lo, hi);
+  if (!json_is_number(v) || !(d >= lo && d <= hi))
+    wrong(r, name, what);
+  else
+    *out = d;
+}
+
+static void whole(Reader *r, const char *name, int64_t lo, int64_t hi, int64_t *out) {
+  json_t *v = member(r, name);
+  char what[100];
+  if (!v) return;
+  int64_t i = json_integer_value(v);
+  snprintf(what, sizeof what, "is a whole number from %lld to %lld", (long long)lo, (long long)hi);
+  if (!json_is_integer(v) || i < lo || i > hi)
+    wrong(r, name, what);
+  else
+    *out = i;
+}
+
+static void flag(Reader *r, const char *name, bool *out) {
+  json_t *v = member(r, name);
+  if (v && !json_is_boolean(v)) wrong(r, name, "is true or false");
+  if (v) *out = json_is_true(v);
+}
+
+/* ---- lists */
+static void stop_put(Reader *r, json_t *v) {
+  CliTexts *s = &r->a->stop;
+  const char *text = json_string_value(v);
+  if (!text || strlen(text) != json_string_length(v))
+    wrong(r, "stop", "is a text, or a list of texts");
+  else if (s->n == CLI_MANY)
+    wrong(r, "stop", "has too many texts");
+  else if (*text)
+    s->at[s->n++] = text;
+}
+
+static void stops(Reader *r) {
+  json_t *v = member(r, "stop"), *each;
+  size_t i;
+  if (v) r->a->stop.n = 0;
+  if (v && !json_is_array(v)) stop_put(r, v);
+  json_array_foreach(v, i, each) stop_put(r, each);
+}
+
+/* {"50256": -100}: added to the logit of the token */
+static void biases(Reader *r) {
+  json_t *v = member(r, "logit_bias"), *each;
+  const char *key;
+  Ask *a = r->a;
+  if (!v) return;
+  if (!json_is_object(v)) {
+    wrong(r, "logit_bias", "is an object of token ids and numbers");
+    return;
+  }
+  size_t n = json_object_size(v);
+  a->bias_ids = calloc(n + 1, sizeof *a->bias_ids);
+  a->bias = calloc(n + 1, sizeof *a->bias);
+  if (!a->bias_ids || !a->bias) {
+    wrong(r, "logit_bias", "is more than there is memory for");
+    return;
+  }
+  json_object_foreach(v, key, each) {
+    int64_t id;
+    double b = json_number_value(each);
+    if (!cli_whole(key, 0, INT32_MAX, &id) || !json_is_number(each) || !(fabs(b) <= 100)) {
+      wrong(r, "logit_bias", "has token ids, each with a number from -100 to 100");
+      return;
+    }
+    a->bias_ids[a->nbias] = (int32_t)id;
+    a->bias[a->nbias++] = (float)b;
+  }
+}
+
+/* ---- messages */
+/* A content of parts becomes one text: templates take texts. */
+static void content_join(Reader *r, json_t *message, json_t *parts) {
+  json_t *all = json_string(""), *part;
+  size_t i;
+  json_array_foreach(parts, i, part) {
+    json_t *text = json_object_get(part, "text"), *more;
+    if (!json_is_string(text)) {
+      wrong(r, "messages", "has a part of a content that is no text: pictures and sounds are not read here");
+      break;
+    }
+    more = json_sprintf("%s%s", json_string_value(all), json_string_value(text));
+    json_decref(all);
+    all = more;
+  }
+  if (!all) wrong(r, "messages", "has a content that is more than there is memory for");
+  json_object_set_new(message, "content", all ? all : json_null());
+}
+
+static void messages(Reader *r) {
+  json_t *v = member(r, "messages"), *m;
+  size_t i;
+  if (!json_is_array(v) || !json_array_size(v)) {
+    wrong(r, "messages", "is a list of messages, each with a role and a content");
+    return;
+  }
+  json_array_foreach(v, i, m) {
+    json_t *content = json_object_get(m, "content");
+    bool calls = json_is_array(json_object_get(m, "tool_calls"));
+    if (!json_is_string(json_object_get(m, "role")) ||
+        !(json_is_string(content) || json_is_array(content) || calls)) {
+      wrong(r, "messages", "is a list of messages, each with a role and a content");
+      return;
+    }
+    if (json_is_array(content)) content_join(r, m, content);
+  }
+  r->a->messages = v;
+}
+
+static void prompt(Reader *r) {
+  json_t *v = member(r, "prompt"), *each;
+  size_t i;
+  bool ok = json_is_string(v) || (json_is_array(v) && json_array_size(v));
+  if (json_is_array(v) && json_array_size(v) == 1 && json_is_string(json_array_get(v, 0)))
+    v = json_array_get(v, 0);
+  else
+    json_array_foreach(v, i, each) ok = ok && json_is_integer(each);
+  if (!ok) wrong(r, "prompt", "is a text, or a list of token ids");
+  r->a->prompt = v;
+}
+
+/* ---- the whole */
+static void logprobs(Reader *r) {
+  bool wanted = false;
+  r->a->logprobs = -1;
+  if (r->a->route == ROUTE_TEXT) {
+    whole(r, "logprobs", 0, MOST_LOGPROBS, &r->a->logprobs);
+    return;
+  }
+  flag(r, "logprobs", &wanted);
+  if (wanted) r->a->logprobs = 0;
+  if (wanted) whole(r, "top_logprobs", 0, MOST_LOGPROBS, &r->a->logprobs);
+}
+
+/* What changes a reply and is not here is refused: it must not be passed over. */
+static void refused(Reader *r) {
+  json_t *format = member(r, "response_format");
+  const char *type = json_string_value(json_object_get(format, "type"));
+  if (format && (!type || strcmp(type, "text"))) wrong(r, "response_format", "is \"text\" alone here");
+  if (member(r, "grammar")) wrong(r, "grammar", "is not taken here");
+  if (member(r, "suffix")) wrong(r, "suffix", "is not taken here");
+  if (member(r, "audio")) wrong(r, "audio", "is not taken here");
+}
+
+static void options(Reader *r) {
+  Ask *a = r->a;
+  json_t *more = member(r, "stream_options");
+  flag(r, "stream", &a->stream);
+  if (more) a->usage = json_is_true(json_object_get(more, "include_usage"));
+  whole(r, "max_tokens", 0, INT32_MAX, &a->tokens);
+  whole(r, "max_completion_tokens", 0, INT32_MAX, &a->tokens);
+  whole(r, "n", 1, MOST_CHOICES, &a->n);
+  whole(r, "seed", INT64_MIN, INT64_MAX, &a->seed);
+  whole(r, "top_k", 0, INT32_MAX, &a->top_k);
+  real(r, "temperature", 0, 100, &a->temperature);
+  real(r, "top_p", 0, 1, &a->top_p);
+  real(r, "min_p", 0, 1, &a->min_p);
+  real(r, "repeat_penalty", 0.1, 10, &a->repeat);
+  real(r, "presence_penalty", -2, 2, &a->presence);
+  real(r, "frequency_penalty", -2, 2, &a->frequency);
+}
+
+bool ask_read(Ask *a, Route route, const char *body, size_t n, const LlmChoices *usual, char why[200],
+              char param[40]) {
+  json_error_t e;
+  *a = (Ask){.route = route,
+             .json = json_loadb(body ? body : "", n, 0, &e),
+             .tokens = usual->tokens,
+             .n = 1,
+             .seed = usual->seed,
+             .top_k = usual->top_k,
+             .temperature = usual->temperature,
+             .top_p = usual->top_p,
+             .min_p = usual->min_p,
+             .repeat = usual->repeat,
+             .stop = usual->stop};
+  Reader r = {a, why, param, true};
+  param[0] = 0;
+  if (!json_is_object(a->json)) {
+    snprintf(why, 200, "the body is no JSON object%s%.120s", a->json ? "" : ": ", a->json ? "" : e.text);
+    return false;
+  }
+  json_t *model = member(&r, "model"), *tools = member(&r, "tools");
+  if (model && !json_is_string(model)) wrong(&r, "model", "is the name of a model");
+  a->model = json_string_value(model);
+  if (tools && !json_is_array(tools)) wrong(&r, "tools", "is a list");
+  const char *choice = json_string_value(member(&r, "tool_choice"));
+  a->tools = choice && !strcmp(choice, "none") ? NULL : tools;
+  if (route == ROUTE_CHAT)
+    messages(&r);
+  else
+    prompt(&r);
+  options(&r), logprobs(&r), stops(&r), biases(&r), refused(&r);
+  return r.ok;
+}
+
+void ask_free(Ask *a) {
+  json_decref(a->json);
+  free(a->bias_ids);
+  free(a->bias);
+  *a = (Ask){.json = NULL};
+}
+#endif

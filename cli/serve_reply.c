@@ -1,0 +1,258 @@
+/* serve_reply.c: a reply as OpenAI's API writes it. In: pieces of text, tokens. Out: one JSON object at the end, or a
+ * stream of events: "data: {..}", an empty line, and at last "data: [DONE]". */
+#define _POSIX_C_SOURCE 200809L
+#ifdef TG_HAVE_MICROHTTPD
+#include "serve.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+bool answer_begin(Answer *a, Job *j, const char *model, int64_t number) {
+  const char *head = j->route == ROUTE_CHAT ? "chatcmpl" : "cmpl";
+  *a = (Answer){.j = j, .model = model, .created = (int64_t)time(NULL)};
+  snprintf(a->id, sizeof a->id, "%s-%llx-%lld", head, (unsigned long long)a->created, (long long)number);
+  a->choices = json_array();
+  a->logs = json_array();
+  return a->choices && a->logs;
+}
+
+void answer_free(Answer *a) {
+  json_decref(a->choices);
+  json_decref(a->logs);
+  free(a->text);
+  *a = (Answer){.j = NULL};
+}
+
+/* A text of bytes that need not be UTF-8 as a whole: each piece of a detokenizer is. */
+static json_t *text_of(const char *text, size_t n) {
+  json_t *v = json_stringn(text ? text : "", n);
+  return v ? v : json_string("\xef\xbf\xbd");
+}
+
+/* ---- what goes out */
+static void put_json(Answer *a, json_t *v, const char *before, const char *after) {
+  char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
+  if (text) {
+    job_put(a->j, before, strlen(before));
+    job_put(a->j, text, strlen(text));
+    job_put(a->j, after, strlen(after));
+  }
+  free(text);
+  json_decref(v);
+}
+
+static json_t *whole_of(const Answer *a, json_t *choices, bool chunk) {
+  bool chat = a->j->route == ROUTE_CHAT;
+  const char *object = !chat ? "text_completion" : chunk ? "chat.completion.chunk" : "chat.completion";
+  return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o}", "id", a->id, "object", object, "created",
+                   (json_int_t)a->created, "model", a->model, "system_fingerprint", "tinygrad-c", "choices",
+                   choices);
+}
+
+static json_t *usage_of(const Answer *a) {
+  return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", (json_int_t)a->prompt, "completion_tokens",
+                   (json_int_t)a->made, "total_tokens", (json_int_t)(a->prompt + a->made),
+                   "prompt_tokens_details", "cached_tokens", (json_int_t)a->cached);
+}
+
+/* ---- logprobs */
+static json_t *bytes_of(const char *text, size_t n) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < n; i++)
+    json_array_append_new(list, json_integer((unsigned char)text[i]));
+  return list;
+}
+
+static json_t *log_of(const TgTokenizer *t, int64_t id, double logprob) {
+  size_t n = 0;
+  const char *text = tg_token_text(t, id, &n);
+  return json_pack("{s:o, s:f, s:o}", "token", text_of(text, n), "logprob", logprob, "bytes",
+                   bytes_of(text, n));
+}
+
+/* The likeliest tokens, by a pass for each: there are few. */
+static json_t *likeliest(const TgTokenizer *t, const float *logits, int64_t vocabulary, int64_t n,
+                         double sum) {
+  json_t *list = json_array();
+  int64_t last = -1;
+  for (int64_t k = 0; k < n && k < vocabulary; k++) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < vocabulary; i++) {
+      bool after = last < 0 || logits[i] < logits[last] || (logits[i] == logits[last] && i > last);
+      if (after && (best < 0 || logits[i] > logits[best])) best = i;
+    }
+    if (best < 0) break;
+    json_array_append_new(list, log_of(t, best, (double)logits[best] - sum));
+    last = best;
+  }
+  return list;
+}
+
+void answer_token(Answer *a, const TgTokenizer *t, int64_t id, const float *logits, int64_t vocabulary) {
+  double most = -INFINITY, sum = 0;
+  a->made++;
+  if (a->j->ask.logprobs < 0) return;
+  for (int64_t i = 0; i < vocabulary; i++)
+    most = fmax(most, (double)logits[i]);
+  for (int64_t i = 0; i < vocabulary; i++)
+    sum += exp((double)logits[i] - most);
+  sum = most + log(sum);
+  json_t *v = log_of(t, id, (double)logits[id] - sum);
+  json_object_set_new(v, "top_logprobs", likeliest(t, logits, vocabulary, a->j->ask.logprobs, sum));
+  json_array_append_new(a->logs, v);
+}
+
+/* The tokens since the last time, in the form of the route; null: none are wanted. */
+static json_t *logs_taken(Answer *a) {
+  if (a->j->ask.logprobs < 0) return json_null();
+  json_t *logs = a->logs, *r, *each;
+  size_t i;
+  a->logs = json_array();
+  if (a->j->route == ROUTE_CHAT) return json_pack("{s:o}", "content", logs);
+  json_t *tokens = json_array(), *values = json_array(), *tops = json_array();
+  json_array_foreach(logs, i, each) {
+    json_t *top = json_object(), *t;
+    size_t k;
+    json_array_append(tokens, json_object_get(each, "token"));
+    json_array_append(values, json_object_get(each, "logprob"));
+    json_array_foreach(json_object_get(each, "top_logprobs"), k, t)
+        json_object_set(top, json_string_value(json_object_get(t, "token")), json_object_get(t, "logprob"));
+    json_array_append_new(tops, top);
+  }
+  r = json_pack("{s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", tops);
+  json_decref(logs);
+  return r;
+}
+
+/* ---- text */
+void answer_text(Answer *a, const char *text, size_t n) {
+  if (a->n + n + 1 > a->cap) {
+    size_t cap = 2 * (a->n + n) + 256;
+    char *grown = realloc(a->text, cap);
+    if (!grown) return;
+    a->text = grown;
+    a->cap = cap;
+  }
+  memcpy(a->text + a->n, text, n);
+  a->n += n;
+  a->text[a->n] = 0;
+}
+
+/* ---- calls of tools: what Hermes' and Qwen's templates ask for, <tool_call>{"name": .., "arguments": {..}}</tool_call>
+ * one or more times, and Llama's, where all of the reply is {"name": .., "parameters": {..}}. */
+static json_t *call_of(const Answer *a, const char *text, size_t n, size_t number) {
+  json_error_t e;
+  json_t *v = json_loadb(text, n, 0, &e), *of = json_object_get(v, "arguments");
+  if (!of) of = json_object_get(v, "parameters");
+  const char *name = json_string_value(json_object_get(v, "name"));
+  char *args = name && json_is_object(of) ? json_dumps(of, JSON_COMPACT) : NULL;
+  char id[80];
+  snprintf(id, sizeof id, "call_%s_%lld_%zu", a->id, (long long)a->choice, number);
+  json_t *r = args ? json_pack("{s:I, s:s, s:s, s:{s:s, s:s}}", "index", (json_int_t)number, "id", id, "type",
+                               "function", "function", "name", name, "arguments", args)
+                   : NULL;
+  free(args);
+  json_decref(v);
+  return r;
+}
+
+/* The calls of the text, which is cut where the first begins; NULL: there are none. */
+static json_t *calls_taken(Answer *a) {
+  static const char begin[] = "<tool_call>", end[] = "</tool_call>";
+  if (!a->j->ask.tools || !a->text) return NULL;
+  char *at = strstr(a->text, begin), *first = at;
+  json_t *list = json_array(), *call;
+  for (; at; at = strstr(at, begin)) {
+    at += strlen(begin);
+    char *stop = strstr(at, end);
+    if (!stop) stop = at + strlen(at);
+    if ((call = call_of(a, at, (size_t)(stop - at), json_array_size(list))))
+      json_array_append_new(list, call);
+    at = stop;
+  }
+  if (!first && a->text[strspn(a->text, " \n")] == '{' && (call = call_of(a, a->text, a->n, 0))) {
+    json_array_append_new(list, call);
+    first = a->text;
+  }
+  if (json_array_size(list)) {
+    *first = 0;
+    a->n = (size_t)(first - a->text);
+    return list;
+  }
+  json_decref(list);
+  return NULL;
+}
+
+/* ---- events of a stream */
+static void event(Answer *a, json_t *delta, json_t *logs, json_t *finish) {
+  const char *name = a->j->route == ROUTE_CHAT ? "delta" : "text";
+  json_t *choice = json_pack("{s:I, s:o, s:o, s:o}", "index", (json_int_t)a->choice, name, delta, "logprobs",
+                             logs, "finish_reason", finish);
+  put_json(a, whole_of(a, json_pack("[o]", choice), true), "data: ", "\n\n");
+}
+
+static json_t *delta_of(Answer *a) {
+  json_t *text = text_of(a->text, a->n);
+  a->n = 0;
+  return a->j->route == ROUTE_CHAT ? json_pack("{s:o}", "content", text) : text;
+}
+
+static void choice_open(Answer *a) {
+  if (!a->begun && a->j->ask.stream && a->j->route == ROUTE_CHAT)
+    event(a, json_pack("{s:s, s:s}", "role", "assistant", "content", ""), json_null(), json_null());
+  a->begun = true;
+}
+
+/* What may be calls of tools waits for the end. */
+void answer_flush(Answer *a) {
+  if (!a->j->ask.stream || (a->j->ask.tools && a->j->route == ROUTE_CHAT)) return;
+  choice_open(a);
+  if (a->n) event(a, delta_of(a), logs_taken(a), json_null());
+}
+
+void answer_choice(Answer *a, LlmEnd end) {
+  bool chat = a->j->route == ROUTE_CHAT;
+  json_t *calls = chat ? calls_taken(a) : NULL;
+  json_t *finish = json_string(calls ? "tool_calls" : end == LLM_FULL ? "length" : "stop");
+  if (a->j->ask.stream) {
+    choice_open(a);
+    if (a->n || json_array_size(a->logs)) event(a, delta_of(a), logs_taken(a), json_null());
+    if (calls) event(a, json_pack("{s:o}", "tool_calls", calls), json_null(), json_null());
+    event(a, chat ? json_object() : json_string(""), json_null(), finish);
+  } else {
+    json_t *text = calls && !a->n ? json_null() : text_of(a->text, a->n), *choice;
+    if (chat) {
+      json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content", text);
+      if (calls) json_object_set_new(message, "tool_calls", calls);
+      choice = json_pack("{s:I, s:o, s:o, s:o}", "index", (json_int_t)a->choice, "message", message,
+                         "logprobs", logs_taken(a), "finish_reason", finish);
+    } else
+      choice = json_pack("{s:I, s:o, s:o, s:o}", "index", (json_int_t)a->choice, "text", text, "logprobs",
+                         logs_taken(a), "finish_reason", finish);
+    json_array_append_new(a->choices, choice);
+  }
+  a->n = 0;
+  if (a->text) a->text[0] = 0;
+  a->choice++;
+  a->begun = false;
+}
+
+void answer_end(Answer *a) {
+  if (a->j->ask.stream) {
+    if (a->j->ask.usage) {
+      json_t *last = whole_of(a, json_array(), true);
+      json_object_set_new(last, "usage", usage_of(a));
+      put_json(a, last, "data: ", "\n\n");
+    }
+    job_put(a->j, "data: [DONE]\n\n", strlen("data: [DONE]\n\n"));
+  } else {
+    json_t *all = whole_of(a, a->choices, false);
+    a->choices = NULL;
+    json_object_set_new(all, "usage", usage_of(a));
+    put_json(a, all, "", "\n");
+  }
+  job_end(a->j, 200);
+  answer_free(a);
+}
+#endif

@@ -1,0 +1,356 @@
+"""`tg serve` as its clients meet it. usage: serve.py TG MODEL.gguf
+In: the tg of a build, a small model. Out: a line for each test, exit code 1 where one fails. N=.. (2000): malformed
+requests. The server must say what is wrong with each request, and give the same text for the same request whatever
+else is asked."""
+import concurrent.futures, http.client, json, os, random, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
+
+TG, MODEL = sys.argv[1:3]
+TEMPLATE = ("{% for m in messages %}{% if m.role == 'system' %}{{ m.content }} {% else %}{{ m.content }}{% endif %}{% endfor %}"
+            "{% if tools %} {{ tools[0].function.name }}{% endif %}")
+ONCE = "Once upon a time"
+
+
+def with_template(path, to):
+    """The same gguf file with a chat template: a key-value more, of a size that keeps the data aligned."""
+    data = open(path, "rb").read()
+    key = b"tokenizer.chat_template"
+    entry = lambda t: struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(t)) + t
+    text = TEMPLATE.encode()
+    text = b"{#" + b"-" * (-len(entry(b"{##}" + text)) % 32) + b"#}" + text
+    n = struct.unpack_from("<Q", data, 16)[0]
+    open(to, "wb").write(data[:16] + struct.pack("<Q", n + 1) + entry(text) + data[24:])
+
+
+class Server:
+    def __init__(self, *options, models=None):
+        command = [TG, "serve", *(models or [model]), "--port", "0", "--temperature", "0", "--tokens", "24", *options]
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command, stderr=self.log, stdout=subprocess.DEVNULL)
+        end = time.time() + 60
+        while "http://" not in self.text() and self.process.poll() is None and time.time() < end:
+            time.sleep(0.02)
+        at = self.text().split("http://")
+        assert len(at) == 2, self.text()
+        self.port = int(at[1].split(":")[1].split(":")[0].split()[0].rstrip(":"))
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def ask(self, method, path, body=None, headers=None, timeout=120):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+        c.request(method, path, data, headers or {})
+        r = c.getresponse()
+        got = r.read()
+        c.close()
+        return r.status, got, dict(r.getheaders())
+
+    def complete(self, want=200, **asked):
+        status, got, _ = self.ask("POST", "/v1/completions", {"prompt": ONCE, **asked})
+        assert status == want, (status, got)
+        return json.loads(got)
+
+    def chat(self, want=200, headers=None, **asked):
+        asked.setdefault("messages", [{"role": "user", "content": ONCE}])
+        status, got, _ = self.ask("POST", "/v1/chat/completions", asked, headers)
+        assert status == want, (status, got)
+        return json.loads(got)
+
+    def events(self, path, **asked):
+        status, got, headers = self.ask("POST", path, {"stream": True, **asked})
+        assert status == 200 and headers["Content-Type"] == "text/event-stream", (status, got)
+        parts = got.decode().split("\n\n")
+        assert parts[-1] == "" and parts[-2] == "data: [DONE]", parts[-2:]
+        return [json.loads(p[len("data: "):]) for p in parts[:-2]]
+
+    def metric(self, name):
+        text = self.ask("GET", "/metrics")[1].decode()
+        return float(dict(l.split() for l in text.splitlines() if not l.startswith("#"))[name])
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        assert code == 0, (code, self.text())
+
+
+def text(r):
+    return r["choices"][0]["text"]
+
+
+def test_places(s):
+    assert s.ask("GET", "/health")[0] == 200
+    names = json.loads(s.ask("GET", "/v1/models")[1])
+    assert [m["id"] for m in names["data"]] == ["chat"] and names["object"] == "list"
+    status, page, headers = s.ask("GET", "/")
+    assert status == 200 and b"<!doctype html>" in page and "default-src 'none'" in headers["Content-Security-Policy"]
+    assert s.ask("GET", "/nothing")[0] == 404 and s.ask("GET", "/v1/completions")[0] == 405 and s.ask("DELETE", "/")[0] == 405
+    assert s.ask("HEAD", "/health")[:2] == (200, b"")
+
+
+def test_completion(s):
+    r = s.complete()
+    want = subprocess.run([TG, "run", model, "--prompt", ONCE, "--temperature", "0", "--tokens", "24"], capture_output=True, text=True).stdout
+    assert text(r) + "\n" == want, (text(r), want)
+    assert r["object"] == "text_completion" and r["choices"][0]["finish_reason"] == "length"
+    u = r["usage"]
+    assert u["completion_tokens"] == 24 and u["total_tokens"] == u["prompt_tokens"] + 24
+    e = s.events("/v1/completions", prompt=ONCE, stream_options={"include_usage": True})
+    assert "".join(c["text"] for x in e for c in x["choices"]) == text(r)
+    assert e[-1]["usage"]["completion_tokens"] == 24 and e[-2]["choices"][0]["finish_reason"] == "length"
+    assert text(s.complete(stop=[" girl"])) == text(r).split(" girl")[0]
+    assert text(s.complete(max_tokens=3)) == text(r)[:len(text(s.complete(max_tokens=3)))]
+    ids = [1, 403, 407, 261, 378]
+    assert text(s.complete(prompt=ids)) == text(r) and s.complete(prompt=ids)["usage"]["prompt_tokens"] == 5
+
+
+def test_chat(s):
+    r = s.chat()
+    c = r["choices"][0]
+    assert r["object"] == "chat.completion" and c["message"]["role"] == "assistant" and c["message"]["content"] == text(s.complete())
+    e = s.events("/v1/chat/completions", messages=[{"role": "user", "content": ONCE}])
+    assert e[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert "".join(x["choices"][0]["delta"].get("content", "") for x in e) == c["message"]["content"]
+    assert e[-1]["choices"][0]["finish_reason"] == "length" and {x["id"] for x in e} == {e[0]["id"]}
+    both = s.chat(messages=[{"role": "system", "content": "Once"}, {"role": "user", "content": [{"type": "text", "text": "upon a "}, {"type": "text", "text": "time"}]}])
+    assert both["choices"][0]["message"]["content"] == c["message"]["content"]
+    tool = [{"type": "function", "function": {"name": "weather", "parameters": {}}}]
+    assert s.chat(tools=tool)["usage"]["prompt_tokens"] > r["usage"]["prompt_tokens"]
+    assert s.chat(tools=tool, tool_choice="none")["usage"]["prompt_tokens"] == r["usage"]["prompt_tokens"]
+
+
+def test_options(s):
+    two = s.complete(temperature=1, seed=5, n=3)["choices"]
+    assert [c["index"] for c in two] == [0, 1, 2] and two[0]["text"] != two[1]["text"]
+    assert two[1]["text"] == text(s.complete(temperature=1, seed=6))
+    assert text(s.complete(temperature=1, seed=5)) == two[0]["text"]
+    logs = s.complete(logprobs=3, max_tokens=4)["choices"][0]["logprobs"]
+    assert len(logs["tokens"]) == 4 and all(len(t) == 3 for t in logs["top_logprobs"]) and all(p <= 0 for p in logs["token_logprobs"])
+    assert logs["token_logprobs"][0] == max(logs["top_logprobs"][0].values())
+    one = s.chat(logprobs=True, top_logprobs=2, max_tokens=2)["choices"][0]["logprobs"]["content"]
+    assert len(one) == 2 and len(one[0]["top_logprobs"]) == 2 and bytes(one[0]["bytes"])
+    biased = s.chat(logprobs=True, max_tokens=1, logit_bias={"403": 100})["choices"][0]["logprobs"]["content"][0]["token"]
+    assert biased.endswith("Once") and not one[0]["token"].endswith("Once")
+
+
+WRONG = [(b"", "JSON"), (b"{", "JSON"), (b"[]", "object"), ({}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": []}, "prompt"),
+         ({"prompt": [1, "x"]}, "prompt"), ({"prompt": [-1]}, "token"), ({"prompt": [99999]}, "token"), ({"prompt": "x", "n": 0}, "'n'"),
+         ({"prompt": "x", "n": 1000}, "'n'"), ({"prompt": "x", "temperature": -1}, "'temperature'"), ({"prompt": "x", "temperature": "hot"}, "'temperature'"),
+         ({"prompt": "x", "stream": 1}, "'stream'"), ({"prompt": "x", "stop": [1]}, "'stop'"), ({"prompt": "x", "stop": ["a"] * 99}, "'stop'"),
+         ({"prompt": "x", "seed": 1.5}, "'seed'"), ({"prompt": "x", "logit_bias": [1]}, "'logit_bias'"), ({"prompt": "x", "logit_bias": {"x": 1}}, "'logit_bias'"),
+         ({"prompt": "x", "logit_bias": {"99999": 1}}, "99999"), ({"prompt": "x", "response_format": {"type": "yaml"}}, "'response_format'"),
+         ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
+WRONG_CHAT = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [5]}, "messages"), ({"messages": [{"role": "user"}]}, "messages"),
+              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")]
+
+
+def test_wrong(s):
+    for path, list_ in (("/v1/completions", WRONG), ("/v1/chat/completions", WRONG_CHAT)):
+        for body, word in list_:
+            status, got, _ = s.ask("POST", path, body)
+            e = json.loads(got)["error"]
+            assert status == 400 and word in e["message"] and e["type"] == "invalid_request_error", (body, status, got)
+    assert text(s.complete()).startswith(",")
+
+
+def test_others(s):
+    """Pages of other sites, and names that lead here, are refused."""
+    for h in ({"Host": "evil.example"}, {"Host": "localhost.evil.example"}, {"Host": "127.0.0.1x"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        assert s.ask("GET", "/health", headers=h)[0] == 403, h
+        assert s.ask("POST", "/v1/completions", {"prompt": "x"}, h)[0] == 403, h
+    assert s.ask("GET", "/health", headers={"Host": "localhost:1"})[0] == 200
+    assert s.ask("GET", "/health", headers={"Host": "localhost:1", "Origin": "http://localhost:1"})[0] == 200
+
+
+def test_sizes(s):
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
+    assert b" 413 " in c.recv(200)
+    c.close()
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    try: # without an end: the connection is closed
+        for _ in range(20):
+            c.sendall(b"100000\r\n" + b"x" * 0x100000 + b"\r\n")
+        assert not c.recv(100)
+    except OSError:
+        pass
+    c.close()
+    assert text(s.complete()).startswith(",")
+
+
+def test_malformed(s, n):
+    rng = random.Random(1)
+    good = json.dumps({"prompt": ONCE, "max_tokens": 2, "stop": ["x", "y"], "logit_bias": {"5": 1}, "seed": 3, "n": 1}).encode()
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+    for i in range(n):
+        body = bytearray(good)
+        for _ in range(rng.randrange(1, 6)):
+            at = rng.randrange(len(body))
+            kind = rng.randrange(4)
+            if kind == 0: body[at] = rng.randrange(256)
+            elif kind == 1: del body[at:at + rng.randrange(1, 9)]
+            elif kind == 2: body[at:at] = rng.choice([b"[", b"{", b'"', b"1e999", b"null", b"\\u0000", b"-", b"9" * 40, b"\xff"])
+            else: body[at:at + 4] = body[:rng.randrange(1, 30)]
+            if not body: body = bytearray(b"{")
+        request = bytearray((head % len(body)) + bytes(body))
+        if rng.random() < 0.2: request[rng.randrange(len(request))] = rng.randrange(256)
+        c = socket.create_connection(("127.0.0.1", s.port), timeout=30)
+        c.sendall(request)
+        if rng.random() < 0.1:
+            c.close()
+            continue
+        c.shutdown(socket.SHUT_WR)
+        try:
+            got = c.recv(65536)
+            assert not got or got.startswith(b"HTTP/1."), got
+        except OSError:
+            pass
+        c.close()
+    assert text(s.complete()).startswith(",")
+
+
+def test_together(s, clients=24):
+    """The same requests alone and all at once, some of them read slowly, some left in the middle."""
+    rng = random.Random(2)
+    starts = ["Once", ONCE, "The dog", "Lily was", "One day, a boy", "x", "Tom and Mia went to the"]
+    asked = [{"prompt": rng.choice(starts) + rng.choice(["", " and", " in the big park with a red ball that she liked"]), "temperature": rng.choice([0, 1]),
+              "seed": rng.randrange(5), "max_tokens": rng.randrange(1, 60)} for _ in range(clients)]
+    alone = [text(s.complete(**a)) for a in asked]
+
+    def one(i):
+        kind = i % 4
+        if kind == 0: return text(s.complete(**asked[i])) == alone[i]
+        if kind == 1: return "".join(c["text"] for e in s.events("/v1/completions", **asked[i]) for c in e["choices"]) == alone[i]
+        c = socket.create_connection(("127.0.0.1", s.port), timeout=60)
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        body = json.dumps({**asked[i], "stream": True}).encode()
+        c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        got = b""
+        while True: # slowly, or not to the end
+            part = c.recv(256)
+            if not part: break
+            got += part
+            if kind == 3 and len(got) > 400:
+                c.close()
+                return True
+            time.sleep(0.002)
+        c.close()
+        return got.rstrip().endswith(b"data: [DONE]\n\n\r\n0") or b"[DONE]" in got
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(one, range(clients)))
+    assert all(results), results
+    end = time.time() + 30
+    while s.metric("tg_requests_active") and time.time() < end:
+        time.sleep(0.05)
+    assert s.metric("tg_requests_active") == 0 and s.metric("tg_requests_queued") == 0
+
+
+def test_prefix(s):
+    long = "Once upon a time there was a little girl named Lily. She loved to play outside in the park with her dog. " * 2
+    a = s.complete(prompt=long, max_tokens=4)
+    b = s.complete(prompt=long, max_tokens=4)
+    assert text(a) == text(b) and b["usage"]["prompt_tokens_details"]["cached_tokens"] >= b["usage"]["prompt_tokens"] - 1
+
+
+def test_key():
+    s = Server("--key", "secret")
+    try:
+        assert s.ask("GET", "/health")[0] == 200 and s.ask("GET", "/")[0] == 200
+        for h in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer secretx"}, {"Authorization": "Bearer "}, {"Authorization": "secret"}):
+            assert s.ask("GET", "/v1/models", headers=h)[0] == 401, h
+            assert s.ask("POST", "/v1/completions", {"prompt": "x"}, h)[0] == 401
+        assert s.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0] == 200
+        s.chat(headers={"Authorization": "bearer secret"})
+    finally:
+        s.stop()
+    r = subprocess.run([TG, "serve", model, "--host", "0.0.0.0"], capture_output=True, text=True)
+    assert r.returncode == 2 and "--key" in r.stderr
+
+
+def test_queue():
+    """One slot, two that may wait: the others are told to come later; the accepted ones are whole."""
+    s = Server("--slots", "1", "--queue", "2")
+    try:
+        want = text(s.complete(max_tokens=300))
+        statuses, lock = [], threading.Lock()
+
+        def one(_):
+            status, got, headers = s.ask("POST", "/v1/completions", {"prompt": ONCE, "max_tokens": 300})
+            with lock:
+                statuses.append(status)
+            assert status in (200, 429) and (status == 429 or json.loads(got)["choices"][0]["text"] == want)
+            assert status == 200 or headers["Retry-After"]
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            list(pool.map(one, range(48)))
+        assert 200 in statuses and 429 in statuses, statuses
+    finally:
+        s.stop()
+
+
+def test_models():
+    s = Server(models=[model, MODEL])
+    try:
+        name = os.path.basename(MODEL)[:-5]
+        assert [m["id"] for m in json.loads(s.ask("GET", "/v1/models")[1])["data"]] == ["chat", name]
+        assert s.complete(model=name)["model"] == name and s.complete(model="chat")["model"] == "chat"
+        assert "/v1/models" in s.complete(want=404, model="gpt")["error"]["message"]
+        assert "no chat template" in s.chat(want=400, model=name)["error"]["message"]
+    finally:
+        s.stop()
+
+
+def test_end():
+    """A reply that is being made is whole; what waits is told; a second signal does not wait."""
+    s = Server("--slots", "1")
+    got = []
+    t = threading.Thread(target=lambda: got.append(s.complete(max_tokens=400)))
+    t.start()
+    while not s.metric("tg_requests_active") and t.is_alive():
+        time.sleep(0.005)
+    s.stop(signal.SIGINT)
+    t.join()
+    assert got and got[0]["usage"]["completion_tokens"] <= 400
+
+
+def test_openai(s):
+    """The client that people use, where Python has it."""
+    import openai
+    c = openai.OpenAI(base_url="http://127.0.0.1:%d/v1" % s.port, api_key="none")
+    said = [{"role": "user", "content": ONCE}]
+    r = c.chat.completions.create(model="chat", messages=said, max_tokens=8, logprobs=True, top_logprobs=2)
+    assert r.choices[0].finish_reason == "length" and r.usage.completion_tokens == 8 and len(r.choices[0].logprobs.content) == 8
+    parts = list(c.chat.completions.create(model="chat", messages=said, max_tokens=8, stream=True, stream_options={"include_usage": True}))
+    assert "".join(p.choices[0].delta.content or "" for p in parts if p.choices) == r.choices[0].message.content and parts[-1].usage.completion_tokens == 8
+    assert c.completions.create(model="chat", prompt=ONCE, max_tokens=3).choices[0].text == ", there was"
+    assert [m.id for m in c.models.list()] == ["chat"]
+    try:
+        c.chat.completions.create(model="chat", messages=said, temperature=-1)
+        assert False
+    except openai.BadRequestError as e:
+        assert "temperature" in str(e)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    model = os.path.join(folder, "chat.gguf")
+    with_template(MODEL, model)
+    server = Server()
+    tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_wrong, test_others, test_sizes, test_together, test_prefix)]
+    tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
+    try:
+        import openai
+        tests.append(("test_openai", lambda: test_openai(server)))
+    except ImportError:
+        print("no openai client in this Python: its test is left out")
+    tests.append(("the server ends", server.stop))
+    tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_end)]
+    failed = 0
+    for name, run in tests:
+        try:
+            run()
+            print(name, "ok", flush=True)
+        except Exception as e: # the next ones may still say something
+            failed += 1
+            print(name, "FAILED:", type(e).__name__, str(e)[:600], "line", [t.lineno for t in traceback.extract_tb(e.__traceback__)], flush=True)
+    if server.process.poll() is None: server.process.kill()
+    sys.exit(failed > 0)

@@ -2,6 +2,7 @@
  * fast. */
 #define _POSIX_C_SOURCE 200809L
 #include "llm.h"
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,25 @@ static TgSampler *sampler_of(LlmSession *s) {
                         .seed = s->seed);
 }
 
+/* What --grammar or --schema say; false: an error. */
+static bool grammar_open(LlmSession *s) {
+  const char *path = s->o->grammar ? s->o->grammar : s->o->schema;
+  if (!path) return true;
+  FILE *f = fopen(path, "rb");
+  char *text = f ? cli_read(f) : NULL;
+  if (f) fclose(f);
+  if (!text) {
+    char why[300];
+    snprintf(why, sizeof why, "%.200s: %s", path, strerror(errno));
+    tg_set_error(s->ctx, TG_ERR_IO, why);
+  } else if (s->o->grammar)
+    s->grammar = tg_grammar_new(s->ctx, s->tokenizer, text, strlen(text));
+  else
+    s->grammar = tg_grammar_json(s->ctx, s->tokenizer, text, strlen(text));
+  free(text);
+  return s->grammar != NULL;
+}
+
 bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences) {
   *s = (LlmSession){.o = o, .seed = (uint64_t)o->seed};
   CliWait *wait = cli_wait_begin("reading the model");
@@ -64,6 +84,7 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
   ok = s->m != NULL;
   if (ok) s->tokenizer = tg_llm_tokenizer(s->m);
   if (ok) s->sampler = sampler_of(s);
+  ok = ok && grammar_open(s);
   cli_wait_end(wait);
   if (ok && s->sampler) return true;
   cli_fail(s->ctx, "llm");
@@ -73,6 +94,7 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
 
 void llm_session_close(LlmSession *s) {
   working = NULL;
+  tg_grammar_free(s->grammar);
   tg_sampler_free(s->sampler);
   tg_llm_free(s->m);
   tg_close(s->ctx);
@@ -102,6 +124,7 @@ bool llm_reply(LlmSession *s, const char *prompt, size_t n, bool special, LlmPie
                 .tokens = s->o->tokens,
                 .stop = &s->o->stop,
                 .sampler = s->sampler,
+                .grammar = s->grammar,
                 .seed = s->seed,
                 .piece = piece,
                 .user = user};

@@ -8,7 +8,7 @@
 typedef struct LlmChoices {
   int64_t context, tokens, top_k, seed, threads;
   double temperature, top_p, min_p, repeat;
-  const char *device, *cache;
+  const char *device, *cache, *grammar, *schema;
   CliTexts stop;
 } LlmChoices;
 
@@ -26,6 +26,7 @@ typedef struct LlmSession {
   TgLlm *m;
   TgTokenizer *tokenizer;
   TgSampler *sampler;
+  TgGrammar *grammar; /* NULL: none is asked for */
   LlmRates rates;
   bool stopped; /* Ctrl-C ended the reply */
   uint64_t seed;
@@ -49,7 +50,8 @@ typedef enum LlmEnd {
 } LlmEnd; /* FULL: no room for more tokens */
 
 /* prompt: n bytes, in which control tokens count where `special`; or ids: n tokens. tokens: at most so many; 0: what
- * the context has room for. stop may be NULL. The sampler begins anew with the seed; it and stop outlive the reply.
+ * the context has room for. stop may be NULL. The sampler begins anew with the seed, the grammar too; they and
+ * stop outlive the reply.
  * token, which may be NULL, is told each token with the logits that it was drawn from, before its text. */
 typedef struct LlmAsk {
   const char *prompt;
@@ -59,6 +61,7 @@ typedef struct LlmAsk {
   int64_t sequence, tokens;
   const CliTexts *stop;
   TgSampler *sampler;
+  TgGrammar *grammar; /* NULL: any text */
   uint64_t seed;
   LlmPiece piece;
   void (*token)(int64_t id, const float *logits, void *user);
@@ -101,6 +104,8 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_REAL_OF(T, field.repeat, "repeat-penalty", 0.1, 10, "of tokens that are there already (1)"),       \
       CLI_WHOLE_OF(T, field.seed, "seed", 0, INT32_MAX, "the same seed gives the same reply (1)"),           \
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
+      CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
+      CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \
       CLI_TEXT_OF(T, field.cache, "cache", "f32|f16|bf16", "what keys and values are kept as (f32)"),        \
       CLI_TEXT_OF(T, field.device, "device", "NAME", "instead of $TG_DEV"),                                  \
       CLI_WHOLE_OF(T, field.threads, "threads", 1, 4096, "threads of the CPU")

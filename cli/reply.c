@@ -71,6 +71,7 @@ struct LlmReply {
   int32_t *ids;      /* of the prompt, and of the reply behind it */
   int64_t count, at; /* how many ids there are; how many of them are in the cache */
   int64_t asked;     /* of them, the prompt's */
+  float *logits;     /* those that the grammar leaves; NULL: there is none */
   LlmEnd end;
 };
 
@@ -138,7 +139,10 @@ LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask) {
   r->out = (Outlet){.stop = ask->stop, .piece = ask->piece, .user = ask->user};
   r->d = tg_detokenizer_new(s->tokenizer, .inside = true);
   tg_sampler_reset(ask->sampler, ask->seed);
-  bool ok = r->d && !tg_llm_use(s->m, ask->sequence) && ids_take(r) && prefix_kept(r);
+  if (ask->grammar) r->logits = malloc((size_t)tg_llm_about(s->m).vocabulary * sizeof *r->logits);
+  if (ask->grammar && !r->logits) tg_set_error(s->ctx, TG_ERR_NOMEM, "out of memory");
+  bool ok = r->d && (!ask->grammar || (r->logits && !tg_grammar_reset(ask->grammar))) &&
+            !tg_llm_use(s->m, ask->sequence) && ids_take(r) && prefix_kept(r);
   for (int64_t i = 0; ok && i < r->count; i++)
     tg_sampler_accept(ask->sampler, r->ids[i]);
   if (ok) return r;
@@ -147,13 +151,21 @@ LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask) {
   return NULL;
 }
 
+/* The logits to draw from; NULL: an error. */
+static const float *allowed(LlmReply *r) {
+  const float *all = tg_llm_logits(r->s->m);
+  if (!r->logits || !all) return all;
+  memcpy(r->logits, all, (size_t)tg_llm_about(r->s->m).vocabulary * sizeof *all);
+  return tg_grammar_mask(r->ask.grammar, r->logits) ? NULL : r->logits;
+}
+
 /* The next token; false: an error. */
 static bool token_made(LlmReply *r) {
   LlmSession *s = r->s;
   int64_t most = r->ask.tokens, context = tg_llm_about(s->m).context;
-  const float *logits = tg_llm_logits(s->m);
-  int64_t id = tg_sampler_pick(r->ask.sampler, logits);
-  if (id < 0) return false;
+  const float *logits = allowed(r);
+  int64_t id = logits ? tg_sampler_pick(r->ask.sampler, logits) : -1;
+  if (id < 0 || (r->logits && tg_grammar_accept(r->ask.grammar, id))) return false;
   s->rates.tokens++;
   if (tg_token_ends(s->tokenizer, id)) {
     r->end = LLM_ENDED;
@@ -201,7 +213,7 @@ LlmEnd llm_reply_end(LlmReply *r) {
   if (rest && left) outlet_put(&r->out, rest, left);
   outlet_end(&r->out);
   tg_detokenizer_free(r->d);
-  free(r->ids);
+  free(r->ids), free(r->logits);
   free(r);
   return end;
 }

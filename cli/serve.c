@@ -19,6 +19,7 @@ typedef struct Slot {
   Model *m;
   LlmReply *reply;
   TgSampler *sampler;
+  TgGrammar *grammar;
   int32_t *ids;
   int64_t n;
   Answer answer;
@@ -146,6 +147,7 @@ static bool choice_begin(Model *m, Slot *s) {
                 .tokens = a->tokens,
                 .stop = &a->stop,
                 .sampler = s->sampler,
+                .grammar = s->grammar ? s->grammar : m->s.grammar,
                 .seed = (uint64_t)a->seed + (uint64_t)s->answer.choice,
                 .piece = on_piece,
                 .token = on_token,
@@ -163,9 +165,22 @@ static TgSampler *sampler_for(Model *m, const Ask *a) {
                         .bias_ids = a->bias_ids, .bias = a->bias, .nbias = a->nbias);
 }
 
+/* What the request says of the form of a reply; false: an error. */
+static bool grammar_for(Model *m, Slot *s) {
+  const Ask *a = &s->job->ask;
+  char *text = a->schema ? json_dumps(a->schema, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  if (text)
+    s->grammar = tg_grammar_json(m->s.ctx, m->s.tokenizer, text, strlen(text));
+  else if (a->grammar)
+    s->grammar = tg_grammar_new(m->s.ctx, m->s.tokenizer, a->grammar, strlen(a->grammar));
+  free(text);
+  return s->grammar || (!a->schema && !a->grammar);
+}
+
 static void slot_clear(Slot *s) {
   llm_reply_end(s->reply);
   tg_sampler_free(s->sampler);
+  tg_grammar_free(s->grammar);
   answer_free(&s->answer);
   free(s->ids);
   *s = (Slot){.job = NULL};
@@ -208,7 +223,7 @@ static void take(Serving *v, Job *j) {
   bool ok = answer_begin(&s->answer, j, m->name, ++v->made);
   s->answer.prompt = n;
   s->sampler = ok ? sampler_for(m, &j->ask) : NULL;
-  if (!s->sampler || !choice_begin(m, s))
+  if (!s->sampler || !grammar_for(m, s) || !choice_begin(m, s))
     give_up(v, s);
   else if (j->ask.stream)
     job_begin(j, 200);

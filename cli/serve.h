@@ -25,6 +25,8 @@ typedef struct Ask {
   const char *model; /* NULL: any */
   json_t *messages, *tools;
   json_t *prompt;
+  json_t *schema;      /* NULL: none */
+  const char *grammar; /* NULL: none */
   int64_t tokens, n, seed, top_k;
   double temperature, top_p, min_p, repeat, presence, frequency;
   CliTexts stop;

@@ -169,12 +169,24 @@ static void logprobs(Reader *r) {
   if (wanted) whole(r, "top_logprobs", 0, MOST_LOGPROBS, &r->a->logprobs);
 }
 
+/* json_object: any; json_schema: of this schema. Or a grammar of the caller's own, which OpenAI has not. */
+static void format(Reader *r) {
+  json_t *v = member(r, "response_format"), *grammar = member(r, "grammar");
+  const char *type = json_string_value(json_object_get(v, "type"));
+  if (grammar && !json_is_string(grammar)) wrong(r, "grammar", "is a text");
+  r->a->grammar = json_string_value(grammar);
+  if (!v || (type && !strcmp(type, "text"))) return;
+  if (type && !strcmp(type, "json_schema"))
+    r->a->schema = json_object_get(json_object_get(v, "json_schema"), "schema");
+  else if (type && !strcmp(type, "json_object"))
+    json_object_set_new(v, "any", r->a->schema = json_pack("{s:s}", "type", "object"));
+  if (!r->a->schema)
+    wrong(r, "response_format", "has a type of text, json_object, or json_schema with its schema");
+  if (r->a->schema && grammar) wrong(r, "grammar", "and a response_format cannot both be");
+}
+
 /* What changes a reply and is not here is refused: it must not be passed over. */
 static void refused(Reader *r) {
-  json_t *format = member(r, "response_format");
-  const char *type = json_string_value(json_object_get(format, "type"));
-  if (format && (!type || strcmp(type, "text"))) wrong(r, "response_format", "is \"text\" alone here");
-  if (member(r, "grammar")) wrong(r, "grammar", "is not taken here");
   if (member(r, "suffix")) wrong(r, "suffix", "is not taken here");
   if (member(r, "audio")) wrong(r, "audio", "is not taken here");
 }
@@ -227,7 +239,7 @@ bool ask_read(Ask *a, Route route, const char *body, size_t n, const LlmChoices 
     messages(&r);
   else
     prompt(&r);
-  options(&r), logprobs(&r), stops(&r), biases(&r), refused(&r);
+  options(&r), logprobs(&r), stops(&r), biases(&r), format(&r), refused(&r);
   return r.ok;
 }
 

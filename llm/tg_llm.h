@@ -161,6 +161,22 @@ TG_API int64_t tg_sampler_pick(TgSampler *s, const float *logits);
  * first; returns how many there are. */
 TG_API int64_t tg_sampler_candidates(TgSampler *s, const float *logits, int32_t *ids, double *p, size_t cap);
 
+/* ---- grammars: which tokens may come next. text, n bytes: GBNF (docs/llm.md), whose rule `root` is what a text may
+ * be. A grammar ends before its tokenizer. */
+typedef struct TgGrammar TgGrammar;
+/* NULL: TG_ERR_VALUE with the line; TG_ERR_LIMIT: it is too large. */
+TG_API TgGrammar *tg_grammar_new(TgContext *ctx, const TgTokenizer *t, const char *text, size_t n);
+/* The same of a JSON schema, n bytes; NULL and 0: any JSON object. TG_ERR_VALUE names what is not taken here. */
+TG_API TgGrammar *tg_grammar_json(TgContext *ctx, const TgTokenizer *t, const char *schema, size_t n);
+TG_API void tg_grammar_free(TgGrammar *g);       /* NULL is fine */
+TG_API TgStatus tg_grammar_reset(TgGrammar *g);  /* no tokens so far */
+TG_API bool tg_grammar_ends(const TgGrammar *g); /* the text may end here */
+/* logits, one for each token: what cannot follow becomes -infinity; what ends a reply can where the text may end.
+ * TG_ERR_VALUE: nothing can. */
+TG_API TgStatus tg_grammar_mask(TgGrammar *g, float *logits);
+/* A token of the text. TG_ERR_VALUE: it cannot follow; nothing has changed. */
+TG_API TgStatus tg_grammar_accept(TgGrammar *g, int64_t id);
+
 /* ---- chat templates: tokenizer.chat_template, the part of Jinja that these use (docs/llm.md lists it), with
  * trim_blocks and lstrip_blocks. */
 typedef struct TgTemplate TgTemplate;

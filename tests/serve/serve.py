@@ -133,13 +133,30 @@ def test_options(s):
     assert biased.endswith("Once") and not one[0]["token"].endswith("Once")
 
 
+def test_formats(s):
+    schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}, "age": {"type": "integer", "minimum": 0}, "pets": {"type": "array", "items": {"enum": ["cat", "dog"]}, "maxItems": 2}},
+              "required": ["name", "age", "pets"], "additionalProperties": False}
+    asked = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}, "max_tokens": 200}
+    for seed in range(4):
+        r = s.chat(temperature=1.5, seed=seed, **asked)["choices"][0]
+        v = json.loads(r["message"]["content"])
+        assert list(v) == ["name", "age", "pets"] and len(v["name"]) <= 9 and v["age"] >= 0 and set(v["pets"]) <= {"cat", "dog"} and r["finish_reason"] == "stop", v
+        e = s.events("/v1/chat/completions", messages=[{"role": "user", "content": ONCE}], temperature=1.5, seed=seed, **asked)
+        assert "".join(x["choices"][0]["delta"].get("content", "") for x in e) == r["message"]["content"]
+    assert text(s.complete(response_format={"type": "json_object"}, temperature=1))[0] == "{"
+    assert text(s.complete(grammar='root ::= "yes" | "no"')) in ("yes", "no")
+    assert "line 1" in s.complete(400, grammar="root ::= ]")["error"]["message"]
+    assert "'pattern'" in s.complete(400, response_format={"type": "json_schema", "json_schema": {"schema": {"type": "string", "pattern": "x"}}})["error"]["message"]
+    assert text(s.complete()).startswith(",")
+
+
 WRONG = [(b"", "JSON"), (b"{", "JSON"), (b"[]", "object"), ({}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": []}, "prompt"),
          ({"prompt": [1, "x"]}, "prompt"), ({"prompt": [-1]}, "token"), ({"prompt": [99999]}, "token"), ({"prompt": "x", "n": 0}, "'n'"),
          ({"prompt": "x", "n": 1000}, "'n'"), ({"prompt": "x", "temperature": -1}, "'temperature'"), ({"prompt": "x", "temperature": "hot"}, "'temperature'"),
          ({"prompt": "x", "stream": 1}, "'stream'"), ({"prompt": "x", "stop": [1]}, "'stop'"), ({"prompt": "x", "stop": ["a"] * 99}, "'stop'"),
          ({"prompt": "x", "seed": 1.5}, "'seed'"), ({"prompt": "x", "logit_bias": [1]}, "'logit_bias'"), ({"prompt": "x", "logit_bias": {"x": 1}}, "'logit_bias'"),
          ({"prompt": "x", "logit_bias": {"99999": 1}}, "99999"), ({"prompt": "x", "response_format": {"type": "yaml"}}, "'response_format'"),
-         ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
+         ({"prompt": "x", "response_format": {"type": "json_schema"}}, "'response_format'"), ({"prompt": "x", "grammar": 5}, "'grammar'"), ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
 WRONG_CHAT = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [5]}, "messages"), ({"messages": [{"role": "user"}]}, "messages"),
               ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")]
 
@@ -335,7 +352,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = os.path.join(folder, "chat.gguf")
     with_template(MODEL, model)
     server = Server()
-    tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_wrong, test_others, test_sizes, test_together, test_prefix)]
+    tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_wrong, test_others, test_sizes, test_together, test_prefix)]
     tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
     try:
         import openai

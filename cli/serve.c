@@ -60,8 +60,8 @@ static const char *chat_prompt(Model *m, const Ask *a, size_t *n) {
   return r;
 }
 
-/* The tokens of what is asked, to be freed; NULL: an error in the context. */
-static int32_t *ids_asked(Model *m, const Ask *a, int64_t *count) {
+/* The tokens of what is asked (of embeddings: of input `at`), to be freed; NULL: an error in the context. */
+static int32_t *ids_asked(Model *m, const Ask *a, size_t at, int64_t *count) {
   size_t n = 0;
   if (a->route == ROUTE_CHAT) {
     if (!m->template_) {
@@ -71,12 +71,13 @@ static int32_t *ids_asked(Model *m, const Ask *a, int64_t *count) {
     const char *text = chat_prompt(m, a, &n);
     return text ? llm_prompt_ids(&m->s, text, n, true, count) : NULL;
   }
-  if (json_is_string(a->prompt))
-    return llm_prompt_ids(&m->s, json_string_value(a->prompt), json_string_length(a->prompt), false, count);
-  *count = (int64_t)json_array_size(a->prompt);
+  json_t *from = a->route == ROUTE_EMBED ? json_array_get(a->prompt, at) : a->prompt;
+  if (json_is_string(from))
+    return llm_prompt_ids(&m->s, json_string_value(from), json_string_length(from), false, count);
+  *count = (int64_t)json_array_size(from);
   int32_t *ids = malloc((size_t)(*count + 1) * sizeof *ids);
   for (int64_t i = 0; ids && i < *count; i++) {
-    json_int_t id = json_integer_value(json_array_get(a->prompt, (size_t)i));
+    json_int_t id = json_integer_value(json_array_get(from, (size_t)i));
     ids[i] = id < 0 || id > INT32_MAX ? -1 : (int32_t)id;
   }
   if (!ids) tg_set_error(m->s.ctx, TG_ERR_NOMEM, "out of memory");
@@ -210,7 +211,7 @@ static void give_up(Serving *v, Slot *s) {
 static void take(Serving *v, Job *j) {
   Model *m = model_of(v, &j->ask);
   int64_t n = 0;
-  int32_t *ids = ids_asked(m, &j->ask, &n);
+  int32_t *ids = ids_asked(m, &j->ask, 0, &n);
   if (!ids) {
     refuse(v, m, j);
     return;
@@ -222,6 +223,7 @@ static void take(Serving *v, Job *j) {
   s->n = n;
   bool ok = answer_begin(&s->answer, j, m->name, ++v->made);
   s->answer.prompt = n;
+  if (ok && j->route == ROUTE_EMBED) return;
   s->sampler = ok ? sampler_for(m, &j->ask) : NULL;
   if (!s->sampler || !grammar_for(m, s) || !choice_begin(m, s))
     give_up(v, s);
@@ -239,6 +241,31 @@ static void counted(Serving *v, const Slot *s) {
   pthread_mutex_unlock(&v->http.lock);
 }
 
+/* The next of the texts whose embeddings are asked for. false: an error. */
+static bool embed(Model *m, Slot *s) {
+  int64_t n = s->n, width = tg_llm_about(m->s.m).width;
+  int32_t *ids = s->answer.choice ? ids_asked(m, &s->job->ask, (size_t)s->answer.choice, &n) : s->ids;
+  float *v = malloc((size_t)width * sizeof *v);
+  if (ids && !v) tg_set_error(m->s.ctx, TG_ERR_NOMEM, "out of memory");
+  bool ok = ids && v && !tg_llm_use(m->s.m, s - m->slot) && !tg_llm_embed(m->s.m, ids, n, v);
+  if (ok && s->answer.choice) s->answer.prompt += n;
+  if (ok) answer_vector(&s->answer, v, width);
+  if (ids != s->ids) free(ids);
+  free(v);
+  return ok;
+}
+
+static void embed_step(Serving *v, Model *m, Slot *s) {
+  if (!embed(m, s)) {
+    give_up(v, s);
+    return;
+  }
+  if (s->answer.choice < (int64_t)json_array_size(s->job->ask.prompt)) return;
+  counted(v, s);
+  answer_end(&s->answer);
+  slot_clear(s);
+}
+
 /* A block of the prompt, or a token. */
 static void step(Serving *v, Model *m, Slot *s) {
   if (job_gone(s->job)) {
@@ -246,6 +273,10 @@ static void step(Serving *v, Model *m, Slot *s) {
     counted(v, s);
     slot_clear(s);
     job_end(j, 499);
+    return;
+  }
+  if (s->job->route == ROUTE_EMBED) {
+    embed_step(v, m, s);
     return;
   }
   m->s.rates = (LlmRates){.tokens = 0};

@@ -14,9 +14,9 @@ typedef struct ServeOptions {
 } ServeOptions;
 
 /* ---- requests */
-typedef enum Route { ROUTE_CHAT, ROUTE_TEXT } Route;
+typedef enum Route { ROUTE_CHAT, ROUTE_TEXT, ROUTE_EMBED } Route;
 
-enum { MOST_CHOICES = 16, MOST_LOGPROBS = 20 };
+enum { MOST_CHOICES = 16, MOST_LOGPROBS = 20, MOST_INPUTS = 2048 };
 
 /* Texts and lists are parts of json. */
 typedef struct Ask {
@@ -24,7 +24,7 @@ typedef struct Ask {
   json_t *json;
   const char *model; /* NULL: any */
   json_t *messages, *tools;
-  json_t *prompt;
+  json_t *prompt;      /* of a text; of embeddings a list of texts, or of lists of ids */
   json_t *schema;      /* NULL: none */
   const char *grammar; /* NULL: none */
   int64_t tokens, n, seed, top_k;
@@ -35,6 +35,7 @@ typedef struct Ask {
   float *bias;
   int64_t nbias;
   bool stream, usage;
+  bool base64; /* how embeddings are written */
 } Ask;
 
 /* false: it cannot be done, and `why` and `param` (which may be "") say what is wrong. */
@@ -115,8 +116,9 @@ void answer_text(Answer *a, const char *text, size_t n);
 void answer_token(Answer *a, const TgTokenizer *t, int64_t id, const float *logits, int64_t vocabulary);
 void answer_flush(Answer *a); /* of a stream: what there is goes out */
 void answer_choice(Answer *a, LlmEnd end);
-void answer_end(Answer *a);  /* the job ends with it */
-void answer_free(Answer *a); /* of one that did not end */
+void answer_end(Answer *a);                               /* the job ends with it */
+void answer_vector(Answer *a, const float *v, int64_t n); /* the next embedding */
+void answer_free(Answer *a);                              /* of one that did not end */
 
 extern const unsigned char serve_page[]; /* the chat page: serve_page.html */
 extern const size_t serve_page_bytes;

@@ -156,6 +156,28 @@ static void prompt(Reader *r) {
   r->a->prompt = v;
 }
 
+/* One text or more, each as a text or as ids: a list of them. */
+static void inputs(Reader *r) {
+  json_t *v = member(r, "input"), *list, *each, *id;
+  const char *form = json_string_value(member(r, "encoding_format"));
+  size_t i, k;
+  bool one = json_is_string(v) || json_is_integer(json_array_get(v, 0)),
+       ok = json_is_string(v) || json_array_size(v);
+  list = one ? json_pack("[O]", v) : json_incref(v);
+  json_array_foreach(list, i, each) {
+    ok = ok && (json_is_string(each) || json_array_size(each));
+    json_array_foreach(each, k, id) ok = ok && json_is_integer(id);
+  }
+  if (!ok || json_array_size(list) > MOST_INPUTS)
+    wrong(r, "input", "is a text, a list of token ids, or a list of such");
+  if (form && strcmp(form, "float") && strcmp(form, "base64"))
+    wrong(r, "encoding_format", "is float or base64");
+  if (member(r, "dimensions")) wrong(r, "dimensions", "is not taken here");
+  r->a->base64 = form && !strcmp(form, "base64");
+  if (list) json_object_set_new(r->a->json, "input", list);
+  r->a->prompt = list;
+}
+
 /* ---- the whole */
 static void logprobs(Reader *r) {
   bool wanted = false;
@@ -235,6 +257,10 @@ bool ask_read(Ask *a, Route route, const char *body, size_t n, const LlmChoices 
   if (tools && !json_is_array(tools)) wrong(&r, "tools", "is a list");
   const char *choice = json_string_value(member(&r, "tool_choice"));
   a->tools = choice && !strcmp(choice, "none") ? NULL : tools;
+  if (route == ROUTE_EMBED) {
+    inputs(&r);
+    return r.ok;
+  }
   if (route == ROUTE_CHAT)
     messages(&r);
   else

@@ -357,7 +357,8 @@ static const Place places[] = {{"GET", "/", true, say_page, 0},
                                {"GET", "/metrics", false, say_metrics, 0},
                                {"GET", "/v1/models", false, say_models, 0},
                                {"POST", "/v1/chat/completions", false, NULL, ROUTE_CHAT},
-                               {"POST", "/v1/completions", false, NULL, ROUTE_TEXT}};
+                               {"POST", "/v1/completions", false, NULL, ROUTE_TEXT},
+                               {"POST", "/v1/embeddings", false, NULL, ROUTE_EMBED}};
 
 /* NULL: there is none, and *path says whether there is one for another method */
 static const Place *place_of(const char *method, const char *url, bool *path) {

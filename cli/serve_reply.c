@@ -9,7 +9,8 @@
 #include <time.h>
 
 bool answer_begin(Answer *a, Job *j, const char *model, int64_t number) {
-  const char *head = j->route == ROUTE_CHAT ? "chatcmpl" : "cmpl";
+  static const char *const heads[] = {"chatcmpl", "cmpl", "emb"};
+  const char *head = heads[j->route];
   *a = (Answer){.j = j, .model = model, .created = (int64_t)time(NULL)};
   snprintf(a->id, sizeof a->id, "%s-%llx-%lld", head, (unsigned long long)a->created, (long long)number);
   a->choices = json_array();
@@ -238,8 +239,45 @@ void answer_choice(Answer *a, LlmEnd end) {
   a->begun = false;
 }
 
+/* ---- embeddings */
+static json_t *base64_of(const float *v, int64_t n) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t bytes = (size_t)n * sizeof *v, k = 0;
+  const unsigned char *p = (const unsigned char *)v;
+  char *text = malloc(bytes / 3 * 4 + 8);
+  for (size_t i = 0; text && i < bytes; i += 3) {
+    size_t left = bytes - i;
+    uint32_t w = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+    text[k++] = digits[w >> 18];
+    text[k++] = digits[w >> 12 & 63];
+    text[k++] = left > 1 ? digits[w >> 6 & 63] : '=';
+    text[k++] = left > 2 ? digits[w & 63] : '=';
+  }
+  json_t *r = text ? json_stringn(text, k) : NULL;
+  free(text);
+  return r;
+}
+
+void answer_vector(Answer *a, const float *v, int64_t n) {
+  json_t *list = a->j->ask.base64 ? base64_of(v, n) : json_array();
+  for (int64_t i = 0; !a->j->ask.base64 && i < n; i++)
+    json_array_append_new(list, json_real((double)v[i]));
+  json_array_append_new(a->choices, json_pack("{s:s, s:I, s:o}", "object", "embedding", "index",
+                                              (json_int_t)a->choice++, "embedding", list));
+}
+
+static void vectors_end(Answer *a) {
+  json_t *all =
+      json_pack("{s:s, s:s, s:o, s:{s:I, s:I}}", "object", "list", "model", a->model, "data", a->choices,
+                "usage", "prompt_tokens", (json_int_t)a->prompt, "total_tokens", (json_int_t)a->prompt);
+  a->choices = NULL;
+  put_json(a, all, "", "\n");
+}
+
 void answer_end(Answer *a) {
-  if (a->j->ask.stream) {
+  if (a->j->route == ROUTE_EMBED)
+    vectors_end(a);
+  else if (a->j->ask.stream) {
     if (a->j->ask.usage) {
       json_t *last = whole_of(a, json_array(), true);
       json_object_set_new(last, "usage", usage_of(a));

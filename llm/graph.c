@@ -206,6 +206,10 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
     x = tg_contiguous(tg_add(x, attention(m, l, x, part->n)));
     x = tg_contiguous(tg_add(x, feed_forward(m, l, x, part->n)));
   }
-  out[0] = part->last == m->k.layers ? logits_of(m, x, nin > 1 ? in[1] : NULL) : x;
+  if (part->hidden)
+    x = normed(m, x, m->norm, m->norm_bias);
+  else if (part->last == m->k.layers)
+    x = logits_of(m, x, nin > 1 ? in[1] : NULL);
+  out[0] = x;
   return out[0] ? TG_OK : tg_error(ctx) ? tg_error(ctx) : TG_ERR_INTERNAL;
 }

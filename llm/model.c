@@ -272,10 +272,12 @@ static bool parts_make(TgLlm *m, LlmStep *s) {
   if (!(s->part = tg_alloc(m->ctx, (size_t)s->nparts * sizeof *s->part))) return false;
   for (int64_t i = 0; i < s->nparts; i++) {
     LlmPart *p = &s->part[i];
-    *p = (LlmPart){m, s->n, i * layers, (i + 1) * layers, NULL};
+    *p = (LlmPart){m, s->n, i * layers, (i + 1) * layers, false, NULL};
     if (!(p->jit = tg_jit(m->ctx, llm_part, p))) return false;
   }
-  return true;
+  s->hidden = s->part[s->nparts - 1];
+  s->hidden.hidden = true;
+  return (s->hidden.jit = tg_jit(m->ctx, llm_part, &s->hidden)) != NULL;
 }
 
 static bool sequences_make(TgLlm *m) {
@@ -352,6 +354,7 @@ void tg_llm_free(TgLlm *m) {
   for (int i = 0; i < m->nsteps; i++) {
     for (int64_t k = 0; m->step[i].part && k < m->step[i].nparts; k++)
       tg_jit_free(m->step[i].part[k].jit);
+    tg_jit_free(m->step[i].hidden.jit);
     tg_free(ctx, m->step[i].part);
   }
   tg_jit_free(m->copy);
@@ -367,26 +370,28 @@ void tg_llm_free(TgLlm *m) {
 }
 
 /* ---- running */
-/* The parts of a step, one after the other. */
-static bool parts_run(TgLlm *m, LlmStep *s, int32_t last) {
-  TgTensor *wanted = s->n > 1 ? tg_from(m->ctx, &last, TG_I32, TG_SHAPE(1)) : NULL;
+/* The parts of a step, one after the other; hidden: NULL, or where the tokens (n, width) go in place of logits. */
+static bool parts_run(TgLlm *m, LlmStep *s, int32_t last, float *hidden) {
+  TgTensor *wanted = s->n > 1 && !hidden ? tg_from(m->ctx, &last, TG_I32, TG_SHAPE(1)) : NULL;
   TgTensor *x = tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n));
   for (int64_t i = 0; i < s->nparts; i++) {
     TgTensor *in[] = {x, wanted};
-    int nin = wanted && i == s->nparts - 1 ? 2 : 1;
-    if (tg_cancelled(m->ctx) || tg_jit_run(s->part[i].jit, in, nin, &x, 1)) return false;
+    bool ends = i == s->nparts - 1;
+    TgJit *jit = ends && hidden ? s->hidden.jit : s->part[i].jit;
+    if (tg_cancelled(m->ctx) || tg_jit_run(jit, in, wanted && ends ? 2 : 1, &x, 1)) return false;
   }
+  if (hidden) return !tg_read(x, hidden, (size_t)(s->n * m->k.width) * sizeof *hidden);
   return !tg_read(x, m->now->logits, (size_t)m->k.vocabulary * sizeof *m->now->logits);
 }
 
 /* One step on `count` tokens (the rest of its block is filled up with the last). */
-static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count) {
+static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count, float *hidden) {
   bool ok = false;
   for (int64_t i = 0; i < s->n; i++)
     m->wanted[i] = ids[i < count ? i : count - 1];
   if (tg_variable_bind(m->position, m->now->nids)) return false;
   if (m->which && tg_variable_bind(m->which, m->now - m->sequence)) return false;
-  TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1); }
+  TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1, hidden); }
   if (!ok) return false;
   memcpy(m->now->ids + m->now->nids, ids, (size_t)count * sizeof *ids);
   m->now->nids += count;
@@ -401,27 +406,60 @@ static LlmStep *step_for(TgLlm *m, int64_t count) {
   return &m->step[m->nsteps - 1];
 }
 
+/* Whether these tokens can follow; else an error. */
+static bool can_follow(TgLlm *m, const char *what, const int32_t *ids, int64_t n) {
+  if (n < 1 || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "%s: no tokens", what);
+  if (n > m->context - m->now->nids)
+    return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens after %lld are more than the context of %lld",
+                    what, (long long)n, (long long)m->now->nids, (long long)m->context);
+  for (int64_t i = 0; i < n; i++)
+    if (ids[i] < 0 || ids[i] >= m->k.vocabulary)
+      return llm_fail(m->ctx, TG_ERR_VALUE, "%s: token %d of %lld", what, (int)ids[i],
+                      (long long)m->k.vocabulary);
+  return true;
+}
+
 TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   if (!m) return TG_ERR_NOMEM;
-  if (n < 1 || !ids) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_eval: no tokens");
-  if (n > m->context - m->now->nids) {
-    llm_fail(m->ctx, TG_ERR_LIMIT, "llm_eval: %lld tokens after %lld are more than the context of %lld",
-             (long long)n, (long long)m->now->nids, (long long)m->context);
-    return TG_ERR_LIMIT;
-  }
-  for (int64_t i = 0; i < n; i++)
-    if (ids[i] < 0 || ids[i] >= m->k.vocabulary) {
-      llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval: token %d of %lld", (int)ids[i], (long long)m->k.vocabulary);
-      return TG_ERR_VALUE;
-    }
+  if (!can_follow(m, "llm_eval", ids, n)) return tg_error(m->ctx);
   for (int64_t at = 0; at < n;) {
     LlmStep *s = step_for(m, n - at);
     int64_t count = n - at < s->n ? n - at : s->n;
-    if (!step_run(m, s, ids + at, count)) return tg_error(m->ctx);
+    if (!step_run(m, s, ids + at, count, NULL)) return tg_error(m->ctx);
     at += count;
   }
   m->now->has_logits = true;
   return TG_OK;
+}
+
+/* ---- embeddings: the mean of the tokens, of length 1 */
+static bool means_add(TgLlm *m, const int32_t *ids, int64_t n, float *hidden, double *sum) {
+  int64_t width = m->k.width;
+  for (int64_t at = 0; at < n;) {
+    LlmStep *s = step_for(m, n - at);
+    int64_t count = n - at < s->n ? n - at : s->n;
+    if (!step_run(m, s, ids + at, count, hidden)) return false;
+    for (int64_t i = 0; i < count * width; i++)
+      sum[i % width] += (double)hidden[i];
+    at += count;
+  }
+  return true;
+}
+
+TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
+  if (!m) return TG_ERR_NOMEM;
+  if (!out) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_embed: nowhere to write to");
+  if (tg_llm_rewind(m, 0) || !can_follow(m, "llm_embed", ids, n)) return tg_error(m->ctx);
+  double *sum = tg_alloc(m->ctx, (size_t)m->k.width * sizeof *sum), length = 0;
+  float *hidden = tg_alloc(m->ctx, (size_t)(m->block * m->k.width) * sizeof *hidden);
+  bool ok = sum && hidden && means_add(m, ids, n, hidden, sum);
+  for (int64_t i = 0; ok && i < m->k.width; i++)
+    length += sum[i] * sum[i];
+  for (int64_t i = 0; ok && i < m->k.width; i++)
+    out[i] = (float)(length > 0 ? sum[i] / sqrt(length) : 0);
+  tg_free(m->ctx, sum), tg_free(m->ctx, hidden);
+  m->now->has_logits = false;
+  return ok ? TG_OK : tg_error(m->ctx);
 }
 
 TgStatus tg_llm_use(TgLlm *m, int64_t sequence) {

@@ -112,6 +112,7 @@ enum { MOST_STEPS = 3 };
 typedef struct LlmPart {
   struct TgLlm *m;
   int64_t n, first, last;
+  bool hidden; /* the last part ends with the tokens (n, width) instead of logits */
   TgJit *jit;
 } LlmPart;
 
@@ -119,7 +120,7 @@ typedef struct LlmPart {
  * weights is given back before the next layer, so a whole model is never decoded at once. */
 typedef struct LlmStep {
   int64_t n, nparts;
-  LlmPart *part;
+  LlmPart *part, hidden; /* hidden: what stands in for the last part where no logits are wanted */
 } LlmStep;
 
 /* A text: what of it is in its part of the cache. */

@@ -115,6 +115,9 @@ TG_API TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length);
 /* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
  * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
 TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
+/* A text as a direction: `width` numbers, the mean of its n tokens after the last norm, of length 1. The sequence has
+ * these tokens afterwards, and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval. */
+TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
 /* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
  * NULL: there are none. */
 TG_API const float *tg_llm_logits(const TgLlm *m);

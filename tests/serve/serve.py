@@ -161,6 +161,25 @@ WRONG_CHAT = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [5
               ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")]
 
 
+def test_embeddings(s):
+    def vectors(want=200, **asked):
+        status, got, _ = s.ask("POST", "/v1/embeddings", asked)
+        assert status == want, got
+        return json.loads(got)
+    dot = lambda a, b: sum(x * y for x, y in zip(a, b))
+    r = vectors(input=["A dog ran in the park.", "A dog ran to the park.", "123", [1, 403, 407]])
+    v = [d["embedding"] for d in r["data"]]
+    assert [d["index"] for d in r["data"]] == [0, 1, 2, 3] and all(abs(dot(a, a) - 1) < 1e-4 for a in v)
+    assert dot(v[0], v[1]) > dot(v[0], v[2]) and r["usage"]["prompt_tokens"] > 10
+    assert vectors(input="123")["data"][0]["embedding"] == v[2] and vectors(input=[1, 403, 407])["data"][0]["embedding"] == v[3]
+    import base64
+    coded = base64.b64decode(vectors(input="123", encoding_format="base64")["data"][0]["embedding"])
+    assert max(abs(a - b) for a, b in zip(struct.unpack("<%df" % len(v[2]), coded), v[2])) < 1e-7
+    for bad in ({}, {"input": []}, {"input": 5}, {"input": [[]]}, {"input": [["x"]]}, {"input": "x", "dimensions": 5}, {"input": "x", "encoding_format": "z"}):
+        assert vectors(400, **bad)["error"]["message"]
+    assert "context" in vectors(400, input="a b " * 4000)["error"]["message"] and "token" in vectors(400, input=[99999])["error"]["message"]
+
+
 def test_wrong(s):
     for path, list_ in (("/v1/completions", WRONG), ("/v1/chat/completions", WRONG_CHAT)):
         for body, word in list_:
@@ -341,6 +360,7 @@ def test_openai(s):
     assert "".join(p.choices[0].delta.content or "" for p in parts if p.choices) == r.choices[0].message.content and parts[-1].usage.completion_tokens == 8
     assert c.completions.create(model="chat", prompt=ONCE, max_tokens=3).choices[0].text == ", there was"
     assert [m.id for m in c.models.list()] == ["chat"]
+    assert len(c.embeddings.create(model="chat", input=["a", "b"]).data) == 2
     try:
         c.chat.completions.create(model="chat", messages=said, temperature=-1)
         assert False
@@ -352,7 +372,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = os.path.join(folder, "chat.gguf")
     with_template(MODEL, model)
     server = Server()
-    tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_wrong, test_others, test_sizes, test_together, test_prefix)]
+    tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix)]
     tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
     try:
         import openai

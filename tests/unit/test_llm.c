@@ -147,6 +147,56 @@ static void test_sequences(void **state) {
   sequences_of("gemma3");
 }
 
+/* An embedding has the direction of the tokens' sum, so its products with the head are to each other as the sums of the
+ * expected logits are. */
+static void embedding_of(const char *name) {
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS], e[256];
+  double sum[256] = {0}, got[256] = {0}, length = 0, wg = 0, gg = 0;
+  TgLlm *m = opened(golden(name), 4, TG_F32);
+  int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary, width = tg_llm_about(m).width;
+  const TgValue *tensors = tg_value_get(tg_llm_gguf(m), "tensors");
+  TgTensor *head = tg_value_tensor(tg_value_get(tensors, "output.weight"));
+  head = tg_cast(head ? head : tg_value_tensor(tg_value_get(tensors, "token_embd.weight")), TG_F32);
+  float *rows = calloc((size_t)(v * width), sizeof *rows);
+  assert_true(width <= 256 && v <= 256 && rows && !tg_read(head, rows, (size_t)(v * width) * sizeof *rows));
+  assert_int_equal(tg_llm_eval(m, ids, 3), TG_OK); /* what was there before does not count */
+  if (tg_llm_embed(m, ids, n, e)) fail_msg("%s: %s", name, tg_errmsg(C));
+  assert_null(tg_llm_logits(m));
+  for (int64_t i = 0; i < width; i++)
+    length += (double)e[i] * (double)e[i];
+  assert_true(fabs(length - 1) < 1e-5);
+  for (int64_t j = 0; j < v; j++) {
+    for (int64_t i = 0; i < n; i++)
+      sum[j] += (double)want[i * v + j];
+    for (int64_t i = 0; i < width; i++)
+      got[j] += (double)rows[j * width + i] * (double)e[i];
+    wg += sum[j] * got[j];
+    gg += got[j] * got[j];
+  }
+  for (int64_t j = 0; j < v; j++)
+    if (fabs(got[j] * wg / gg - sum[j]) > 1e-3)
+      fail_msg("%s: %lld: %g, not %g", name, (long long)j, got[j] * wg / gg, sum[j]);
+  free(rows);
+  assert_int_equal(tg_llm_eval(m, ids, 1), TG_OK); /* after those of the embedding */
+  tg_llm_free(m);
+}
+
+static void test_embedding(void **state) {
+  (void)state;
+  embedding_of("llama");
+  embedding_of("qwen3");
+  embedding_of("gpt2");
+  float e[256];
+  TgLlm *m = opened(golden("llama"), 4, TG_F32);
+  assert_int_equal(tg_llm_embed(m, (int32_t[]){1}, 0, e), TG_ERR_VALUE), tg_clear_error(C);
+  assert_int_equal(tg_llm_embed(m, (int32_t[]){-1}, 1, e), TG_ERR_VALUE), tg_clear_error(C);
+  assert_int_equal(tg_llm_embed(m, (int32_t[]){1}, 1, NULL), TG_ERR_VALUE), tg_clear_error(C);
+  assert_int_equal(tg_llm_embed(m, (int32_t[]){1}, 25, e), TG_ERR_LIMIT), tg_clear_error(C);
+  assert_int_equal(tg_llm_embed(m, (int32_t[]){1}, 1, e), TG_OK);
+  tg_llm_free(m);
+}
+
 /* A cache of 16 bits is near: 11 or 8 bits of keys and values that are about 1. */
 static void test_cache(void **state) {
   (void)state;
@@ -392,10 +442,11 @@ static void test_memory(void **state) {
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest open##_tests[] = {                                                                 \
       cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
-      cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
-      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \
-      cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
-      cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
+      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                    \
+      cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
+      cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \
+      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
+      cmocka_unit_test(test_memory),                                                                         \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

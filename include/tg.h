@@ -624,6 +624,13 @@ TG_API int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part
  * device measured for it. Launches then go one by one, each waited for: measured one is exact, and all of
  * them take longer than unwatched. l ends with the call, which must not use the context. NULL: no calls. */
 TG_API void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, void *user), void *user);
+/* From now on, until tg_profile_stop or tg_close, a file is written that Chrome's tracing and Perfetto read: a track of
+ * the host (realize, schedule, lower, compile, read, replay) and one of each device (each launch with its work and what
+ * it was estimated to take), and the device's memory. Launches go one by one, as under tg_watch_launches. TG_PROFILE=path
+ * does it from tg_open on; where that file is there, it is path.2, path.3 and so on. TG_ERR_IO: the file cannot be made;
+ * TG_ERR_STATE: a profile is being made. */
+TG_API TgStatus tg_profile_start(TgContext *ctx, const char *path);
+TG_API TgStatus tg_profile_stop(TgContext *ctx); /* TG_ERR_IO: not all could be written */
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads
  * (RANGE, INDEX, REDUCE, STORE..; the heuristic's opts apply), whose PARAM of slot i is args[i], row-major,
  * of its dtype and number of elements. Those that are stored to are changed in place, as by tg_assign. An

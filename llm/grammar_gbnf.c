@@ -522,7 +522,10 @@ static bool no_ring(const Reader *r) {
   for (bool changed = ok; changed;) {
     changed = false;
     for (size_t i = 0; i < g->nrules; i++)
-      if (!w.empty[i] && reached(&w, (int32_t)i, NULL)) changed = w.empty[i] = true;
+      if (!w.empty[i] && reached(&w, (int32_t)i, NULL)) {
+        w.empty[i] = 1;
+        changed = true;
+      }
   }
   int32_t ring = ok ? ring_of(&w, calls, left) : -1;
   if (ring >= 0) {

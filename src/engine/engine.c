@@ -474,7 +474,9 @@ static TgStatus programs_compile(Making *m) {
     spec[i].user = &m->todo.at[i];
   }
   context_progress(ctx, "compile", 0, (int)n);
+  double begin = profile_now(ctx);
   if (!s) s = d->backend->compile(d, spec, (int)n, out);
+  profile_span(ctx, "compile", begin, "\"kernels\":%zu", n);
   if (s == TG_ERR_CANCELLED) s = context_cancelled(ctx);
   if (!s) {
     ctx->counters.compiled += n;
@@ -511,10 +513,12 @@ TgStatus programs_make(TgContext *ctx, Plan *plan) {
   arena_init(&m.arena, &ctx->mem), map_init(&m.made, &ctx->mem);
   TgStatus s = TG_OK;
   m.options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
+  double begin = profile_now(ctx);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     if (!(s = context_cancelled(ctx))) s = program_known(&m, k);
     if (!s) context_progress(ctx, "lower", k + 1, plan->sched.nkernel);
   }
+  profile_span(ctx, "lower", begin, "\"kernels\":%zu", m.todo.len);
   if (!s) s = context_cancelled(ctx);
   if (!s) s = programs_compile(&m);
   if (!s) s = context_cancelled(ctx);
@@ -604,6 +608,7 @@ static bool f64_noted(TgContext *ctx, Graph *g, UOp *const *root, size_t n, Plan
 /* The roots stand in *st, which the schedule owns if all goes well. most_stages: of a kernel. */
 static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root, int most_stages, Plan *p) {
   Str explain;
+  double begin = profile_now(ctx);
   str_init(&explain, &ctx->mem);
   SchedOptions so = sched_options(ctx, p->dev, p->dev->backend->renderer);
   so.explain = ctx->env.debug >= 3 ? &explain : NULL;
@@ -621,6 +626,7 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
     error_set(&ctx->err, s, "%s", err.msg);
   if (so.explain) context_say(ctx, "%s", str_text(&explain));
   str_free(&explain);
+  profile_span(ctx, "schedule", begin, "\"roots\":%zu,\"kernels\":%d", root->len, s ? 0 : p->sched.nkernel);
   return s;
 }
 

@@ -63,6 +63,14 @@ typedef struct PlanRun {
 
 /* open.c: tg_open with a table and counters of the caller's */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);
+/* profile.c: nothing where no profile is made */
+typedef struct Profile Profile;
+double profile_now(const TgContext *ctx);
+void profile_begin(TgContext *ctx); /* where TG_PROFILE asks for one */
+/* A span of the host, from `begin` (profile_now) to now; form: members of a JSON object. */
+TG_PRINTF(4, 5) void profile_span(TgContext *ctx, const char *what, double begin, const char *form, ...);
+void profile_launch(TgContext *ctx, const Plan *plan, int k, double begin, double us);
+void profile_memory(TgContext *ctx, const Device *d);
 /* launch.c */
 TgStatus plan_run(TgContext *ctx, const PlanRun *run);
 typedef struct Replay Replay; /* plans that are run again and again, as one graph of launches */

@@ -415,9 +415,12 @@ static TgStatus drawn_again(TgJit *j) {
 }
 
 static TgStatus step_copied(TgContext *ctx, const Step *s) {
-  return device_copy(device_at(ctx, s->to->device), s->to->data, device_at(ctx, s->from->device),
-                     (const char *)s->from->data + s->offset,
-                     (size_t)s->to->nelem * dtype_size(s->to->dtype));
+  double begin = profile_now(ctx);
+  TgStatus st =
+      device_copy(device_at(ctx, s->to->device), s->to->data, device_at(ctx, s->from->device),
+                  (const char *)s->from->data + s->offset, (size_t)s->to->nelem * dtype_size(s->to->dtype));
+  profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)s->to->nelem * dtype_size(s->to->dtype));
+  return st;
 }
 
 /* Plans that follow one another on a device are replayed as one graph. */
@@ -475,13 +478,8 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   return s;
 }
 
-TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
-  if (!j) return TG_ERR_VALUE;
+static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
-  if (capture_refuses(ctx, "jit")) return TG_ERR_STATE;
-  TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "jit: no device is open");
-  TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE,
-                "jit: %d inputs, %d outputs", nin, nout);
   if (j->runs == 0) {
     TgStatus s = call(j, in, nin, out, nout);
     if (!s) j->runs = 1;
@@ -491,4 +489,19 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TG_REQUIRE_OR(ctx, nin == j->nin && nout == j->nout, TG_ERR_VALUE, TG_ERR_VALUE,
                 "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, j->nin, j->nout);
   return replay(j, in, out);
+}
+
+TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
+  if (!j) return TG_ERR_VALUE;
+  TgContext *ctx = j->ctx;
+  if (capture_refuses(ctx, "jit")) return TG_ERR_STATE;
+  TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "jit: no device is open");
+  TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE,
+                "jit: %d inputs, %d outputs", nin, nout);
+  static const char *const names[] = {"first run", "capture", "replay"};
+  double begin = profile_now(ctx);
+  int runs = j->runs;
+  TgStatus s = run(j, in, nin, out, nout);
+  profile_span(ctx, names[TG_MIN(runs, 2)], begin, "\"inputs\":%d,\"outputs\":%d", nin, nout);
+  return s;
 }

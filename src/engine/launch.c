@@ -99,16 +99,19 @@ void launch_time_taken(TgContext *ctx, Device *d) {
   d->timing = false;
 }
 
-static void launch_told(TgContext *ctx, const Plan *p, int k, double us) {
+static void launch_told(TgContext *ctx, const Plan *p, int k, double begin, double us) {
   const SchedKernel *sk = &p->sched.kernel[k];
   TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, us, NULL, 0};
   if (ctx->env.debug >= 2)
     context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", p->dev->name, k, l.name,
                 l.nargs, us, sk->est_us);
+  profile_launch(ctx, p, k, begin, us);
   if (ctx->launched) ctx->launched(&l, ctx->launched_user);
 }
 
-static bool launches_timed(const TgContext *ctx) { return ctx->env.debug >= 2 || ctx->launched; }
+static bool launches_timed(const TgContext *ctx) {
+  return ctx->env.debug >= 2 || ctx->launched || ctx->profile;
+}
 
 /* One launch, and where somebody asks its time, as the device tells it. */
 static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const LaunchRoom *r) {
@@ -117,11 +120,12 @@ static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const L
   Launch l;
   bool timed = launches_timed(ctx);
   TgStatus st = launch_get(ctx, run, k, r, &l);
+  double now = profile_now(ctx);
   if (!st && timed) st = d->backend->event_record(d, &begin);
   if (!st) st = d->backend->launch(d, &l);
   if (!st && timed) st = d->backend->event_record(d, &end);
   if (!st && timed) st = d->backend->event_reach(d, end);
-  if (!st && timed) launch_told(ctx, run->plan, k, d->backend->event_us(d, begin, end));
+  if (!st && timed) launch_told(ctx, run->plan, k, now, d->backend->event_us(d, begin, end));
   d->backend->event_free(d, begin), d->backend->event_free(d, end);
   return st;
 }
@@ -148,6 +152,7 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   for (int k = 0; k < p->sched.nkernel && !st; k++)
     st = kernel_launch(ctx, run, k, &room);
   if (!st) st = time_ends(ctx, p->dev, begin);
+  profile_memory(ctx, p->dev);
   run_counted(ctx, p);
   slabs_return(ctx, p);
   launch_room_end(ctx, &room);

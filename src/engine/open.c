@@ -72,6 +72,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
       error_set(&ctx->err, s, "open: device %s does not open", ctx->env.dev[0] ? ctx->env.dev : "(default)");
     if (!s && o.memory_limit) tg_memory_limit(ctx, NULL, o.memory_limit);
     Device *d = s ? NULL : device_at(ctx, 0);
+    if (d) profile_begin(ctx);
     if (d && o.cores > 0 && (d->backend->has & HAS_THREADS)) d->target.cores = o.cores;
   }
   return ctx;
@@ -80,6 +81,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
 void tg_close(TgContext *ctx) {
   if (!ctx) return;
   if (ctx->dev_open) engine_files_written(ctx);
+  tg_profile_stop(ctx);
   while (ctx->jits)
     tg_jit_free(ctx->jits);
   while (ctx->kept)

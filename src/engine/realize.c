@@ -432,8 +432,10 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   if (n) there = buffer_get(ctx, view_bottom(n));
   bool ok = same && there && !buffer_ready(ctx, there);
   size_t size = ok ? dtype_size(b->dtype) : 0;
+  double begin = profile_now(ctx);
   ok = ok && !device_copy(to, there->data, from, (const char *)b->data + (size_t)start * size,
                           (size_t)there->nelem * size);
+  if (there) profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)there->nelem * size);
   if (ok) {
     there->filled = true;
     there->bound_at = copy->symbolic ? ctx->bound + 1 : 0;
@@ -515,11 +517,17 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
 }
 
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
-  return realize(ctx, t, n, NULL, 0, NULL, false);
+  double begin = profile_now(ctx);
+  TgStatus s = realize(ctx, t, n, NULL, 0, NULL, false);
+  profile_span(ctx, "realize", begin, "\"tensors\":%zu", n);
+  return s;
 }
 
 TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) {
-  return realize(ctx, NULL, 0, b, n, NULL, false);
+  double begin = profile_now(ctx);
+  TgStatus s = realize(ctx, NULL, 0, b, n, NULL, false);
+  profile_span(ctx, "store", begin, "\"memories\":%zu", n);
+  return s;
 }
 
 int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part, size_t nparts,
@@ -609,7 +617,7 @@ static TgTensor *made_contiguous(TgContext *ctx, UOp *u) {
   return NULL;
 }
 
-TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
+static TgStatus read_value(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   UOp *u = value_in_memory(ctx, t);
   if (!u) return ctx->err.status;
   Buffer *b = buffer_of_value(ctx, view_bottom(u));
@@ -624,8 +632,15 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
     return s;
   }
   TgTensor *whole = made_contiguous(ctx, u);
-  TgStatus s = whole ? engine_read(ctx, whole, out, nbytes) : ctx->err.status;
+  TgStatus s = whole ? read_value(ctx, whole, out, nbytes) : ctx->err.status;
   tg_release(whole);
+  return s;
+}
+
+TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
+  double begin = profile_now(ctx);
+  TgStatus s = read_value(ctx, t, out, nbytes);
+  profile_span(ctx, "read", begin, "\"bytes\":%zu", nbytes);
   return s;
 }
 

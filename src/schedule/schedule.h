@@ -15,7 +15,7 @@ typedef struct SchedKernel {
   uint32_t *node; /* ids of the nodes of the tensor graph that its loop nests end in */
   int level;
   double est_us; /* the cost model's estimate */
-  int64_t flops, bytes;
+  int64_t flops;
 } SchedKernel;
 
 #define TEMP_BASE (INT64_C(1) << 40)

@@ -120,6 +120,7 @@ struct TgContext {
   UOpStore *store;
   const EngineCalls *calls;
   bool dev_open;
+  struct Profile *profile;      /* engine/profile.c; NULL: none is made */
   Vec(struct Device *) devices; /* by number */
   Draws draws[MOST_DEVICES];
   int default_device;    /* where memory is made, and what is made of numbers alone */

@@ -353,6 +353,31 @@ static void test_chat(void **state) {
   says("\"test\":\"pp20\""), says("\"test\":\"tg4\"");
 }
 
+/* A program of ours under tg profile; the table, its JSON, what changed, and the trace. */
+static void test_profile(void **state) {
+  (void)state;
+  assert_int_equal(run(TG "profile --keep t.json -- " TG "bench lower chain-1000"), 0),
+      says("from the first to the last");
+  assert_int_equal(run(TG "profile -- " TG "bench ops --small --divide 64 softmax"), 0), says("INTERP"),
+      says("realize");
+  assert_int_equal(run(TG "profile --json -- " TG
+                          "bench ops --small --divide 64 --json softmax > all; grep device all > was"),
+                   0);
+  assert_int_equal(run("wc -l < was"), 0);
+  assert_true(atoi(text) > 2);
+  assert_int_equal(run(TG "profile --compare was --top 3 -- " TG "bench ops --small --divide 64 softmax"), 0),
+      says("of was"), says(" more (--top 0");
+  assert_int_equal(run("head -c 1500 t.json > cut.json; " TG "profile t.json && " TG "profile cut.json"), 0),
+      says("schedule");
+  assert_int_equal(run("echo 5 > no.json; " TG "profile no.json"), 1), says("no.json");
+  assert_int_equal(run(TG "profile --compare t.json t.json"), 1), says("t.json");
+  assert_int_equal(run(TG "profile true"), 1), says("opened no context");
+  assert_int_equal(run(TG "profile /no/such/program"), 1), says("/no/such/program");
+  assert_int_equal(run(TG "profile -- sh -c 'exit 7'"), 1), says("ended with 7");
+  assert_int_equal(run("ls -d /tmp/tg-profile-?????? 2>/dev/null | wc -l"), 0);
+  assert_int_equal(atoi(text), 0);
+}
+
 static void test_run(void **state) {
   (void)state;
   char m[600], a[600], b[600];
@@ -495,7 +520,7 @@ int main(void) {
                                      cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
                                      cmocka_unit_test(test_chat),        cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_boxes),       cmocka_unit_test(test_eval),
-                                     cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_profile),     cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

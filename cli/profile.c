@@ -1,0 +1,341 @@
+/* profile.c: `tg profile PROGRAM ARGS..`: where the time of a program goes. In: any program that links the library, or
+ * a trace that TG_PROFILE wrote. Out: a table of its kernels and of what the host did; with --compare what changed
+ * since an earlier one. The program writes its traces (src/engine/profile.c) into a folder that is made for it. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+#ifdef TG_HAVE_JANSSON
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct ProfileOptions {
+  const char *keep, *compare;
+  int64_t top;
+  bool json;
+} ProfileOptions;
+
+/* A kernel of a device, or (device "host") what the host did; us: of the host without what is inside. */
+typedef struct Row {
+  char name[100], device[40];
+  int64_t calls;
+  double us, flops, bytes, estimated_us,
+      was_us; /* was_us: in the earlier profile; negative: it was not there */
+} Row;
+
+typedef struct Table {
+  Row *row;
+  size_t n, cap;
+  double first, last; /* us of the trace that is read */
+  double all;         /* from the first to the last event, of all traces */
+  double kernels, host;
+} Table;
+
+static Row *row_of(Table *t, const char *device, const char *name) {
+  for (size_t i = 0; i < t->n; i++)
+    if (!strcmp(t->row[i].name, name) && !strcmp(t->row[i].device, device)) return &t->row[i];
+  if (t->n == t->cap) {
+    size_t cap = 2 * t->cap + 64;
+    Row *grown = realloc(t->row, cap * sizeof *grown);
+    if (!grown) return NULL;
+    t->row = grown;
+    t->cap = cap;
+  }
+  Row *r = &t->row[t->n++];
+  *r = (Row){.was_us = -1};
+  snprintf(r->name, sizeof r->name, "%s", name);
+  snprintf(r->device, sizeof r->device, "%s", device);
+  return r;
+}
+
+/* ---- a trace */
+static double number(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+
+static const char *text(const json_t *v, const char *key) {
+  const char *s = json_string_value(json_object_get(v, key));
+  return s ? s : "";
+}
+
+static char *brace_before(char *begin, char *at) {
+  while (at > begin && *--at != '}') {}
+  return *at == '}' ? at : NULL;
+}
+
+/* A program that was killed left its array open, perhaps in the middle of an event. */
+static json_t *trace_load(const char *path, json_error_t *e) {
+  FILE *f = fopen(path, "rb");
+  char *all = f ? cli_read(f) : NULL;
+  if (f) fclose(f);
+  if (!all) {
+    snprintf(e->text, sizeof e->text, "%s", strerror(errno));
+    return NULL;
+  }
+  json_t *v = json_loads(all, 0, e);
+  char *cut = v ? NULL : brace_before(all, all + strlen(all));
+  for (int tries = 0; !v && cut && tries < 3; tries++, cut = brace_before(all, cut)) {
+    char was = cut[1], next = was ? cut[2] : 0;
+    memcpy(cut + 1, "]", was ? 2 : 1);
+    v = was ? json_loads(all, 0, e) : json_loadb(all, (size_t)(cut - all) + 2, 0, e);
+    cut[1] = was;
+    if (was) cut[2] = next;
+  }
+  free(all);
+  return v;
+}
+
+/* The host's spans lie in one another: each loses what the ones inside take, kernels too. They come in the order of
+ * their ends, so what is inside of a span stands before it. */
+typedef struct Span {
+  double begin, end;
+} Span;
+
+typedef struct Nest {
+  Span *at; /* that no span has taken in yet */
+  size_t n, cap;
+} Nest;
+
+static double taken_in(Nest *s, double begin, double end) {
+  double inside = 0;
+  while (s->n && s->at[s->n - 1].begin >= begin)
+    inside += s->at[s->n - 1].end - s->at[s->n - 1].begin, s->n--;
+  if (s->n == s->cap) {
+    size_t cap = 2 * s->cap + 64;
+    Span *grown = realloc(s->at, cap * sizeof *grown);
+    if (!grown) return inside;
+    s->at = grown;
+    s->cap = cap;
+  }
+  s->at[s->n++] = (Span){begin, end};
+  return inside;
+}
+
+static void event_take(Table *t, Nest *nest, json_t *const *device, const json_t *e) {
+  double begin = number(e, "ts"), us = number(e, "dur");
+  int tid = (int)number(e, "tid");
+  const json_t *args = json_object_get(e, "args");
+  const char *name = text(e, "name");
+  if (strcmp(text(e, "ph"), "X") || tid < 0 || tid > 64) return;
+  if (begin < t->first) t->first = begin;
+  if (begin + us > t->last) t->last = begin + us;
+  Row *r =
+      row_of(t, tid ? json_string_value(device[tid]) ? json_string_value(device[tid]) : "?" : "host", name);
+  if (!r) return;
+  double inside = taken_in(nest, begin, begin + us);
+  r->calls++;
+  r->us += us - (tid ? 0 : inside);
+  *(tid ? &t->kernels : &t->host) += us - (tid ? 0 : inside);
+  r->flops += number(args, "flops");
+  r->estimated_us += number(args, "estimated_us");
+}
+
+static bool trace_take(Table *t, const char *path) {
+  json_error_t err;
+  json_t *all = trace_load(path, &err), *e, *device[65] = {NULL};
+  Nest nest = {NULL, 0, 0};
+  size_t i;
+  t->first = 1e300;
+  t->last = -1e300;
+  if (!json_is_array(all)) {
+    cli_refuse(0, "profile", "%s: no trace of ours: %s", path, all ? "no list of events" : err.text);
+    json_decref(all);
+    return false;
+  }
+  json_array_foreach(all, i, e) {
+    int tid = (int)number(e, "tid");
+    if (!strcmp(text(e, "name"), "thread_name") && tid >= 0 && tid <= 64)
+      device[tid] = json_object_get(json_object_get(e, "args"), "name");
+  }
+  json_array_foreach(all, i, e) event_take(t, &nest, device, e);
+  if (t->last > t->first) t->all += t->last - t->first;
+  free(nest.at);
+  json_decref(all);
+  return true;
+}
+
+/* ---- a program */
+static int program_run(char **argument, const char *folder) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/trace.json", folder);
+  fflush(NULL);
+  signal(SIGINT, SIG_IGN); /* it ends the program; the table is of what was done */
+  pid_t pid = fork();
+  if (pid < 0) return cli_refuse(CLI_FAILED, "profile", "%s: %s", argument[0], strerror(errno));
+  if (!pid) {
+    signal(SIGINT, SIG_DFL);
+    setenv("TG_PROFILE", path, 1);
+    execvp(argument[0], argument);
+    fprintf(stderr, "tg profile: %s: %s\n", argument[0], strerror(errno));
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Each context of the program has a trace of its own in the folder. */
+static int traces_take(Table *t, const char *folder, const char *keep) {
+  DIR *d = opendir(folder);
+  int n = 0;
+  for (struct dirent *e; d && (e = readdir(d));) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (e->d_name[0] == '.') continue;
+    n += trace_take(t, path);
+    if (keep && n == 1)
+      rename(path, keep);
+    else
+      unlink(path);
+  }
+  if (d) closedir(d);
+  rmdir(folder);
+  return n;
+}
+
+/* ---- what was found */
+static int by_time(const void *a, const void *b) {
+  const Row *x = a, *y = b;
+  return (x->us < y->us) - (x->us > y->us);
+}
+
+static const char *time_text(double us, char room[32]) {
+  snprintf(room, 32,
+           us >= 1e6   ? "%.2f s"
+           : us >= 1e3 ? "%.2f ms"
+                       : "%.1f us",
+           us >= 1e6   ? us / 1e6
+           : us >= 1e3 ? us / 1e3
+                       : us);
+  return room;
+}
+
+static void row_say(const Table *t, const Row *r, bool compare) {
+  char all[32], each[32], was[40] = "";
+  bool host = !strcmp(r->device, "host");
+  if (compare && r->was_us < 0) snprintf(was, sizeof was, "%9s", "new");
+  if (compare && r->was_us >= 0) snprintf(was, sizeof was, "%8.2fx", r->was_us > 0 ? r->us / r->was_us : 1);
+  printf("%-12s %-36s %8lld %10s %5.1f %% %10s", r->device, r->name, (long long)r->calls,
+         time_text(r->us, all), 100 * r->us / (t->kernels + t->host),
+         time_text(r->us / (double)r->calls, each));
+  if (host)
+    printf(" %9s %7s", "", "");
+  else
+    printf(" %9.1f %6.2fx", r->flops / r->us / 1e3, r->estimated_us > 0 ? r->us / r->estimated_us : 0);
+  printf(" %s\n", was);
+}
+
+static void table_say(const Table *t, int64_t top, bool compare) {
+  char kernels[32], host[32], all[32];
+  printf("%-12s %-36s %8s %10s %7s %10s %9s %7s %s\n", "device", "kernel, or what the host did", "calls",
+         "time", "share", "each", "GFLOP/s", "of est.", compare ? "  of was" : "");
+  for (size_t i = 0; i < t->n && (!top || (int64_t)i < top); i++)
+    row_say(t, &t->row[i], compare);
+  if (top && (size_t)top < t->n) printf("and %zu more (--top 0 shows all)\n", t->n - (size_t)top);
+  printf("kernels %s, host %s, from the first to the last %s\n", time_text(t->kernels, kernels),
+         time_text(t->host, host), time_text(t->all, all));
+}
+
+static void table_json(const Table *t) {
+  for (size_t i = 0; i < t->n; i++) {
+    const Row *r = &t->row[i];
+    printf("{\"device\": ");
+    cli_json_text(stdout, r->device);
+    printf(", \"name\": ");
+    cli_json_text(stdout, r->name);
+    printf(", \"calls\": %lld, \"us\": %.3f, \"flops\": %.0f, \"estimated_us\": %.3f}\n", (long long)r->calls,
+           r->us, r->flops, r->estimated_us);
+  }
+}
+
+/* The lines of --json of an earlier profile. */
+static bool compared(Table *t, const char *path) {
+  char line[1000];
+  FILE *f = fopen(path, "r");
+  if (!f) return cli_refuse(0, "profile", "%s: %s", path, strerror(errno)), false;
+  bool ok = true;
+  while (ok && fgets(line, sizeof line, f)) {
+    json_error_t e;
+    json_t *v = json_loads(line, 0, &e);
+    Row *r = json_is_object(v) ? row_of(t, text(v, "device"), text(v, "name")) : NULL;
+    ok = r != NULL;
+    if (r) r->was_us = number(v, "us");
+    json_decref(v);
+  }
+  fclose(f);
+  if (!ok) cli_refuse(0, "profile", "%s: not what tg profile --json writes", path);
+  return ok;
+}
+
+static bool is_trace(const char *path) {
+  size_t n = strlen(path);
+  return n > 5 && !strcmp(path + n - 5, ".json") && !access(path, R_OK);
+}
+
+static int run_profile(const void *options, char **argument, int n) {
+  const ProfileOptions *o = options;
+  Table t = {.n = 0};
+  int rc = CLI_OK;
+  bool ok;
+  (void)n;
+  if (is_trace(argument[0]))
+    ok = trace_take(&t, argument[0]);
+  else {
+    const char *tmp = getenv("TMPDIR");
+    char folder[260];
+    snprintf(folder, sizeof folder, "%.200s/tg-profile-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) return cli_refuse(CLI_FAILED, "profile", "%s: %s", folder, strerror(errno));
+    rc = program_run(argument, folder);
+    ok = traces_take(&t, folder, o->keep) > 0;
+    if (!ok && rc != 127) cli_refuse(0, "profile", "%s opened no context of this library", argument[0]);
+    if (rc) fprintf(stderr, "tg profile: %s ended with %d\n", argument[0], rc);
+  }
+  if (ok && o->compare) ok = compared(&t, o->compare);
+  if (t.n) qsort(t.row, t.n, sizeof *t.row, by_time);
+  if (ok && o->json) table_json(&t);
+  if (ok && !o->json) table_say(&t, o->top, o->compare != NULL);
+  free(t.row);
+  return !ok ? CLI_FAILED : rc;
+}
+
+static const ProfileOptions defaults = {.top = 20};
+static const CliOption options[] = {
+    CLI_TEXT_OF(ProfileOptions, keep, "keep", "FILE",
+                "the trace, for Perfetto (ui.perfetto.dev) or chrome://tracing"),
+    CLI_TEXT_OF(ProfileOptions, compare, "compare", "FILE", "what --json wrote before: what changed"),
+    CLI_WHOLE_OF(ProfileOptions, top, "top", 0, 100000, "rows; 0: all (20)"),
+    CLI_FLAG_OF(ProfileOptions, json, "json", "an object per row, one a line")};
+
+const CliCommand command_profile = {
+    .name = "profile",
+    .summary = "run a program and say where its time goes",
+    .arguments = "PROGRAM ARGS..|TRACE.json",
+    .least = 1,
+    .most = -1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(ProfileOptions),
+    .defaults = &defaults,
+    .run = run_profile,
+    .more =
+        "PROGRAM is any that links the library; options of its own follow --. Time of the host is without "
+        "what is "
+        "inside of it. \"of est.\" is the time beside the cost model's, GFLOP/s are of its counts. "
+        "Launches "
+        "go one by one while they are timed. TG_PROFILE=FILE writes the same trace without this command."};
+#else
+static int run_profile(const void *options, char **argument, int n) {
+  (void)options, (void)argument, (void)n;
+  return cli_refuse(CLI_FAILED, "profile", "this build reads no JSON (jansson)");
+}
+
+const CliCommand command_profile = {.name = "profile",
+                                    .summary = "run a program and say where its time goes",
+                                    .arguments = "PROGRAM ARGS..",
+                                    .least = 1,
+                                    .most = -1,
+                                    .run = run_profile,
+                                    .more = "This build reads no JSON."};
+#endif

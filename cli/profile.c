@@ -23,8 +23,7 @@ typedef struct ProfileOptions {
 typedef struct Row {
   char name[100], device[40];
   int64_t calls;
-  double us, flops, bytes, estimated_us,
-      was_us; /* was_us: in the earlier profile; negative: it was not there */
+  double us, flops, estimated_us, was_us; /* was_us: in the earlier profile; negative: it was not there */
 } Row;
 
 typedef struct Table {

@@ -325,9 +325,11 @@ def test_queue():
 
 
 def test_models():
-    s = Server(models=[model, MODEL])
+    s = Server("--threads", "1", models=[model, MODEL])
     try:
         name = os.path.basename(MODEL)[:-5]
+        alone = subprocess.run([TG, "run", MODEL, "--prompt", ONCE, "--temperature", "0", "--tokens", "24"], capture_output=True, text=True).stdout
+        assert text(s.complete(model=name)) + "\n" == alone # with another number of threads
         assert [m["id"] for m in json.loads(s.ask("GET", "/v1/models")[1])["data"]] == ["chat", name]
         assert s.complete(model=name)["model"] == name and s.complete(model="chat")["model"] == "chat"
         assert "/v1/models" in s.complete(want=404, model="gpt")["error"]["message"]

@@ -274,6 +274,7 @@ static bool grammar_begin(TgGrammar *g) {
 }
 
 TgGrammar *tg_grammar_new(TgContext *ctx, const TgTokenizer *t, const char *text, size_t n) {
+  if (ctx && (!t || !text)) llm_fail(ctx, TG_ERR_VALUE, "grammar: no %s", t ? "text" : "tokenizer");
   TgGrammar *g = ctx && t && text ? tg_alloc(ctx, sizeof *g) : NULL;
   if (!g) return NULL;
   g->ctx = g->rules.ctx = ctx;

@@ -367,6 +367,7 @@ static int part(Schema *s, const json_t *schema) {
 TgGrammar *tg_grammar_json(TgContext *ctx, const TgTokenizer *t, const char *schema, size_t n) {
   json_error_t e;
   Schema s = {.ctx = ctx, .out = {.ctx = ctx}, .ok = true};
+  if (ctx && !t) llm_fail(ctx, TG_ERR_VALUE, "json schema: no tokenizer");
   if (!ctx || !t) return NULL;
   s.root = schema ? json_loadb(schema, n, JSON_DECODE_ANY, &e) : json_pack("{s:s}", "type", "object");
   if (!s.root) {

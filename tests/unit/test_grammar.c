@@ -284,6 +284,11 @@ static void test_wrong(void **state) {
   assert_non_null(strstr(tg_errmsg(C), "deep"));
   tg_clear_error(C);
   assert_null(tg_grammar_new(C, NULL, "x", 1));
+  assert_int_equal(tg_error(C), TG_ERR_VALUE), tg_clear_error(C);
+  assert_null(tg_grammar_json(C, NULL, NULL, 0));
+  assert_int_equal(tg_error(C), TG_ERR_VALUE), tg_clear_error(C);
+  assert_null(tg_grammar_new(C, T, NULL, 1));
+  assert_int_equal(tg_error(C), TG_ERR_VALUE), tg_clear_error(C);
   assert_null(tg_grammar_new(NULL, T, "x", 1));
   assert_int_equal(tg_grammar_reset(NULL), TG_ERR_NOMEM);
   assert_int_equal(tg_grammar_mask(NULL, NULL), TG_ERR_NOMEM);

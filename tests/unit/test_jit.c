@@ -473,7 +473,7 @@ static TgStatus thrice(TgContext *c, TgTensor *const *in, int nin, TgTensor **ou
 static void test_code_given_back(void **state) {
   (void)state;
 
-  enum { KERNELS = 90 };
+  enum { KERNELS = 70 };
 
   TgTensor *x = X("[1, 2]"), *y;
   TgJit *j = tg_jit(C, thrice, NULL);

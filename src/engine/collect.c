@@ -133,14 +133,15 @@ static void stale_forgotten(TgContext *ctx) {
 
 static bool is_file(const Buffer *b) { return b->file.at; }
 
-/* A file is seen from outside: a store to one must run, though no handle is left. */
-TgStatus engine_files_written(TgContext *ctx) {
-  TgStatus s = TG_OK;
-  for (size_t i = ctx->waiting.len; !s && i-- > 0;) {
+/* The context ends. A file is seen from outside: a store to one must run, though no handle is left, and though
+ * something has failed before, or the store to another file fails, of which nobody hears any more. */
+void engine_files_written(TgContext *ctx) {
+  for (size_t i = ctx->waiting.len; i-- > 0;) {
     Buffer *b = i < ctx->waiting.len ? ctx->buffers.at[ctx->waiting.at[i]] : NULL;
-    if (b && is_file(b)) s = engine_stores(ctx, &b, 1);
+    if (!b || !is_file(b)) continue;
+    tg_clear_error(ctx); /* or it would not begin */
+    engine_stores(ctx, &b, 1);
   }
-  return s;
 }
 
 /* What no handle, kept tensor or file to be written reaches is given back: nodes, remembered values, stores

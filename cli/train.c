@@ -469,6 +469,7 @@ static int train_all(Run *r, const char *folder) {
   bool stopped = false;
   if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
     return failed_path(r->o.log) ? 0 : CLI_FAILED;
+  if (r->log) setvbuf(r->log, NULL, _IOLBF, 0); /* who follows it sees each step */
   r->wait = cli_wait_begin("reading the data");
   if (!run_new(r, folder)) return CLI_FAILED;
   cli_wait_end(r->wait);

@@ -584,8 +584,8 @@ TG_API bool tg_option_written(const char *set, const char *field);
 #define TG_OPTION(o, field, otherwise)                                                                       \
   ((o).field != 0 || tg_option_written((o).set, #field) ? (o).field : (otherwise))
 /* Compiled kernels, for processes that have no compiler, or would rather not wait for it. tg_bundle: all that
- * the context's devices have loaded so far and that the bundles it was given hold, as *nbytes bytes that live
- * until the next call; NULL: an error. Of devices that keep no compiled kernels (GPUs, INTERP) there are
+ * the context's devices have loaded so far (of kernels that nothing runs any more, a few dozen at most) and
+ * that the bundles it was given hold, as *nbytes bytes that live until the next call; NULL: an error. Of devices that keep no compiled kernels (GPUs, INTERP) there are
  * none. tg_bundle_use: from now on kernels are looked for there too, before a compiler is asked. Each is
  * found by its text and taken on processors that have all features of the one that it was compiled for;
  * bundles of several machines may be given one after the other. It is machine code: take it from whom you

@@ -187,6 +187,23 @@ def newton_schulz(x, steps, c0, c1, c2, eps):
     return x
 
 
+def qr(x):
+    q, r = torch.linalg.qr(x)
+    signs = torch.sign(torch.diagonal(r)).detach()
+    return q * signs, r * signs[:, None]
+
+
+def svd(x, kind):
+    u, s, vt = torch.linalg.svd(x, full_matrices=False)
+    return s if kind == 0 else u @ vt if kind == 1 else u * torch.exp(-s) @ vt
+
+
+def dropout(x, p, kept):
+    if p in (0, 1):
+        return x * (1 - p)
+    return x * torch.tensor(kept, dtype=x.dtype).reshape(x.shape) / (1 - p)
+
+
 # ---- programs
 def weighed(y):
     w = ((torch.arange(y.numel()) * 7 + 3) % 17 - 8) / 8

@@ -293,13 +293,33 @@ static UOp *without(LoopBounds *c) {
   return loop ? uop_simplify(k->st, k->mem, loop) : NULL;
 }
 
+static bool local_memories(Kernel *k, UOp *u, UOpVec *out) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &u, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (order.at[i]->op == OPS_DEFINE_LOCAL) ok = vec_push(k->mem, out, order.at[i]);
+  vec_free(k->mem, &order);
+  return ok;
+}
+
+/* A part that follows another: its loops and registers are its own. It fills the local memory of the one
+ * before, which has ended: a block has little of it. */
+static UOp *part_copy(LoopBounds *c, UOp *of) {
+  Kernel *k = c->k;
+  UOpVec stays = {0};
+  bool ok = vec_push(k->mem, &stays, c->r) && local_memories(k, of, &stays);
+  UOp *copy = ok ? nest_copy(k, of, (int)stays.len, stays.at, stays.at) : NULL;
+  vec_free(k->mem, &stays);
+  return copy;
+}
+
 /* Iterations from .. to - 1. */
 static bool part_add(LoopBounds *c, UOp *of, UOp *from, UOp *to, UOpVec *out) {
   Kernel *k = c->k;
   UOp *n = from && to ? ix(k, OPS_MAX, ix(k, OPS_SUB, to, from), num(k, 0)) : NULL;
   if (!of || !n) return false;
   if (is_const_int(n, 0)) return true;
-  UOp *copy = out->len ? nest_copy(k, of, 1, &c->r, &c->r) : of;
+  UOp *copy = out->len ? part_copy(c, of) : of;
   Arg arg = c->r->arg;
   arg.range.id = k->next_range++;
   UOp *r = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &n, arg), *at = ix(k, OPS_ADD, from, r);

@@ -387,15 +387,6 @@ bool opts_apply(Kernel *k, const OptVec *v) {
   return true;
 }
 
-bool opts_fit(Kernel *k, const OptVec *list) {
-  Kernel trial = *k;
-  str_init(&trial.opts, k->mem);
-  trial.strict = false;
-  bool ok = nest_build(&trial) && opts_apply(&trial, list);
-  str_free(&trial.opts);
-  return ok;
-}
-
 /* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their
  * largest length, and what lies past their end is gated. */
 static bool pad_grid(Kernel *k) {
@@ -417,6 +408,22 @@ static bool pad_grid(Kernel *k) {
     ok = ok && u && in_parts(k, u, u, &p, 1, true);
   }
   vec_free(k->mem, &at), vec_free(k->mem, &loops);
+  return ok;
+}
+
+/* How much local memory a block needs, and how many threads, is known once its grid is made. */
+static bool block_fits(Kernel *k) {
+  return !k->ren->has_grid || (bound_loops(k) && cut_sums(k) && gpu_dims(k));
+}
+
+bool opts_fit(Kernel *k, const OptVec *list) {
+  Kernel trial = *k;
+  str_init(&trial.opts, k->mem);
+  trial.strict = false;
+  trial.list = *list;
+  bool ok = nest_build(&trial) && (!k->ren->has_grid || pad_grid(&trial)) && opts_apply(&trial, list) &&
+            block_fits(&trial);
+  str_free(&trial.opts);
   return ok;
 }
 

@@ -117,7 +117,7 @@ static bool widened(Staged *s, UOp *e, int64_t c, UOp *axis, int64_t *t) {
   for (size_t i = 0; ok && i < order.len && !r; i++)
     if (order.at[i]->op == OPS_RANGE) r = order.at[i];
   vec_free(s->k->mem, &order);
-  ok = r && moves_evenly(s->k, e, r, &own) && moves_evenly(s->k, axis, r, &all) && own > 0 && all > own;
+  ok = r && moves_evenly(s->k, e, r, &own) && moves_evenly(s->k, axis, r, &all) && own > 0;
   if (ok && all % own == 0) times = all / own;
   if (times) rest = ix(s->k, OPS_SUB, axis, ix(s->k, OPS_MUL, e, uop_index_const(s->k->st, times)));
   if (!rest || rest->vmin == INT64_MIN || rest->vmax == INT64_MAX) return false;

@@ -70,6 +70,34 @@ static void buffers_marked(TgContext *ctx, const uint8_t *keep, const UOpVec *li
   }
 }
 
+/* Memories that nothing reaches are freed. */
+static void buffers_freed(TgContext *ctx) {
+  for (size_t i = 0; i < ctx->buffers.len; i++) {
+    Buffer *b = ctx->buffers.at[i];
+    if (b && !b->marked && !b->pins) buffer_free(ctx, (int64_t)i);
+  }
+  for (size_t i = 0; i < ctx->buffers.len; i++) { /* nor is a freed one named by another's number for it */
+    Buffer *b = ctx->buffers.at[i];
+    if (b && b->copy && !ctx->buffers.at[b->copy - 1]) b->copy = 0;
+  }
+}
+
+/* The uids that may be used again. A node that is only remembered may name a memory that was freed: its uid
+ * stays taken, as the node would else stand for what another memory holds. */
+static bool uids_freed(TgContext *ctx, const UOpVec *live) {
+  uint8_t *named = mem_alloc(&ctx->mem, ctx->buffers.len + 1);
+  bool ok = named && vec_reserve(&ctx->mem, &ctx->free_uids, ctx->buffers.len);
+  for (size_t i = 0; ok && i < live->len; i++) {
+    uint64_t uid = live->at[i]->op == OPS_BUFFER ? (uint64_t)buffer_uid(live->at[i]) : UINT64_MAX;
+    if (uid < ctx->buffers.len) named[uid] = 1;
+  }
+  if (ok) ctx->free_uids.len = 0;
+  for (size_t i = ctx->buffers.len; ok && i-- > 0;) /* the least is taken first */
+    if (!ctx->buffers.at[i] && !named[i]) ctx->free_uids.at[ctx->free_uids.len++] = (int64_t)i;
+  mem_free(&ctx->mem, named);
+  return ok;
+}
+
 static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool values) {
   Map left;
   bool ok = true;
@@ -105,14 +133,15 @@ static void stale_forgotten(TgContext *ctx) {
 
 static bool is_file(const Buffer *b) { return b->file.at; }
 
-/* A file is seen from outside: a store to one must run, though no handle is left. */
-TgStatus engine_files_written(TgContext *ctx) {
-  TgStatus s = TG_OK;
-  for (size_t i = ctx->waiting.len; !s && i-- > 0;) {
+/* The context ends. A file is seen from outside: a store to one must run, though no handle is left, and though
+ * something has failed before, or the store to another file fails, of which nobody hears any more. */
+void engine_files_written(TgContext *ctx) {
+  for (size_t i = ctx->waiting.len; i-- > 0;) {
     Buffer *b = i < ctx->waiting.len ? ctx->buffers.at[ctx->waiting.at[i]] : NULL;
-    if (b && is_file(b)) s = engine_stores(ctx, &b, 1);
+    if (!b || !is_file(b)) continue;
+    tg_clear_error(ctx); /* or it would not begin */
+    engine_stores(ctx, &b, 1);
   }
-  return s;
 }
 
 /* What no handle, kept tensor or file to be written reaches is given back: nodes, remembered values, stores
@@ -153,10 +182,8 @@ static TgStatus collect(TgContext *ctx) {
   if (ok) buffers_marked(ctx, keep, &live);
   ok = ok && known_swept(ctx, &ctx->realized, keep, true) && known_swept(ctx, &ctx->history, keep, false);
   ok = ok && store_sweep(ctx->store, live.at, live.len);
-  for (size_t i = 0; ok && i < ctx->buffers.len; i++) {
-    Buffer *b = ctx->buffers.at[i];
-    if (b && !b->marked && !b->pins) buffer_free(ctx, (int64_t)i);
-  }
+  if (ok) buffers_freed(ctx);
+  ok = ok && uids_freed(ctx, &live);
   mem_free(&ctx->mem, keep);
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &live);
   return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "collect: out of memory");

@@ -103,8 +103,8 @@ TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n);
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);
 const void *engine_map(TgContext *ctx, TgTensor *t);
 /* collect.c */
-TgStatus engine_files_written(TgContext *ctx); /* runs the stores that wait on files */
-TgStatus engine_scope_ended(TgContext *ctx);   /* of EngineCalls */
+void engine_files_written(TgContext *ctx);   /* runs the stores that wait on files, at the end */
+TgStatus engine_scope_ended(TgContext *ctx); /* of EngineCalls */
 /* engine.c: the programs of a plan's kernels, made or found; where one fails the plan has none */
 TgStatus programs_make(TgContext *ctx, Plan *plan);
 void program_release(TgContext *ctx, CachedProgram *p);

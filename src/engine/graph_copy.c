@@ -30,7 +30,7 @@ static UOp *computed(TgContext *ctx, UOp *u) {
   Buffer *b = v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
   if (!b) return NULL;
   if (u->symbolic && b->bound_at != ctx->bound + 1) return NULL;
-  if (ctx->capture && !u->ranges && b->uid < (int64_t)ctx->capture_first) return NULL;
+  if (ctx->capture && !u->ranges && b->made < ctx->capture_first) return NULL;
   return v;
 }
 

@@ -228,7 +228,7 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   if (list_has(j->pinned.at, j->pinned.len, b)) return true;
   if (b->draws) {
     if (!vec_push(&ctx->mem, &j->draws, b)) return false;
-  } else if (b->uid >= (int64_t)ctx->capture_first && !list_has(j->c.stored.at, j->c.stored.len, b)) {
+  } else if (b->made >= ctx->capture_first && !list_has(j->c.stored.at, j->c.stored.len, b)) {
     error_set(&ctx->err, TG_ERR_STATE,
               "jit: the function makes a tensor of %lld %s from data: at every replay it would be the same; "
               "give it as an input",
@@ -266,7 +266,7 @@ static Want want_of(TgTensor *t) {
 /* Keys are drawn again in the order in which the function drew them. */
 static void sort_draws(TgJit *j) {
   for (size_t i = 1; i < j->draws.len; i++)
-    for (size_t k = i; k > 0 && j->draws.at[k - 1]->uid > j->draws.at[k]->uid; k--) {
+    for (size_t k = i; k > 0 && j->draws.at[k - 1]->made > j->draws.at[k]->made; k--) {
       Buffer *t = j->draws.at[k];
       j->draws.at[k] = j->draws.at[k - 1];
       j->draws.at[k - 1] = t;
@@ -347,7 +347,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s) s = jit_stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
 
-  ctx->capture_first = ctx->buffers.len;
+  ctx->capture_first = ctx->buffers_made;
   ctx->capture = &j->c;
   if (!s) s = call(j, whole, nin, out, nout);
   if (!s) s = jit_stores_flushed(ctx);

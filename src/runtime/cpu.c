@@ -14,6 +14,7 @@
 /* interp: of INTERP:C, instead of fn */
 struct Program {
   KernelFn fn;
+  Kernel *kernel;
   Program *interp;
   int nthread;
   size_t scratch_bytes;
@@ -324,6 +325,7 @@ static TgStatus cpu_interpret(Device *d, const KernelSpec *spec, Program **out) 
 
 static void cpu_unload(Device *d, Program *g) {
   if (g && g->interp) interpreter->unload(d, g->interp);
+  if (g) kernel_left(g->kernel);
   mem_free(d->mem, g);
 }
 
@@ -348,6 +350,7 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
     if (!(out[i] = mem_alloc(d->mem, sizeof *out[i]))) goto oom;
     *out[i] = (Program){.nthread = TG_MAX(ks[i].linear->nthread, 1), .scratch_bytes = ks[i].local_bytes};
     memcpy(&out[i]->fn, &kn[i]->fn, sizeof kn[i]->fn);
+    kernel_taken(out[i]->kernel = kn[i]);
     if (kn[i]->refused && (st = cpu_interpret(d, &ks[i], &out[i]->interp))) goto done;
   }
   goto done;

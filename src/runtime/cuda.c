@@ -11,6 +11,7 @@
 
 struct Program {
   CUfunction function;
+  Kernel *kernel;
   unsigned grid[3], block[3];
   unsigned shared_bytes; /* that the launch asks for */
   int narg;
@@ -275,7 +276,7 @@ static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *
 }
 
 static void cuda_program_free(Device *d, Program *g) {
-  if (g) mem_free(d->mem, g->args);
+  if (g) kernel_left(g->kernel), mem_free(d->mem, g->args);
   mem_free(d->mem, g);
 }
 
@@ -288,11 +289,12 @@ static TgStatus shared_allowed(Device *d, Program *g, int64_t local) {
                     "a kernel asks for shared memory");
 }
 
-static TgStatus program_new(Device *d, const Kernel *k, const KernelSpec *spec, Program **out) {
+static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Program **out) {
   const Linear *lin = spec->linear;
   Program *g = *out = mem_alloc(d->mem, sizeof *g);
   if (!g) return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
   g->function = k->fn;
+  kernel_taken(g->kernel = k);
   g->narg = lin->nparam + spec->nvar;
   for (int i = 0; i < 3; i++) {
     g->grid[i] = (unsigned)TG_MAX(lin->global[i], 1);

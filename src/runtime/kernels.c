@@ -10,6 +10,7 @@ typedef struct Object {
   uint8_t digest[32];
   Blob bytes;
   void *module;
+  int programs; /* that run one of its kernels */
   bool bundled; /* a bundle has it already */
   struct Object *next;
 } Object;
@@ -142,7 +143,76 @@ static Object *object_get(Device *d, KernelTable *t, const uint8_t digest[32], B
   return o;
 }
 
-static bool kernel_linked(Device *d, KernelTable *t, Kernel *k, const Object *o) {
+void kernel_taken(Kernel *k) {
+  if (!k) return;
+  k->programs++;
+  if (k->object) k->object->programs++;
+}
+
+void kernel_left(Kernel *k) {
+  if (!k) return;
+  k->programs--;
+  if (k->object) k->object->programs--;
+}
+
+/* Kernels that no program runs, nor another kernel of their object, are forgotten: their text finds them on
+ * disk again. */
+static Kernel *idle_forgotten(Device *d, Kernel *first) {
+  Kernel **link = &first;
+  while (*link) {
+    Kernel *k = *link;
+    bool idle = k->object ? !k->object->programs : !k->programs;
+    if (!idle) {
+      link = &k->next;
+      continue;
+    }
+    *link = k->next;
+    mem_free(d->mem, k);
+  }
+  return first;
+}
+
+/* The table without the keys of lists that are empty. */
+static void keys_trimmed(Device *d, KernelTable *t) {
+  Map left;
+  bool ok = true;
+  map_init(&left, d->mem);
+  for (size_t i = 0; ok && i < t->kernels.cap; i++) {
+    const MapEntry *e = &t->kernels.at[i];
+    if (e->used && e->val) ok = map_put(&left, e->key, e->val);
+  }
+  Map old = t->kernels;
+  if (ok) t->kernels = left;
+  map_free(ok ? &old : &left);
+}
+
+/* A process that meets new shapes for ever does not keep the code of all of them. What the device was given
+ * has ended before its code goes. */
+static void objects_trimmed(Device *d, KernelTable *t) {
+  enum { MOST_IDLE = 64 };
+
+  int idle = 0;
+  for (const Object *o = t->objects; o; o = o->next)
+    idle += !o->programs;
+  if (idle <= MOST_IDLE || d->backend->sync(d)) return;
+  for (size_t i = 0; i < t->kernels.cap; i++) {
+    MapEntry *e = &t->kernels.at[i];
+    if (e->used) e->val = (uintptr_t)idle_forgotten(d, (Kernel *)(uintptr_t)e->val);
+  }
+  for (Object **link = &t->objects; *link;) {
+    Object *o = *link;
+    if (o->programs) {
+      link = &o->next;
+      continue;
+    }
+    *link = o->next;
+    t->loader->unload(d, o->module);
+    mem_free(d->mem, o->bytes.at), mem_free(d->mem, o);
+  }
+  keys_trimmed(d, t);
+}
+
+static bool kernel_linked(Device *d, KernelTable *t, Kernel *k, Object *o) {
   k->fn = t->loader->find(d, o->module, &o->bytes, k->symbol);
   k->object = o;
   return k->fn != NULL;
@@ -177,6 +247,7 @@ static bool kernel_from_bundle(Device *d, KernelTable *t, Kernel *k) {
 TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
                       int *ntodo) {
   *ntodo = 0;
+  objects_trimmed(d, t);
   for (int i = 0; i < n; i++) {
     Keys keys;
     if (NEVER(!ks[i].source)) return error_set(d->err, TG_ERR_INTERNAL, "%s: kernel without source", d->name);

@@ -6,12 +6,13 @@
 
 /* key: of its text and all that its object depends on; any: the same, whichever compiler made it; text: of
  * the text alone, of which its symbol has a part. fn: its address, or what the driver calls it; NULL: it is
- * not compiled yet. refused: it never will be. object: where it is. */
+ * not compiled yet. refused: it never will be. object: where it is. programs: that run it. */
 typedef struct Kernel {
   uint8_t key[32], any[32], text[32];
-  const struct Object *object;
+  struct Object *object;
   char symbol[128];
   void *fn;
+  int programs;
   bool refused, listed;
   struct Kernel *next;
 } Kernel;
@@ -34,13 +35,17 @@ typedef struct KernelTable {
   const KernelLoader *loader;
   Cache *cache;
   struct Object *objects;
-  Map kernels; /* first 8 bytes of the key -> list of Kernel; kept until the device is closed */
+  Map kernels; /* first 8 bytes of the key -> list of Kernel */
   Str prelude; /* before the kernels of a text */
 } KernelTable;
 
 /* Opens the cache on disk too. False: out of memory. */
 bool kernels_open(Device *d, KernelTable *t, const KernelLoader *loader, const Renderer *r);
 void kernels_close(Device *d, KernelTable *t);
+/* A program runs k from now on, or does no more: k may be NULL. Objects whose kernels no program runs are kept
+ * for those who ask again, but a few dozen at most. */
+void kernel_taken(Kernel *k);
+void kernel_left(Kernel *k);
 /* kn[i]: that of ks[i]. todo: the indices of those that are to be compiled, each kernel once. */
 TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
                       int *ntodo);

@@ -169,6 +169,7 @@ typedef struct MetalKernel {
 
 struct Program {
   MetalKernel *kernel;
+  Kernel *of;
   MetalSize grid, block;
   int nbuf, nvar;
   bool in_one; /* all arguments are members of one struct */

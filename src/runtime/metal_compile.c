@@ -171,13 +171,16 @@ TgStatus metal_kernel_of(Device *d, const char *text, const char *name, unsigned
 }
 
 /* ---- compile */
-void metal_program_free(Device *d, Program *g) { mem_free(d->mem, g); }
+void metal_program_free(Device *d, Program *g) {
+  if (g) kernel_left(g->of);
+  mem_free(d->mem, g);
+}
 
 static MetalSize size_of(const int n[3]) {
   return (MetalSize){(MetalUint)TG_MAX(n[0], 1), (MetalUint)TG_MAX(n[1], 1), (MetalUint)TG_MAX(n[2], 1)};
 }
 
-static TgStatus program_new(Device *d, const Kernel *k, const KernelSpec *spec, Program **out) {
+static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Program **out) {
   const Linear *lin = spec->linear;
   Program *g = *out = mem_alloc(d->mem, sizeof *g);
   if (!g) return metal_oom(d);
@@ -186,6 +189,7 @@ static TgStatus program_new(Device *d, const Kernel *k, const KernelSpec *spec, 
                  .block = size_of(lin->local),
                  .nbuf = lin->nparam,
                  .nvar = spec->nvar};
+  kernel_taken(g->of = k);
   g->in_one = params_in_one(lin->nparam, spec->nvar, renderer_metal.most_params);
   snprintf(g->name, sizeof g->name, "%s", lin->name);
   return pipeline_made(d, g->kernel, g->name, g->block.width * g->block.height * g->block.depth);

@@ -240,7 +240,23 @@ static bool in_list(const int *v, size_t n, int x) {
   return false;
 }
 
+/* Bytes of local memory for the rows of these stages. On a GPU the warps of a block join each reduction there,
+ * too. */
+static int64_t rows_most(const Sched *s, const int *mem, size_t nmem) {
+  enum { ROW_THREADS = 256, ALIGN = 16 };
+
+  const Target *t = s->opt->target;
+  int64_t joins = 0;
+  for (size_t k = 0; k < nmem && t->warp > 1; k++) {
+    const Stage *q = &s->stages.at[mem[k]];
+    int64_t bytes = ROW_THREADS / t->warp * (int64_t)dtype_size(stage_dtype(q));
+    if (q->is_reduce) joins += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  }
+  return TG_MAX(TG_MIN(t->local_bytes, t->local_most - joins), 0);
+}
+
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes) {
+  int64_t most = rows_most(s, mem, nmem);
   *bytes = 0;
   for (int optional = 0; optional < 2;
        optional++) /* rows of reductions first: the others can be computed again */
@@ -258,7 +274,7 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
         written |= !inside;
       }
       if (!readers || (!must && readers + written < 2)) continue;
-      if (n > s->opt->target->local_bytes / size || *bytes + n * size > s->opt->target->local_bytes) {
+      if (n > most / size || *bytes + n * size > most) {
         if (!must) continue;
         *bytes = n > INT64_MAX / size ? INT64_MAX : *bytes + n * size;
         return false;

@@ -71,7 +71,7 @@ TgContext *context_new(const TgOs *os, TgMem mem) {
 }
 
 void context_free(TgContext *ctx) {
-  vec_free(&ctx->mem, &ctx->buffers);
+  vec_free(&ctx->mem, &ctx->buffers), vec_free(&ctx->mem, &ctx->free_uids);
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);
   vec_free(&ctx->mem, &ctx->waiting);

@@ -13,7 +13,8 @@
 typedef struct Buffer {
   DType dtype;
   int64_t nelem, uid;
-  int device;       /* its number in the context */
+  uint64_t made; /* memories that the context made before it: says which of two is older, as a uid does not */
+  int device;    /* its number in the context */
   uint32_t version; /* of what it holds now */
   /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting */
   UOp *store;
@@ -126,7 +127,10 @@ struct TgContext {
   int default_device;    /* where memory is made, and what is made of numbers alone */
   int draw_device;       /* where keys are drawn (random.c) */
   Vec(Buffer *) buffers; /* by uid; NULL where freed */
-  Vec(TgScope) scopes;   /* scopes.at[0] is the outermost, made by tg_open */
+  /* uids of freed memories that no node names any more: those of the next ones */
+  Vec(int64_t) free_uids;
+  uint64_t buffers_made;
+  Vec(TgScope) scopes; /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
   /* expression -> view of the BUFFER that holds its value; BUFFER -> BUFFER that holds what it held */
   Map realized;
@@ -145,7 +149,7 @@ struct TgContext {
   uint64_t swept_bytes;
   struct Capture *capture; /* jit.c: what is being captured */
   TgJit *jits;             /* all that live */
-  size_t capture_first;    /* while a function is captured: uids from here on are its own */
+  uint64_t capture_first;  /* while a function is captured: memories made from here on are its own */
   Vec(GradientHook) hooks; /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;   /* variables and the sizes made of them */
   Vec(struct TgVariable *) variables;
@@ -190,7 +194,8 @@ void places_unlink(TgTensor *t);
 /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */
 UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const Ints *shape);
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer); /* of a BUFFER node; NULL if freed */
-void buffer_free(TgContext *ctx, int64_t uid); /* memory, destructor and record; the uid is not used again */
+void buffer_free(TgContext *ctx,
+                 int64_t uid); /* memory, destructor and record; the uid stays taken until a sweep */
 UOp *memory_node(TgContext *ctx, const Buffer *b); /* the BUFFER of what it holds now */
 UOp *view_bottom(UOp *u);                          /* the BUFFER that u is a view of, NULL: an expression */
 /* u's movements above `at` (of its chain) done to base; an AFTER among them falls away */

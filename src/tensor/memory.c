@@ -7,6 +7,18 @@
 #include "tensor/front.h"
 
 /* ---- buffers */
+/* The Buffer under a uid: one that was given back, or the next. False: out of memory. */
+static bool buffer_numbered(TgContext *ctx, Buffer *b) {
+  bool again = ctx->free_uids.len > 0;
+  b->uid = again ? ctx->free_uids.at[ctx->free_uids.len - 1] : (int64_t)ctx->buffers.len;
+  b->made = ctx->buffers_made++;
+  if (!store_set_device(ctx->store, b->uid, b->device)) return false;
+  if (!again) return vec_push(&ctx->mem, &ctx->buffers, b);
+  ctx->free_uids.len--;
+  ctx->buffers.at[b->uid] = b;
+  return true;
+}
+
 UOp *memory_node(TgContext *ctx, const Buffer *b) {
   int64_t slot = b->uid | (int64_t)(b->version & INT32_MAX) << 32;
   return uop_new(ctx->store, OPS_BUFFER, b->dtype, 1, 0, NULL, (Arg){.param = {b->nelem, slot}});
@@ -29,10 +41,8 @@ UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const I
   if (!b) return NULL;
   b->dtype = dtype;
   b->nelem = nelem;
-  b->uid = (int64_t)ctx->buffers.len;
   b->device = device;
-  bool said = !device || store_set_device(ctx->store, b->uid, device);
-  if (!said || !vec_push(&ctx->mem, &ctx->buffers, b)) {
+  if (!buffer_numbered(ctx, b)) {
     mem_free(&ctx->mem, b);
     return NULL;
   }

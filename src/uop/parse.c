@@ -179,10 +179,11 @@ static size_t not_finite(const char *s, size_t n, size_t k, bool negative, doubl
   uint64_t bits = UINT64_C(0x7ff8000000000000);
   k += 3;
   if (n - k > 3 && !memcmp(s + k, "(0x", 3)) {
-    int64_t i;
-    bool whole;
+    int64_t i = 0;
+    bool whole =
+        false; /* of no digits it stays so; what else is no number has a digit where the ) is asked for */
     size_t r = hex_number(s + k + 3, n - k - 3, &whole, &i, f);
-    if (!r || !whole || k + 3 + r >= n || s[k + 3 + r] != ')') return 0;
+    if (!whole || k + 3 + r >= n || s[k + 3 + r] != ')') return 0;
     bits = (uint64_t)i;
     k += 4 + r;
   }

@@ -399,6 +399,7 @@ static bool is_view(const UOp *u) {
 static uint64_t closed_bit(const UOp *r) { return range_bit(r->arg.range.id) & ~range_bit(63); }
 
 bool store_set_device(UOpStore *st, int64_t uid, int device) {
+  if (!device && uid >= (int64_t)st->devices.len) return true;
   while ((int64_t)st->devices.len <= uid)
     if (!vec_push(st->mem, &st->devices, 0)) return false;
   st->devices.at[uid] = (uint8_t)device;

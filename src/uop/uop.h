@@ -336,7 +336,7 @@ void store_set_env(UOpStore *st, RewriteEnv *env);
  * tell of it in each of its steps. NULL: nobody is told, mem->failed grows. */
 void store_set_error(UOpStore *st, TgError *err);
 RewriteEnv *store_env(const UOpStore *st);
-/* Memory `uid` is on a device other than 0; said before its first BUFFER is made. False: out of memory. */
+/* Memory `uid` is on this device; said before its first BUFFER is made. False: out of memory. */
 bool store_set_device(UOpStore *st, int64_t uid, int device);
 void store_free(UOpStore *st);
 size_t store_count(const UOpStore *st);      /* live nodes */

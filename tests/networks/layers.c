@@ -4,6 +4,7 @@
 #include "nn/tg_nn.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A leaf that is used up by what is made of it. */
@@ -584,6 +585,69 @@ static void orthogonal(Net *p, const NetRow *row) {
           x->name);
 }
 
+/* A leaf (m, n), scaled, and `first`, less one for each further place of the diagonal, on it: of full rank, its
+ * singular values apart, so that what is made of it has derivatives. */
+static NetNode *well_conditioned(Net *p, int64_t m, int64_t n, double first) {
+  NetNode *x = WEIGHT(p, m, n);
+  if (!x) return NULL;
+  TgTensor *eye = tg_eye(p->ctx, m, .m = n, .dtype = tg_dtype(x->t));
+  TgTensor *falls = tg_rsub_scalar(tg_arange(p->ctx, 0, n, .dtype = tg_dtype(x->t)), first);
+  x = net_out(p, tg_add(tg_mul_scalar(x->t, 0.15), tg_mul(eye, falls)), first + 0.5,
+              "%s * 0.15 + torch.eye(%lld, %lld) * (%g - torch.arange(%lld))", x->name, (long long)m,
+              (long long)n, first, (long long)n);
+  if (x) x->read = true;
+  return x;
+}
+
+/* The signs of R's diagonal are anyone's choice: both programs make them positive. */
+static void factored(Net *p, const NetRow *row) {
+  (void)row;
+  int64_t m = net_between(p, 1, 4), n = m + net_below(p, 3);
+  bool first = net_chance(p, 2);
+  NetNode *x = well_conditioned(p, m, n, 5);
+  TgTensor *q, *r;
+  if (!x || tg_qr(x->t, &q, &r)) return;
+  TgTensor *signs = tg_sign(tg_diagonal(r, 0, 0, 1));
+  TgTensor *y = first ? tg_mul(q, signs) : tg_mul(r, tg_unsqueeze(signs, 1));
+  net_out(p, y, first ? 1 : x->most * 1.5, "qr(%s)[%d]", x->name, !first);
+}
+
+/* U and V have signs that are anyone's choice, which their product has not. */
+static void by_singular_values(Net *p, const NetRow *row) {
+  (void)row;
+  int64_t m = net_between(p, 1, 3), n = net_between(p, 1, 3);
+  int kind = net_below(p, 3);
+  NetNode *x = well_conditioned(p, m, n, 3);
+  TgTensor *u, *s, *vt;
+  if (!x || tg_svd(x->t, &u, &s, &vt)) return;
+  TgTensor *y = kind == 0 ? s : kind == 1 ? tg_matmul(u, vt) : tg_matmul(tg_mul(u, tg_exp(tg_neg(s))), vt);
+  net_out(p, y, kind == 0 ? x->most * 1.5 : 1, "svd(%s, %d)", x->name, kind);
+}
+
+/* What is drawn depends on the seed alone, so that every run of the program has the mask that its text has. */
+static void dropped(Net *p, const NetRow *row) {
+  static const double chances[] = {0, 0.25, 0.5, 1};
+  (void)row;
+  NetNode *x = net_filled(p, 1);
+  int64_t count = x ? tg_numel(x->t) : NET_NUMEL;
+  uint64_t seed = p->record->number * NET_NODES + (uint64_t)p->n;
+  double chance = chances[net_below(p, 4)], keeps[64] = {0};
+  if (count > 64) return;
+  p->record->reads = true;
+  tg_set_training(p->ctx, true);
+  tg_manual_seed(p->ctx, seed);
+  TgTensor *ones = tg_ones(p->ctx, tg_ndim(x->t), tg_shape(x->t), .dtype = TG_F32);
+  tg_read_f64(tg_dropout(ones, chance), keeps, (size_t)count);
+  tg_manual_seed(p->ctx, seed);
+  TgTensor *y = tg_dropout(x->t, chance);
+  tg_set_training(p->ctx, false);
+  NetText mask = {0};
+  for (int64_t i = 0; i < count; i++)
+    net_say(&mask, "%d,", keeps[i] != 0);
+  net_out(p, y, 2 * x->most, "dropout(%s, %g, [%s])", x->name, chance, mask.text);
+  free(mask.text);
+}
+
 const NetRow net_layers[] = {{.name = "matmul", .make = multiplied},
                              {.name = "matmul", .make = multiplied},
                              {.name = "matmul of itself", .make = multiplied_by_itself},
@@ -604,4 +668,7 @@ const NetRow net_layers[] = {{.name = "matmul", .make = multiplied},
                              {.name = "loss of labels", .make = judged},
                              {.name = "loss of values", .make = judged_by_values},
                              {.name = "newton_schulz", .make = orthogonal},
+                             {.name = "qr", .make = factored},
+                             {.name = "svd", .make = by_singular_values},
+                             {.name = "dropout", .make = dropped},
                              {0}};

@@ -87,6 +87,9 @@ static Str plan_of(const Choice *choice, const Machine *machine) {
   int n = choice->build(c, t);
   if (tg_error(c)) fail_msg("%s on %s: %s", choice->name, machine->name, tg_errmsg(c));
   put_plan(c, &out, t, n, choice->opts);
+  /* no list is chosen that the machine cannot take */
+  if (!choice->opts && tg_counters(c).fallbacks)
+    fail_msg("%s on %s: %s", choice->name, machine->name, c->passes.fallback);
   tg_close(c);
   assert_false(out.oom);
   return out;

@@ -400,6 +400,18 @@ static void symbolic(void **state) {
   }
 }
 
+/* A memory has the number of one that was freed, which was on another device. */
+static void numbers_again(void **state) {
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    const char *device = i % 2 ? "CPU" : "INTERP";
+    OK(tg_set_default_device(C, device));
+    for (int k = 0; k < 8; k++)
+      TG_SCOPE(C) TEXT(tg_add(X("[1, 2]"), X("[3, 4]")), device, "[4, 6]");
+    OK(tg_collect(C));
+  }
+}
+
 int main(void) {
 #define ONE(f) cmocka_unit_test_setup_teardown(f, open_cpu, close_it)
   const struct CMUnitTest tests[] = {ONE(default_moves),
@@ -416,6 +428,7 @@ int main(void) {
                                      ONE(files),
                                      cmocka_unit_test(two_kinds),
                                      ONE(swept),
+                                     ONE(numbers_again),
                                      cmocka_unit_test(none_opens),
                                      ONE(limits),
                                      ONE(symbolic)};

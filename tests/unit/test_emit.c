@@ -54,6 +54,23 @@ static void test_every_op(void **state) {
   assert_true(written > 200 && refused > 50);
 }
 
+/* A register of one bool is a byte as the bools in memory are; of lanes, as vectors of masks are. */
+static void test_bool_registers(void **state) {
+  (void)state;
+  TgContext *c = tg_open_with(.device = "INTERP");
+  const char *one = tg_opt(c,
+                           "program k: 2 params, 1 threads, grid 1 1 1, block 1 1 1\n"
+                           "p0 = PARAM[bool, 0, 64]\np1 = PARAM[bool, 1, 64]\n"
+                           "g = DEFINE_REG[bool, 0, 1]\na = INDEX(p1, 0:i64)\nu1 = LOAD(a)\nSTORE(g, u1)\n"
+                           "b = INDEX(p1, 1:i64)\nu2 = LOAD(b)\nSTORE(g, u2)\n"
+                           "u3 = LOAD(g)\nd = INDEX(p0, 0:i64)\nSTORE(d, u3)\n",
+                           .emit = "c");
+  if (!one) fail_msg("%s", tg_errmsg(c));
+  if (!strstr(one, " u8 acc0") || strstr(one, "i8 acc0 ")) print_message("%s", one);
+  assert_non_null(strstr(one, "  u8 acc0"));
+  tg_close(c);
+}
+
 /* Signed arithmetic is written as it stands where its bounds say that it cannot overflow, else on unsigned
  * bits. */
 static void test_overflow(void **state) {
@@ -125,7 +142,7 @@ static void test_no_text(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_op), cmocka_unit_test(test_overflow),
-                                     cmocka_unit_test(test_no_text)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_op), cmocka_unit_test(test_bool_registers),
+                                     cmocka_unit_test(test_overflow), cmocka_unit_test(test_no_text)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,6 +193,38 @@ static void test_refused(void **state) {
   }
 }
 
+/* Neither a store that cannot be made for want of memory nor an error from before keeps another file from being
+ * written at the end. */
+static void test_one_fails(void **state) {
+  (void)state;
+
+  enum { MANY = 4 << 20 };
+
+  char other[600];
+  snprintf(other, sizeof other, "%s.other", path);
+  for (int turn = 0; turn < 2; turn++) {
+    float v[4] = {1, 2, 3, 4}, got[4] = {0};
+    file_write(path, v, sizeof v), file_write(other, v, sizeof v);
+    TgContext *c =
+        tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .memory_limit = 1 << 20});
+    assert_int_equal(tg_error(c), TG_OK);
+    TgTensor *good = tg_from_file(c, path, TG_F32, TG_SHAPE(4), .writable = true);
+    TgTensor *bad = tg_from_file(c, other, TG_F32, TG_SHAPE(4), .writable = true);
+    TgTensor *large = tg_contiguous(tg_full(c, TG_SHAPE(MANY), 1));
+    if (turn) assert_non_null(tg_assign(bad, tg_slice(tg_contiguous(tg_neg(large)), 0, 0, 4)));
+    assert_non_null(tg_assign(good, tg_full(c, TG_SHAPE(4), 9)));
+    if (!turn) assert_non_null(tg_assign(bad, tg_slice(tg_contiguous(tg_neg(large)), 0, 0, 4)));
+    if (turn) tg_set_error(c, TG_ERR_VALUE, "an error that nobody has cleared");
+    tg_close(c);
+    FILE *f = fopen(path, "rb");
+    assert_int_equal(fread(got, sizeof *got, 4, f), 4);
+    fclose(f);
+    for (int i = 0; i < 4; i++)
+      assert_true(got[i] == 9);
+    unlink(other);
+  }
+}
+
 static size_t mappings(void) { /* of our file, in this process */
   char line[600];
   size_t n = 0;
@@ -225,8 +257,8 @@ static void test_unmapped(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_dtypes), cmocka_unit_test(test_write),
-                                     cmocka_unit_test(test_create), cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_unmapped)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_dtypes),    cmocka_unit_test(test_write),
+                                     cmocka_unit_test(test_create),    cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_one_fails), cmocka_unit_test(test_unmapped)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

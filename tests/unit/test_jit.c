@@ -346,6 +346,9 @@ static void test_refused(void **state) {
   } else
     tg_clear_error(C);
   RUN(b, &two, 1, y, 1);
+  assert_int_equal(
+      tg_collect(C),
+      TG_OK); /* what is made in a capture is known, though it has the number of what was freed */
   ERROR(tg_jit_run(b, &two, 1, y, 1), TG_ERR_STATE, "a tensor of 2 f32 from data");
   RUN(n, &x, 1, y, 2);
   ERROR(tg_jit_run(n, &x, 1, y, 2), TG_ERR_STATE, "jit: not inside");
@@ -459,9 +462,40 @@ static void test_beside(void **state) {
   tg_jit_free(j);
 }
 
+static TgStatus thrice(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin, (void)nout, (void)user;
+  out[0] = tg_mul_scalar(in[0], 3);
+  return TG_OK;
+}
+
+/* The code of kernels that no program runs any more is given back; what a captured function runs stays, and a
+ * kernel that is asked for again is there again. */
+static void test_code_given_back(void **state) {
+  (void)state;
+
+  enum { KERNELS = 70 };
+
+  TgTensor *x = X("[1, 2]"), *y;
+  TgJit *j = tg_jit(C, thrice, NULL);
+  for (int i = 0; i < 3; i++)
+    RUN(j, &x, 1, &y, 1);
+  for (int twice = 0; twice < 2; twice++)
+    for (int i = 0; i < KERNELS; i++) {
+      int want[] = {1000 + i, 2000 + 2 * i}, got[2];
+      TG_SCOPE(C)
+      assert_int_equal(tg_read(tg_mul_scalar(X("[1, 2]"), want[0]), got, sizeof got), TG_OK);
+      assert_memory_equal(got, want, sizeof want);
+      tg_cache_clear(C);
+      if (i % 30) continue;
+      RUN(j, &x, 1, &y, 1);
+      TEXT(y, "[3, 6]");
+    }
+  tg_jit_free(j);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {ALL(test_replay),  ALL(test_training), ALL(test_random),
-                                     ALL(test_beside),  ALL(test_state),    ALL(test_scopes),
-                                     ALL(test_refused), ALL(test_constants)};
+  const struct CMUnitTest tests[] = {ALL(test_replay),  ALL(test_training),        ALL(test_random),
+                                     ALL(test_beside),  ALL(test_state),           ALL(test_scopes),
+                                     ALL(test_refused), ALL(test_code_given_back), ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,12 @@ static void test_pad(void **state) {
   assert_false(uop_within(at, low, 28));
   assert_false(uop_within(at, high, 28));
   assert_false(uop_within(at, NULL, 28));
+  /* i + j < 4 bounds the sum, and i < 3 only a part of it: whichever clause comes first */
+  UOp *sum = uop_alu2(st, OPS_ADD, i, j), *whole = uop_alu2(st, OPS_CMPLT, sum, uop_index_const(st, 4));
+  UOp *part = uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 3));
+  assert_true(uop_within(sum, uop_alu2(st, OPS_AND, part, whole), 4));
+  assert_true(uop_within(sum, uop_alu2(st, OPS_AND, whole, part), 4));
+  assert_false(uop_within(sum, part, 4));
   store_free(st);
   assert_int_equal(mem.live, 0);
 }

@@ -270,6 +270,46 @@ static void long_history(void **state) {
   tg_release(start), tg_release(x);
 }
 
+/* Memories that are made after a sweep have the numbers of those that it freed. A value on the way to another is
+ * freed and still remembered: its gradient goes through how it was computed, never through what has its number. */
+static void numbers_again(void **state) {
+  (void)state;
+  TgTensor *x = tg_keep(tg_requires_grad(X("[1.0, 2.0]"), true)), *z = NULL, *noise[8], *g;
+  TG_SCOPE(C) {
+    TgTensor *y = tg_mul(x, x);
+    OK(tg_realize(y));
+    OK(tg_realize(z = tg_keep(tg_mul(y, tg_add_scalar(y, 1)))));
+  }
+  OK(tg_collect(C));
+  for (int i = 0; i < 8; i++)
+    noise[i] = X("[100.0, 100.0]");
+  OK(tg_gradient(tg_sum(z), &x, 1, &g));
+  TEXT(g, "[6.0, 36.0]"); /* of x^4 + x^2 */
+  for (int i = 0; i < 8; i++)
+    TEXT(noise[i], "[100.0, 100.0]");
+  tg_release(x), tg_release(z);
+}
+
+/* The copy of an old version is freed, and its number goes to a smaller memory: the next copy is not made there. */
+static void number_of_a_copy(void **state) {
+  (void)state;
+  TgTensor *x = tg_keep(tg_clone(full(1, 64)));
+  OK(tg_realize(x));
+  for (int i = 1; i <= 3; i++) {
+    for (int k = 0; k < 32 * (i - 1); k++)
+      TG_SCOPE(C) TEXT(X("[1, 2]"), "[1, 2]");
+    TG_SCOPE(C) {
+      TgTensor *old = tg_sum(x);
+      tg_assign(x, full(i + 1, 64));
+      OK(tg_realize(x));
+      assert_int_equal(tg_item_i64(old), 64 * i);
+      assert_int_equal(tg_item_i64(tg_sum(x)), 64 * (i + 1));
+    }
+    OK(tg_collect(C));
+  }
+  tg_release(x);
+}
+
 /* What a remembered value was computed from stays, though its own handle is gone; where a gradient is
  * required nothing is ever cut. */
 static void remembered(void **state) {
@@ -763,6 +803,8 @@ int main(void) {
                                      ALL(around_a_step),
                                      ALL(gradients_of_what_was_read),
                                      ALL(long_history),
+                                     ALL(numbers_again),
+                                     ALL(number_of_a_copy),
                                      ALL(remembered),
                                      ALL(of_variables),
                                      ALL(order_of_roots),

@@ -933,6 +933,33 @@ static void test_misfits(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* What a Scan gathers backwards: of even lengths and odd ones. */
+static void test_scan_backwards(void **s) {
+  (void)s;
+  static const char *const texts[] = {"[9.0]", "[8.0, 9.0]", "[7.0, 8.0, 9.0]", "[6.0, 7.0, 8.0, 9.0]"},
+                           *const turned[] = {"[9.0]", "[9.0, 8.0]", "[9.0, 8.0, 7.0]",
+                                              "[9.0, 8.0, 7.0, 6.0]"};
+  TgContext *c = open_on("INTERP");
+  Msg body = {0}, n = node("Identity", "s", NULL, "o0"), g = {0}, graph = {0}, backwards;
+  put(&body, 1, &n), bare(&body, 11, "s"), bare(&body, 12, "o0");
+  n = (Msg){0};
+  put_text(&n, 1, "x"), put_text(&n, 2, "y"), put_text(&n, 3, "the node"), put_text(&n, 4, "Scan");
+  put_text(&graph, 1, "body"), put(&graph, 6, &body), put_int(&graph, 20, 5), put(&n, 5, &graph);
+  Msg one = attr_int("num_scan_inputs", 1);
+  backwards = attribute("scan_output_directions", 7), put_int(&backwards, 8, 1);
+  put(&n, 5, &one), put(&n, 5, &backwards);
+  put(&g, 1, &n), bare(&g, 11, "x"), bare(&g, 12, "y");
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  ok(c);
+  for (int i = 0; i < 4; i++) {
+    TgTensor *x = tg_from_text(c, texts[i]), *y;
+    assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
+    assert_string_equal(tg_to_text(y), turned[i]);
+  }
+  tg_onnx_free(o), tg_close(c);
+}
+
 /* An operator of each kind of inputs, given one that it does not take. */
 /* Inputs of which the wrong-th has a dtype that the operator does not take there, or not beside the others.
  */
@@ -1181,6 +1208,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
+                                     cmocka_unit_test(test_scan_backwards),
                                      cmocka_unit_test(test_kinds),
                                      cmocka_unit_test(test_peepholes),
                                      cmocka_unit_test(test_strict),

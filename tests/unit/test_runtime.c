@@ -1206,6 +1206,26 @@ static void test_interp_bounds(void **state) {
   free(k);
 }
 
+/* A program whose operands have other lanes than its operations take is refused. */
+static void test_interp_lanes(void **state) {
+  (void)state;
+  Dev v;
+  assert_true(dev_open(&v, &backend_interp, NULL));
+  for (int wrong = 0; wrong < 2; wrong++) {
+    K *k = k_new("uneven");
+    UOp *o = param(k, DT_F32, 8), *a = param(k, DT_F32, 8);
+    UOp *wide = load(k, a, ci(0), 4), *other = load(k, a, ci(4), wrong ? 2 : 4);
+    store(k, o, ci(0), E(k, ADD, DT_F32, 4, ARG0, wide, other));
+    Program *g = NULL;
+    TgStatus s = backend_interp.compile(&v.d, (KernelSpec[]){kernel_spec(&k->lin, NULL)}, 1, &g);
+    assert_int_equal(s, wrong ? TG_ERR_INTERNAL : TG_OK);
+    if (wrong) assert_non_null(strstr(v.err.msg, "uneven"));
+    v.err.status = TG_OK;
+    if (g) backend_interp.unload(&v.d, g);
+    free(k);
+  }
+}
+
 static void test_compile_errors(void **state) {
   (void)state;
   Dev v;
@@ -1630,6 +1650,7 @@ int main(void) {
                                      cmocka_unit_test(test_small_round_trip),
                                      cmocka_unit_test(test_small_rounding),
                                      cmocka_unit_test(test_interp_bounds),
+                                     cmocka_unit_test(test_interp_lanes),
                                      cmocka_unit_test(test_compile_errors),
                                      cmocka_unit_test(test_allocation_failures),
                                      cmocka_unit_test(test_loader),

@@ -166,7 +166,7 @@ static void steps(const char *device, bool captured, long n) {
   tg_jit_free(j), tg_optim_free(o), tg_release(w);
   tg_close(ctx);
   assert_int_equal(h.blocks, 0);
-  flat(captured ? "captured steps" : "steps", device, half, end, 16 << 10);
+  flat(captured ? "captured steps" : "steps", device, half, end, 1 << 10);
 }
 
 static void test_steps(void **state) {
@@ -201,7 +201,7 @@ static void test_captures(void **state) {
   tg_optim_free(o), tg_release(w);
   tg_close(ctx);
   assert_int_equal(h.blocks, 0);
-  flat("captures", "INTERP", half, end, 16 << 10);
+  flat("captures", "INTERP", half, end, 1 << 10);
 }
 
 static void test_contexts(void **state) {

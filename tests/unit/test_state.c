@@ -675,6 +675,20 @@ static void test_batch_norm(void **state) {
   cmocka_unit_test_setup_teardown(name, open_interp, close_it),                                              \
       cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 
+/* As many axes as there may be come out of a take. */
+static void take_of_all_axes(void **state) {
+  (void)state;
+  int64_t d[TG_MAX_RANK - 1] = {3};
+  for (int i = 1; i < TG_MAX_RANK - 1; i++)
+    d[i] = 1;
+  TgTensor *x = tg_reshape(X("[10, 11, 12]"), TG_MAX_RANK - 1, d), *y = tg_take(x, X("[[2, 0]]"));
+  assert_int_equal(tg_ndim(y), TG_MAX_RANK);
+  TEXT(tg_reshape(y, TG_SHAPE(2)), "[12, 10]");
+  assert_null(tg_take(x, X("[[[2, 0]]]")));
+  assert_int_equal(tg_error(C), TG_ERR_SHAPE);
+  tg_clear_error(C);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       BOTH(test_text),           BOTH(test_questions),       BOTH(test_memory),
@@ -683,6 +697,6 @@ int main(void) {
       BOTH(test_versions),       BOTH(test_roots),           BOTH(test_diagonal),
       BOTH(test_scalars),        BOTH(test_bools),           BOTH(test_items),
       BOTH(test_kernel),         BOTH(test_graphs),          BOTH(test_custom_gradient),
-      BOTH(test_factorisations), BOTH(test_batch_norm)};
+      BOTH(test_factorisations), BOTH(take_of_all_axes),     BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,36 @@ static void test_arg_bytes(void **state) {
 
 /* A graph is copied into another store while any allocation fails, and each one from there on: it is NULL, or
  * what it is otherwise; nothing is left. It has nodes of many sources, whose lists are allocated. */
+/* An integer to a narrow float is rounded once, with the sign that its dtype gives it. */
+static void test_integers_to_narrow(void **state) {
+  (void)state;
+
+  static const struct {
+    DType from, to;
+    int64_t v;
+    double want;
+  } cases[] = {
+      {DT_I64, DT_BF16, -3, -3},
+      {DT_I8, DT_F16, -128, -128},
+      {DT_I64, DT_BF16, -1, -1},
+      {DT_U64, DT_BF16, -1, 18446744073709551616.0},
+      {DT_U64, DT_BF16, INT64_MIN, 9223372036854775808.0},
+      {DT_U64, DT_F16, 2049, 2048},
+      {DT_U64, DT_F16, 2051, 2052},
+      {DT_I64, DT_F16, -2051, -2052},
+      {DT_I32, DT_FP8E4M3, -17, -16},
+      {DT_I64, DT_BF16, -((INT64_C(257) << 50) + 1), -1.0 * (INT64_C(258) << 50)},
+      {DT_U64, DT_BF16, (INT64_C(257) << 54) + 1, 1.0 * (INT64_C(258) << 54)},
+  };
+
+  for (size_t i = 0; i < TG_COUNT(cases); i++) {
+    double got = scalar_cast(cases[i].to, cases[i].from, (Scalar){.i = cases[i].v}).f;
+    if (got != cases[i].want)
+      fail_msg("%s %lld to %s is %.17g, not %.17g", dtype_name(cases[i].from), (long long)cases[i].v,
+               dtype_name(cases[i].to), got, cases[i].want);
+  }
+}
+
 static void test_copy_without_memory(void **state) {
   (void)state;
 
@@ -78,6 +108,7 @@ static void test_copy_without_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_arg_bytes),
+                                     cmocka_unit_test(test_integers_to_narrow),
                                      cmocka_unit_test(test_copy_without_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

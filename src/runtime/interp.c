@@ -753,6 +753,7 @@ INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
 INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);
 INTERP_BACKEND(backend_interp_amx, "INTERP:AMX", HAS_THREADS, &renderer_amx);
 INTERP_BACKEND(backend_interp_dot, "INTERP:DOT", HAS_THREADS, &renderer_dot);
+INTERP_BACKEND(backend_interp_c99, "INTERP:C99", 0, &renderer_c99);
 #ifndef TG_NO_CUDA
 INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_OWN_MEMORY, &renderer_cuda);
 #endif

@@ -63,6 +63,26 @@ const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
                  GPU("a GPU with CUDA", CUDA_STATIC_LOCAL, PLANNED_SHARED, CUDA_LIMITS, CUDA_MATRICES),
              target_metal = GPU("a GPU with Metal", 32 * KB, 32 * KB, METAL_LIMITS, METAL_MATRICES);
 
+/* Nobody knows the machine of portable C: sixteen registers of four f32, as compilers make of what is written
+ * out, and caches that a small processor has. Rates matter by what they are beside each other. */
+const Target target_c99 = {.name = "any machine with C99",
+                           .cores = 1,
+                           .streams = 1,
+                           .cache = {32 * KB, 256 * KB, 0},
+                           .ways = {8, 8, 0},
+                           .bytes_us = {48e3, 24e3, 12e3, 6e3},
+                           .mhz = 1000,
+                           .fmas = 4,
+                           .ops = 4,
+                           .weight = CPU_WEIGHTS,
+                           .vec_bytes = 16,
+                           .registers = 16,
+                           .warp = 1,
+                           .threads = 1,
+                           .local_bytes = 64 * KB,
+                           .local_most = 64 * KB,
+                           .launch_us = 0.02};
+
 Target target_this_cpu(void) {
   Target t = target_planned;
   double mhz = processor_mhz();

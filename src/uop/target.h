@@ -76,7 +76,7 @@ static inline double target_read_us(const Target *t, double nbytes) {
 }
 
 double target_weight(const Target *t, const UOp *u); /* of an operation, in additions; 0: none */
-extern const Target target_planned, target_amx, target_dot, target_cuda, target_metal;
+extern const Target target_planned, target_amx, target_dot, target_c99, target_cuda, target_metal;
 Target target_this_cpu(void); /* without matrix units: the system must be asked for these */
 
 /* Whether a GPU can launch such a grid of such blocks; else `why`, a sentence, names the limit. */

@@ -14,16 +14,18 @@ static void say(const Options *o, const char *path, const TgCText *c) {
   char bytes[4][32], count[32];
   if (o->json) {
     printf("{\"out\":"), cli_json_text(stdout, path);
-    printf(",\"operations\":%lld,\"kernels\":%d,\"source_bytes\":%zu,\"weight_bytes\":%lld,\"state_bytes\":%lld,"
-           "\"arena_bytes\":%lld,\"arena_least\":%lld}\n",
-           (long long)c->operations, c->kernels, strlen(c->source), (long long)c->weight_bytes,
-           (long long)c->state_bytes, (long long)c->arena_bytes, (long long)c->arena_least);
+    printf(
+        ",\"operations\":%lld,\"kernels\":%d,\"source_bytes\":%zu,\"weight_bytes\":%lld,\"state_bytes\":%lld,"
+        "\"arena_bytes\":%lld,\"arena_least\":%lld}\n",
+        (long long)c->operations, c->kernels, strlen(c->source), (long long)c->weight_bytes,
+        (long long)c->state_bytes, (long long)c->arena_bytes, (long long)c->arena_least);
     return;
   }
   printf("%s  %s operations a run, %d kernels; text %s, weights %s, state %s\n", path,
          cli_count(c->operations, count), c->kernels, cli_bytes((double)strlen(c->source), bytes[0]),
          cli_bytes((double)c->weight_bytes, bytes[1]), cli_bytes((double)c->state_bytes, bytes[2]));
-  printf("arena %lld bytes; what lives at once is %lld\n", (long long)c->arena_bytes, (long long)c->arena_least);
+  printf("arena %lld bytes; what lives at once is %lld\n", (long long)c->arena_bytes,
+         (long long)c->arena_least);
 }
 
 /* model.onnx -> model, in the folder that is the current one. */
@@ -67,7 +69,8 @@ static int run_compile(const void *options, char **argument, int n) {
 
 static const CliOption options[] = {
     CLI_TEXT_OF(Options, out, "out", "PATH", "write PATH.c and PATH.h (the model's name); -o PATH"),
-    CLI_TEXT_OF(Options, name, "name", "NAME", "what the names in the text begin with (the last part of PATH)"),
+    CLI_TEXT_OF(Options, name, "name", "NAME",
+                "what the names in the text begin with (the last part of PATH)"),
     CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
     CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),
     CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
@@ -84,6 +87,7 @@ const CliCommand command_compile = {
     .noptions = CLI_COUNT(options),
     .nbytes = sizeof(Options),
     .run = run_compile,
-    .more = "FILE is an ONNX model, or a captured program (tg run --capture, tg_jit_save), which may be a step of "
+    .more = "FILE is an ONNX model, or a captured program (tg run --capture, tg_jit_save), which may be a "
+            "step of "
             "training. The text is C99 without extensions, for compilers of C++ too: NAME_reset(&m) and "
             "NAME_run(&m, inputs.., outputs..); the header says the rest."};

@@ -50,7 +50,8 @@ static bool files_written(Out *o) {
   return ok;
 }
 
-static bool texts_made(TgJit *jit, const TgExportOptions *e, const char *name, const char *header, TgCText *c) {
+static bool texts_made(TgJit *jit, const TgExportOptions *e, const char *name, const char *header,
+                       TgCText *c) {
   TgContext *ctx = tg_jit_context(jit);
   size_t n = tg_state_count(e->state);
   const char **names = tg_alloc(ctx, (n + 1) * sizeof *names);

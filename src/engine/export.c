@@ -30,7 +30,8 @@ static bool planning_failed(Export *x) {
 static bool planning_opened(Export *x) {
   const TgMem *m = &x->ctx->mem;
   TgMem mem = {.allocate = m->allocate, .reallocate = m->reallocate, .release = m->release, .user = m->user};
-  TgOpenOptions o = {.size = sizeof o, .device = "NULL:C99", .log = x->ctx->log, .log_user = x->ctx->log_user};
+  TgOpenOptions o = {
+      .size = sizeof o, .device = "NULL:C99", .log = x->ctx->log, .log_user = x->ctx->log_user};
   x->planning = context_open(&o, x->ctx->os, mem);
   if (!x->planning) return no_memory(x);
   return !x->planning->err.status || planning_failed(x);
@@ -58,16 +59,18 @@ static bool planned(Export *x, const char *text) {
 /* ---- names */
 /* What C and C++ keep for themselves, and what the text calls its own. */
 static const char *const taken_words[] = {
-    "m",        "a",        "s",        "w",       "alignas", "alignof",  "and",       "asm",      "auto",
-    "bool",     "break",    "case",     "catch",   "char",    "class",    "const",     "continue", "default",
-    "delete",   "do",       "double",   "else",    "enum",    "explicit", "export",    "extern",   "false",
-    "float",    "for",      "friend",   "goto",    "if",      "inline",   "int",       "long",     "mutable",
-    "namespace", "new",     "not",      "operator", "or",     "private",  "protected", "public",   "register",
-    "restrict", "return",   "short",    "signed",  "sizeof",  "static",   "struct",    "switch",   "template",
-    "this",     "throw",    "true",     "try",     "typedef", "typename", "union",     "unsigned", "using",
-    "virtual",  "void",     "volatile", "while",   "xor",     "arena",    "state",     "weights",  "weight",
-    "counter",  "seed",     "reset",    "run",     "i8",      "i16",      "i32",       "i64",      "u8",
-    "u16",      "u32",      "u64",      "f32",     "f64",     "memcpy",   "memset",    "nullptr",  "operations"};
+    "m",        "a",         "s",         "w",        "alignas",   "alignof",  "and",     "asm",
+    "auto",     "bool",      "break",     "case",     "catch",     "char",     "class",   "const",
+    "continue", "default",   "delete",    "do",       "double",    "else",     "enum",    "explicit",
+    "export",   "extern",    "false",     "float",    "for",       "friend",   "goto",    "if",
+    "inline",   "int",       "long",      "mutable",  "namespace", "new",      "not",     "operator",
+    "or",       "private",   "protected", "public",   "register",  "restrict", "return",  "short",
+    "signed",   "sizeof",    "static",    "struct",   "switch",    "template", "this",    "throw",
+    "true",     "try",       "typedef",   "typename", "union",     "unsigned", "using",   "virtual",
+    "void",     "volatile",  "while",     "xor",      "arena",     "state",    "weights", "weight",
+    "counter",  "seed",      "reset",     "run",      "i8",        "i16",      "i32",     "i64",
+    "u8",       "u16",       "u32",       "u64",      "f32",       "f64",      "memcpy",  "memset",
+    "nullptr",  "operations"};
 
 static bool same_letters(const char *a, const char *b) {
   while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b))
@@ -227,8 +230,8 @@ static bool places_known(Export *x) {
 static bool place_of(Export *x, Buffer *const *at, size_t offset, ExportPlace *out) {
   uint64_t v;
   const TgJit *j = x->planned;
-  bool known = map_get(&x->places, (uint64_t)(uintptr_t)at, &v) ||
-               map_get(&x->places, (uint64_t)(uintptr_t)*at, &v);
+  bool known =
+      map_get(&x->places, (uint64_t)(uintptr_t)at, &v) || map_get(&x->places, (uint64_t)(uintptr_t)*at, &v);
   if (NEVER(!known)) return refused(x, TG_ERR_INTERNAL, "a memory that nobody knows");
   *out = (ExportPlace){(PlaceKind)(v >> 32), (int)(v & UINT32_MAX) - 1, (int64_t)offset, DT_VOID};
   out->dtype = out->kind == IN_INPUT    ? j->in[out->number].dtype
@@ -253,9 +256,7 @@ static void item_used(Export *x, const ExportPlace *p, bool stored) {
 }
 
 /* ---- launches */
-static bool call_add(Export *x, ExportCall c) {
-  return vec_push(&x->ctx->mem, &x->calls, c) || no_memory(x);
-}
+static bool call_add(Export *x, ExportCall c) { return vec_push(&x->ctx->mem, &x->calls, c) || no_memory(x); }
 
 static bool arg_add(Export *x, ExportPlace p, bool stored) {
   item_used(x, &p, stored);
@@ -266,8 +267,8 @@ static int kernel_number(Export *x, CachedProgram *p) {
   uint64_t v;
   if (map_get(&x->places, (uint64_t)(uintptr_t)p, &v)) return (int)v;
   int number = (int)x->kernels.len;
-  bool ok = vec_push(&x->ctx->mem, &x->kernels, p) &&
-            map_put(&x->places, (uint64_t)(uintptr_t)p, (uint64_t)number);
+  bool ok =
+      vec_push(&x->ctx->mem, &x->kernels, p) && map_put(&x->places, (uint64_t)(uintptr_t)p, (uint64_t)number);
   return ok ? number : (no_memory(x), -1);
 }
 

@@ -189,10 +189,11 @@ bool export_header(Export *x, Str *out) {
   put_struct(x, out);
   str_put(out, "/* Before the first run, and to begin again: the state is that of the capture.");
   if (x->o.weights_apart)
-    str_printf(out,
-               " weights: the %s_FILE_BYTES\n * of the file, at an address that is a multiple of 8; they must "
-               "stay.",
-               x->upper);
+    str_printf(
+        out,
+        " weights: the %s_FILE_BYTES\n * of the file, at an address that is a multiple of 8; they must "
+        "stay.",
+        x->upper);
   str_put(out, " */\n");
   put_reset(x, out);
   str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s. */\n",
@@ -230,7 +231,8 @@ static double float_at(const ExportMemory *m, int64_t i) {
 static void put_integer(Str *out, const ExportMemory *m, int64_t i, bool bits) {
   size_t size = dtype_size(m->dtype);
   const char *at = (const char *)m->value + (size_t)i * size;
-  bool is_signed = !bits && (m->dtype == DT_I8 || m->dtype == DT_I16 || m->dtype == DT_I32 || m->dtype == DT_I64);
+  bool is_signed =
+      !bits && (m->dtype == DT_I8 || m->dtype == DT_I16 || m->dtype == DT_I32 || m->dtype == DT_I64);
   uint64_t u = 0;
   memcpy(&u, at, size); /* the library runs on little-endian machines alone */
   int shift = 64 - 8 * (int)size;
@@ -265,6 +267,7 @@ static bool by_bits(const ExportMemory *m) {
 
 static void put_numbers(Str *out, const ExportMemory *m, bool bits) {
   bool is_float = !bits && (m->dtype == DT_F32 || m->dtype == DT_F64);
+
   enum { LINE = 110, NUMBER = 26 };
 
   size_t line = out->len;
@@ -353,8 +356,7 @@ static bool put_prelude(Export *x, Str *out) {
 static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   const char *type = source_type(p->dtype);
   long long elements = (long long)(p->offset / (int64_t)dtype_size(p->dtype));
-  const ExportMemory *m =
-      p->kind == IN_WEIGHT || p->kind == IN_STATE ? &x->memories.at[p->number] : NULL;
+  const ExportMemory *m = p->kind == IN_WEIGHT || p->kind == IN_STATE ? &x->memories.at[p->number] : NULL;
   switch (p->kind) {
   case IN_INPUT:
   case IN_OUTPUT:
@@ -373,8 +375,7 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
     str_printf(out, "(%s *)(void *)(s + %lld)", type, (long long)(m->offset + p->offset));
     return;
   case IN_ARENA:
-    str_printf(out, "(%s *)(void *)(a + %lld)", type,
-               (long long)(x->items.at[p->number].offset + p->offset));
+    str_printf(out, "(%s *)(void *)(a + %lld)", type, (long long)(x->items.at[p->number].offset + p->offset));
   }
 }
 
@@ -438,8 +439,7 @@ static void put_draws(Export *x, Str *out) {
 
 static void put_keys(Export *x, Str *out) {
   for (size_t i = 0; i < x->planned->draws.len; i++)
-    str_printf(out,
-               "  *(u64 *)(void *)(a + %lld) = key_of(m->counter, m->seed);\n  m->counter += %lldu;\n",
+    str_printf(out, "  *(u64 *)(void *)(a + %lld) = key_of(m->counter, m->seed);\n  m->counter += %lldu;\n",
                (long long)x->items.at[x->first_draw + i].offset, (long long)x->planned->draws.at[i]->draws);
 }
 
@@ -457,7 +457,8 @@ static void put_checks(Export *x, Str *out) {
   if (x->o.weights_apart) str_put(out, " || !m->weights");
   str_put(out, ") return 1;\n");
   for (int i = 0; i < j->nin + j->nout; i++)
-    if (!want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin])) str_printf(out, "  (void)%s;\n", x->value[i]);
+    if (!want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]))
+      str_printf(out, "  (void)%s;\n", x->value[i]);
   for (size_t i = 0; i < j->variables.len; i++) {
     const DimVar *v = dims_var_at(x->planning->dims, j->variables.at[i]);
     const char *name = x->value[j->nin + j->nout + (int)i];
@@ -495,8 +496,8 @@ static void put_reset_body(Export *x, Str *out) {
   for (size_t i = 0; i < x->memories.len; i++) {
     const ExportMemory *m = &x->memories.at[i];
     if (m->state && is_written(x, m))
-      str_printf(out, "  memcpy(m->state.bytes + %lld, %s.at, sizeof %s.at);\n", (long long)m->offset, m->name,
-                 m->name);
+      str_printf(out, "  memcpy(m->state.bytes + %lld, %s.at, sizeof %s.at);\n", (long long)m->offset,
+                 m->name, m->name);
   }
   if (x->planned->draws.len)
     str_printf(out, "  m->seed = %lluu;\n  m->counter = %lluu;\n", (unsigned long long)x->planning->rng_seed,
@@ -505,7 +506,8 @@ static void put_reset_body(Export *x, Str *out) {
 }
 
 bool export_source(Export *x, Str *out) {
-  str_printf(out, "/* See %s.h. Kernels first, in the order of their first launch; %s_run launches them. */\n",
+  str_printf(out,
+             "/* See %s.h. Kernels first, in the order of their first launch; %s_run launches them. */\n",
              x->name, x->name);
   str_put(out, "#include \"");
   if (x->o.header)

@@ -37,15 +37,14 @@ static const char types[] =
 
 /* A product of two f32 is exact in f64. Their sum with c is rounded to odd there: its last bit is set if
  * something was lost, so that rounding to f32 sees on which side of a half it lies. */
-static const char fused[] =
-    "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
-    "  f64 p = (f64)a * (f64)b, z = (f64)c, s = p + z, t = s - p;\n"
-    "  f64 lost = (p - (s - t)) + (z - t);\n"
-    "  u64 bits = u64_bits(s);\n"
-    "  if (lost != 0 && lost == lost && s - s == 0 && !(bits & 1))\n"
-    "    s = f64_bits((lost > 0) == (s > 0) ? bits + 1 : bits - 1);\n"
-    "  return (f32)s;\n"
-    "}\n";
+static const char fused[] = "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
+                            "  f64 p = (f64)a * (f64)b, z = (f64)c, s = p + z, t = s - p;\n"
+                            "  f64 lost = (p - (s - t)) + (z - t);\n"
+                            "  u64 bits = u64_bits(s);\n"
+                            "  if (lost != 0 && lost == lost && s - s == 0 && !(bits & 1))\n"
+                            "    s = f64_bits((lost > 0) == (s > 0) ? bits + 1 : bits - 1);\n"
+                            "  return (f32)s;\n"
+                            "}\n";
 
 static const char math_of_libm[] =
     "INL f32 sqrt_f32(f32 x) { return sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return sqrt(x); }\n"
@@ -81,7 +80,8 @@ static const char math_of_our_own[] =
     "  return (f64)(i64)q * f64_bits((u64)((e - 1075 - s) / 2 - 27 + 1023) << 52);\n"
     "}\n"
     "INL f64 fma_f64(f64 a, f64 b, f64 c) {\n"
-    "  f64 p = a * b, h = f64_bits(u64_bits(a) & ~(u64)0x7ffffff), g = f64_bits(u64_bits(b) & ~(u64)0x7ffffff);\n"
+    "  f64 p = a * b, h = f64_bits(u64_bits(a) & ~(u64)0x7ffffff), g = f64_bits(u64_bits(b) & "
+    "~(u64)0x7ffffff);\n"
     "  f64 low = ((h * g - p) + h * (b - g) + (a - h) * g) + (a - h) * (b - g), s = p + c, t = s - p;\n"
     "  f64 lost = (p - (s - t)) + (c - t);\n"
     "  return lost + low == lost + low && s - s == 0 ? s + (lost + low) : s;\n"

@@ -20,8 +20,9 @@ static bool put_file(const char *folder, const char *name, const char *text) {
 static void put_driver(FILE *f, TgJit *jit, bool apart) {
   TgJitValue v;
   int n = 0, sizes = 0;
-  fprintf(f, "#include \"model.c\"\n#include <stddef.h>\nsize_t bytes_of(void);\nsize_t bytes_of(void) { return "
-             "sizeof(model); }\n");
+  fprintf(f,
+          "#include \"model.c\"\n#include <stddef.h>\nsize_t bytes_of(void);\nsize_t bytes_of(void) { return "
+          "sizeof(model); }\n");
   fprintf(f,
           "void reset_of(void *m, const void *w);\nvoid reset_of(void *m, const void *w) { (void)w; "
           "model_reset((model *)m%s); }\n",
@@ -61,9 +62,10 @@ static bool built(const char *folder, const char *cc, Exported *e) {
   static int number;
   char library[600];
   snprintf(library, sizeof library, "%s/m%d.so", folder, number++);
-  snprintf(line, sizeof line,
-           "cd %s && %s -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -fPIC -shared -o %s driver.c -lm",
-           folder, cc, library);
+  snprintf(
+      line, sizeof line,
+      "cd %s && %s -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -fPIC -shared -o %s driver.c -lm",
+      folder, cc, library);
   if (system(line)) {
     printf("exported: %s\n", line);
     return false;

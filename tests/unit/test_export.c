@@ -20,12 +20,13 @@
 static char folder[] = "/tmp/tg-export-XXXXXX";
 static const char *const trapping = "gcc -O1 -fsanitize=undefined -fsanitize-undefined-trap-on-error";
 #define COMPILERS                                                                                            \
-  "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -O2 -c -o /dev/null model.c",                     \
-      "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -ffreestanding -O1 -c -o /dev/null model.c",  \
-      "g++ -std=c++11 -pedantic -Wall -Wextra -Wconversion -Werror -O1 -x c++ -c -o /dev/null model.c",        \
-      "! command -v clang-19 >/dev/null || clang-19 -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror "    \
+  "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -O2 -c -o /dev/null model.c",                   \
+      "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -ffreestanding -O1 -c -o /dev/null "        \
+      "model.c",                                                                                             \
+      "g++ -std=c++11 -pedantic -Wall -Wextra -Wconversion -Werror -O1 -x c++ -c -o /dev/null model.c",      \
+      "! command -v clang-19 >/dev/null || clang-19 -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror "  \
       "-fsyntax-only model.c",                                                                               \
-      "! command -v clang++-19 >/dev/null || clang++-19 -std=c++11 -pedantic -Wall -Wextra -Wconversion "      \
+      "! command -v clang++-19 >/dev/null || clang++-19 -std=c++11 -pedantic -Wall -Wextra -Wconversion "    \
       "-Werror -Wno-deprecated -fsyntax-only -x c++ model.c"
 static const char *const compilers[] = {COMPILERS};
 
@@ -121,11 +122,14 @@ static void case_runs(const Case *k, const char *cc, bool own_math, bool apart) 
   for (int turn = 0; turn < 4; turn++)
     TG_SCOPE(c) {
       static char x[MOST], y[MOST], want[MOST], got[MOST];
-      TgTensor *in[] = {tg_contiguous(numbers(c, k->dtype, turn)), tg_contiguous(numbers(c, k->dtype, turn + 4))};
+      TgTensor *in[] = {tg_contiguous(numbers(c, k->dtype, turn)),
+                        tg_contiguous(numbers(c, k->dtype, turn + 4))};
       TgTensor *out = NULL;
-      if (tg_realize_many(in, 2) || tg_jit_run(jit, in, 2, &out, 1)) fail_msg("%s: %s", k->name, tg_errmsg(c));
+      if (tg_realize_many(in, 2) || tg_jit_run(jit, in, 2, &out, 1))
+        fail_msg("%s: %s", k->name, tg_errmsg(c));
       if (turn < 1) continue;
-      if (turn == 1 && !exported_new(&e, jit, folder, cc, (TgCOptions){.own_math = own_math, .weights_apart = apart}))
+      if (turn == 1 &&
+          !exported_new(&e, jit, folder, cc, (TgCOptions){.own_math = own_math, .weights_apart = apart}))
         fail_msg("%s is no program", k->name);
       size_t n = tg_nbytes(in[0]), m = tg_nbytes(out);
       assert_true(n <= MOST && m <= MOST);
@@ -178,8 +182,8 @@ OF(logic, tg_bitor(tg_bitand(tg_gt(x, y), tg_ne(x, y)), tg_logical_not(tg_eq(x, 
 OF(truncated, tg_add(tg_trunc(x), tg_add(tg_floor(y), tg_round(x))))
 OF(turned, tg_bitcast(tg_add(x, y), TG_I32))
 OF(windows, tg_conv2d(tg_reshape(x, TG_SHAPE(1, 1, ROWS, COLUMNS)),
-                      tg_reshape(tg_shrink(y, (int64_t[]){0, 0}, (int64_t[]){3, 3}), TG_SHAPE(1, 1, 3, 3)), NULL,
-                      .padding = TG_SIZES(1, 1, 1, 1)))
+                      tg_reshape(tg_shrink(y, (int64_t[]){0, 0}, (int64_t[]){3, 3}), TG_SHAPE(1, 1, 3, 3)),
+                      NULL, .padding = TG_SIZES(1, 1, 1, 1)))
 
 static const Case cases[] = {
     {"sums of i8", sums, TG_I8},
@@ -246,7 +250,399 @@ static void test_cases(void **state) {
     case_runs(&cases[i], trapping, i % 2, i % 3 == 0);
 }
 
+/* ---- a step of training: forward, backward, Adam, dropout */
+enum { BATCH = 16, IN = 24, WIDE = 32, CLASSES = 5, STEPS = 12 };
+
+typedef struct Learner {
+  TgLinear first, second;
+  TgOptim *optim;
+  double dropped;
+} Learner;
+
+static TgStatus learn(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Learner *l = user;
+  (void)c, (void)nin, (void)nout;
+  TgTensor *h = tg_tanh(tg_linear_run(&l->first, in[0]));
+  if (l->dropped > 0) h = tg_dropout(h, l->dropped);
+  out[0] = tg_sparse_cross_entropy(tg_linear_run(&l->second, h), in[1]);
+  TgStatus s = tg_backward(out[0]);
+  return s ? s : tg_optim_step(l->optim);
+}
+
+static void batch_of(int i, float *x, int32_t *y) {
+  unsigned r = 99u + (unsigned)i * 7919u;
+  for (int k = 0; k < BATCH * IN; k++) {
+    r = r * 1664525u + 1013904223u;
+    x[k] = (float)(r >> 8) / (1 << 23) - 1;
+  }
+  for (int k = 0; k < BATCH; k++)
+    y[k] = (i + 3 * k) % CLASSES;
+}
+
+static Learner *learner(TgContext *c, double dropped) {
+  Learner *l = calloc(1, sizeof *l);
+  l->first = tg_linear_new(c, IN, WIDE, true);
+  l->second = tg_linear_new(c, WIDE, CLASSES, true);
+  TgTensor *params[] = {l->first.weight, l->first.bias, l->second.weight, l->second.bias};
+  fine(c);
+  tg_realize_many(params, 4);
+  l->optim = tg_adam(c, params, 4, .lr = 1e-2);
+  l->dropped = dropped;
+  tg_set_training(c, true);
+  fine(c);
+  return l;
+}
+
+/* Step i of the library; its loss. */
+static float learned(TgContext *c, TgJit *jit, int i) {
+  float x[BATCH * IN], loss = 0;
+  int32_t y[BATCH];
+  batch_of(i, x, y);
+  TG_SCOPE(c) {
+    TgTensor *in[] = {tg_from(c, x, TG_F32, TG_SHAPE(BATCH, IN)), tg_from(c, y, TG_I32, TG_SHAPE(BATCH))};
+    TgTensor *out = NULL;
+    if (!tg_jit_run(jit, in, 2, &out, 1)) tg_read(out, &loss, sizeof loss);
+  }
+  fine(c);
+  return loss;
+}
+
+static float learned_apart(Exported *e, void *m, int i) {
+  float x[BATCH * IN], loss = -1;
+  int32_t y[BATCH];
+  batch_of(i, x, y);
+  assert_int_equal(exported_run(e, m, (void *[]){x, y, &loss}), 0);
+  return loss;
+}
+
+/* The program goes on where the capture was, for as many steps, and begins there again after a reset. */
+static void learns_alike(const char *device, double dropped, bool bits, bool apart) {
+  TgContext *c = opened(device);
+  Learner *l = learner(c, dropped);
+  TgJit *jit = tg_jit(c, learn, l);
+  Exported e;
+  float want[STEPS];
+  learned(c, jit, 0), learned(c, jit, 1);
+  assert_true(
+      exported_new(&e, jit, folder, trapping, (TgCOptions){.own_math = true, .weights_apart = apart}));
+  assert_true(e.about.state_bytes >= 3 * 4 * (IN * WIDE + WIDE + WIDE * CLASSES + CLASSES));
+  assert_true(e.about.arena_bytes >= e.about.arena_least);
+  for (int i = 0; i < STEPS; i++)
+    want[i] = learned(c, jit, i + 2);
+  for (int turn = 0; turn < 2; turn++) {
+    for (int i = 0; i < STEPS; i++) {
+      float got = learned_apart(&e, e.m, i + 2);
+      if (bits ? got != want[i] : !(fabsf(got - want[i]) < 1e-4f))
+        fail_msg("%s, turn %d, step %d: loss %.9g, the library has %.9g", device, turn, i, (double)got,
+                 (double)want[i]);
+    }
+    e.reset(e.m, e.weights);
+  }
+  exported_free(&e);
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+static void test_training(void **state) {
+  (void)state;
+  learns_alike("INTERP:C99", 0, true, false);
+  learns_alike("CPU", 0, false, true);
+}
+
+static void test_draws(void **state) {
+  (void)state;
+  learns_alike("INTERP:C99", 0.4, true, false);
+  learns_alike("CPU", 0.4, false, false);
+}
+
+/* ---- two instances at once */
+typedef struct Side {
+  Exported *e;
+  int from;
+  float loss[STEPS];
+} Side;
+
+static void *side(void *user) {
+  Side *s = user;
+  void *m = malloc(s->e->nbytes);
+  s->e->reset(m, NULL);
+  for (int i = 0; i < STEPS; i++)
+    s->loss[i] = learned_apart(s->e, m, s->from + i);
+  free(m);
+  return NULL;
+}
+
+static void test_instances(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  Learner *l = learner(c, 0.1);
+  TgJit *jit = tg_jit(c, learn, l);
+  Exported e;
+  learned(c, jit, 0), learned(c, jit, 1);
+  assert_true(exported_new(&e, jit, folder, "gcc -O1", (TgCOptions){0}));
+  Side one[2] = {{.e = &e, .from = 5}, {.e = &e, .from = 50}},
+       two[2] = {{.e = &e, .from = 5}, {.e = &e, .from = 50}};
+  for (int i = 0; i < 2; i++)
+    side(&one[i]);
+  pthread_t t[2];
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&t[i], NULL, side, &two[i]), 0);
+  for (int i = 0; i < 2; i++) {
+    pthread_join(t[i], NULL);
+    assert_memory_equal(one[i].loss, two[i].loss, sizeof one[i].loss);
+  }
+  assert_true(one[0].loss[0] != one[1].loss[0]);
+  exported_free(&e);
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+/* ---- sizes that vary, a memory that is counted up, an input that is written */
+typedef struct Sized {
+  TgVariable *n;
+  TgTensor *count;
+} Sized;
+
+static TgStatus first_rows(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  const Sized *z = user;
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_sum(tg_slice(in[0], 0, 0, tg_size(z->n)), .axis = TG_AXES(0));
+  out[1] = tg_add_scalar(z->count, 0.5);
+  if (!out[0] || !tg_assign(z->count, tg_add(z->count, out[0])) || !tg_assign(in[1], tg_mul(in[1], out[0])))
+    return tg_error(c);
+  return TG_OK;
+}
+
+enum { MOST_ROWS = 12, ROW = 6 };
+
+static void sized_run(TgContext *c, TgJit *jit, const Sized *z, int rows, const float *x, float *factor,
+                      float *sum, float *count) {
+  tg_variable_bind(z->n, rows);
+  TG_SCOPE(c) {
+    TgTensor *in[] = {tg_from(c, x, TG_F32, TG_SHAPE(MOST_ROWS, ROW)),
+                      tg_from(c, factor, TG_F32, TG_SHAPE(ROW))};
+    TgTensor *out[2];
+    if (!tg_jit_run(jit, in, 2, out, 2) && !tg_read(out[0], sum, ROW * 4) && !tg_read(out[1], count, ROW * 4))
+      tg_read(in[1], factor, ROW * 4);
+  }
+  fine(c);
+}
+
+static void test_sizes(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  Sized z = {tg_variable(c, "rows", 2, MOST_ROWS, .multiple_of = 2), tg_clone(tg_zeros(c, TG_SHAPE(ROW)))};
+  TgJit *jit = tg_jit(c, first_rows, &z);
+  float x[MOST_ROWS * ROW], factor[2][ROW] = {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}};
+  Exported e = {0};
+  for (int i = 0; i < MOST_ROWS * ROW; i++)
+    x[i] = (float)(i % 11) / 8 - 0.25f;
+  for (int turn = 0; turn < 8; turn++) {
+    int64_t rows = 2 + 2 * (turn % 6);
+    float sum[2][ROW] = {{0}}, count[2][ROW] = {{0}};
+    void *values[] = {x, factor[1], sum[1], count[1], &rows};
+    if (turn == 2) assert_true(exported_new(&e, jit, folder, trapping, (TgCOptions){0}));
+    sized_run(c, jit, &z, (int)rows, x, factor[0], sum[0], count[0]);
+    if (turn < 2) {
+      memcpy(factor[1], factor[0], sizeof factor[0]);
+      continue;
+    }
+    assert_int_equal(exported_run(&e, e.m, values), 0);
+    assert_memory_equal(sum[0], sum[1], sizeof sum[0]);
+    assert_memory_equal(count[0], count[1], sizeof count[0]);
+    assert_memory_equal(factor[0], factor[1], sizeof factor[0]);
+    int64_t wrong[] = {0, 3, 14, -2, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+      values[4] = &wrong[i];
+      assert_int_equal(exported_run(&e, e.m, values), 2);
+    }
+    values[4] = &rows, values[2] = NULL;
+    assert_int_equal(exported_run(&e, e.m, values), 1);
+  }
+  exported_free(&e);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+/* ---- what the compilers say, and that the text is the same each time */
+static TgJit *step_captured(TgContext *c, Learner **l) {
+  *l = learner(c, 0.25);
+  TgJit *jit = tg_jit(c, learn, *l);
+  learned(c, jit, 0), learned(c, jit, 1);
+  return jit;
+}
+
+static void test_text(void **state) {
+  (void)state;
+  char *before = NULL;
+  for (int turn = 0; turn < 3; turn++) {
+    TgContext *c = opened(turn == 2 ? "CPU" : "INTERP:C99");
+    Learner *l;
+    TgJit *jit = step_captured(c, &l);
+    TgCText t;
+    assert_int_equal(tg_jit_to_c(jit, &t, .own_math = true), TG_OK);
+    /* of another device the numbers are others, not the kernels */
+    const char *from = strstr(t.source, "static void k0_");
+    assert_non_null(from);
+    assert_null(strstr(t.source, "__builtin")), assert_null(strstr(t.source, "math.h"));
+    assert_null(strstr(t.source, "vector_size")), assert_null(strstr(t.source, "malloc"));
+    char *now = strdup(turn == 2 ? from : t.source);
+    if (turn == 1) assert_string_equal(before, now);
+    if (turn == 2)
+      assert_memory_equal(strstr(before, "static void k0_"), now, strstr(now, "model_reset") - now);
+    free(before);
+    before = now;
+    if (!turn) assert_true(exported_accepted(jit, folder, compilers, COMPILER_COUNT, (TgCOptions){0}));
+    if (!turn)
+      assert_true(exported_accepted(jit, folder, compilers, COMPILER_COUNT,
+                                    (TgCOptions){.own_math = true, .weights_apart = true}));
+    tg_jit_free(jit), tg_optim_free(l->optim);
+    free(l);
+    tg_close(c);
+  }
+  free(before);
+}
+
+/* ---- what cannot be written */
+static int files_in(const char *path) {
+  char line[200];
+  snprintf(line, sizeof line, "ls -A %s | wc -l", path);
+  FILE *f = popen(line, "r");
+  int n = -1;
+  if (!f || fscanf(f, "%d", &n) != 1) n = -1;
+  if (f) pclose(f);
+  return n;
+}
+
+static TgStatus two_devices(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
+  (void)c, (void)nin, (void)nout, (void)user;
+  out[0] = tg_add_scalar(tg_to(tg_mul_scalar(in[0], 2), "CPU:1"), 1);
+  return out[0] ? TG_OK : TG_ERR_VALUE;
+}
+
+static void refused(TgContext *c, TgStatus got, TgStatus want, const char *says) {
+  if (got != want || !strstr(tg_errmsg(c), says)) fail_msg("%d: %s", (int)got, tg_errmsg(c));
+  tg_clear_error(c);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  char to[100], path[200];
+  snprintf(to, sizeof to, "%s/out", folder);
+  snprintf(path, sizeof path, "mkdir %s", to);
+  assert_int_equal(system(path), 0);
+  snprintf(path, sizeof path, "%s/net", to);
+  TgContext *c = opened("CPU");
+  Learner *l = learner(c, 0);
+  TgJit *jit = tg_jit(c, learn, l);
+  refused(c, tg_export(jit, path), TG_ERR_STATE, "nothing is captured yet");
+  learned(c, jit, 0), learned(c, jit, 1);
+  refused(c, tg_export(jit, NULL), TG_ERR_VALUE, "no path");
+  refused(c, tg_export(jit, "folder/"), TG_ERR_VALUE, "no name of a file");
+  refused(c, tg_export(jit, path, .name = "two words"), TG_ERR_VALUE, "identifier");
+  refused(c, tg_export(jit, path, .name = "while"), TG_ERR_VALUE, "identifier");
+  refused(c, tg_export(jit, "/nowhere/at/all"), TG_ERR_IO, "/nowhere/at/all.h");
+  refused(c, tg_export(jit, path, .weights = "/nowhere/at/all.bin"), TG_ERR_IO, "/nowhere/at/all.bin");
+  assert_int_equal(files_in(to), 0);
+  signal(SIGXFSZ, SIG_IGN); /* a disk that is full */
+  struct rlimit had, little;
+  getrlimit(RLIMIT_FSIZE, &had);
+  little = (struct rlimit){9000, had.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  TgStatus s = tg_export(jit, path);
+  setrlimit(RLIMIT_FSIZE, &had);
+  refused(c, s, TG_ERR_IO, "net.c");
+  assert_int_equal(files_in(to), 0);
+  assert_int_equal(tg_export(jit, path), TG_OK);
+  assert_int_equal(files_in(to), 2);
+  TgTensor *x = tg_from_f64(c, (double[]){1, 2}, TG_F32, TG_SHAPE(2)), *out;
+  TgJit *two = tg_jit(c, two_devices, NULL);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(two, &x, 1, &out, 1), TG_OK);
+  refused(c, tg_export(two, path), TG_ERR_DEVICE, "CPU:1");
+  TgCText t;
+  assert_int_equal(tg_jit_to_c_opt(NULL, &t, NULL), TG_ERR_VALUE);
+  refused(c, tg_jit_to_c(jit, NULL), TG_ERR_VALUE, "no place");
+  tg_jit_free(two), tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+/* ---- models of files */
+static const char *data(const char *name, char room[600]) {
+  const char *own = getenv("TG_DATA");
+  snprintf(room, 600, "%s/%s", own && *own ? own : "../shared/data", name);
+  if (!access(room, R_OK)) return room;
+  print_message("skipped: no %s in the shared data\n", name);
+  return NULL;
+}
+
+typedef struct Model {
+  TgOnnx *m;
+  const char *names[4];
+} Model;
+
+static TgStatus run_model(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Model *k = user;
+  (void)c;
+  return tg_onnx_run(k->m, k->names, in, nin, out, nout);
+}
+
+/* A model with one input, on random numbers: the library's plan for its own machine sums in another order. */
+static void model_runs(const char *name, int ndim, const int64_t *dims) {
+  char room[600];
+  if (!data(name, room)) return;
+  TgContext *c = opened("CPU");
+  Model k = {tg_onnx_open(c, room), {NULL}};
+  fine(c);
+  TgOnnxValue v;
+  int nout = 0;
+  assert_true(tg_onnx_input(k.m, 0, &v));
+  k.names[0] = v.name;
+  while (nout < 8 && tg_onnx_output(k.m, (size_t)nout, &v))
+    nout++;
+  TgTensor *x = tg_contiguous(tg_rand(c, ndim, dims)), *out[8];
+  TgJit *jit = tg_jit(c, run_model, &k);
+  for (int i = 0; i < 2; i++)
+    if (tg_jit_run(jit, &x, 1, out, nout)) fail_msg("%s: %s", name, tg_errmsg(c));
+  Exported e;
+  assert_true(exported_new(&e, jit, folder, "gcc -O2", (TgCOptions){.weights_apart = true}));
+  void *values[9] = {malloc(tg_nbytes(x))};
+  assert_int_equal(tg_read(x, values[0], tg_nbytes(x)), TG_OK);
+  for (int i = 0; i < nout; i++)
+    values[1 + i] = malloc(tg_nbytes(out[i]) + 1);
+  assert_int_equal(exported_run(&e, e.m, values), 0);
+  for (int i = 0; i < nout; i++) {
+    size_t n = (size_t)tg_numel(out[i]);
+    float *want = malloc(n * sizeof *want), *got = values[1 + i], most = 0;
+    assert_int_equal(tg_read(out[i], want, n * sizeof *want), TG_OK);
+    for (size_t j = 0; j < n; j++)
+      most = fmaxf(most, fabsf(want[j]));
+    for (size_t j = 0; j < n; j++)
+      if (!(fabsf(got[j] - want[j]) <= 1e-4f * most))
+        fail_msg("%s: output %d [%zu]: %g, not %g", name, i, j, (double)got[j], (double)want[j]);
+    free(want);
+  }
+  for (int i = 0; i < 1 + nout; i++)
+    free(values[i]);
+  exported_free(&e);
+  tg_jit_free(jit), tg_onnx_free(k.m);
+  tg_close(c);
+}
+
+static void test_models(void **state) {
+  (void)state;
+  model_runs("onnx-mnist/mnist.onnx", TG_SHAPE(1, 1, 28, 28));
+  model_runs("mobilenet/mobilenet_v1_0.25_128.onnx", TG_SHAPE(1, 3, 128, 128));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),   cmocka_unit_test(test_training),
+                                     cmocka_unit_test(test_draws),   cmocka_unit_test(test_instances),
+                                     cmocka_unit_test(test_sizes),   cmocka_unit_test(test_text),
+                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_models)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

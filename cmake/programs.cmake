@@ -133,9 +133,9 @@ if(CMOCKA_FOUND)
   target_include_directories(test_counts PRIVATE cli)
 endif()
 
-add_executable(fuzz tests/fuzz/fuzz.c tests/fuzz/files.c tests/fuzz/memory.c tests/fuzz/programs.c)
-target_include_directories(fuzz PRIVATE src .)
-target_link_libraries(fuzz PRIVATE tinygrad_static)
+add_executable(fuzz tests/fuzz/fuzz.c tests/fuzz/files.c tests/fuzz/memory.c tests/fuzz/programs.c tests/export/exported.c)
+target_include_directories(fuzz PRIVATE src . tests)
+target_link_libraries(fuzz PRIVATE tinygrad_static ${CMAKE_DL_LIBS})
 
 # every function with random arguments: the calls are written from tg_abi.json
 add_executable(callgen tests/fuzz/callgen.c)

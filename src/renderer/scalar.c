@@ -190,6 +190,9 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
     cs_put(c, "%s ? %s : %s", a, b, e);
   else if (u->op == OPS_BITCAST)
     scalar_bitcast(c, (DType)u->dtype, d, a);
+  else if (c->lang->strict && (op_flags((Ops)u->op) & OPF_CMP) && u->src[0] == u->src[1] &&
+           !dtype_is_float(d))
+    cs_put(c, "((void)%s, %d)", a, u->op == OPS_CMPEQ); /* which compilers would take for a mistake */
   else if (d == DT_BOOL && c->lang->strict)
     strict_bool(c, u, a, b, e);
   else if (d == DT_BOOL)

@@ -93,7 +93,7 @@ static void test_wrong_use(void **state) {
   assert_int_equal(run(TG "demo --json=1"), 2), says("takes no value");
   assert_int_equal(run(TG "demo more"), 2), says("one argument too many");
   assert_int_equal(run(TG "demo -x"), 2), says("no option -x");
-  assert_int_equal(run(TG "source --lang PASCAL softmax"), 2), says("one of C|CUDA|METAL");
+  assert_int_equal(run(TG "source --lang PASCAL softmax"), 2), says("one of C|C99|CUDA|METAL");
   assert_int_equal(run(TG "source softmx"), 2), says("did you mean 'softmax'?");
   assert_int_equal(run(TG "source"), 2), says("PROGRAM.. is missing");
   assert_int_equal(run(TG "train mnist /nonexistent"), 1), says("/nonexistent");
@@ -148,9 +148,9 @@ static void test_json(void **state) {
   assert_int_equal(run(TG "manual --json"), 0), json_lines(14);
   says("{\"command\":\"run\""), says("{\"option\":\"json\",\"kind\":\"flag\"");
   assert_int_equal(run(TG "completion --json"), 0), json_lines(14);
-  says("{\"command\":[\"bench\",\"net\"]"), says("\"--lang\":[\"C\",\"CUDA\",\"METAL\"]");
+  says("{\"command\":[\"bench\",\"net\"]"), says("\"--lang\":[\"C\",\"C99\",\"CUDA\",\"METAL\"]");
   assert_int_equal(run(TG "completion bash --json"), 2);
-  assert_int_equal(run(TG "manual source --json"), 0), json_lines(1), says("\"value\":\"C|CUDA|METAL\"");
+  assert_int_equal(run(TG "manual source --json"), 0), json_lines(1), says("\"value\":\"C|C99|CUDA|METAL\"");
   assert_int_equal(run(TG "info --json '" TG_TESTS "/../LICENSE'"), 1);
 }
 

@@ -105,8 +105,10 @@ if(CMOCKA_FOUND)
       target_sources(${name} PRIVATE tests/kernels/texts.c cli/programs.c)
     endif()
   endforeach()
-  target_sources(test_export PRIVATE tests/export/exported.c)   # C that was written, compiled and loaded
-  target_link_libraries(test_export PRIVATE ${CMAKE_DL_LIBS})
+  foreach(name test_export test_export_nodes)   # C that was written, compiled and loaded
+    target_sources(${name} PRIVATE tests/export/exported.c tests/export/nodes.c)
+    target_link_libraries(${name} PRIVATE ${CMAKE_DL_LIBS})
+  endforeach()
   file(GLOB NETWORKS CONFIGURE_DEPENDS tests/networks/*.c)   # random networks
   target_sources(test_networks PRIVATE ${NETWORKS})
   target_compile_definitions(test_networks PRIVATE TG_TOOLS="${CMAKE_SOURCE_DIR}/tools")

@@ -69,7 +69,7 @@ static const char *const taken_words[] = {
     "true",     "try",       "typedef",   "typename", "union",     "unsigned", "using",   "virtual",
     "void",     "volatile",  "while",     "xor",      "arena",     "state",    "weights", "weight",
     "counter",  "seed",      "reset",     "run",      "i8",        "i16",      "i32",     "i64",
-    "u8",       "u16",       "u32",       "u64",      "f32",       "f64",      "memcpy",  "memset",
+    "u8",       "u16",       "u32",       "u64",      "f32",       "f64",      "copied",  "cleared",
     "nullptr",  "operations"};
 
 static bool same_letters(const char *a, const char *b) {

@@ -392,13 +392,10 @@ static void put_var(Export *x, Str *out, int var) {
 static void put_call(Export *x, Str *out, const ExportCall *c) {
   const ExportPlace *arg = x->args.at + c->arg;
   if (c->kernel < 0) {
-    str_put(out, c->kernel == CALL_COPY ? "  memcpy(" : "  memset(");
+    str_put(out, c->kernel == CALL_COPY ? "  copied(" : "  cleared(");
     put_arg(x, out, &arg[0]), str_put(out, ", ");
-    if (c->kernel == CALL_COPY)
-      put_arg(x, out, &arg[1]);
-    else
-      str_put(out, "0");
-    str_printf(out, ", %lld);\n", (long long)c->nbytes);
+    if (c->kernel == CALL_COPY) put_arg(x, out, &arg[1]), str_put(out, ", ");
+    str_printf(out, "%lld);\n", (long long)c->nbytes);
     return;
   }
   const CachedProgram *p = x->kernels.at[c->kernel];
@@ -486,17 +483,32 @@ static void put_run(Export *x, Str *out) {
   str_put(out, "  return 0;\n}\n");
 }
 
+/* In the text, so that it needs no header but those that every compiler brings along. */
+static void put_bytes_moved(Export *x, Str *out) {
+  bool copies = x->o.weights_apart && x->state;
+  for (size_t i = 0; i < x->calls.len; i++)
+    copies |= x->calls.at[i].kernel == CALL_COPY;
+  for (size_t i = 0; i < x->memories.len; i++)
+    copies |= x->memories.at[i].state && is_written(x, &x->memories.at[i]);
+  str_put(out,
+          "static void cleared(void *to, size_t n) {\n  u8 *p = (u8 *)to;\n  while (n--) *p++ = 0;\n}\n\n");
+  if (copies)
+    str_put(out, "static void copied(void *to, const void *from, size_t n) {\n"
+                 "  u8 *p = (u8 *)to;\n  const u8 *q = (const u8 *)from;\n  while (n--) *p++ = *q++;\n}\n\n");
+}
+
 static void put_reset_body(Export *x, Str *out) {
+  put_bytes_moved(x, out);
   put_reset(x, out);
-  str_put(out, " {\n  memset(m, 0, sizeof *m);\n");
+  str_put(out, " {\n  cleared(m, sizeof *m);\n");
   if (x->o.weights_apart) str_put(out, "  m->weights = (const unsigned char *)weights;\n");
   if (x->o.weights_apart && x->state)
-    str_printf(out, "  memcpy(m->state.bytes, m->weights + %lld, %lld);\n", (long long)x->weights,
+    str_printf(out, "  copied(m->state.bytes, m->weights + %lld, %lld);\n", (long long)x->weights,
                (long long)x->state);
   for (size_t i = 0; i < x->memories.len; i++) {
     const ExportMemory *m = &x->memories.at[i];
     if (m->state && is_written(x, m))
-      str_printf(out, "  memcpy(m->state.bytes + %lld, %s.at, sizeof %s.at);\n", (long long)m->offset,
+      str_printf(out, "  copied(m->state.bytes + %lld, %s.at, sizeof %s.at);\n", (long long)m->offset,
                  m->name, m->name);
   }
   if (x->planned->draws.len)
@@ -514,7 +526,7 @@ bool export_source(Export *x, Str *out) {
     put_quoted(out, x->o.header);
   else
     str_printf(out, "%s.h", x->name);
-  str_put(out, "\"\n#include <string.h>\n");
+  str_put(out, "\"\n#include <stddef.h>\n");
   if (!put_prelude(x, out)) return false;
   for (size_t i = 0; i < x->memories.len; i++)
     if (is_written(x, &x->memories.at[i])) put_memory(out, &x->memories.at[i]);

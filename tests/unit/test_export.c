@@ -4,6 +4,7 @@
  * file. */
 #define _GNU_SOURCE
 #include "export/exported.h"
+#include "export/nodes.h"
 #include "tg_nn.h"
 #include <math.h>
 #include <pthread.h>
@@ -633,6 +634,95 @@ static void model_runs(const char *name, int ndim, const int64_t *dims) {
   tg_close(c);
 }
 
+/* ---- another machine: wasm32, in Node, has the bits of this one. A dropout step draws, sums and takes roots. */
+static const char wasm_driver[] =
+    "#include \"model.h\"\nstatic model m; static float x[MODEL_INPUT0_SIZE], loss; static int32_t "
+    "y[MODEL_INPUT1_SIZE];\n"
+    "float *input(void); float *input(void) { return x; }\nint32_t *labels(void); int32_t *labels(void) { "
+    "return "
+    "y; }\n"
+    "void reset(void); void reset(void) { model_reset(&m); }\n"
+    "float run(void); float run(void) { return model_run(&m, x, y, &loss) ? -1.0f : loss; }\n";
+
+static const char wasm_script[] =
+    "const fs = require('fs'), d = JSON.parse(fs.readFileSync('in.json'));\n"
+    "const e = new WebAssembly.Instance(new WebAssembly.Module(fs.readFileSync('m.wasm')), {}).exports;\n"
+    "const x = new Float32Array(e.memory.buffer, e.input(), d.x[0].length);\n"
+    "const y = new Int32Array(e.memory.buffer, e.labels(), d.y[0].length);\n"
+    "e.reset();\n"
+    "d.x.forEach((v, i) => { x.set(v); y.set(d.y[i]); if (e.run() !== Math.fround(d.loss[i])) "
+    "process.exit(3); "
+    "});\n";
+
+static void put_text(const char *name, const char *text) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "wb");
+  assert_true(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+/* Batches and the losses that the library has, for the script. */
+static void put_losses(TgContext *c, TgJit *jit) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/in.json", folder);
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  float x[BATCH * IN];
+  int32_t y[BATCH];
+  for (int what = 0; what < 3; what++) {
+    fputs(what == 0 ? "{\"x\":[" : what == 1 ? "],\"y\":[" : "],\"loss\":[", f);
+    for (int i = 0; i < STEPS; i++) {
+      batch_of(i + 2, x, y);
+      fputs(i ? "," : "", f);
+      for (int k = 0; what == 0 && k < BATCH * IN; k++)
+        fprintf(f, k ? ",%.9g" : "[%.9g", (double)x[k]);
+      for (int k = 0; what == 1 && k < BATCH; k++)
+        fprintf(f, k ? ",%d" : "[%d", y[k]);
+      if (what == 2) fprintf(f, "%.9g", (double)learned(c, jit, i + 2));
+      fputs(what == 2 ? "" : "]", f);
+    }
+  }
+  fputs("]}", f);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void test_wasm(void **state) {
+  (void)state;
+  char line[900];
+  if (system("command -v node clang-19 wasm-ld-14 >/dev/null 2>&1")) {
+    print_message("skipped: no node, clang-19 and wasm-ld-14\n");
+    skip();
+  }
+  TgContext *c = interpreter();
+  Learner *l;
+  TgJit *jit = step_captured(c, &l);
+  TgCText t;
+  assert_int_equal(tg_jit_to_c(jit, &t, .own_math = true), TG_OK);
+  put_text("model.h", t.header), put_text("model.c", t.source), put_text("w.c", wasm_driver);
+  put_text("run.js", wasm_script);
+  put_losses(c, jit);
+  snprintf(
+      line, sizeof line,
+      "cd %s && for f in model w; do clang-19 --target=wasm32 -std=c99 -pedantic -Wall -Wextra -Wconversion "
+      "-Werror -O2 -fno-builtin -c $f.c -o $f.o || exit 1; done; wasm-ld-14 --no-entry --export=reset "
+      "--export=run --export=input --export=labels w.o model.o -o m.wasm && node run.js",
+      folder);
+  assert_int_equal(system(line), 0);
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+/* A few of the node cases; test_export_nodes has all. */
+static void test_some_nodes(void **state) {
+  (void)state;
+  char room[600];
+  NodeCounts n;
+  if (!data("onnx-node-tests/node.tar.xz", room) || !nodes_exported(room, folder, 60, &n)) skip();
+  assert_int_equal(n.wrong, 0);
+  assert_true(n.same > n.not_captured);
+}
+
 static void test_models(void **state) {
   (void)state;
   model_runs("onnx-mnist/mnist.onnx", TG_SHAPE(1, 1, 28, 28));
@@ -640,9 +730,10 @@ static void test_models(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),   cmocka_unit_test(test_training),
-                                     cmocka_unit_test(test_draws),   cmocka_unit_test(test_instances),
-                                     cmocka_unit_test(test_sizes),   cmocka_unit_test(test_text),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_models)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),      cmocka_unit_test(test_training),
+                                     cmocka_unit_test(test_draws),      cmocka_unit_test(test_instances),
+                                     cmocka_unit_test(test_sizes),      cmocka_unit_test(test_text),
+                                     cmocka_unit_test(test_refused),    cmocka_unit_test(test_models),
+                                     cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -47,10 +47,51 @@ static void list_cut(const Info *f, OptVec *list) {
   list->len = n;
 }
 
+/* Another loop of the outputs, along which what the lanes read is used again. -1: none */
+static int rows_loop(Kernel *k, const Info *f, const Opt *lanes) {
+  int best = -1;
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool fits = !r->reduce && r->n > 1 && r->nout == k->sink->nsrc && r->r->arg.range.id != lanes->r;
+    fits = fits && is_const(r->r->src[0]) && reused_along(k, f, r->r);
+    if (fits && (best < 0 || TG_MIN(r->n, FEW) > TG_MIN(f->r[best].n, FEW))) best = i;
+  }
+  return best;
+}
+
+/* Four sums alone wait for each other: where one sum has lanes and no rows it gets some. */
+static bool rows_added(Kernel *k, const Info *f, OptVec *list) {
+  int lanes = -1, shaped = 0;
+  for (size_t i = 0; i < list->len; i++) {
+    shaped += shapes(list->at[i].op) || list->at[i].op == OPT_ONLINE;
+    if (list->at[i].op == OPT_VEC) lanes = (int)i;
+  }
+  int loop = shaped == 1 && lanes >= 0 && f->reduces.len == 1 && !f->fills.len && !f->scans
+                 ? rows_loop(k, f, &list->at[lanes])
+                 : -1;
+  if (loop < 0) return true;
+  OptVec more = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < list->len; i++) {
+    if ((int)i == lanes) ok = opt_add(k, &more, OPT_UPCAST, &f->r[loop], FEW);
+    if ((int)i == lanes && ok) more.at[i].n = together(f, &more.at[i], FEW);
+    ok = ok && vec_push(k->mem, &more, list->at[i]);
+  }
+  bool fits = ok && opts_fit(k, &more);
+  for (size_t i = 0; ok && fits && i < more.len; i++)
+    if (i < list->len)
+      list->at[i] = more.at[i];
+    else
+      ok = vec_push(k->mem, list, more.at[i]);
+  vec_free(k->mem, &more);
+  return ok;
+}
+
 bool scalar_opts(Kernel *k, OptVec *list) {
   Info f;
   bool ok = info_get(k, &f);
   if (ok) list_cut(&f, list);
+  ok = ok && rows_added(k, &f, list);
   info_free(k, &f);
   return ok;
 }

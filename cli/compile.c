@@ -6,7 +6,7 @@
 
 typedef struct Options {
   CliTexts sizes;
-  const char *out, *name, *weights, *device;
+  const char *out, *name, *weights, *device, *target;
   bool own_math, json;
 } Options;
 
@@ -47,7 +47,8 @@ static bool compiled(RunModel *m, const Options *o, const char *model) {
   bool ok = run_model_captured(m, &c);
   cli_wait_what(m->wait, "writing");
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
-                        .name = o->name, .weights = o->weights, .own_math = o->own_math, .about = &about);
+                        .name = o->name, .weights = o->weights, .own_math = o->own_math, .target = o->target,
+                        .about = &about);
   cli_wait_end(m->wait);
   m->wait = NULL;
   if (ok) say(o, path, &about);
@@ -73,6 +74,8 @@ static const CliOption options[] = {
                 "what the names in the text begin with (the last part of PATH)"),
     CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
     CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),
+    CLI_TEXT_OF(Options, target, "target", "native|x86-64-v3|x86-64-v4",
+                "GNU C with vectors for this processor, instead of C99 for any"),
     CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "to capture on, instead of $TG_DEV"),
     CLI_FLAG_OF(Options, json, "json", "what was written as an object")};

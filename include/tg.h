@@ -448,7 +448,7 @@ typedef struct TgOptOptions {
 typedef struct TgCOptions {
   size_t size;
   const char *set;
-  const char *name, *header;
+  const char *name, *header, *target;
   const char *const *names;
   TgTensor *const *tensors;
   int count;
@@ -1402,8 +1402,10 @@ typedef struct TgCText {
 
 /* [options] .name: what the text's names begin with, an identifier ("model"). .header: the
  * file that the source includes (NAME.h). .names, .tensors, .count: names of memories, as of tg_jit_to_text. .own_math: roots are computed by the text as well, so that it needs
- * nothing of <math.h>. .weights_apart: no weights in the text. The texts live until the next call with this
- * context. Errors: those of tg_jit_to_text; TG_ERR_VALUE: no such name. */
+ * nothing of <math.h>. .weights_apart: no weights in the text. .target: a processor, "native", "x86-64-v3" or
+ * "x86-64-v4": the source is then GNU C with vectors for that, to be compiled with -std=gnu11
+ * -ffp-contract=off and -march=.. of it; own_math has no meaning there. The texts live until the next call with this
+ * context. Errors: those of tg_jit_to_text; TG_ERR_VALUE: no such name, no such target. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes

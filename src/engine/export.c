@@ -30,11 +30,13 @@ static bool planning_failed(Export *x) {
 static bool planning_opened(Export *x) {
   const TgMem *m = &x->ctx->mem;
   TgMem mem = {.allocate = m->allocate, .reallocate = m->reallocate, .release = m->release, .user = m->user};
-  TgOpenOptions o = {
-      .size = sizeof o, .device = "NULL:C99", .log = x->ctx->log, .log_user = x->ctx->log_user};
+  const char *device = x->gnu ? "NULL:GNU" : "NULL:C99";
+  TgOpenOptions o = {.size = sizeof o, .device = device, .log = x->ctx->log, .log_user = x->ctx->log_user};
   x->planning = context_open(&o, x->ctx->os, mem);
   if (!x->planning) return no_memory(x);
-  return !x->planning->err.status || planning_failed(x);
+  if (x->planning->err.status) return planning_failed(x);
+  return !x->gnu || target_named(x->o.target, &device_at(x->planning, 0)->target) ||
+         refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
 }
 
 static size_t memory_count(TgJit *j) { return j->memories.len; }
@@ -157,7 +159,7 @@ static bool is_stored(const TgJit *j, const Buffer *b) {
   return false;
 }
 
-enum { ALIGN = 8 };
+enum { ALIGN = 8, ALIGN_VECTORS = 64 };
 
 static int64_t aligned(int64_t nbytes) { return (nbytes + ALIGN - 1) / ALIGN * ALIGN; }
 
@@ -299,9 +301,10 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
     ExportPlace p;
     if (!argument(x, s, sk->arg[i], first, &p) || !arg_add(x, p, text->stored[i])) return false;
   }
-  if (text->local_bytes) {
+  int64_t scratch = x->gnu ? text->scratch_bytes : text->local_bytes;
+  if (scratch) {
     c.scratch = (int)x->items.len;
-    if (!item_new(x, text->local_bytes)) return false;
+    if (!item_new(x, scratch)) return false;
     item_used(x, &(ExportPlace){IN_ARENA, c.scratch, 0, DT_U8}, true);
   }
   x->operations += sk->flops;
@@ -366,7 +369,8 @@ static bool steps_listed(Export *x) {
     x->items.at[x->first_draw + i].first = 0;
   for (size_t i = 0; i < x->items.len; i++) /* of a memory that no launch is given */
     if (x->items.at[i].first < 0) x->items.at[i] = (ArenaItem){.nbytes = 0};
-  return arena_placed(&x->ctx->mem, x->items.at, x->items.len, ALIGN, &x->arena, &x->bound) || no_memory(x);
+  int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
+  return arena_placed(&x->ctx->mem, x->items.at, x->items.len, align, &x->arena, &x->bound) || no_memory(x);
 }
 
 /* ---- the whole */
@@ -377,7 +381,7 @@ static void export_free(Export *x) {
   for (size_t i = 0; i < x->names.len; i++)
     mem_free(m, x->names.at[i]);
   vec_free(m, &x->kernels), vec_free(m, &x->args), vec_free(m, &x->calls), vec_free(m, &x->items);
-  vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places);
+  vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places), map_free(&x->helpers);
   mem_free(m, x->value), mem_free(m, x->upper);
   tg_close(x->planning);
 }
@@ -396,8 +400,9 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   if (tg_options_read(ctx, "jit_to_c", "TgCOptions", &x.o, sizeof x.o, o)) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "jit_to_c: no place for the text");
   *out = (TgCText){.source = ""};
+  x.gnu = x.o.target && *x.o.target;
   if (ctx->err.status) return ctx->err.status;
-  map_init(&x.places, &ctx->mem);
+  map_init(&x.places, &ctx->mem), map_init(&x.helpers, &ctx->mem);
   Str *text = ctx->c_text;
   for (int i = 0; i < 3; i++)
     str_free(&text[i]), str_init(&text[i], &ctx->mem);
@@ -416,5 +421,6 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
                      .kernels = (int)x.kernels.len,
                      .launches = (int)x.calls.len};
   export_free(&x);
+  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "export: out of memory"); /* keeps an earlier error */
   return ok ? TG_OK : ctx->err.status;
 }

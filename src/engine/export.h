@@ -56,6 +56,7 @@ typedef struct Export {
   TgCOptions o;
   const char *name;
   char *upper;
+  bool gnu; /* vectors of GNU C, for a processor with a name */
   char **value;
   Vec(CachedProgram *) kernels;
   Vec(ExportPlace) args;
@@ -63,6 +64,7 @@ typedef struct Export {
   Vec(ArenaItem) items;
   Vec(ExportMemory) memories;
   Vec(char *) names; /* identifiers that are taken */
+  Map helpers;       /* those of kernels of GNU C that are written */
   Map places;        /* address of a place in a step -> what stands there, and 1 */
   size_t first_draw; /* items of the draws' keys */
   int64_t arena, bound, state, weights, operations;

@@ -91,10 +91,12 @@ static void put_variables(Export *x, Str *out) {
 
 static void put_about(Export *x, Str *out) {
   const TgJit *j = x->planned;
-  str_printf(out,
-             "/* %s: made by tinygrad-c %s, for any compiler of C99 or C++. No licence of tinygrad-c is upon "
-             "this text.\n",
-             x->name, tg_version());
+  str_printf(out, "/* %s: made by tinygrad-c %s, ", x->name, tg_version());
+  if (x->gnu)
+    str_printf(out, "for %s: cc -std=gnu11 -O2 -ffp-contract=off -march=%s.", x->o.target, x->o.target);
+  else
+    str_put(out, "for any compiler of C99 or C++.");
+  str_put(out, " No licence of tinygrad-c is upon this text.\n");
   put_values(x, out, "input ", j->in, j->nin, x->value);
   put_values(x, out, "output", j->out, j->nout, x->value + j->nin);
   put_variables(x, out);
@@ -139,17 +141,17 @@ static void put_state(Export *x, Str *out) {
   }
 }
 
-static void put_block(Str *out, const char *name, int64_t nbytes) {
+static void put_block(const Export *x, Str *out, const char *name, int64_t nbytes) {
   if (nbytes)
-    str_printf(out, "  union { double number; uint64_t word; unsigned char bytes[%lld]; } %s;\n",
-               (long long)nbytes, name);
+    str_printf(out, "  union { double number; uint64_t word; unsigned char bytes[%lld]; } %s%s;\n",
+               (long long)nbytes, name, x->gnu ? " __attribute__((aligned(64)))" : "");
 }
 
 static void put_struct(Export *x, Str *out) {
   bool draws = x->planned->draws.len > 0;
   str_printf(out, "\n/* One instance: all memory that is written. */\ntypedef struct %s {\n", x->name);
-  put_block(out, "state", x->state);
-  put_block(out, "arena", x->arena);
+  put_block(x, out, "state", x->state);
+  put_block(x, out, "arena", x->arena);
   if (draws) str_put(out, "  uint64_t seed, counter; /* of the random numbers to come */\n");
   if (x->o.weights_apart) str_put(out, "  const unsigned char *weights;\n");
   if (!x->state && !x->arena && !draws && !x->o.weights_apart) str_put(out, "  int nothing;\n");
@@ -316,28 +318,55 @@ bool export_weights(Export *x, Str *out) {
 }
 
 /* ---- kernels */
+/* Where the lines of a helper end: its #ifndef has other conditions inside. */
+static const char *helper_end(const char *at) {
+  int depth = 0;
+  for (const char *end; *at; at = end) {
+    end = at + strcspn(at, "\n");
+    end += *end == '\n';
+    depth += !strncmp(at, "#if", 3);
+    depth -= !strncmp(at, "#endif", 6);
+    if (!depth) return end;
+  }
+  return at;
+}
+
+/* Types and helpers stand in front of each kernel that needs them: once is enough. */
+static bool put_helpers(Export *x, Str *out, const char *at, const char *kernel) {
+  for (const char *end; at < kernel; at = end) {
+    end = !strncmp(at, "#ifndef", 7) ? helper_end(at) : at + strcspn(at, "\n") + 1;
+    bool helper = !strncmp(at, "#ifndef", 7) || !strncmp(at, "VECTOR(", 7);
+    uint64_t had, hash = hash_bytes(11, at, strcspn(at, "\n"));
+    if (helper && map_get(&x->helpers, hash, &had)) continue;
+    if (helper && !map_put(&x->helpers, hash, 1)) return false;
+    str_putn(out, at, (size_t)(end - at));
+  }
+  return true;
+}
+
 /* A kernel's name is made from its loops, and others may have it: its number comes first. */
-static void put_kernel(Export *x, Str *out, int number) {
+static bool put_kernel(Export *x, Str *out, int number) {
   const CachedProgram *p = x->kernels.at[number];
   const char *text = p->dev->backend->text(p->prog)->source;
   char begins[128];
-  snprintf(begins, sizeof begins, "static void %s(", p->name);
+  snprintf(begins, sizeof begins, x->gnu ? "void %s(" : "static void %s(", p->name);
   const char *at = strstr(text, begins);
-  if (!at) {
-    str_put(out, text);
-    return;
-  }
-  str_putn(out, text, (size_t)(at - text));
+  if (NEVER(!at)) return false;
+  if (!put_helpers(x, out, text, at)) return false;
   str_printf(out, "static void k%d_%s(", number, p->name);
   str_put(out, at + strlen(begins));
   str_put(out, "\n");
+  return true;
 }
 
 static bool put_prelude(Export *x, Str *out) {
   TgMem *mem = &x->ctx->mem;
   Str whole, used;
   str_init(&whole, mem), str_init(&used, mem);
-  c99_prelude(&whole, x->o.own_math);
+  if (x->gnu)
+    renderer_c.prelude(&whole);
+  else
+    c99_prelude(&whole, x->o.own_math);
   const char **text = mem_alloc(mem, (x->kernels.len + 1) * sizeof *text);
   for (size_t i = 0; text && i < x->kernels.len; i++)
     text[i] = x->kernels.at[i]->dev->backend->text(x->kernels.at[i]->prog)->source;
@@ -389,6 +418,30 @@ static void put_var(Export *x, Str *out, int var) {
     }
 }
 
+/* Kernels of GNU C take their memories as a list, and what varies as another. */
+static void put_vector_call(Export *x, Str *out, const ExportCall *c) {
+  const CachedProgram *p = x->kernels.at[c->kernel];
+  str_put(out, "  {\n    void *b[] = {");
+  for (int i = 0; i < c->narg; i++) {
+    str_put(out, i ? ", (void *)(" : "(void *)(");
+    put_arg(x, out, &x->args.at[c->arg + (size_t)i]);
+    str_put(out, ")");
+  }
+  str_put(out, "};\n");
+  if (p->nvar) str_put(out, "    const i64 v[] = {");
+  for (int i = 0; i < p->nvar; i++) {
+    str_put(out, i ? ", " : "");
+    put_var(x, out, p->var[i]);
+  }
+  if (p->nvar) str_put(out, "};\n");
+  str_printf(out, "    k%d_%s(b, %s, 0, ", c->kernel, p->name, p->nvar ? "v" : "NULL");
+  if (c->scratch >= 0)
+    str_printf(out, "a + %lld", (long long)x->items.at[c->scratch].offset);
+  else
+    str_put(out, "NULL");
+  str_put(out, ");\n  }\n");
+}
+
 static void put_call(Export *x, Str *out, const ExportCall *c) {
   const ExportPlace *arg = x->args.at + c->arg;
   if (c->kernel < 0) {
@@ -396,6 +449,10 @@ static void put_call(Export *x, Str *out, const ExportCall *c) {
     put_arg(x, out, &arg[0]), str_put(out, ", ");
     if (c->kernel == CALL_COPY) put_arg(x, out, &arg[1]), str_put(out, ", ");
     str_printf(out, "%lld);\n", (long long)c->nbytes);
+    return;
+  }
+  if (x->gnu) {
+    put_vector_call(x, out, c);
     return;
   }
   const CachedProgram *p = x->kernels.at[c->kernel];
@@ -532,7 +589,7 @@ bool export_source(Export *x, Str *out) {
     if (is_written(x, &x->memories.at[i])) put_memory(out, &x->memories.at[i]);
   str_put(out, "\n");
   for (size_t i = 0; i < x->kernels.len; i++)
-    put_kernel(x, out, (int)i);
+    if (!put_kernel(x, out, (int)i)) return false;
   put_draws(x, out);
   put_reset_body(x, out);
   put_run(x, out);

@@ -24,7 +24,8 @@ typedef struct KernelSpec {
  * NULL where its list was gone. */
 typedef struct KernelText {
   const char *source;
-  int64_t local_bytes; /* of the arrays that the text has or is given */
+  int64_t local_bytes;   /* of its arrays */
+  int64_t scratch_bytes; /* of the same, as kernels of C take them from scratch */
   int nparam;
   bool *stored;
 } KernelText;

@@ -41,7 +41,8 @@ static bool stores_noted(Device *d, const Linear *lin, KernelText *t) {
 static Program *program_of(Device *d, const KernelSpec *k) {
   Program *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return NULL;
-  p->text = (KernelText){.local_bytes = k->shared_bytes, .nparam = k->linear->nparam};
+  p->text = (KernelText){
+      .local_bytes = k->shared_bytes, .scratch_bytes = (int64_t)k->local_bytes, .nparam = k->linear->nparam};
   p->text.source = mem_strdup(d->mem, k->source ? k->source : "");
   if (p->text.source && stores_noted(d, k->linear, &p->text)) return p;
   null_unload(d, p);
@@ -118,6 +119,7 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_amx, "NULL:AMX", HAS_THREADS, renderer_amx);
 NULL_BACKEND(backend_null_dot, "NULL:DOT", HAS_THREADS, renderer_dot);
+NULL_BACKEND(backend_null_gnu, "NULL:GNU", HAS_LISTS, renderer_c); /* for text that is kept: export.c */
 NULL_BACKEND(backend_null_c99, "NULL:C99", HAS_LISTS, renderer_c99);
 #ifndef TG_NO_CUDA
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_OWN_MEMORY, renderer_cuda);

@@ -5,6 +5,7 @@
 #include "base/processor.h"
 #include "uop/matrix.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { KB = 1 << 10, MB = 1 << 20 };
 
@@ -103,6 +104,29 @@ Target target_this_cpu(void) {
   }
   t.local_bytes = t.local_most = t.cache[LEVEL_L2] / 2;
   return t;
+}
+
+bool target_named(const char *name, Target *out) {
+  static const struct {
+    const char *name;
+    int vec_bytes, registers;
+  } known[] = {{"x86-64-v3", 32, 16}, {"x86-64-v4", 64, 32}};
+
+  bool native = !strcmp(name, "native"), found = native;
+  *out = native ? target_this_cpu() : target_planned;
+  for (size_t i = 0; i < TG_COUNT(known); i++) {
+    if (strcmp(name, known[i].name)) continue;
+    found = true;
+    out->name = known[i].name;
+    out->vec_bytes = known[i].vec_bytes;
+    out->registers = known[i].registers;
+    out->fmas = out->vec_bytes / 2.0;
+    out->ops = out->vec_bytes / 4.0;
+    for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
+      out->bytes_us[l] *= out->vec_bytes / 64.0;
+  }
+  out->cores = 1;
+  return found;
 }
 
 double target_weight(const Target *t, const UOp *u) {

@@ -48,7 +48,7 @@ static bool texts_put(TgJit *jit, const char *folder, TgCOptions o, Exported *e)
   }
   if (o.weights_apart) {
     e->weights = malloc(e->about.weights_nbytes + 8);
-    memcpy(e->weights, e->about.weights, e->about.weights_nbytes);
+    if (e->about.weights_nbytes) memcpy(e->weights, e->about.weights, e->about.weights_nbytes);
   }
   bool ok = put_file(folder, "model.h", e->about.header) && put_file(folder, "model.c", e->about.source);
   snprintf(path, sizeof path, "%s/driver.c", folder);
@@ -57,15 +57,15 @@ static bool texts_put(TgJit *jit, const char *folder, TgCOptions o, Exported *e)
   return f && !fclose(f);
 }
 
-static bool built(const char *folder, const char *cc, Exported *e) {
+static bool built(const char *folder, const char *cc, bool gnu, Exported *e) {
   char line[2000];
   static int number;
   char library[600];
   snprintf(library, sizeof library, "%s/m%d.so", folder, number++);
-  snprintf(
-      line, sizeof line,
-      "cd %s && %s -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -fPIC -shared -o %s driver.c -lm",
-      folder, cc, library);
+  snprintf(line, sizeof line, "cd %s && %s %s -fPIC -shared -o %s driver.c -lm", folder, cc,
+           gnu ? "-std=gnu11 -ffp-contract=off -Wno-psabi"
+               : "-std=c99 -pedantic -Wall -Wextra -Wconversion -Werror",
+           library);
   if (system(line)) {
     printf("exported: %s\n", line);
     return false;
@@ -86,7 +86,7 @@ static bool built(const char *folder, const char *cc, Exported *e) {
 
 bool exported_new(Exported *e, TgJit *jit, const char *folder, const char *cc, TgCOptions o) {
   *e = (Exported){0};
-  bool ok = texts_put(jit, folder, o, e) && built(folder, cc, e);
+  bool ok = texts_put(jit, folder, o, e) && built(folder, cc, o.target != NULL, e);
   e->about.source = e->about.header = "";
   if (!ok) exported_free(e);
   return ok;

@@ -713,6 +713,33 @@ static void test_wasm(void **state) {
   tg_close(c);
 }
 
+/* ---- with vectors, for this processor: the bits of the library on one core of it */
+static void test_vectors(void **state) {
+  (void)state;
+  if (system("command -v clang-19 >/dev/null 2>&1")) {
+    print_message("skipped: no clang-19\n");
+    skip();
+  }
+  TgContext *c =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU", .seed = 7, .cores = 1});
+  Learner *l;
+  TgJit *jit = step_captured(c, &l);
+  Exported e;
+  assert_true(exported_new(&e, jit, folder, "clang-19 -O1 -march=native", (TgCOptions){.target = "native"}));
+  for (int i = 0; i < STEPS; i++) {
+    float got = learned_apart(&e, e.m, i + 2), want = learned(c, jit, i + 2);
+    if (got != want) fail_msg("step %d: loss %.9g, the library has %.9g", i, (double)got, (double)want);
+  }
+  exported_free(&e);
+  TgCText t;
+  refused(c, tg_jit_to_c(jit, &t, .target = "z80"), TG_ERR_VALUE, "x86-64-v3");
+  assert_int_equal(tg_jit_to_c(jit, &t, .target = "x86-64-v4"), TG_OK);
+  assert_non_null(strstr(t.header, "-march=x86-64-v4"));
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
 /* A few of the node cases; test_export_nodes has all. */
 static void test_some_nodes(void **state) {
   (void)state;
@@ -730,10 +757,10 @@ static void test_models(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),      cmocka_unit_test(test_training),
-                                     cmocka_unit_test(test_draws),      cmocka_unit_test(test_instances),
-                                     cmocka_unit_test(test_sizes),      cmocka_unit_test(test_text),
-                                     cmocka_unit_test(test_refused),    cmocka_unit_test(test_models),
-                                     cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_cases),     cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_instances), cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),   cmocka_unit_test(test_some_nodes),
+      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

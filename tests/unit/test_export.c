@@ -572,6 +572,71 @@ static void test_refused(void **state) {
   tg_close(c);
 }
 
+/* ---- memory runs out: an error, and nothing is left behind */
+typedef struct Heap {
+  int64_t calls, fail_at, live;
+} Heap;
+
+static void *heap_take(size_t n, void *user) {
+  Heap *h = user;
+  if (++h->calls == h->fail_at) return NULL;
+  void *p = malloc(n);
+  h->live += p != NULL;
+  return p;
+}
+
+static void *heap_more(void *p, size_t n, void *user) {
+  Heap *h = user;
+  if (++h->calls == h->fail_at) return NULL;
+  void *more = realloc(p, n);
+  h->live += more && !p;
+  return more;
+}
+
+static void heap_give(void *p, void *user) {
+  Heap *h = user;
+  h->live -= p != NULL;
+  free(p);
+}
+
+/* Calls that an export takes when the n-th of them fails. */
+static int64_t export_failing(int64_t n, TgStatus *s) {
+  Heap h = {.fail_at = 0};
+  TgAllocator a = {.allocate = heap_take, .reallocate = heap_more, .release = heap_give, .user = &h};
+  TgContext *c = tg_open(
+      &(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP:C99", .seed = 7, .allocator = &a});
+  Case k = {"softmax", softmaxes, TG_F32};
+  TgJit *jit = tg_jit(c, run_case, &k);
+  TgTensor *in[] = {tg_contiguous(numbers(c, TG_F32, 0)), tg_contiguous(numbers(c, TG_F32, 1))}, *out;
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, in, 2, &out, 1), TG_OK);
+  TgCText t;
+  h.calls = 0, h.fail_at = n;
+  *s = tg_jit_to_c(jit, &t, .weights_apart = true);
+  int64_t calls = h.calls;
+  h.fail_at = 0;
+  assert_true(*s == tg_error(c));
+  assert_true(*s ? !*t.source : strstr(t.source, "model_run") != NULL);
+  tg_jit_free(jit);
+  tg_close(c);
+  if (h.live) fail_msg("call %lld fails: %lld blocks are left", (long long)n, (long long)h.live);
+  return calls;
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  TgStatus s;
+  int64_t calls = export_failing(0, &s);
+  int failed = 0;
+  assert_int_equal(s, TG_OK);
+  for (int64_t n = 1; n <= calls; n += 1 + n / 40) {
+    export_failing(n, &s);
+    failed += s == TG_ERR_NOMEM;
+    if (s && s != TG_ERR_NOMEM) fail_msg("call %lld fails: error %d", (long long)n, (int)s);
+  }
+  assert_true(failed > 20);
+}
+
 /* ---- models of files */
 static const char *data(const char *name, char room[600]) {
   const char *own = getenv("TG_DATA");
@@ -761,6 +826,6 @@ int main(void) {
       cmocka_unit_test(test_cases),     cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
       cmocka_unit_test(test_instances), cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
       cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),   cmocka_unit_test(test_some_nodes),
-      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors)};
+      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,7 +2,7 @@
  * load and store against the size of its buffer. Shares nothing with the renderers, so that it can judge
  * them.
  *
- * INTERP takes kernels as plain loops. INTERP:C, INTERP:AMX, INTERP:DOT, INTERP:CUDA and INTERP:METAL take
+ * INTERP takes kernels as plain loops. INTERP:C, INTERP:AMX, INTERP:DOT, INTERP:C99, INTERP:CUDA and INTERP:METAL take
  * what codegen makes for those targets: vectors, tiles, grids. The threads of a block run one after another
  * from barrier to barrier, or to a shuffle, where they hand each other values; two of them that touch a cell
  * between the same barriers, one writing, are a race and an error, as are blocks that meet in a cell, threads

@@ -61,18 +61,19 @@ static bool planned(Export *x, const char *text) {
 /* ---- names */
 /* What C and C++ keep for themselves, and what the text calls its own. */
 static const char *const taken_words[] = {
-    "m",        "a",         "s",         "w",        "alignas",   "alignof",  "and",     "asm",
-    "auto",     "bool",      "break",     "case",     "catch",     "char",     "class",   "const",
-    "continue", "default",   "delete",    "do",       "double",    "else",     "enum",    "explicit",
-    "export",   "extern",    "false",     "float",    "for",       "friend",   "goto",    "if",
-    "inline",   "int",       "long",      "mutable",  "namespace", "new",      "not",     "operator",
-    "or",       "private",   "protected", "public",   "register",  "restrict", "return",  "short",
-    "signed",   "sizeof",    "static",    "struct",   "switch",    "template", "this",    "throw",
-    "true",     "try",       "typedef",   "typename", "union",     "unsigned", "using",   "virtual",
-    "void",     "volatile",  "while",     "xor",      "arena",     "state",    "weights", "weight",
-    "counter",  "seed",      "reset",     "run",      "i8",        "i16",      "i32",     "i64",
-    "u8",       "u16",       "u32",       "u64",      "f32",       "f64",      "copied",  "cleared",
-    "nullptr",  "operations"};
+    "m",        "a",          "s",         "w",        "alignas",   "alignof",  "and",     "asm",
+    "auto",     "bool",       "break",     "case",     "catch",     "char",     "class",   "const",
+    "continue", "default",    "delete",    "do",       "double",    "else",     "enum",    "explicit",
+    "export",   "extern",     "false",     "float",    "for",       "friend",   "goto",    "if",
+    "inline",   "int",        "long",      "mutable",  "namespace", "new",      "not",     "operator",
+    "or",       "private",    "protected", "public",   "register",  "restrict", "return",  "short",
+    "signed",   "sizeof",     "static",    "struct",   "switch",    "template", "this",    "throw",
+    "true",     "try",        "typedef",   "typename", "union",     "unsigned", "using",   "virtual",
+    "void",     "volatile",   "while",     "xor",      "arena",     "state",    "weights", "weight",
+    "counter",  "seed",       "reset",     "run",      "i8",        "i16",      "i32",     "i64",
+    "u8",       "u16",        "u32",       "u64",      "f32",       "f64",      "copied",  "cleared",
+    "nullptr",  "operations", "key_of",    "inl",      "vector",    "divs",     "sat",     "sats",
+    "null",     "nothing"};
 
 static bool same_letters(const char *a, const char *b) {
   while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b))
@@ -85,7 +86,7 @@ static bool name_taken(const Export *x, const char *name) {
     if (same_letters(taken_words[i], name)) return true;
   for (size_t i = 0; i < x->names.len; i++)
     if (same_letters(x->names.at[i], name)) return true;
-  return false;
+  return same_letters(x->name, name);
 }
 
 /* An identifier that nothing else has, near what was wanted; NULL: recorded. Its letters are few enough for

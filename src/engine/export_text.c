@@ -70,14 +70,13 @@ static void put_constant(Export *x, Str *out, const char *name, const char *what
 }
 
 /* ---- the header */
-static void put_values(Export *x, Str *out, const char *what, const Want *w, int n, char *const *name) {
+static void put_values(Str *out, const char *what, const Want *w, int n, char *const *name) {
   for (int i = 0; i < n; i++) {
     str_printf(out, " *   %s %s: ", what, name[i]);
     put_shape(out, w[i].dtype, w[i].n, w[i].dims);
     if (w[i].name && strcmp(w[i].name, name[i])) str_put(out, ", called "), put_quoted(out, w[i].name);
     str_put(out, "\n");
   }
-  (void)x;
 }
 
 static void put_variables(Export *x, Str *out) {
@@ -97,8 +96,8 @@ static void put_about(Export *x, Str *out) {
   else
     str_put(out, "for any compiler of C99 or C++.");
   str_put(out, " No licence of tinygrad-c is upon this text.\n");
-  put_values(x, out, "input ", j->in, j->nin, x->value);
-  put_values(x, out, "output", j->out, j->nout, x->value + j->nin);
+  put_values(out, "input ", j->in, j->nin, x->value);
+  put_values(out, "output", j->out, j->nout, x->value + j->nin);
   put_variables(x, out);
   str_printf(out,
              " * %lld operations a run, %zu kernels. Bytes: weights %lld, state %lld, arena %lld (what lives "
@@ -283,14 +282,15 @@ static void put_numbers(Str *out, const ExportMemory *m, bool bits) {
   }
 }
 
+/* w_ stands before its name, which may be that of a function of C. */
 static void put_memory(Str *out, const ExportMemory *m) {
   const char *type = source_type(m->dtype);
   bool bits = by_bits(m);
   if (bits)
-    str_printf(out, "static const union { %s bits[%lld]; %s at[%lld]; } %s = {{\n",
+    str_printf(out, "static const union { %s bits[%lld]; %s at[%lld]; } w_%s = {{\n",
                m->dtype == DT_F64 ? "u64" : "u32", (long long)m->nelem, type, (long long)m->nelem, m->name);
   else
-    str_printf(out, "static const struct { %s at[%lld]; } %s = {{\n", type, (long long)m->nelem, m->name);
+    str_printf(out, "static const struct { %s at[%lld]; } w_%s = {{\n", type, (long long)m->nelem, m->name);
   if (all_zero(m))
     str_put(out, "0");
   else
@@ -359,6 +359,22 @@ static bool put_kernel(Export *x, Str *out, int number) {
   return true;
 }
 
+/* The macros of the prelude that make several functions, where none of them is used, are left out. */
+static void put_used(Str *out, const char *text) {
+  static const char *const macros[][2] = {
+      {"#define DIVS(", "\nDIVS("}, {"#define SAT(", "\nSATS("}, {"#define SATS(", "\nSATS("}};
+
+  for (const char *at = text, *end; *at; at = end) {
+    bool left_out = false;
+    for (end = strchr(at, '\n'); end && end > at && end[-1] == '\\';)
+      end = strchr(end + 1, '\n');
+    end = end ? end + 1 : at + strlen(at);
+    for (size_t i = 0; i < TG_COUNT(macros); i++)
+      left_out |= !strncmp(at, macros[i][0], strlen(macros[i][0])) && !strstr(text, macros[i][1]);
+    if (!left_out) str_putn(out, at, (size_t)(end - at));
+  }
+}
+
 static bool put_prelude(Export *x, Str *out) {
   TgMem *mem = &x->ctx->mem;
   Str whole, used;
@@ -374,7 +390,7 @@ static bool put_prelude(Export *x, Str *out) {
   if (ok && (strstr(str_text(&used), "sqrtf(") || strstr(str_text(&used), "return sqrt(") ||
              strstr(str_text(&used), "return fma(")))
     str_put(out, "#include <math.h>\n");
-  str_putn(out, str_text(&used), used.len);
+  put_used(out, str_text(&used));
   str_put(out, "\n");
   mem_free(mem, text), str_free(&whole), str_free(&used);
   return ok && !out->oom;
@@ -396,7 +412,7 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
     if (x->o.weights_apart)
       str_printf(out, "(const %s *)(const void *)(w + %lld)", type, (long long)(m->offset + p->offset));
     else {
-      str_printf(out, "%s.at", m->name);
+      str_printf(out, "w_%s.at", m->name);
       if (elements) str_printf(out, " + %lld", elements);
     }
     return;
@@ -565,7 +581,7 @@ static void put_reset_body(Export *x, Str *out) {
   for (size_t i = 0; i < x->memories.len; i++) {
     const ExportMemory *m = &x->memories.at[i];
     if (m->state && is_written(x, m))
-      str_printf(out, "  copied(m->state.bytes + %lld, %s.at, sizeof %s.at);\n", (long long)m->offset,
+      str_printf(out, "  copied(m->state.bytes + %lld, w_%s.at, sizeof w_%s.at);\n", (long long)m->offset,
                  m->name, m->name);
   }
   if (x->planned->draws.len)

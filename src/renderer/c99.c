@@ -5,6 +5,7 @@
  * What it assumes beyond the standard, as every compiler does: conversion to a signed type wraps, and a
  * negative number is shifted to the right as if divided. */
 #include "renderer/cstyle_private.h"
+#include <string.h>
 
 static const CLang lang = {.name = "C99",
                            .strict = true,
@@ -87,11 +88,24 @@ static const char math_of_our_own[] =
     "  return lost + low == lost + low && s - s == 0 ? s + (lost + low) : s;\n"
     "}\n";
 
+/* The helpers that all languages share, without what stands there for compilers with extensions: conditions
+ * go, and of two forms of f16 the one with builtins. */
+static void shared_helpers(Str *out) {
+  bool builtins = false;
+  for (const char *at = cstyle_prelude, *end; *at; at = end) {
+    end = at + strcspn(at, "\n");
+    end += *end == '\n';
+    bool condition = !strncmp(at, "#if", 3) || !strncmp(at, "#else", 5) || !strncmp(at, "#endif", 6);
+    if (condition) builtins = !strncmp(at, "#ifdef __F16C__", 15);
+    if (!condition && !builtins) str_putn(out, at, (size_t)(end - at));
+  }
+}
+
 void c99_prelude(Str *out, bool own_math) {
   str_put(out, types);
   str_put(out, fused);
   str_put(out, own_math ? math_of_our_own : math_of_libm);
-  str_put(out, cstyle_prelude);
+  shared_helpers(out);
 }
 
 static void prelude(Str *out) {

@@ -46,6 +46,10 @@ static bool texts_put(TgJit *jit, const char *folder, TgCOptions o, Exported *e)
     printf("exported: %s\n", tg_errmsg(tg_jit_context(jit)));
     return false;
   }
+  if (!o.target && (strstr(e->about.source, "__builtin") || strstr(e->about.source, "vector_size"))) {
+    printf("exported: a text with extensions\n");
+    return false;
+  }
   if (o.weights_apart) {
     e->weights = malloc(e->about.weights_nbytes + 8);
     if (e->about.weights_nbytes) memcpy(e->weights, e->about.weights, e->about.weights_nbytes);

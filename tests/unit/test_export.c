@@ -572,6 +572,35 @@ static void test_refused(void **state) {
   tg_close(c);
 }
 
+/* ---- names of files that C, its library or the text has another meaning for */
+static TgStatus named_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor **w = user;
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_sqrt(tg_add(tg_mul(in[0], w[0]), tg_add(w[1], tg_add(w[2], w[3]))));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_names(void **state) {
+  (void)state;
+  static const char *const names[] = {"exp", "main", "sqrtf", "*/ \\\" #error .1"};
+  TgContext *c = interpreter();
+  TgTensor *w[4];
+  for (int i = 0; i < 4; i++)
+    w[i] = tg_clone(numbers(c, TG_F32, i));
+  TgJit *jit = tg_jit(c, named_run, w);
+  TgTensor *x = tg_clone(numbers(c, TG_F32, 5)), *out;
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &x, 1, &out, 1), TG_OK);
+  const char *in[] = {"while"}, *outs[] = {"model"};
+  assert_int_equal(tg_jit_name(jit, in, outs), TG_OK);
+  for (int apart = 0; apart < 2; apart++) {
+    TgCOptions o = {.names = names, .tensors = w, .count = 4, .weights_apart = apart};
+    assert_true(exported_accepted(jit, folder, compilers, COMPILER_COUNT, o));
+  }
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- memory runs out: an error, and nothing is left behind */
 typedef struct Heap {
   int64_t calls, fail_at, live;
@@ -826,6 +855,7 @@ int main(void) {
       cmocka_unit_test(test_cases),     cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
       cmocka_unit_test(test_instances), cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
       cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),   cmocka_unit_test(test_some_nodes),
-      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_names),
+      cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -59,21 +59,23 @@ static bool planned(Export *x, const char *text) {
 }
 
 /* ---- names */
-/* What C and C++ keep for themselves, and what the text calls its own. */
+/* What the text calls its own, which the name of a model may be, then what C and C++ keep for themselves. */
 static const char *const taken_words[] = {
-    "m",        "a",          "s",         "w",        "alignas",   "alignof",  "and",     "asm",
-    "auto",     "bool",       "break",     "case",     "catch",     "char",     "class",   "const",
-    "continue", "default",    "delete",    "do",       "double",    "else",     "enum",    "explicit",
-    "export",   "extern",     "false",     "float",    "for",       "friend",   "goto",    "if",
-    "inline",   "int",        "long",      "mutable",  "namespace", "new",      "not",     "operator",
-    "or",       "private",    "protected", "public",   "register",  "restrict", "return",  "short",
-    "signed",   "sizeof",     "static",    "struct",   "switch",    "template", "this",    "throw",
-    "true",     "try",        "typedef",   "typename", "union",     "unsigned", "using",   "virtual",
-    "void",     "volatile",   "while",     "xor",      "arena",     "state",    "weights", "weight",
-    "counter",  "seed",       "reset",     "run",      "i8",        "i16",      "i32",     "i64",
-    "u8",       "u16",        "u32",       "u64",      "f32",       "f64",      "copied",  "cleared",
-    "nullptr",  "operations", "key_of",    "inl",      "vector",    "divs",     "sat",     "sats",
-    "null",     "nothing"};
+    "m",        "a",        "s",         "w",        "arena",      "state",    "weights", "weight",
+    "counter",  "seed",     "reset",     "run",      "operations", "inl",      "vector",  "divs",
+    "sat",      "sats",     "null",      "nothing",  "alignas",    "alignof",  "and",     "asm",
+    "auto",     "bool",     "break",     "case",     "catch",      "char",     "class",   "const",
+    "continue", "default",  "delete",    "do",       "double",     "else",     "enum",    "explicit",
+    "export",   "extern",   "false",     "float",    "for",        "friend",   "goto",    "if",
+    "inline",   "int",      "long",      "mutable",  "namespace",  "new",      "not",     "operator",
+    "or",       "private",  "protected", "public",   "register",   "restrict", "return",  "short",
+    "signed",   "sizeof",   "static",    "struct",   "switch",     "template", "this",    "throw",
+    "true",     "try",      "typedef",   "typename", "union",      "unsigned", "using",   "virtual",
+    "void",     "volatile", "while",     "xor",      "i8",         "i16",      "i32",     "i64",
+    "u8",       "u16",      "u32",       "u64",      "f32",        "f64",      "copied",  "cleared",
+    "nullptr",  "key_of"};
+
+enum { OWN_WORDS = 20 };
 
 static bool same_letters(const char *a, const char *b) {
   while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b))
@@ -143,7 +145,7 @@ static bool export_named(Export *x) {
   bool ok = n && n <= 64 && !isdigit((unsigned char)*name);
   for (size_t i = 0; ok && i < n; i++)
     ok = (unsigned char)name[i] < 128 && (isalnum((unsigned char)name[i]) || name[i] == '_');
-  for (size_t i = 0; ok && i < TG_COUNT(taken_words); i++)
+  for (size_t i = OWN_WORDS; ok && i < TG_COUNT(taken_words); i++)
     ok = strcmp(taken_words[i], name) != 0;
   if (!ok) return refused(x, TG_ERR_VALUE, "the name must be an identifier of C, of at most 64 letters");
   x->name = name;

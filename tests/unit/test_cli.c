@@ -353,6 +353,30 @@ static void test_chat(void **state) {
   says("\"test\":\"pp20\""), says("\"test\":\"tg4\"");
 }
 
+/* A model as C: the program of examples/export, which has no library, says what it sees. */
+static void test_compile(void **state) {
+  (void)state;
+  char m[600];
+  assert_int_equal(run(TG "compile /nonexistent.onnx"), 1), says("/nonexistent.onnx");
+  assert_int_equal(run(TG "compile"), 2), says("FILE is missing");
+  if (!data("onnx-mnist/mnist.onnx", m)) skip();
+  assert_int_equal(run(TG "compile %s -o mnist", m), 0), says("operations a run"), says("what lives at once");
+  assert_int_equal(run("cc -std=c99 -pedantic -Wall -Wextra -Werror -O1 -I. " TG_TESTS
+                       "/../examples/export/digit.c mnist.c -lm -o digit"),
+                   0);
+  assert_int_equal(run("(printf 'P5 28 28 255\\n'; head -c 784 /dev/zero) > black.pgm && ./digit black.pgm"),
+                   0);
+  says("it is a ");
+  assert_int_equal(run("./digit"), 1), says("usage");
+  assert_int_equal(run(TG "run %s zeros --capture c.safetensors", m), 0);
+  assert_int_equal(run(TG "compile c.safetensors -o from_capture --name mnist --weights w.bin --json"), 0);
+  json_lines(1), says("\"arena_least\":"), says("\"out\":\"from_capture\"");
+  assert_int_equal(run("cc -std=c99 -O1 -c from_capture.c && grep -c FILE_BYTES from_capture.h"), 0);
+  assert_int_equal(run(TG "compile %s --out /nonexistent/m", m), 1), says("/nonexistent/m.h");
+  assert_int_equal(run(TG "compile %s --name while", m), 1), says("identifier");
+  assert_int_equal(run(TG "compile %s -o", m), 2), says("needs a value");
+}
+
 static void test_run(void **state) {
   (void)state;
   char m[600], a[600], b[600];
@@ -495,7 +519,7 @@ int main(void) {
                                      cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
                                      cmocka_unit_test(test_chat),        cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_boxes),       cmocka_unit_test(test_eval),
-                                     cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_compile),     cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -60,23 +60,32 @@ static TgState *weights_named(const RunModel *m) {
   return NULL;
 }
 
-/* What was run, as a program in a file: a model is run twice more to be captured. */
-static bool capture(RunModel *m) {
+bool run_model_captured(RunModel *m, RunCapture *c) {
   TgTensor *in[MOST_IO], *out[MOST_IO];
-  const char *in_names[MOST_IO], *out_names[MOST_IO];
   int n = given(m, in), k = 0;
-  TgJit *jit = m->program ? m->program : tg_jit(m->ctx, run_graph, m);
-  TgState *weights = weights_named(m);
-  bool ok = jit && weights;
+  *c = (RunCapture){.jit = m->program ? m->program : tg_jit(m->ctx, run_graph, m)};
+  c->weights = m->program ? tg_state_new(m->ctx) : weights_named(m);
+  bool ok = c->jit && c->weights;
   for (int i = 0; i < m->nin; i++)
-    if (m->in[i]) in_names[k++] = m->in_names[i];
+    if (m->in[i]) c->in_names[k++] = m->in_names[i];
   for (int i = 0; i < m->nout; i++)
-    out_names[i] = m->out_about[i].name;
+    c->out_names[i] = m->out_about[i].name;
   for (int i = 0; ok && !m->program && i < 2; i++)
-    TG_SCOPE(m->ctx) { ok = !tg_jit_run(jit, in, n, out, m->nout); }
-  ok = ok && !tg_jit_save(jit, m->o->capture, .inputs = in_names, .outputs = out_names, .state = weights);
-  tg_state_free(weights);
-  if (!m->program) tg_jit_free(jit);
+    TG_SCOPE(m->ctx) { ok = !tg_jit_run(c->jit, in, n, out, m->nout); }
+  return ok;
+}
+
+void run_capture_end(RunModel *m, RunCapture *c) {
+  tg_state_free(c->weights);
+  if (!m->program) tg_jit_free(c->jit);
+}
+
+/* What was run, as a program in a file. */
+static bool capture(RunModel *m) {
+  RunCapture c;
+  bool ok = run_model_captured(m, &c) && !tg_jit_save(c.jit, m->o->capture, .inputs = c.in_names,
+                                                      .outputs = c.out_names, .state = c.weights);
+  run_capture_end(m, &c);
   return ok;
 }
 
@@ -241,7 +250,7 @@ static bool program_open(RunModel *m, const char *path) {
              : run_failed(path, "more than 64 inputs or outputs");
 }
 
-static bool model_open(RunModel *m, const char *path) {
+bool run_model_open(RunModel *m, const char *path) {
   TgOpenOptions open = {
       .size = sizeof open, .device = m->o->device, .log = cli_log, .seed = (uint64_t)m->o->seed};
   open.threads = (int)m->o->threads;
@@ -265,7 +274,7 @@ static bool model_open(RunModel *m, const char *path) {
 static bool run_all(RunModel *m, char **argument, int n) {
   double begin = cli_now();
   m->wait = cli_wait_begin("reading the model");
-  if (!model_open(m, argument[0])) return false;
+  if (!run_model_open(m, argument[0])) return false;
   double load = cli_now() - begin;
   cli_wait_what(m->wait, "reading the inputs");
   if (!run_inputs_set(m, argument + 1, n - 1)) return false;
@@ -309,17 +318,21 @@ static int run_llm(const RunOptions *o, char **argument, int n) {
   return llm_complete(argument[0], o->prompt, &c);
 }
 
+void run_model_close(RunModel *m) {
+  for (int i = 0; i < m->nin; i++)
+    tg_release(m->in[i]), tg_release(m->copy[i]);
+  free(m->picture.rgb);
+  tg_onnx_free(m->onnx), tg_jit_free(m->program);
+  tg_close(m->ctx);
+}
+
 static int run_run(const void *options, char **argument, int n) {
   RunModel m = {.o = options};
   if (m.o->prompt) return run_llm(options, argument, n);
   bool ok = run_all(&m, argument, n);
   wait_over(&m);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "run");
-  for (int i = 0; i < m.nin; i++)
-    tg_release(m.in[i]), tg_release(m.copy[i]);
-  free(m.picture.rgb);
-  tg_onnx_free(m.onnx), tg_jit_free(m.program);
-  tg_close(m.ctx);
+  run_model_close(&m);
   return ok ? CLI_OK : CLI_FAILED;
 }
 

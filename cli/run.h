@@ -30,6 +30,18 @@ typedef struct RunModel {
   Picture picture;                       /* the first that is an input; rgb NULL: none is */
 } RunModel;
 
+/* A model, captured, with the names that it has for what it takes, gives and knows. */
+typedef struct RunCapture {
+  TgJit *jit;
+  TgState *weights;
+  const char *in_names[MOST_IO], *out_names[MOST_IO];
+} RunCapture;
+
+bool run_model_open(RunModel *m, const char *path);
+void run_model_close(RunModel *m);
+/* A model is run twice more; run_capture_end follows, whatever happened. */
+bool run_model_captured(RunModel *m, RunCapture *c);
+void run_capture_end(RunModel *m, RunCapture *c);
 bool run_failed(const char *what, const char *why); /* says so; false */
 /* --size NAME=N of the name; fallback: there is none. -1: it says no size, which was said. */
 int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback);

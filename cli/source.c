@@ -76,7 +76,7 @@ static int run_source(const void *options, char **argument, int n) {
 static const Options defaults = {.lang = "C"};
 
 static const CliOption options[] = {
-    CLI_TEXT_OF(Options, lang, "lang", "C|CUDA|METAL", "the language (C)"),
+    CLI_TEXT_OF(Options, lang, "lang", "C|C99|CUDA|METAL", "the language (C)"),
     CLI_WHOLE_OF(Options, size, "size", 1, 100000000, "ops, layers or parts, instead of the program's own"),
     CLI_WHOLE_OF(Options, cores, "cores", 1, 4096, "the CPU to plan for (8)"),
     CLI_FLAG_OF(

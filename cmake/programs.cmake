@@ -116,6 +116,10 @@ if(CMOCKA_FOUND)
       target_sources(${name} PRIVATE tests/kernels/texts.c cli/programs.c)
     endif()
   endforeach()
+  foreach(name test_export test_export_nodes)   # C that was written, compiled and loaded
+    target_sources(${name} PRIVATE tests/export/exported.c tests/export/nodes.c)
+    target_link_libraries(${name} PRIVATE ${CMAKE_DL_LIBS})
+  endforeach()
   file(GLOB NETWORKS CONFIGURE_DEPENDS tests/networks/*.c)   # random networks
   target_sources(test_networks PRIVATE ${NETWORKS})
   target_compile_definitions(test_networks PRIVATE TG_TOOLS="${CMAKE_SOURCE_DIR}/tools")
@@ -142,9 +146,9 @@ if(CMOCKA_FOUND)
   target_include_directories(test_counts PRIVATE cli)
 endif()
 
-add_executable(fuzz tests/fuzz/fuzz.c tests/fuzz/files.c tests/fuzz/memory.c tests/fuzz/programs.c)
-target_include_directories(fuzz PRIVATE src .)
-target_link_libraries(fuzz PRIVATE tinygrad_static)
+add_executable(fuzz tests/fuzz/fuzz.c tests/fuzz/files.c tests/fuzz/memory.c tests/fuzz/programs.c tests/export/exported.c)
+target_include_directories(fuzz PRIVATE src . tests)
+target_link_libraries(fuzz PRIVATE tinygrad_static ${CMAKE_DL_LIBS})
 
 # every function with random arguments: the calls are written from tg_abi.json
 add_executable(callgen tests/fuzz/callgen.c)

@@ -445,6 +445,17 @@ typedef struct TgOptOptions {
   int end_;
 } TgOptOptions;
 
+typedef struct TgCOptions {
+  size_t size;
+  const char *set;
+  const char *name, *header, *target;
+  const char *const *names;
+  TgTensor *const *tensors;
+  int count;
+  bool own_math, weights_apart;
+  int end_;
+} TgCOptions;
+
 #ifndef __cplusplus
 #define TG_AXES(...)  ((TgAxes){{__VA_ARGS__}, (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))})
 #define TG_SIZES(...) ((TgSizes){{__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))})
@@ -1382,6 +1393,28 @@ TG_API TgTensor *tg_jit_memory(TgJit *jit, size_t i, const char **name);
 TG_API TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *names,
                                TgTensor *const *tensors, int n);
 
+/* ---- captured functions as C: a source of C99 without extensions, and its header, which need no library and
+ * no allocation (docs/export.md). Kernels are planned for a machine of which nothing is known, whatever the
+ * context's own device is; values are those of the moment. The header tells all that a caller must know. */
+/* header, source: text. weights: what NAME_reset takes where weights stand apart, else NULL. Bytes: arena_bytes
+ * of what a run needs between its kernels, of which arena_least live at once; state_bytes of what it changes
+ * and keeps; weight_bytes of what it only reads. operations: of floats and of data, of a run. */
+typedef struct TgCText {
+  const char *header, *source;
+  const void *weights;
+  size_t weights_nbytes;
+  int64_t arena_bytes, arena_least, state_bytes, weight_bytes, operations;
+  int kernels, launches;
+} TgCText;
+
+/* [options] .name: what the text's names begin with, an identifier ("model"). .header: the
+ * file that the source includes (NAME.h). .names, .tensors, .count: names of memories, as of tg_jit_to_text. .own_math: roots are computed by the text as well, so that it needs
+ * nothing of <math.h>. .weights_apart: no weights in the text. .target: a processor, "native", "x86-64-v3" or
+ * "x86-64-v4": the source is then GNU C with vectors for that, to be compiled with -std=gnu11
+ * -ffp-contract=off and -march=.. of it; own_math has no meaning there. The texts live until the next call with this
+ * context. Errors: those of tg_jit_to_text; TG_ERR_VALUE: no such name, no such target. */
+TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
+
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
  * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass of code
  * generation to begin with. .emit: "uops" (default: text again), "costs" (of a kernel: each list of opts that
@@ -1397,6 +1430,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);
 #ifndef __cplusplus
 #define tg_open_with(...)       TG_OPT0_(tg_open, TgOpenOptions, __VA_ARGS__, .end_ = 0)
 #define tg_variable(...)        TG_OPT4_(tg_variable_opt, TgVariableOptions, __VA_ARGS__, .end_ = 0)
+#define tg_jit_to_c(...)        TG_OPT2_(tg_jit_to_c_opt, TgCOptions, __VA_ARGS__, .end_ = 0)
 #define tg_opt(...)             TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_file(...)       TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_text(...)       TG_OPT2_(tg_from_text_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -1586,6 +1620,11 @@ inline TgVariable *tg_variable(TgContext *c, const char *name, int64_t lo, int64
                                TgVariableOptions o = TgVariableOptions()) {
   o.size = sizeof o;
   return tg_variable_opt(c, name, lo, hi, &o);
+}
+
+inline TgStatus tg_jit_to_c(TgJit *jit, TgCText *out, TgCOptions o = TgCOptions()) {
+  o.size = sizeof o;
+  return tg_jit_to_c_opt(jit, out, &o);
 }
 
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {

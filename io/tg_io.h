@@ -124,6 +124,24 @@ TG_API TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOpt
 TG_API TgJit *tg_jit_load(TgTensor *file);
 TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
 
+/* A captured function as C99 that needs nothing (tg_jit_to_c): PATH.c and PATH.h, which appear whole or not at
+ * all; PATH may end in .c. [options] .inputs, .outputs, .state: as of tg_jit_save. .name: what the names in
+ * the text begin with (the last part of PATH). .own_math, .target: as of tg_jit_to_c. .weights: a file for the weights,
+ * which the source then does not have. .about: gets what tg_jit_to_c gives. Errors: those of tg_jit_to_c;
+ * TG_ERR_IO. */
+typedef struct TgExportOptions {
+  size_t size;
+  const char *set;
+  const char *const *inputs, *const *outputs;
+  const TgState *state;
+  const char *name, *weights, *target;
+  bool own_math;
+  TgCText *about;
+  int end_;
+} TgExportOptions;
+
+TG_API TgStatus tg_export_opt(TgJit *jit, const char *path, const TgExportOptions *o);
+
 /* tg_bundle and tg_bundle_use with a file, which appears whole. */
 TG_API TgStatus tg_bundle_save(TgContext *ctx, const char *path);
 TG_API TgStatus tg_bundle_load(TgContext *ctx, const char *path);
@@ -349,6 +367,7 @@ TG_API void tg_loader_free(TgLoader *l); /* NULL is fine */
 #ifndef __cplusplus
 #define tg_load_state(...)     TG_OPT2_(tg_load_state_opt, TgLoadOptions, __VA_ARGS__, .end_ = 0)
 #define tg_jit_save(...)       TG_OPT2_(tg_jit_save_opt, TgJitSaveOptions, __VA_ARGS__, .end_ = 0)
+#define tg_export(...)         TG_OPT2_(tg_export_opt, TgExportOptions, __VA_ARGS__, .end_ = 0)
 #define tg_safe_save(...)      TG_OPT2_(tg_safe_save_opt, TgSafeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_loader(...)         TG_OPT2_(tg_loader_opt, TgLoaderOptions, __VA_ARGS__, .end_ = 0)
 #define tg_dataset_images(...) TG_OPT2_(tg_dataset_images_opt, TgImageOptions, __VA_ARGS__, .end_ = 0)
@@ -363,6 +382,11 @@ inline TgStatus tg_load_state(TgState *model, const TgState *file, TgLoadOptions
 inline TgStatus tg_jit_save(TgJit *jit, const char *path, TgJitSaveOptions o = TgJitSaveOptions()) {
   o.size = sizeof o;
   return tg_jit_save_opt(jit, path, &o);
+}
+
+inline TgStatus tg_export(TgJit *jit, const char *path, TgExportOptions o = TgExportOptions()) {
+  o.size = sizeof o;
+  return tg_export_opt(jit, path, &o);
 }
 
 inline TgLoader *tg_loader(TgContext *ctx, const TgDataset *d, TgLoaderOptions o = TgLoaderOptions()) {

@@ -107,6 +107,7 @@ bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move to
 UOp *index_axes(Kernel *k, UOp *index);
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
+bool scalar_opts(Kernel *k, OptVec *list); /* scalars.c: of a list, what text without vectors is to have */
 bool bound_loops(Kernel *k); /* loop_bounds.c: no step where a condition keeps it from counting */
 bool cut_sums(Kernel *k);    /* sums.c: long sums in blocks */
 bool expand(Kernel *k);      /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */

@@ -663,7 +663,8 @@ static bool list_range(Exp *x, UOp *range) {
       (ExpRange){.r = range, .n = (int)range->src[0]->arg.v.i, .vec = type == AXIS_VEC || type == AXIS_GROUP};
   r->chunk = arena_array(&x->arena, Chunk, r->n + 1);
   if (!r->chunk) return false;
-  int widest = x->k->ren && x->k->ren->vec_bytes < 32 ? 4 : 16; /* float4, or what a compiler splits well */
+  /* one by one, float4, or what a compiler splits well */
+  int widest = !x->k->ren || x->k->ren->vec_bytes >= 32 ? 16 : x->k->ren->vec_bytes > 1 ? 4 : 1;
   for (int at = 0; at < r->n;) {
     int lanes = r->vec ? widest : 1;
     while (at + lanes > r->n)

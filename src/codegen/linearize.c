@@ -287,7 +287,9 @@ static UOp *step(Kernel *k, UOp *u) {
   UOp *reg = u->src[0], *v = u->src[1],
       *was = UNEW(k->st, OPS_LOAD, (DType)reg->dtype, reg->lanes, ARG0, reg);
   Ops op = (Ops)u->arg.reduce.op;
-  bool product = op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
+  bool fuses = !k->ren || op_in_set(k->ren->native, OPS_MULACC);
+  bool product =
+      fuses && op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
   if (product)
     v = UNEW(k->st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, v->src[0], v->src[1], was);
   else

@@ -450,6 +450,7 @@ bool choose_opts(Kernel *k, const CodegenOptions *opt) {
     ok = opts_parse(opt->opts, k->mem, &k->list, k->err);
   } else if (!opt->noopt)
     ok = k->ren->has_grid ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
+  if (ok && !opt->opts && k->ren->vec_bytes == 1) ok = scalar_opts(k, &k->list);
   k->nopt = (int)k->list.len;
   if (ok && !opt->opts && opt->leave_out) leave_out(&k->list, opt->leave_out);
   return ok;

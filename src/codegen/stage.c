@@ -403,6 +403,7 @@ static UOp *zeros(Staged *s, UOp **range) {
 /* ---- lanes of the fill: along what is contiguous in the buffer; where another axis is in the copy, it is
  * the tile */
 static bool shape_loop(Kernel *k, UOp *range, OptOp op, int64_t n) {
+  if (k->ren->vec_bytes == 1) return true; /* scalars.c */
   PlaceVec at = {0};
   UOp *loop = NULL;
   bool ok = nest_places(k, k->sink, &at);

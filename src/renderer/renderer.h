@@ -4,7 +4,7 @@
 #include "uop/target.h"
 
 typedef struct Renderer {
-  const char *name;  /* "C", "AMX", "DOT", "CUDA", "METAL" */
+  const char *name;  /* "C", "AMX", "DOT", "C99", "CUDA", "METAL" */
   OpMask native;     /* the ops that the target computes itself; codegen decomposes the others */
   int vec_bytes;     /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
   bool has_threads;  /* one kernel may be distributed to threads of the host */
@@ -29,6 +29,10 @@ typedef struct Renderer {
 bool params_in_one(int nparam, int nvar, int most);
 /* Appends what n kernels of C use of their prelude. False: out of memory. */
 bool prelude_prune(Str *out, const char *prelude, const char *const *sources, int n);
-/* renderer_amx, renderer_dot: C, planned for a machine with AMX, with dot products, where none is there. */
-extern const Renderer renderer_c, renderer_amx, renderer_dot, renderer_cuda, renderer_metal;
+/* renderer_amx, renderer_dot: C, planned for a machine with AMX, with dot products, where none is there.
+ * renderer_c99: C99 without extensions, for any machine (c99.c). */
+extern const Renderer renderer_c, renderer_amx, renderer_dot, renderer_c99, renderer_cuda, renderer_metal;
+/* The prelude of renderer_c99. own_math: roots and the multiply-add of f64 are computed there too; else they
+ * are sqrtf, sqrt and fma of <math.h>, which the text does not include. */
+void c99_prelude(Str *out, bool own_math);
 #endif

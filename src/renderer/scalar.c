@@ -168,6 +168,19 @@ static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const c
     cs_put(c, "(%s)(%s %s %s)", type, a, op_c(op), b);
 }
 
+/* As comparisons where the general form would negate one operand, which compilers take for a mistake. */
+static void strict_bool(C *c, const UOp *u, const char *a, const char *b, const char *e) {
+  switch (u->op) {
+  case OPS_CMPEQ: cs_put(c, "%s == %s", a, b); break;
+  case OPS_CMPLT: cs_put(c, "%s < %s", a, b); break;
+  case OPS_CMOD:
+  case OPS_FLOORMOD:
+  case OPS_SHL:
+  case OPS_SHR: cs_put(c, "%s > %s", a, b); break;
+  default: cs_bool_alu(c, u, a, b, e, "!");
+  }
+}
+
 /* A selection's condition decides nothing: what it chooses from does. */
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   DType d = (DType)u->src[u->op == OPS_WHERE]->dtype;
@@ -177,6 +190,11 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
     cs_put(c, "%s ? %s : %s", a, b, e);
   else if (u->op == OPS_BITCAST)
     scalar_bitcast(c, (DType)u->dtype, d, a);
+  else if (c->lang->strict && (op_flags((Ops)u->op) & OPF_CMP) && u->src[0] == u->src[1] &&
+           !dtype_is_float(d))
+    cs_put(c, "((void)%s, %d)", a, u->op == OPS_CMPEQ); /* which compilers would take for a mistake */
+  else if (d == DT_BOOL && c->lang->strict)
+    strict_bool(c, u, a, b, e);
   else if (d == DT_BOOL)
     cs_bool_alu(c, u, a, b, e, "!");
   else if (dtype_is_narrow_float(d))
@@ -197,8 +215,8 @@ const char cstyle_prelude[] =
     "q; } \\\n"
     "INL T floormod_##T(T a, T b) { T r = cmod_##T(a, b); return r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) "
     "& 1) ? (T)(r + b) : r; } \\\n"
-    "INL T shl_##T(T a, T b) { return (u64)b >= B ? (T)0 : (T)((U)a << b); } \\\n"
-    "INL T shr_##T(T a, T b) { return (u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0; }\n"
+    "INL T shl_##T(T a, T b) { return (T)((u64)b >= B ? (T)0 : (T)((U)a << b)); } \\\n"
+    "INL T shr_##T(T a, T b) { return (T)((u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0); }\n"
     "DIVS(i8, u32, 8, 1)\nDIVS(u8, u32, 8, 0)\nDIVS(i16, u32, 16, 1)\nDIVS(u16, u32, 16, 0)\nDIVS(i32, u32, "
     "32, 1)\nDIVS(u32, u32, 32, 0)\n"
     "DIVS(i64, u64, 64, 1)\nDIVS(u64, u64, 64, 0)\n"
@@ -210,11 +228,10 @@ const char cstyle_prelude[] =
     "SAT(u16, F, 0.0f, 65536.0f, 0, 65535) SAT(i32, F, -2147483648.0f, 2147483648.0f, -2147483647 - 1, "
     "2147483647) \\\n"
     "SAT(u32, F, 0.0f, 4294967296.0f, 0, 0xffffffffu) SAT(i64, F, -9223372036854775808.0f, "
-    "9223372036854775808.0f, (i64)1 << 63, ~((i64)1 "
-    "<< 63)) \\\n"
+    "9223372036854775808.0f, -0x7fffffffffffffff - 1, 0x7fffffffffffffff) \\\n"
     "SAT(u64, F, 0.0f, 18446744073709551616.0f, 0, ~(u64)0)\nSATS(f32)\n"
     "INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < "
-    "0x1p23f ? "
+    "8388608.0f ? "
     "f32_bits(u32_bits((f32)(i32)x) | s) : x; }\n"
     "INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }\n"
     "INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b "
@@ -227,24 +244,26 @@ const char cstyle_prelude[] =
     "INL f32 f32_f16(u16 h) {\n  u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;\n"
     "  return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : "
     "f32_bits(s | "
-    "u32_bits((f32)(i32)m * 0x1p-24f));\n}\n"
+    "u32_bits((f32)(i32)m * 5.9604644775390625e-8f));\n}\n"
     "INL u16 f16_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 16 & 0x8000, a = b & 0x7fffffffu, r;\n"
     "  if (a > 0x7f800000u) r = 0x7e00;\n  else if (a >= 0x477ff000u) r = 0x7c00;\n"
     "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13;\n"
-    "  else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);\n  return (u16)(s | r);\n}\n"
+    "  else r = (u32)(i32)((f32_bits(a) * 16777216.0f + 8388608.0f) - 8388608.0f);\n  return (u16)(s | "
+    "r);\n}\n"
     "#endif\n#endif\n"
     "INL f32 f32_fp8e4m3(u8 h) {\n  u32 s = (u32)(h & 128) << 24, m = h & 127;\n"
-    "  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + "
+    "  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0.001953125f) : (m << "
+    "20) + "
     "(120u << 23)));\n}\n"
     "INL u8 fp8e4m3_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
     "  if (a > 0x43e80000u) r = 127;\n"
     "  else if (a >= 0x3c800000u) r = (a - (120u << 23) + 0x7ffff + (a >> 20 & 1)) >> 20;\n"
-    "  else r = (u32)(i32)((f32_bits(a) * 0x1p9f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
+    "  else r = (u32)(i32)((f32_bits(a) * 512.0f + 8388608.0f) - 8388608.0f);\n  return (u8)(s | r);\n}\n"
     "INL f32 f32_fp8e5m2(u8 h) { return f32_f16((u16)(h << 8)); }\n"
     "INL u8 fp8e5m2_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
     "  if (a > 0x7f800000u) r = 126;\n  else if (a >= 0x47700000u) r = 124;\n"
     "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfffff + (a >> 21 & 1)) >> 21;\n"
-    "  else r = (u32)(i32)((f32_bits(a) * 0x1p16f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
+    "  else r = (u32)(i32)((f32_bits(a) * 65536.0f + 8388608.0f) - 8388608.0f);\n  return (u8)(s | r);\n}\n"
     /* f32 rounded to odd: what is then rounded to at most 11 bits is rounded once. Of an integer, 13 leading
        bits and one for all others do */
     "INL f32 odd_u64(u64 x) { f32 s = 1.0f; for (; x >> 24; s *= 4096.0f) x = x >> 12 | ((x & 4095) != 0); "
@@ -253,7 +272,7 @@ const char cstyle_prelude[] =
     "INL f32 odd_u32(u32 x) { return odd_u64(x); }\nINL f32 odd_i32(i32 x) { return odd_i64(x); }\n"
     "#ifndef NO_F64\nSATS(f64)\n"
     "INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << "
-    "63)) < 0x1p52 ? "
+    "63)) < 4503599627370496.0 ? "
     "f64_bits(u64_bits((f64)(i64)x) | s) : x; }\n"
     "INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? "
     "r : f32_bits(((f64)r > x) == "

@@ -20,6 +20,16 @@ typedef struct KernelSpec {
   void *user;
 } KernelSpec;
 
+/* A kernel of a device that renders and runs nothing. stored: by parameter, whether the kernel stores to it;
+ * NULL where its list was gone. */
+typedef struct KernelText {
+  const char *source;
+  int64_t local_bytes;   /* of its arrays */
+  int64_t scratch_bytes; /* of the same, as kernels of C take them from scratch */
+  int nparam;
+  bool *stored;
+} KernelText;
+
 /* Who waits for a device that compiles: `stop`, set by another thread or a signal handler, ends it with
  * TG_ERR_CANCELLED, and `tick` is called every now and then from the thread that compiles, with how many
  * kernels it has compiled since the last call. */
@@ -103,6 +113,8 @@ typedef struct TgBackend {
   void (*event_free)(Device *d, Event *e);
   /* optional: adds to a bundle what it has compiled; false: out of memory */
   bool (*bundled)(Device *d, Bundle *b);
+  /* optional: what a program is, while it is loaded */
+  const KernelText *(*text)(const Program *p);
   const Renderer *renderer; /* optional: NULL takes linear UOps directly */
 } TgBackend;
 

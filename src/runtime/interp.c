@@ -2,7 +2,7 @@
  * load and store against the size of its buffer. Shares nothing with the renderers, so that it can judge
  * them.
  *
- * INTERP takes kernels as plain loops. INTERP:C, INTERP:AMX, INTERP:DOT, INTERP:CUDA and INTERP:METAL take
+ * INTERP takes kernels as plain loops. INTERP:C, INTERP:AMX, INTERP:DOT, INTERP:C99, INTERP:CUDA and INTERP:METAL take
  * what codegen makes for those targets: vectors, tiles, grids. The threads of a block run one after another
  * from barrier to barrier, or to a shuffle, where they hand each other values; two of them that touch a cell
  * between the same barriers, one writing, are a race and an error, as are blocks that meet in a cell, threads
@@ -755,6 +755,7 @@ INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
 INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);
 INTERP_BACKEND(backend_interp_amx, "INTERP:AMX", HAS_THREADS, &renderer_amx);
 INTERP_BACKEND(backend_interp_dot, "INTERP:DOT", HAS_THREADS, &renderer_dot);
+INTERP_BACKEND(backend_interp_c99, "INTERP:C99", 0, &renderer_c99);
 #ifndef TG_NO_CUDA
 INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_OWN_MEMORY, &renderer_cuda);
 #endif

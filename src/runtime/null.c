@@ -1,5 +1,5 @@
-/* null.c: devices that schedule, render and plan but do not run: C, the same with AMX or dot products, CUDA
- * and Metal. A program is its source.
+/* null.c: devices that schedule, render and plan but do not run: C, the same with AMX or dot products, C99,
+ * CUDA and Metal. A program is its source.
  */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct Program {
-  char *source;
+  KernelText text;
 };
 
 static TgStatus null_open(Device *d) {
@@ -20,19 +20,45 @@ static void null_close(Device *d) { (void)d; }
 
 static void null_unload(Device *d, Program *p) {
   if (!p) return;
-  mem_free(d->mem, p->source);
+  mem_free(d->mem, (char *)p->text.source), mem_free(d->mem, p->text.stored);
   mem_free(d->mem, p);
 }
+
+/* Which parameters a kernel stores to: known of a list. */
+static bool stores_noted(Device *d, const Linear *lin, KernelText *t) {
+  if (!lin->at) return true;
+  if (!(t->stored = mem_alloc(d->mem, (size_t)lin->nparam + 1))) return false;
+  for (int i = 0; i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    if (u->op != OPS_STORE) continue;
+    const UOp *at = uop_base(u->src[0]);
+    if (at->op == OPS_INDEX) at = uop_base(at->src[0]);
+    if (at->op == OPS_PARAM && at->arg.param.slot < lin->nparam) t->stored[at->arg.param.slot] = true;
+  }
+  return true;
+}
+
+static Program *program_of(Device *d, const KernelSpec *k) {
+  Program *p = mem_alloc(d->mem, sizeof *p);
+  if (!p) return NULL;
+  p->text = (KernelText){
+      .local_bytes = k->shared_bytes, .scratch_bytes = (int64_t)k->local_bytes, .nparam = k->linear->nparam};
+  p->text.source = mem_strdup(d->mem, k->source ? k->source : "");
+  if (p->text.source && stores_noted(d, k->linear, &p->text)) return p;
+  null_unload(d, p);
+  return NULL;
+}
+
+static const KernelText *null_text(const Program *p) { return &p->text; }
 
 static TgStatus null_compile(Device *d, const KernelSpec *k, int n, Program **out) {
   for (int i = 0; i < n; i++)
     out[i] = NULL;
   for (int i = 0; i < n; i++) {
     TgStatus st = kernel_launches(d, &k[i]);
-    out[i] = st ? NULL : mem_alloc(d->mem, sizeof *out[i]);
-    if (out[i]) out[i]->source = mem_strdup(d->mem, k[i].source ? k[i].source : "");
-    if (!out[i] || !out[i]->source) {
-      for (int j = 0; j <= i; j++) {
+    out[i] = st ? NULL : program_of(d, &k[i]);
+    if (!out[i]) {
+      for (int j = 0; j < i; j++) {
         null_unload(d, out[j]);
         out[j] = NULL;
       }
@@ -74,8 +100,8 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
   return (void)d, (void)dst, (void)src, (void)nbytes, TG_OK;
 }
 
-#define NULL_BACKEND(id, text, caps, rend)                                                                   \
-  const TgBackend id = {.name = text,                                                                        \
+#define NULL_BACKEND(id, called, caps, rend)                                                                 \
+  const TgBackend id = {.name = called,                                                                      \
                         .has = caps,                                                                         \
                         .open = null_open,                                                                   \
                         .close = null_close,                                                                 \
@@ -88,10 +114,13 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
                         .unload = null_unload,                                                               \
                         .launch = null_launch,                                                               \
                         HOST_ORDER,                                                                          \
+                        .text = null_text,                                                                   \
                         .renderer = &rend}
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_amx, "NULL:AMX", HAS_THREADS, renderer_amx);
 NULL_BACKEND(backend_null_dot, "NULL:DOT", HAS_THREADS, renderer_dot);
+NULL_BACKEND(backend_null_gnu, "NULL:GNU", HAS_LISTS, renderer_c); /* for text that is kept: export.c */
+NULL_BACKEND(backend_null_c99, "NULL:C99", HAS_LISTS, renderer_c99);
 #ifndef TG_NO_CUDA
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_OWN_MEMORY, renderer_cuda);
 #endif

@@ -80,7 +80,8 @@ void context_free(TgContext *ctx) {
     if (ctx->hooks.at[i].own) mem_free(&ctx->mem, ctx->hooks.at[i].user);
   vec_free(&ctx->mem, &ctx->hooks);
   pass_env_free(&ctx->passes);
-  Str *const texts[] = {&ctx->text, &ctx->describe, &ctx->opt_text, &ctx->info_text, &ctx->bundle_text};
+  Str *const texts[] = {&ctx->text,        &ctx->describe,  &ctx->opt_text,  &ctx->info_text,
+                        &ctx->bundle_text, &ctx->c_text[0], &ctx->c_text[1], &ctx->c_text[2]};
   for (size_t i = 0; i < TG_COUNT(texts); i++)
     str_free(texts[i]);
   if (ctx->store) store_free(ctx->store);

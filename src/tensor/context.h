@@ -166,6 +166,7 @@ struct TgContext {
   TgProgress progress; /* the last that was told, and when */
   double progress_s;
   Str bundle_text;        /* of the last tg_bundle */
+  Str c_text[3];          /* of the last tg_jit_to_c: header, source, weights */
   struct Bundle *bundle;  /* kernels that were given, for its devices; or NULL */
   _Atomic bool cancelled; /* tg_cancel, until it is reported */
 };
@@ -219,6 +220,7 @@ bool value_known(TgContext *ctx, UOp *u, UOp *place);
 bool memories_renewed(TgContext *ctx);
 /* d's place in the order of the devices that draw: what it has, or would get now */
 int draw_order(const TgContext *ctx, int device);
+uint32_t draw_number(int order); /* of the keys of the device with this place, from 1 on */
 /* the key of the context's next draw, as if the call that made the buffer were made again */
 TgStatus draw_again(TgContext *ctx, Buffer *key);
 /* a value is asked for while a function is captured: recorded */

@@ -20,8 +20,10 @@ static const uint32_t device_number[MOST_DEVICES] = {
 /* of one key: longer draws go on with the key of the counter they have reached */
 static const int64_t most_words = UINT32_MAX;
 
+uint32_t draw_number(int order) { return device_number[order - 1]; }
+
 static uint64_t key_at(const TgContext *ctx, int order, uint64_t counter) {
-  uint64_t number = device_number[order - 1];
+  uint64_t number = draw_number(order);
   Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | number)}}, out = {.i = 0};
   scalar_eval(OPS_THREEFRY, DT_U64, in, &out);
   return (uint64_t)out.i;

@@ -5,6 +5,7 @@
 #include "base/processor.h"
 #include "uop/matrix.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { KB = 1 << 10, MB = 1 << 20 };
 
@@ -64,6 +65,27 @@ const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
                  GPU("a GPU with CUDA", CUDA_STATIC_LOCAL, PLANNED_SHARED, CUDA_LIMITS, CUDA_MATRICES),
              target_metal = GPU("a GPU with Metal", 32 * KB, 32 * KB, METAL_LIMITS, METAL_MATRICES);
 
+/* Nobody knows the machine of portable C: caches of a small processor, and rates that matter by what they are
+ * beside each other. Lists are made for vectors of sixteen lanes and cut to four (codegen/scalars.c): what a
+ * tile of them takes is a fourth of what it would, so it has four times the registers. */
+const Target target_c99 = {.name = "any machine with C99",
+                           .cores = 1,
+                           .streams = 1,
+                           .cache = {32 * KB, 256 * KB, 4 * MB},
+                           .ways = {8, 8, 16},
+                           .bytes_us = {48e3, 24e3, 12e3, 6e3},
+                           .mhz = 1000,
+                           .fmas = 4,
+                           .ops = 4,
+                           .weight = CPU_WEIGHTS,
+                           .vec_bytes = 16,
+                           .registers = 64,
+                           .warp = 1,
+                           .threads = 1,
+                           .local_bytes = 64 * KB,
+                           .local_most = 64 * KB,
+                           .launch_us = 0.02};
+
 Target target_this_cpu(void) {
   Target t = target_planned;
   double mhz = processor_mhz();
@@ -83,6 +105,29 @@ Target target_this_cpu(void) {
   }
   t.local_bytes = t.local_most = t.cache[LEVEL_L2] / 2;
   return t;
+}
+
+bool target_named(const char *name, Target *out) {
+  static const struct {
+    const char *name;
+    int vec_bytes, registers;
+  } known[] = {{"x86-64-v3", 32, 16}, {"x86-64-v4", 64, 32}};
+
+  bool native = !strcmp(name, "native"), found = native;
+  *out = native ? target_this_cpu() : target_planned;
+  for (size_t i = 0; i < TG_COUNT(known); i++) {
+    if (strcmp(name, known[i].name)) continue;
+    found = true;
+    out->name = known[i].name;
+    out->vec_bytes = known[i].vec_bytes;
+    out->registers = known[i].registers;
+    out->fmas = out->vec_bytes / 2.0;
+    out->ops = out->vec_bytes / 4.0;
+    for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
+      out->bytes_us[l] *= out->vec_bytes / 64.0;
+  }
+  out->cores = 1;
+  return found;
 }
 
 double target_weight(const Target *t, const UOp *u) {

@@ -77,8 +77,11 @@ static inline double target_read_us(const Target *t, double nbytes) {
 }
 
 double target_weight(const Target *t, const UOp *u); /* of an operation, in additions; 0: none */
-extern const Target target_planned, target_amx, target_dot, target_cuda, target_metal;
+extern const Target target_planned, target_amx, target_dot, target_c99, target_cuda, target_metal;
 Target target_this_cpu(void); /* without matrix units: the system must be asked for these */
+
+/* One core of a processor that is called so: "native", "x86-64-v3" or "x86-64-v4". False: there is no such. */
+bool target_named(const char *name, Target *out);
 
 /* Whether a GPU can launch such a grid of such blocks; else `why`, a sentence, names the limit. */
 enum { LAUNCH_WHY = 120 };

@@ -8,6 +8,7 @@
  *   text         damaged graphs in text form: refused or taken, and what is taken prints and reads back as
  *                itself
  *   files        damaged model files and archives: refused with a reason, or read (tests/fuzz/files.c)
+ *   export       captured functions as C, compiled, against the functions (tests/fuzz/programs.c)
  *   memory       programs of views, stores, realizes, captured functions and dropped handles, against plain
  *                arrays (tests/fuzz/memory.c)
  *
@@ -15,7 +16,7 @@
  * are whole and small enough for f32 to be exact, so devices must agree bit for bit, but for the sign of
  * zeros.
  *
- *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|text|files|memory] [--broken]
+ *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|text|files|memory|programs|export] [--broken]
  *
  * --broken: a seeded defect, to see that it is found. */
 #define _GNU_SOURCE
@@ -671,10 +672,11 @@ static double now(void) {
 
 int main(int argc, char **argv) {
   double seconds = 0;
-  int64_t cases = 0, done[6] = {0};
+  int64_t cases = 0, done[7] = {0};
   uint64_t seed = (uint64_t)time(NULL);
   const char *only = NULL;
-  static const char *const names[] = {"expressions", "text", "graphs", "files", "memory", "programs"};
+  static const char *const names[] = {"expressions", "text",     "graphs", "files",
+                                      "memory",      "programs", "export"};
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--broken"))
       broken = true;
@@ -694,13 +696,15 @@ int main(int argc, char **argv) {
   if (!cases && seconds == 0) seconds = 30;
   int found = 0;
   setenv("TG_CACHE", "0", 0); /* thousands of kernels that nobody asks for again */
+  char folder[] = "/tmp/tg-fuzz-XXXXXX", line[64];
+  if (!mkdtemp(folder)) return fprintf(stderr, "fuzz: no folder\n"), 2;
   double start = now();
   for (int64_t i = 0; !found && (cases ? i < cases : now() - start < seconds); i++) {
     /* --seed names the first case that is run: a case can be had alone */
     rng = seed + (uint64_t)i * 0x632be59bd9b4e019u;
     uint64_t mine = rng;
     bool ok = true;
-    for (int kind = 0; ok && kind < 6; kind++) {
+    for (int kind = 0; ok && kind < 7; kind++) {
       if (only && strcmp(only, names[kind])) continue;
       rng = mine + (uint64_t)kind; /* no kind's numbers depend on the others */
       for (int k = 0; ok && kind == 0 && k < 40; k++)
@@ -714,14 +718,18 @@ int main(int argc, char **argv) {
       if (kind == 4) fuzz_memory_end();
       for (int k = 0; ok && kind == 5 && k < 2; k++)
         ok = fuzz_program(mine + (uint64_t)(16 * k + 5), broken), done[5]++;
+      if (kind == 6 && (only || i % 16 == 0)) ok = fuzz_export(mine + 7, folder, broken), done[6]++;
       if (kind == 2) ok = one_graph(i % 8 ? 2 : 4), done[2]++; /* the compiler costs most of the time */
     }
     if (!ok) found = 1, printf("found by: fuzz --cases 1 --seed %llu\n", (unsigned long long)mine);
   }
+  snprintf(line, sizeof line, "rm -rf %s", folder);
+  if (system(line)) found = 1;
   fprintf(stderr,
           "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files, %lld memories, %lld "
-          "programs: %s\n",
+          "programs, %lld exports: %s\n",
           (unsigned long long)seed, (long long)done[0], (long long)done[1], (long long)done[2],
-          (long long)done[3], (long long)done[4], (long long)done[5], found ? "found one" : "nothing found");
+          (long long)done[3], (long long)done[4], (long long)done[5], (long long)done[6],
+          found ? "found one" : "nothing found");
   return found;
 }

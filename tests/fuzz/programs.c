@@ -2,6 +2,7 @@
  * bits of the function itself, and whether a damaged text is refused or harmless: INTERP looks at every
  * access of what does run. A read past the end or a leak in the reader is for the sanitizers to see. */
 #include "programs.h"
+#include "export/exported.h"
 #include "tg.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,10 +82,14 @@ static void body_draw(Body *f) {
   }
 }
 
-static TgTensor *numbers(TgContext *c, int from) {
-  int32_t v[SIDE * SIDE];
+static void numbers_put(int32_t *v, int from) {
   for (int i = 0; i < SIDE * SIDE; i++)
     v[i] = (i * 7 + from * 5) % 23 - 6;
+}
+
+static TgTensor *numbers(TgContext *c, int from) {
+  int32_t v[SIDE * SIDE];
+  numbers_put(v, from);
   return tg_from(c, v, TG_I32, TG_SHAPE(SIDE, SIDE));
 }
 
@@ -244,6 +249,16 @@ static bool harmless(TgContext *c, TgJit *j, const Text *t) {
   return true;
 }
 
+/* A random function with its state, and its variable. */
+static TgJit *program_of(TgContext *c, Body *f) {
+  body_draw(f);
+  tg_variable(c, "other", 1, 3);
+  f->n = tg_variable(c, "n", 1, SIDE);
+  for (int i = 0; i < STATE; i++)
+    f->state[i] = tg_clone(numbers(c, i + 10));
+  return tg_jit(c, body, f);
+}
+
 bool fuzz_program(uint64_t seed, bool broken) {
   static Text whole, text;
   rng = seed;
@@ -251,12 +266,7 @@ bool fuzz_program(uint64_t seed, bool broken) {
       tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .seed = 1 + seed});
   Body f = {0};
   Out want, got;
-  body_draw(&f);
-  tg_variable(c, "other", 1, 3);
-  f.n = tg_variable(c, "n", 1, SIDE);
-  for (int i = 0; i < STATE; i++)
-    f.state[i] = tg_clone(numbers(c, i + 10));
-  TgJit *j = tg_jit(c, body, &f);
+  TgJit *j = program_of(c, &f);
   bool ok = run(c, j, f.n, 0, 3, &want);
   const char *s = ok ? tg_jit_to_text(j, NULL, NULL, 0) : NULL;
   if (!s || strlen(s) >= ROOM) {
@@ -291,6 +301,46 @@ bool fuzz_program(uint64_t seed, bool broken) {
   ok = ok && (run(c, j, f.n, 3, RUNS, &want) || wrong(c, "the captured one fails", &whole));
   if (broken) got.v[0][0] ^= 1;
   if (ok && memcmp(&want, &got, sizeof want)) ok = wrong(c, "other numbers", &whole);
+  tg_close(c);
+  return ok;
+}
+
+/* Runs `first` on of what was compiled: with the inputs and sizes of run(). */
+static bool run_compiled(Exported *e, int first, Out *o) {
+  bool ok = true;
+  for (int i = first; ok && i < first + RUNS; i++) {
+    int32_t x[SIDE * SIDE];
+    int64_t n = 1 + i % SIDE;
+    numbers_put(x, i);
+    ok = !exported_run(e, e->m, (void *[]){x, o->v[i - first], &o->v[i - first][SIDE * SIDE], &n});
+  }
+  return ok;
+}
+
+bool fuzz_export(uint64_t seed, const char *folder, bool broken) {
+  rng = seed;
+  TgContext *c =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .seed = 1 + seed});
+  Body f = {0};
+  Out want, got;
+  Text none = {.n = 0};
+  TgJit *j = program_of(c, &f);
+  Exported e = {0};
+  bool captured = run(c, j, f.n, 0, 3, &want), ok = true;
+  if (captured)
+    ok = exported_new(&e, j, folder, "gcc -O1 -fsanitize=undefined -fsanitize-undefined-trap-on-error",
+                      (TgCOptions){.weights_apart = seed % 3 == 0, .own_math = true}) ||
+         wrong(c, "no C of it", &none);
+  if (captured && ok)
+    ok = (run(c, j, f.n, 3, RUNS, &want) && run_compiled(&e, 3, &got)) || wrong(c, "it fails", &none);
+  if (broken && captured) got.v[0][0] ^= 1;
+  if (captured && ok && memcmp(&want, &got, sizeof want)) ok = wrong(c, "other numbers", &none);
+  if (captured && !ok) {
+    tg_clear_error(c);
+    const char *text = tg_jit_to_text(j, NULL, NULL, 0);
+    printf("%s\n", text ? text : "");
+  }
+  exported_free(&e);
   tg_close(c);
   return ok;
 }

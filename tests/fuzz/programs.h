@@ -4,3 +4,5 @@
 #include <stdbool.h>
 #include <stdint.h>
 bool fuzz_program(uint64_t seed, bool broken);
+/* The same functions as C (tg_jit_to_c), compiled in `folder`: the numbers of the function. */
+bool fuzz_export(uint64_t seed, const char *folder, bool broken);

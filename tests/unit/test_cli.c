@@ -93,7 +93,7 @@ static void test_wrong_use(void **state) {
   assert_int_equal(run(TG "demo --json=1"), 2), says("takes no value");
   assert_int_equal(run(TG "demo more"), 2), says("one argument too many");
   assert_int_equal(run(TG "demo -x"), 2), says("no option -x");
-  assert_int_equal(run(TG "source --lang PASCAL softmax"), 2), says("one of C|CUDA|METAL");
+  assert_int_equal(run(TG "source --lang PASCAL softmax"), 2), says("one of C|C99|CUDA|METAL");
   assert_int_equal(run(TG "source softmx"), 2), says("did you mean 'softmax'?");
   assert_int_equal(run(TG "source"), 2), says("PROGRAM.. is missing");
   assert_int_equal(run(TG "train mnist /nonexistent"), 1), says("/nonexistent");
@@ -148,9 +148,9 @@ static void test_json(void **state) {
   assert_int_equal(run(TG "manual --json"), 0), json_lines(14);
   says("{\"command\":\"run\""), says("{\"option\":\"json\",\"kind\":\"flag\"");
   assert_int_equal(run(TG "completion --json"), 0), json_lines(14);
-  says("{\"command\":[\"bench\",\"net\"]"), says("\"--lang\":[\"C\",\"CUDA\",\"METAL\"]");
+  says("{\"command\":[\"bench\",\"net\"]"), says("\"--lang\":[\"C\",\"C99\",\"CUDA\",\"METAL\"]");
   assert_int_equal(run(TG "completion bash --json"), 2);
-  assert_int_equal(run(TG "manual source --json"), 0), json_lines(1), says("\"value\":\"C|CUDA|METAL\"");
+  assert_int_equal(run(TG "manual source --json"), 0), json_lines(1), says("\"value\":\"C|C99|CUDA|METAL\"");
   assert_int_equal(run(TG "info --json '" TG_TESTS "/../LICENSE'"), 1);
 }
 
@@ -378,6 +378,30 @@ static void test_profile(void **state) {
   assert_int_equal(atoi(text), 0);
 }
 
+/* A model as C: the program of examples/export, which has no library, says what it sees. */
+static void test_compile(void **state) {
+  (void)state;
+  char m[600];
+  assert_int_equal(run(TG "compile /nonexistent.onnx"), 1), says("/nonexistent.onnx");
+  assert_int_equal(run(TG "compile"), 2), says("FILE is missing");
+  if (!data("onnx-mnist/mnist.onnx", m)) skip();
+  assert_int_equal(run(TG "compile %s -o mnist", m), 0), says("operations a run"), says("what lives at once");
+  assert_int_equal(run("cc -std=c99 -pedantic -Wall -Wextra -Werror -O1 -I. " TG_TESTS
+                       "/../examples/export/digit.c mnist.c -lm -o digit"),
+                   0);
+  assert_int_equal(run("(printf 'P5 28 28 255\\n'; head -c 784 /dev/zero) > black.pgm && ./digit black.pgm"),
+                   0);
+  says("it is a ");
+  assert_int_equal(run("./digit"), 1), says("usage");
+  assert_int_equal(run(TG "run %s zeros --capture c.safetensors", m), 0);
+  assert_int_equal(run(TG "compile c.safetensors -o from_capture --name mnist --weights w.bin --json"), 0);
+  json_lines(1), says("\"arena_least\":"), says("\"out\":\"from_capture\"");
+  assert_int_equal(run("cc -std=c99 -O1 -c from_capture.c && grep -c FILE_BYTES from_capture.h"), 0);
+  assert_int_equal(run(TG "compile %s --out /nonexistent/m", m), 1), says("/nonexistent/m.h");
+  assert_int_equal(run(TG "compile %s --name while", m), 1), says("identifier");
+  assert_int_equal(run(TG "compile %s -o", m), 2), says("needs a value");
+}
+
 static void test_run(void **state) {
   (void)state;
   char m[600], a[600], b[600];
@@ -520,7 +544,8 @@ int main(void) {
                                      cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
                                      cmocka_unit_test(test_chat),        cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_profile),     cmocka_unit_test(test_boxes),
-                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_profile),     cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_boxes),       cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

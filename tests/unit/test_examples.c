@@ -63,6 +63,25 @@ static void test_small(void **state) {
   fine("cpp17", run("example_cpp17", "")), says("do not broadcast");
 }
 
+/* The step is written with the library, and compiled and run without it. */
+static void test_export(void **state) {
+  (void)state;
+  char line[1500];
+  fine("export_step", run("example_export_step", "")), says("step.c: state ");
+  snprintf(line, sizeof line,
+           "cd %s && cc -std=c99 -pedantic -Wall -Wextra -Werror -O1 -I. %s/../examples/export/learn.c "
+           "step.c -lm -o "
+           "learn",
+           folder, TG_TESTS);
+  assert_int_equal(system(line), 0);
+  snprintf(line, sizeof line, "%s/learn", folder);
+  FILE *p = popen(line, "r");
+  assert_non_null(p);
+  text[fread(text, 1, sizeof text - 1, p)] = 0;
+  fine("learn", pclose(p)), says("step 2000"), says("it says");
+  assert_int_equal(run("example_export_step", "/nowhere/at/all"), 1), says("/nowhere/at/all");
+}
+
 static void test_embedding(void **state) {
   (void)state;
   fine("embedding", run("embedding_example", "")), says("y = 2.00 x + 1.00");
@@ -101,7 +120,7 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_embedding),
-                                     cmocka_unit_test(test_data)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_export),
+                                     cmocka_unit_test(test_embedding), cmocka_unit_test(test_data)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -27,8 +27,8 @@ INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)
 INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \
 INL T floordiv_##T(T a, T b) { T q = cdiv_##T(a, b), r = cmod_##T(a, b); return b != 0 && r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(q - 1) : q; } \
 INL T floormod_##T(T a, T b) { T r = cmod_##T(a, b); return r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(r + b) : r; } \
-INL T shl_##T(T a, T b) { return (u64)b >= B ? (T)0 : (T)((U)a << b); } \
-INL T shr_##T(T a, T b) { return (u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0; }
+INL T shl_##T(T a, T b) { return (T)((u64)b >= B ? (T)0 : (T)((U)a << b)); } \
+INL T shr_##T(T a, T b) { return (T)((u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0); }
 DIVS(i8, u32, 8, 1)
 DIVS(u8, u32, 8, 0)
 DIVS(i16, u32, 16, 1)
@@ -40,10 +40,10 @@ DIVS(u64, u64, 64, 0)
 #define SAT(T, F, LO, HI, MIN, MAX) INL T T##_##F(F x) { return x != x ? (T)0 : x <= LO ? (T)(MIN) : x >= HI ? (T)(MAX) : (T)x; }
 #define SATS(F) SAT(i8, F, -128.0f, 128.0f, -128, 127) SAT(u8, F, 0.0f, 256.0f, 0, 255) SAT(i16, F, -32768.0f, 32768.0f, -32768, 32767) \
 SAT(u16, F, 0.0f, 65536.0f, 0, 65535) SAT(i32, F, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647) \
-SAT(u32, F, 0.0f, 4294967296.0f, 0, 0xffffffffu) SAT(i64, F, -9223372036854775808.0f, 9223372036854775808.0f, (i64)1 << 63, ~((i64)1 << 63)) \
+SAT(u32, F, 0.0f, 4294967296.0f, 0, 0xffffffffu) SAT(i64, F, -9223372036854775808.0f, 9223372036854775808.0f, -0x7fffffffffffffff - 1, 0x7fffffffffffffff) \
 SAT(u64, F, 0.0f, 18446744073709551616.0f, 0, ~(u64)0)
 SATS(f32)
-INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < 0x1p23f ? f32_bits(u32_bits((f32)(i32)x) | s) : x; }
+INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < 8388608.0f ? f32_bits(u32_bits((f32)(i32)x) | s) : x; }
 INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }
 INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b >> 16 & 1)) >> 16); }
 #ifndef NATIVE_F16
@@ -53,27 +53,27 @@ INL u16 f16_f32(f32 x) { f32 v __attribute__((vector_size(16))) = {x}; return (u
 #else
 INL f32 f32_f16(u16 h) {
   u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
-  return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | u32_bits((f32)(i32)m * 0x1p-24f));
+  return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | u32_bits((f32)(i32)m * 5.9604644775390625e-8f));
 }
 INL u16 f16_f32(f32 x) {
   u32 b = u32_bits(x), s = b >> 16 & 0x8000, a = b & 0x7fffffffu, r;
   if (a > 0x7f800000u) r = 0x7e00;
   else if (a >= 0x477ff000u) r = 0x7c00;
   else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13;
-  else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);
+  else r = (u32)(i32)((f32_bits(a) * 16777216.0f + 8388608.0f) - 8388608.0f);
   return (u16)(s | r);
 }
 #endif
 #endif
 INL f32 f32_fp8e4m3(u8 h) {
   u32 s = (u32)(h & 128) << 24, m = h & 127;
-  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + (120u << 23)));
+  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0.001953125f) : (m << 20) + (120u << 23)));
 }
 INL u8 fp8e4m3_f32(f32 x) {
   u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;
   if (a > 0x43e80000u) r = 127;
   else if (a >= 0x3c800000u) r = (a - (120u << 23) + 0x7ffff + (a >> 20 & 1)) >> 20;
-  else r = (u32)(i32)((f32_bits(a) * 0x1p9f + 0x1p23f) - 0x1p23f);
+  else r = (u32)(i32)((f32_bits(a) * 512.0f + 8388608.0f) - 8388608.0f);
   return (u8)(s | r);
 }
 INL f32 f32_fp8e5m2(u8 h) { return f32_f16((u16)(h << 8)); }
@@ -82,7 +82,7 @@ INL u8 fp8e5m2_f32(f32 x) {
   if (a > 0x7f800000u) r = 126;
   else if (a >= 0x47700000u) r = 124;
   else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfffff + (a >> 21 & 1)) >> 21;
-  else r = (u32)(i32)((f32_bits(a) * 0x1p16f + 0x1p23f) - 0x1p23f);
+  else r = (u32)(i32)((f32_bits(a) * 65536.0f + 8388608.0f) - 8388608.0f);
   return (u8)(s | r);
 }
 INL f32 odd_u64(u64 x) { f32 s = 1.0f; for (; x >> 24; s *= 4096.0f) x = x >> 12 | ((x & 4095) != 0); return (f32)(i32)x * s; }
@@ -91,6 +91,6 @@ INL f32 odd_u32(u32 x) { return odd_u64(x); }
 INL f32 odd_i32(i32 x) { return odd_i64(x); }
 #ifndef NO_F64
 SATS(f64)
-INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 0x1p52 ? f64_bits(u64_bits((f64)(i64)x) | s) : x; }
+INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 4503599627370496.0 ? f64_bits(u64_bits((f64)(i64)x) | s) : x; }
 INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == (x > 0) ? b - 1 : b + 1); }
 #endif

@@ -1,0 +1,96 @@
+/* compile.c: `tg compile`: a model file as C. In: ONNX, or a captured program. Out: a source and a header that
+ * need no library (docs/export.md), and on stdout what they take. A model is run once to be captured, with
+ * random inputs of its sizes. */
+#include "run.h"
+#include <string.h>
+
+typedef struct Options {
+  CliTexts sizes;
+  const char *out, *name, *weights, *device, *target;
+  bool own_math, json;
+} Options;
+
+static void say(const Options *o, const char *path, const TgCText *c) {
+  char bytes[4][32], count[32];
+  if (o->json) {
+    printf("{\"out\":"), cli_json_text(stdout, path);
+    printf(
+        ",\"operations\":%lld,\"kernels\":%d,\"source_bytes\":%zu,\"weight_bytes\":%lld,\"state_bytes\":%lld,"
+        "\"arena_bytes\":%lld,\"arena_least\":%lld}\n",
+        (long long)c->operations, c->kernels, strlen(c->source), (long long)c->weight_bytes,
+        (long long)c->state_bytes, (long long)c->arena_bytes, (long long)c->arena_least);
+    return;
+  }
+  printf("%s  %s operations a run, %d kernels; text %s, weights %s, state %s\n", path,
+         cli_count(c->operations, count), c->kernels, cli_bytes((double)strlen(c->source), bytes[0]),
+         cli_bytes((double)c->weight_bytes, bytes[1]), cli_bytes((double)c->state_bytes, bytes[2]));
+  printf("arena %lld bytes; what lives at once is %lld\n", (long long)c->arena_bytes,
+         (long long)c->arena_least);
+}
+
+/* model.onnx -> model, in the folder that is the current one. */
+static const char *path_of(const Options *o, const char *model, char *made, size_t cap) {
+  if (o->out) return o->out;
+  const char *slash = strrchr(model, '/'), *base = slash ? slash + 1 : model, *dot = strrchr(base, '.');
+  snprintf(made, cap, "%.*s", dot && dot > base ? (int)(dot - base) : (int)strlen(base), base);
+  return made;
+}
+
+static bool compiled(RunModel *m, const Options *o, const char *model) {
+  char made[1024];
+  RunCapture c = {0};
+  TgCText about;
+  const char *path = path_of(o, model, made, sizeof made);
+  m->wait = cli_wait_begin("reading the model");
+  if (!run_model_open(m, model) || !run_inputs_set(m, NULL, 0)) return false;
+  cli_wait_what(m->wait, "capturing");
+  bool ok = run_model_captured(m, &c);
+  cli_wait_what(m->wait, "writing");
+  ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
+                        .name = o->name, .weights = o->weights, .own_math = o->own_math, .target = o->target,
+                        .about = &about);
+  cli_wait_end(m->wait);
+  m->wait = NULL;
+  if (ok) say(o, path, &about);
+  run_capture_end(m, &c);
+  return ok;
+}
+
+static int run_compile(const void *options, char **argument, int n) {
+  const Options *o = options;
+  RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1};
+  RunModel m = {.o = &run};
+  (void)n;
+  bool ok = compiled(&m, o, argument[0]);
+  cli_wait_end(m.wait);
+  if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "compile");
+  run_model_close(&m);
+  return ok ? CLI_OK : CLI_FAILED;
+}
+
+static const CliOption options[] = {
+    CLI_TEXT_OF(Options, out, "out", "PATH", "write PATH.c and PATH.h (the model's name); -o PATH"),
+    CLI_TEXT_OF(Options, name, "name", "NAME",
+                "what the names in the text begin with (the last part of PATH)"),
+    CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
+    CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),
+    CLI_TEXT_OF(Options, target, "target", "native|x86-64-v3|x86-64-v4",
+                "GNU C with vectors for this processor, instead of C99 for any"),
+    CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
+    CLI_TEXT_OF(Options, device, "device", "NAME", "to capture on, instead of $TG_DEV"),
+    CLI_FLAG_OF(Options, json, "json", "what was written as an object")};
+
+const CliCommand command_compile = {
+    .name = "compile",
+    .summary = "write a model as C that needs no library",
+    .arguments = "FILE",
+    .least = 1,
+    .most = 1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(Options),
+    .run = run_compile,
+    .more = "FILE is an ONNX model, or a captured program (tg run --capture, tg_jit_save), which may be a "
+            "step of "
+            "training. The text is C99 without extensions, for compilers of C++ too: NAME_reset(&m) and "
+            "NAME_run(&m, inputs.., outputs..); the header says the rest."};

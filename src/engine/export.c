@@ -1,0 +1,429 @@
+/* export.c: a captured function as C99 that needs nothing. In: a capture. Out: a source and a header.
+ *
+ * The capture's text is loaded in a second context, whose device renders and runs nothing: there the graphs
+ * are planned for the machine of portable C (uop/target.c), as any device plans them for its own. So the
+ * kernels are those that the renderer wrote, in the order in which a replay would launch them; here is only
+ * found on what memory each of them works, and for how long it is needed. */
+#include "engine/export.h"
+#include "tensor/front.h"
+#include "uop/dims.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool no_memory(Export *x) {
+  error_set(&x->ctx->err, TG_ERR_NOMEM, "export: out of memory");
+  return false;
+}
+
+static bool refused(Export *x, TgStatus s, const char *why) {
+  error_set(&x->ctx->err, s, "export: %s", why);
+  return false;
+}
+
+/* ---- the plan */
+static bool planning_failed(Export *x) {
+  const TgError *e = &x->planning->err;
+  return e->status ? refused(x, e->status, e->msg) : no_memory(x);
+}
+
+static bool planning_opened(Export *x) {
+  const TgMem *m = &x->ctx->mem;
+  TgMem mem = {.allocate = m->allocate, .reallocate = m->reallocate, .release = m->release, .user = m->user};
+  const char *device = x->gnu ? "NULL:GNU" : "NULL:C99";
+  TgOpenOptions o = {.size = sizeof o, .device = device, .log = x->ctx->log, .log_user = x->ctx->log_user};
+  x->planning = context_open(&o, x->ctx->os, mem);
+  if (!x->planning) return no_memory(x);
+  if (x->planning->err.status) return planning_failed(x);
+  return !x->gnu || target_named(x->o.target, &device_at(x->planning, 0)->target) ||
+         refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
+}
+
+static size_t memory_count(TgJit *j) { return j->memories.len; }
+
+/* The text's memories stand for those of the capture: their values are not looked at. */
+static bool planned(Export *x, const char *text) {
+  TgContext *c = x->planning;
+  size_t n = memory_count(x->jit);
+  const char **names = mem_alloc(&c->mem, (n + 1) * sizeof *names);
+  TgTensor **tensors = mem_alloc(&c->mem, (n + 1) * sizeof *tensors);
+  bool ok = names && tensors;
+  for (size_t i = 0; ok && i < n; i++) {
+    const Memory *m = &x->jit->memories.at[i];
+    names[i] = m->name;
+    ok = (tensors[i] = tg_zeros(c, m->n, m->dims, .dtype = dtype_public(m->buffer->dtype))) != NULL;
+  }
+  x->planned = ok ? tg_jit_from_text(c, text, names, tensors, (int)n) : NULL;
+  mem_free(&c->mem, names), mem_free(&c->mem, tensors);
+  return x->planned || planning_failed(x);
+}
+
+/* ---- names */
+/* What the text calls its own, which the name of a model may be, then what C and C++ keep for themselves. */
+static const char *const taken_words[] = {
+    "m",        "a",        "s",         "w",        "arena",      "state",    "weights", "weight",
+    "counter",  "seed",     "reset",     "run",      "operations", "inl",      "vector",  "divs",
+    "sat",      "sats",     "null",      "nothing",  "alignas",    "alignof",  "and",     "asm",
+    "auto",     "bool",     "break",     "case",     "catch",      "char",     "class",   "const",
+    "continue", "default",  "delete",    "do",       "double",     "else",     "enum",    "explicit",
+    "export",   "extern",   "false",     "float",    "for",        "friend",   "goto",    "if",
+    "inline",   "int",      "long",      "mutable",  "namespace",  "new",      "not",     "operator",
+    "or",       "private",  "protected", "public",   "register",   "restrict", "return",  "short",
+    "signed",   "sizeof",   "static",    "struct",   "switch",     "template", "this",    "throw",
+    "true",     "try",      "typedef",   "typename", "union",      "unsigned", "using",   "virtual",
+    "void",     "volatile", "while",     "xor",      "i8",         "i16",      "i32",     "i64",
+    "u8",       "u16",      "u32",       "u64",      "f32",        "f64",      "copied",  "cleared",
+    "nullptr",  "key_of"};
+
+enum { OWN_WORDS = 20 };
+
+static bool same_letters(const char *a, const char *b) {
+  while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b))
+    a++, b++;
+  return !*a && !*b;
+}
+
+static bool name_taken(const Export *x, const char *name) {
+  for (size_t i = 0; i < TG_COUNT(taken_words); i++)
+    if (same_letters(taken_words[i], name)) return true;
+  for (size_t i = 0; i < x->names.len; i++)
+    if (same_letters(x->names.at[i], name)) return true;
+  return same_letters(x->name, name);
+}
+
+/* An identifier that nothing else has, near what was wanted; NULL: recorded. Its letters are few enough for
+ * every compiler. */
+static char *identifier(Export *x, const char *wanted, const char *else_this, int number) {
+  enum { MOST = 40 };
+
+  char made[MOST + 32];
+  size_t n = 0;
+  for (const char *p = wanted ? wanted : ""; *p && n < MOST; p++) {
+    bool fits = isalnum((unsigned char)*p) && (unsigned char)*p < 128;
+    if (fits)
+      made[n++] = *p;
+    else if (n && made[n - 1] != '_')
+      made[n++] = '_';
+  }
+  while (n && made[n - 1] == '_')
+    n--;
+  made[n] = 0;
+  if (!n) n = (size_t)snprintf(made, sizeof made, "%s%d", else_this, number);
+  if (isdigit((unsigned char)*made)) {
+    memmove(made + 1, made, n + 1);
+    *made = 'n', n++;
+  }
+  for (int again = 2; name_taken(x, made); again++)
+    snprintf(made + n, sizeof made - n, "_%d", again);
+  char *name = mem_strdup(&x->ctx->mem, made);
+  if (name && vec_push(&x->ctx->mem, &x->names, name)) return name;
+  mem_free(&x->ctx->mem, name);
+  no_memory(x);
+  return NULL;
+}
+
+static bool values_named(Export *x) {
+  TgJit *j = x->planned;
+  int n = 0;
+  x->value = mem_alloc(&x->ctx->mem, ((size_t)(j->nin + j->nout) + j->variables.len + 1) * sizeof *x->value);
+  if (!x->value) return no_memory(x);
+  for (int i = 0; i < j->nin; i++)
+    if (!(x->value[n++] = identifier(x, j->in[i].name, "input", i))) return false;
+  for (int i = 0; i < j->nout; i++)
+    if (!(x->value[n++] = identifier(x, j->out[i].name, "output", i))) return false;
+  for (size_t i = 0; i < j->variables.len; i++) {
+    const DimVar *v = dims_var_at(x->planning->dims, j->variables.at[i]);
+    if (!(x->value[n++] = identifier(x, v ? v->name : NULL, "size", (int)i))) return false;
+  }
+  return true;
+}
+
+/* NAME, or "model"; its upper case. */
+static bool export_named(Export *x) {
+  const char *name = x->o.name ? x->o.name : "model";
+  size_t n = strlen(name);
+  bool ok = n && n <= 64 && !isdigit((unsigned char)*name);
+  for (size_t i = 0; ok && i < n; i++)
+    ok = (unsigned char)name[i] < 128 && (isalnum((unsigned char)name[i]) || name[i] == '_');
+  for (size_t i = OWN_WORDS; ok && i < TG_COUNT(taken_words); i++)
+    ok = strcmp(taken_words[i], name) != 0;
+  if (!ok) return refused(x, TG_ERR_VALUE, "the name must be an identifier of C, of at most 64 letters");
+  x->name = name;
+  if (!(x->upper = mem_strdup(&x->ctx->mem, name))) return no_memory(x);
+  for (char *p = x->upper; *p; p++)
+    *p = (char)toupper((unsigned char)*p);
+  return true;
+}
+
+/* ---- memories */
+static bool is_stored(const TgJit *j, const Buffer *b) {
+  for (size_t i = 0; i < j->c.stored.len; i++)
+    if (j->c.stored.at[i] == b) return true;
+  return false;
+}
+
+enum { ALIGN = 8, ALIGN_VECTORS = 64 };
+
+static int64_t aligned(int64_t nbytes) { return (nbytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+static bool memory_read(Export *x, size_t i, ExportMemory *m) {
+  TgContext *ctx = x->ctx;
+  size_t nbytes = (size_t)m->nelem * dtype_size(m->dtype);
+  if (!(m->value = mem_alloc(&ctx->mem, nbytes + 1))) return no_memory(x);
+  if (!nbytes) return true;
+  if (tg_scope_begin(ctx)) return no_memory(x);
+  TgTensor *t = tg_jit_memory(x->jit, i, NULL);
+  TgStatus s = t ? tg_read(t, m->value, nbytes) : ctx->err.status;
+  tg_scope_end(ctx);
+  return !s || (ctx->err.status ? false : no_memory(x));
+}
+
+/* Weights one after the other, and what is stored to in the state. Where weights stand apart, what the state
+ * is at first lies behind them. */
+static bool memories_listed(Export *x) {
+  TgJit *j = x->planned;
+  for (size_t i = 0; i < memory_count(j); i++) {
+    const Memory *from = &j->memories.at[i];
+    ExportMemory m = {.called = from->name, .dtype = from->buffer->dtype, .n = from->n, .dims = from->dims};
+    m.nelem = 1;
+    for (int k = 0; k < m.n; k++)
+      m.nelem *= m.dims[k];
+    m.state = is_stored(j, from->buffer);
+    int64_t *at = m.state ? &x->state : &x->weights;
+    m.offset = *at;
+    *at += aligned(m.nelem * (int64_t)dtype_size(m.dtype));
+    if (!vec_push(&x->ctx->mem, &x->memories, m)) return no_memory(x);
+    ExportMemory *in_list = &x->memories.at[i];
+    if (!(in_list->name = identifier(x, from->name, m.state ? "s" : "w", (int)i))) return false;
+    if (!memory_read(x, i, in_list)) return false;
+  }
+  return true;
+}
+
+/* ---- places */
+static bool place_put(Export *x, const void *address, PlaceKind kind, size_t number) {
+  return map_put(&x->places, (uint64_t)(uintptr_t)address, (uint64_t)kind << 32 | (number + 1)) ||
+         no_memory(x);
+}
+
+static bool item_new(Export *x, int64_t nbytes) {
+  ArenaItem it = {.nbytes = nbytes, .first = -1};
+  return vec_push(&x->ctx->mem, &x->items, it) || no_memory(x);
+}
+
+/* What stands in the steps: inputs and outputs by place, everything else by memory. */
+static bool places_known(Export *x) {
+  TgJit *j = x->planned;
+  bool ok = true;
+  for (size_t i = 0; ok && i < j->patches.len; i++) {
+    int k = j->patches.at[i].k;
+    ok = place_put(x, j->patches.at[i].at, k >= 0 ? IN_INPUT : IN_OUTPUT, (size_t)(k >= 0 ? k : -1 - k));
+  }
+  for (size_t i = 0; ok && i < x->memories.len; i++)
+    ok = place_put(x, j->memories.at[i].buffer, x->memories.at[i].state ? IN_STATE : IN_WEIGHT, i);
+  x->first_draw = x->items.len;
+  for (size_t i = 0; ok && i < j->draws.len; i++)
+    ok = place_put(x, j->draws.at[i], IN_ARENA, x->items.len) && item_new(x, sizeof(uint64_t));
+  for (size_t i = 0; ok && i < j->own.len; i++) {
+    const Buffer *b = j->own.at[i];
+    ok = place_put(x, b, IN_ARENA, x->items.len) && item_new(x, b->nelem * (int64_t)dtype_size(b->dtype));
+  }
+  return ok;
+}
+
+/* The place of an argument; offset: bytes from where the step begins. */
+static bool place_of(Export *x, Buffer *const *at, size_t offset, ExportPlace *out) {
+  uint64_t v;
+  const TgJit *j = x->planned;
+  bool known =
+      map_get(&x->places, (uint64_t)(uintptr_t)at, &v) || map_get(&x->places, (uint64_t)(uintptr_t)*at, &v);
+  if (NEVER(!known)) return refused(x, TG_ERR_INTERNAL, "a memory that nobody knows");
+  *out = (ExportPlace){(PlaceKind)(v >> 32), (int)(v & UINT32_MAX) - 1, (int64_t)offset, DT_VOID};
+  out->dtype = out->kind == IN_INPUT    ? j->in[out->number].dtype
+               : out->kind == IN_OUTPUT ? j->out[out->number].dtype
+                                        : (*at)->dtype;
+  return true;
+}
+
+/* An item is needed at the launch that comes next. What a scratch holds before it is written is what the last
+ * run left there: such a one is nobody else's. */
+static void item_used(Export *x, const ExportPlace *p, bool stored) {
+  if (p->kind != IN_ARENA) return;
+  ArenaItem *it = &x->items.at[p->number];
+  int now = (int)x->calls.len;
+  bool own = (size_t)p->number < x->first_draw + x->planned->draws.len + x->planned->own.len;
+  if (it->first < 0) {
+    bool stays = own && (!stored || x->planned->cleared);
+    it->first = stays ? 0 : now;
+    it->last = stays ? INT32_MAX : now;
+  }
+  it->last = TG_MAX(it->last, now);
+}
+
+/* ---- launches */
+static bool call_add(Export *x, ExportCall c) { return vec_push(&x->ctx->mem, &x->calls, c) || no_memory(x); }
+
+static bool arg_add(Export *x, ExportPlace p, bool stored) {
+  item_used(x, &p, stored);
+  return vec_push(&x->ctx->mem, &x->args, p) || no_memory(x);
+}
+
+static int kernel_number(Export *x, CachedProgram *p) {
+  uint64_t v;
+  if (map_get(&x->places, (uint64_t)(uintptr_t)p, &v)) return (int)v;
+  int number = (int)x->kernels.len;
+  bool ok =
+      vec_push(&x->ctx->mem, &x->kernels, p) && map_put(&x->places, (uint64_t)(uintptr_t)p, (uint64_t)number);
+  return ok ? number : (no_memory(x), -1);
+}
+
+static bool clear_add(Export *x, ExportPlace p, int64_t nbytes) {
+  ExportCall c = {.kernel = CALL_CLEAR, .arg = x->args.len, .narg = 1, .scratch = -1, .nbytes = nbytes};
+  return arg_add(x, p, true) && call_add(x, c);
+}
+
+/* Where argument id of a kernel lies; temps: items of the step's temporaries, from number `first` on. */
+static bool argument(Export *x, const Step *s, int64_t id, size_t first, ExportPlace *out) {
+  const Schedule *sched = &s->plan->sched;
+  if (id < TEMP_BASE) return place_of(x, &s->buf[id].buffer, s->buf[id].offset, out);
+  int t = (int)(id - TEMP_BASE);
+  if (s->plan->slab_of[t] < 0) return place_of(x, &s->temp[t], 0, out);
+  *out = (ExportPlace){IN_ARENA, (int)first + t, 0, sched->temp[t].dtype};
+  return true;
+}
+
+static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
+  const SchedKernel *sk = &s->plan->sched.kernel[k];
+  CachedProgram *prog = s->plan->prog[k];
+  const KernelText *text = s->plan->dev->backend->text(prog->prog);
+  ExportCall c = {.kernel = kernel_number(x, prog), .narg = TG_MIN(text->nparam, sk->narg), .scratch = -1};
+  if (c.kernel < 0) return false;
+  if (NEVER(!text->stored)) return refused(x, TG_ERR_INTERNAL, "a kernel without its list");
+  c.arg = x->args.len;
+  for (int i = 0; i < c.narg; i++) {
+    ExportPlace p;
+    if (!argument(x, s, sk->arg[i], first, &p) || !arg_add(x, p, text->stored[i])) return false;
+  }
+  int64_t scratch = x->gnu ? text->scratch_bytes : text->local_bytes;
+  if (scratch) {
+    c.scratch = (int)x->items.len;
+    if (!item_new(x, scratch)) return false;
+    item_used(x, &(ExportPlace){IN_ARENA, c.scratch, 0, DT_U8}, true);
+  }
+  x->operations += sk->flops;
+  return call_add(x, c);
+}
+
+/* Temporaries that a kernel may read before all of them was written begin as zeros, as in a replay. */
+static bool temps_cleared(Export *x, const Step *s, int k, size_t first) {
+  const Schedule *sched = &s->plan->sched;
+  for (int t = 0; s->plan->cleared && t < sched->ntemp; t++) {
+    if (s->plan->slab_of[t] < 0 || sched->temp[t].first != k) continue;
+    ExportPlace p = {IN_ARENA, (int)first + t, 0, sched->temp[t].dtype};
+    if (!clear_add(x, p, x->items.at[p.number].nbytes)) return false;
+  }
+  return true;
+}
+
+static bool step_listed(Export *x, const Step *s) {
+  const Schedule *sched = &s->plan->sched;
+  size_t first = x->items.len;
+  for (int t = 0; t < sched->ntemp; t++)
+    if (!item_new(x, sched->temp[t].nelem * (int64_t)dtype_size(sched->temp[t].dtype))) return false;
+  for (int k = 0; k < sched->nkernel; k++)
+    if (!temps_cleared(x, s, k, first) || !kernel_call(x, s, k, first)) return false;
+  return true;
+}
+
+static bool copy_listed(Export *x, Step *s) {
+  ExportPlace from, to;
+  if (!place_of(x, &s->from, s->offset, &from) || !place_of(x, &s->to, 0, &to)) return false;
+  int64_t nelem = 1;
+  const Want *w = to.kind == IN_OUTPUT ? &x->planned->out[to.number] : NULL;
+  for (int k = 0; w && k < w->n; k++)
+    nelem *= w->dims[k];
+  if (!w) nelem = s->to->nelem;
+  ExportCall c = {.kernel = CALL_COPY, .arg = x->args.len, .narg = 2, .scratch = -1};
+  c.nbytes = nelem * (int64_t)dtype_size(to.dtype);
+  return arg_add(x, to, true) && arg_add(x, from, false) && call_add(x, c);
+}
+
+/* Outputs that may be seen before all of them was written begin as zeros. */
+static bool outputs_cleared(Export *x) {
+  const TgJit *j = x->planned;
+  for (int i = 0; j->cleared && i < j->nout; i++) {
+    int64_t nbytes = (int64_t)dtype_size(j->out[i].dtype);
+    for (int k = 0; k < j->out[i].n; k++)
+      nbytes *= j->out[i].dims[k];
+    if (nbytes && !clear_add(x, (ExportPlace){IN_OUTPUT, i, 0, j->out[i].dtype}, nbytes)) return false;
+  }
+  return true;
+}
+
+/* Keys are there before the first launch. */
+static bool steps_listed(Export *x) {
+  TgJit *j = x->planned;
+  if (!outputs_cleared(x)) return false;
+  for (size_t i = 0; i < j->c.steps.len; i++) {
+    Step *s = &j->c.steps.at[i];
+    if (!(s->plan ? step_listed(x, s) : copy_listed(x, s))) return false;
+  }
+  for (size_t i = 0; i < j->draws.len; i++)
+    x->items.at[x->first_draw + i].first = 0;
+  for (size_t i = 0; i < x->items.len; i++) /* of a memory that no launch is given */
+    if (x->items.at[i].first < 0) x->items.at[i] = (ArenaItem){.nbytes = 0};
+  int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
+  return arena_placed(&x->ctx->mem, x->items.at, x->items.len, align, &x->arena, &x->bound) || no_memory(x);
+}
+
+/* ---- the whole */
+static void export_free(Export *x) {
+  TgMem *m = &x->ctx->mem;
+  for (size_t i = 0; i < x->memories.len; i++)
+    mem_free(m, x->memories.at[i].value);
+  for (size_t i = 0; i < x->names.len; i++)
+    mem_free(m, x->names.at[i]);
+  vec_free(m, &x->kernels), vec_free(m, &x->args), vec_free(m, &x->calls), vec_free(m, &x->items);
+  vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places), map_free(&x->helpers);
+  mem_free(m, x->value), mem_free(m, x->upper);
+  tg_close(x->planning);
+}
+
+static bool exported(Export *x, Str out[3]) {
+  const char *text = tg_jit_to_text(x->jit, x->o.names, x->o.tensors, x->o.count);
+  return text && export_named(x) && planning_opened(x) && planned(x, text) && values_named(x) &&
+         memories_listed(x) && places_known(x) && steps_listed(x) && export_header(x, &out[0]) &&
+         export_source(x, &out[1]) && (!x->o.weights_apart || export_weights(x, &out[2]));
+}
+
+TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
+  if (!j) return TG_ERR_VALUE;
+  TgContext *ctx = j->ctx;
+  Export x = {.ctx = ctx, .jit = j};
+  if (tg_options_read(ctx, "jit_to_c", "TgCOptions", &x.o, sizeof x.o, o)) return TG_ERR_VALUE;
+  TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "jit_to_c: no place for the text");
+  *out = (TgCText){.source = ""};
+  x.gnu = x.o.target && *x.o.target;
+  if (ctx->err.status) return ctx->err.status;
+  map_init(&x.places, &ctx->mem), map_init(&x.helpers, &ctx->mem);
+  Str *text = ctx->c_text;
+  for (int i = 0; i < 3; i++)
+    str_free(&text[i]), str_init(&text[i], &ctx->mem);
+  bool ok = exported(&x, text);
+  if (ok && (text[0].oom || text[1].oom || text[2].oom)) ok = no_memory(&x);
+  if (ok)
+    *out = (TgCText){.header = str_text(&text[0]),
+                     .source = str_text(&text[1]),
+                     .weights = text[2].at,
+                     .weights_nbytes = text[2].len,
+                     .arena_bytes = x.arena,
+                     .arena_least = x.bound,
+                     .state_bytes = x.state,
+                     .weight_bytes = x.weights,
+                     .operations = x.operations,
+                     .kernels = (int)x.kernels.len,
+                     .launches = (int)x.calls.len};
+  export_free(&x);
+  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "export: out of memory"); /* keeps an earlier error */
+  return ok ? TG_OK : ctx->err.status;
+}

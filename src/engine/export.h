@@ -1,0 +1,77 @@
+/* export.h: a captured function as C, as the files of src/engine see it: export.c finds what runs on what,
+ * arena.c where each value lies, export_text.c writes it. */
+#ifndef TG_EXPORT_H
+#define TG_EXPORT_H
+#include "engine/jit.h"
+
+/* A value that is needed for a while: of the launches first .. last, counted from 0. */
+typedef struct ArenaItem {
+  int64_t nbytes, offset;
+  int first, last;
+} ArenaItem;
+
+/* Offsets, multiples of `align`, so that items that live at the same time do not overlap. In *bytes: of all;
+ * in *bound: of what lives at once where that is most, below which no plan can be. False: out of memory. */
+bool arena_placed(TgMem *mem, ArenaItem *item, size_t n, int64_t align, int64_t *bytes, int64_t *bound);
+
+/* IN_*: where a memory of a launch lies. number: of an input, output or memory; of an item of the arena. */
+typedef enum PlaceKind { IN_INPUT, IN_OUTPUT, IN_WEIGHT, IN_STATE, IN_ARENA } PlaceKind;
+
+/* offset: bytes. dtype: of its elements */
+typedef struct ExportPlace {
+  PlaceKind kind;
+  int number;
+  int64_t offset;
+  DType dtype;
+} ExportPlace;
+
+/* kernel: its number, with narg places from `arg` on; -1: a copy of nbytes from the second of two places to
+ * the first; -2: the first of one is cleared. scratch: the item that is its local memory, -1: it has none. */
+typedef struct ExportCall {
+  int kernel;
+  size_t arg;
+  int narg, scratch;
+  int64_t nbytes;
+} ExportCall;
+
+enum { CALL_COPY = -1, CALL_CLEAR = -2 };
+
+/* A memory that stays. name: an identifier. state: a kernel stores to it. offset: in the state, or among the
+ * weights where they stand apart. value: as it is now */
+typedef struct ExportMemory {
+  char *name;
+  const char *called;
+  DType dtype;
+  int n;
+  const int64_t *dims;
+  int64_t nelem, offset;
+  bool state;
+  void *value;
+} ExportMemory;
+
+/* value: by number of the inputs, then the outputs, then the variables: its identifier. */
+typedef struct Export {
+  TgContext *ctx, *planning; /* planning: a context of a device that renders alone, for the text's machine */
+  TgJit *jit, *planned;
+  TgCOptions o;
+  const char *name;
+  char *upper;
+  bool gnu; /* vectors of GNU C, for a processor with a name */
+  char **value;
+  Vec(CachedProgram *) kernels;
+  Vec(ExportPlace) args;
+  Vec(ExportCall) calls;
+  Vec(ArenaItem) items;
+  Vec(ExportMemory) memories;
+  Vec(char *) names; /* identifiers that are taken */
+  Map helpers;       /* those of kernels of GNU C that are written */
+  Map places;        /* address of a place in a step -> what stands there, and 1 */
+  size_t first_draw; /* items of the draws' keys */
+  int64_t arena, bound, state, weights, operations;
+} Export;
+
+/* export_text.c: false: out of memory, or recorded */
+bool export_header(Export *x, Str *out);
+bool export_source(Export *x, Str *out);
+bool export_weights(Export *x, Str *out); /* the bytes of all weights and of the state at first */
+#endif

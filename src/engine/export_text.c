@@ -1,0 +1,613 @@
+/* export_text.c: what export.c found, as C99. In: kernels, what they are launched on, memories with their
+ * values. Out: a header, which tells all that a caller must know, and a source. Text depends on the capture
+ * alone: no date, no path, no address. */
+#include "engine/export.h"
+#include "uop/dims.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The type of an element in a header, which has no names of our own. */
+static const char *header_type(DType d) {
+  switch (d) {
+  case DT_I8: return "int8_t";
+  case DT_I16: return "int16_t";
+  case DT_U16:
+  case DT_F16:
+  case DT_BF16: return "uint16_t";
+  case DT_I32: return "int32_t";
+  case DT_U32: return "uint32_t";
+  case DT_I64: return "int64_t";
+  case DT_U64: return "uint64_t";
+  case DT_F32: return "float";
+  case DT_F64: return "double";
+  default: return "uint8_t"; /* bool, fp8 */
+  }
+}
+
+static const char *source_type(DType d) {
+  static const char *const type[DT_COUNT] = {
+#define DTYPE(name, text, bytes, storage) storage,
+#include "uop/dtypes.def"
+  };
+  return type[d];
+}
+
+static void put_shape(Str *out, DType d, int n, const int64_t *dims) {
+  str_put(out, dtype_name(d));
+  str_put(out, " (");
+  for (int i = 0; i < n; i++)
+    str_printf(out, i ? ", %lld" : "%lld", (long long)dims[i]);
+  str_put(out, ")");
+}
+
+/* Names come from files: what would end a comment, or break a line, is left out. */
+static void put_quoted(Str *out, const char *s) {
+  for (; s && *s; s++)
+    if ((unsigned char)*s >= ' ' && (unsigned char)*s < 127 && *s != '*' && *s != '\\') str_putn(out, s, 1);
+}
+
+static int64_t want_nelem(const Want *w) {
+  int64_t n = 1;
+  for (int i = 0; i < w->n; i++)
+    n *= w->dims[i];
+  return n;
+}
+
+static void put_upper(Str *out, const char *name) {
+  for (; *name; name++) {
+    char c = (char)(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name);
+    str_putn(out, &c, 1);
+  }
+}
+
+/* A number that every compiler takes as a size; an enumerator must fit an int, which may have 16 bits. */
+static void put_constant(Export *x, Str *out, const char *name, const char *what, int64_t v) {
+  str_printf(out, "#define %s_", x->upper);
+  if (name) put_upper(out, name), str_put(out, "_");
+  str_printf(out, v > INT32_MAX ? "%s %lldll\n" : "%s %lld\n", what, (long long)v);
+}
+
+/* ---- the header */
+static void put_values(Str *out, const char *what, const Want *w, int n, char *const *name) {
+  for (int i = 0; i < n; i++) {
+    str_printf(out, " *   %s %s: ", what, name[i]);
+    put_shape(out, w[i].dtype, w[i].n, w[i].dims);
+    if (w[i].name && strcmp(w[i].name, name[i])) str_put(out, ", called "), put_quoted(out, w[i].name);
+    str_put(out, "\n");
+  }
+}
+
+static void put_variables(Export *x, Str *out) {
+  const TgJit *j = x->planned;
+  for (size_t i = 0; i < j->variables.len; i++) {
+    const DimVar *v = dims_var_at(x->planning->dims, j->variables.at[i]);
+    str_printf(out, " *   size %s: %lld .. %lld, a multiple of %lld\n", x->value[j->nin + j->nout + (int)i],
+               (long long)v->lo, (long long)v->hi, (long long)v->multiple);
+  }
+}
+
+static void put_about(Export *x, Str *out) {
+  const TgJit *j = x->planned;
+  str_printf(out, "/* %s: made by tinygrad-c %s, ", x->name, tg_version());
+  if (x->gnu)
+    str_printf(out, "for %s: cc -std=gnu11 -O2 -ffp-contract=off -march=%s.", x->o.target, x->o.target);
+  else
+    str_put(out, "for any compiler of C99 or C++.");
+  str_put(out, " No licence of tinygrad-c is upon this text.\n");
+  put_values(out, "input ", j->in, j->nin, x->value);
+  put_values(out, "output", j->out, j->nout, x->value + j->nin);
+  put_variables(x, out);
+  str_printf(out,
+             " * %lld operations a run, %zu kernels. Bytes: weights %lld, state %lld, arena %lld (what lives "
+             "at once is %lld).\n"
+             " * Nothing is allocated, no variable is written but *m: instances run side by side. Values are "
+             "row-major;\n"
+             " * bool is a byte; f16, bf16 and fp8 are their bits. No two memories that a run is given may "
+             "overlap. */\n",
+             (long long)x->operations, x->kernels.len, (long long)x->weights, (long long)x->state,
+             (long long)x->arena, (long long)x->bound);
+}
+
+static void put_constants(Export *x, Str *out) {
+  const TgJit *j = x->planned;
+  for (int i = 0; i < j->nin + j->nout; i++)
+    put_constant(x, out, x->value[i], "SIZE", want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]));
+  put_constant(x, out, NULL, "ARENA_BYTES", x->arena);
+  put_constant(x, out, NULL, "STATE_BYTES", x->state);
+  put_constant(x, out, NULL, "WEIGHT_BYTES", x->weights);
+  if (x->o.weights_apart) put_constant(x, out, NULL, "FILE_BYTES", x->weights + x->state);
+  put_constant(x, out, NULL, "OPERATIONS", x->operations);
+}
+
+/* One line per memory of the state: its shape, and where it is. */
+static void put_state(Export *x, Str *out) {
+  for (size_t i = 0; i < x->memories.len; i++) {
+    const ExportMemory *m = &x->memories.at[i];
+    if (!m->state && !x->o.weights_apart) continue;
+    str_printf(out, "/* %s %s: ", m->state ? "state" : "weight", m->name);
+    put_shape(out, m->dtype, m->n, m->dims);
+    if (strcmp(m->name, m->called)) str_put(out, ", called "), put_quoted(out, m->called);
+    str_put(out, " */\n");
+    put_constant(x, out, m->name, "OFFSET", m->offset);
+    put_constant(x, out, m->name, "SIZE", m->nelem);
+    if (!m->state) continue;
+    str_printf(out, "#define %s_", x->upper);
+    put_upper(out, m->name);
+    str_printf(out, "(m) ((%s *)(void *)((m)->state.bytes + %lld))\n", header_type(m->dtype),
+               (long long)m->offset);
+  }
+}
+
+static void put_block(const Export *x, Str *out, const char *name, int64_t nbytes) {
+  if (nbytes)
+    str_printf(out, "  union { double number; uint64_t word; unsigned char bytes[%lld]; } %s%s;\n",
+               (long long)nbytes, name, x->gnu ? " __attribute__((aligned(64)))" : "");
+}
+
+static void put_struct(Export *x, Str *out) {
+  bool draws = x->planned->draws.len > 0;
+  str_printf(out, "\n/* One instance: all memory that is written. */\ntypedef struct %s {\n", x->name);
+  put_block(x, out, "state", x->state);
+  put_block(x, out, "arena", x->arena);
+  if (draws) str_put(out, "  uint64_t seed, counter; /* of the random numbers to come */\n");
+  if (x->o.weights_apart) str_put(out, "  const unsigned char *weights;\n");
+  if (!x->state && !x->arena && !draws && !x->o.weights_apart) str_put(out, "  int nothing;\n");
+  str_printf(out, "} %s;\n\n", x->name);
+}
+
+static bool input_stored(const TgJit *j, int i) {
+  for (size_t k = 0; k < j->input_stored.len; k++)
+    if (j->input_stored.at[k] == i) return true;
+  return false;
+}
+
+static void put_signature(Export *x, Str *out) {
+  const TgJit *j = x->planned;
+  str_printf(out, "int %s_run(%s *m", x->name, x->name);
+  for (int i = 0; i < j->nin + j->nout; i++) {
+    const Want *w = i < j->nin ? &j->in[i] : &j->out[i - j->nin];
+    str_printf(out, ", %s%s *%s", i < j->nin && !input_stored(j, i) ? "const " : "", header_type(w->dtype),
+               x->value[i]);
+  }
+  for (size_t i = 0; i < j->variables.len; i++)
+    str_printf(out, ", int64_t %s", x->value[j->nin + j->nout + (int)i]);
+  str_put(out, ")");
+}
+
+static void put_reset(Export *x, Str *out) {
+  str_printf(out, "void %s_reset(%s *m%s)", x->name, x->name,
+             x->o.weights_apart ? ", const void *weights" : "");
+}
+
+bool export_header(Export *x, Str *out) {
+  put_about(x, out);
+  str_printf(out, "#ifndef %s_H\n#define %s_H\n#include <stdint.h>\n\n", x->upper, x->upper);
+  put_constants(x, out);
+  put_state(x, out);
+  str_put(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+  put_struct(x, out);
+  str_put(out, "/* Before the first run, and to begin again: the state is that of the capture.");
+  if (x->o.weights_apart)
+    str_printf(
+        out,
+        " weights: the %s_FILE_BYTES\n * of the file, at an address that is a multiple of 8; they must "
+        "stay.",
+        x->upper);
+  str_put(out, " */\n");
+  put_reset(x, out);
+  str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s. */\n",
+             x->planned->variables.len ? "; 2: a size is not within its bounds" : "");
+  put_signature(x, out);
+  str_put(out, ";\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+  return !out->oom;
+}
+
+/* ---- numbers of weights */
+/* The shortest decimal that reads back as v. A locale may have another point. */
+static void put_float(Str *out, double v, bool f64) {
+  char s[40];
+  for (int digits = f64 ? 15 : 6; digits <= 17; digits++) {
+    snprintf(s, sizeof s, "%.*g", digits, v);
+    if (f64 ? strtod(s, NULL) == v : strtof(s, NULL) == (float)v) break;
+  }
+  bool whole = true;
+  for (char *p = s; *p; p++) {
+    if (!strchr("0123456789+-e", *p)) *p = '.';
+    whole &= *p != '.' && *p != 'e';
+  }
+  str_put(out, s);
+  str_put(out, whole ? ".0" : "");
+  str_put(out, f64 ? "" : "f");
+}
+
+static double float_at(const ExportMemory *m, int64_t i) {
+  float f;
+  double d;
+  if (m->dtype == DT_F64) return memcpy(&d, (const char *)m->value + 8 * i, 8), d;
+  return memcpy(&f, (const char *)m->value + 4 * i, 4), f;
+}
+
+static void put_integer(Str *out, const ExportMemory *m, int64_t i, bool bits) {
+  size_t size = dtype_size(m->dtype);
+  const char *at = (const char *)m->value + (size_t)i * size;
+  bool is_signed =
+      !bits && (m->dtype == DT_I8 || m->dtype == DT_I16 || m->dtype == DT_I32 || m->dtype == DT_I64);
+  uint64_t u = 0;
+  memcpy(&u, at, size); /* the library runs on little-endian machines alone */
+  int shift = 64 - 8 * (int)size;
+  int64_t s = (int64_t)(u << shift) >> shift;
+  if (is_signed && size == 8 && s == INT64_MIN)
+    str_put(out, "-9223372036854775807ll - 1");
+  else if (is_signed && size == 4 && s == INT32_MIN)
+    str_put(out, "-2147483647 - 1");
+  else if (is_signed)
+    str_int(out, s), str_put(out, size == 8 ? "ll" : "");
+  else {
+    char digits[24];
+    snprintf(digits, sizeof digits, size == 8 ? "%lluull" : "%lluu", (unsigned long long)u);
+    str_put(out, digits);
+  }
+}
+
+static bool all_zero(const ExportMemory *m) {
+  const char *p = m->value;
+  for (int64_t i = m->nelem * (int64_t)dtype_size(m->dtype); i-- > 0;)
+    if (p[i]) return false;
+  return true;
+}
+
+/* C has no number for an infinity or a NaN: an array with one is written as bits. */
+static bool by_bits(const ExportMemory *m) {
+  bool is_float = m->dtype == DT_F32 || m->dtype == DT_F64;
+  for (int64_t i = 0; is_float && i < m->nelem; i++)
+    if (!isfinite(float_at(m, i))) return true;
+  return false;
+}
+
+static void put_numbers(Str *out, const ExportMemory *m, bool bits) {
+  bool is_float = !bits && (m->dtype == DT_F32 || m->dtype == DT_F64);
+
+  enum { LINE = 110, NUMBER = 26 };
+
+  size_t line = out->len;
+  for (int64_t i = 0; i < m->nelem && !out->oom; i++) {
+    if (i) str_put(out, ",");
+    if (out->len - line > LINE - NUMBER) str_put(out, "\n"), line = out->len;
+    if (is_float)
+      put_float(out, float_at(m, i), m->dtype == DT_F64);
+    else
+      put_integer(out, m, i, bits);
+  }
+}
+
+/* w_ stands before its name, which may be that of a function of C. */
+static void put_memory(Str *out, const ExportMemory *m) {
+  const char *type = source_type(m->dtype);
+  bool bits = by_bits(m);
+  if (bits)
+    str_printf(out, "static const union { %s bits[%lld]; %s at[%lld]; } w_%s = {{\n",
+               m->dtype == DT_F64 ? "u64" : "u32", (long long)m->nelem, type, (long long)m->nelem, m->name);
+  else
+    str_printf(out, "static const struct { %s at[%lld]; } w_%s = {{\n", type, (long long)m->nelem, m->name);
+  if (all_zero(m))
+    str_put(out, "0");
+  else
+    put_numbers(out, m, bits);
+  str_put(out, "}};\n");
+}
+
+/* What is all zeros in the state is there after a memset. */
+static bool is_written(const Export *x, const ExportMemory *m) {
+  return m->nelem && !x->o.weights_apart && !(m->state && all_zero(m));
+}
+
+bool export_weights(Export *x, Str *out) {
+  for (int state = 0; state < 2; state++) {
+    size_t begin = out->len;
+    for (size_t i = 0; i < x->memories.len; i++) {
+      const ExportMemory *m = &x->memories.at[i];
+      static const char zeros[8];
+      if (m->state != (state == 1)) continue;
+      str_putn(out, m->value, (size_t)m->nelem * dtype_size(m->dtype));
+      str_putn(out, zeros, -(out->len - begin) & 7);
+    }
+  }
+  return !out->oom;
+}
+
+/* ---- kernels */
+/* Where the lines of a helper end: its #ifndef has other conditions inside. */
+static const char *helper_end(const char *at) {
+  int depth = 0;
+  for (const char *end; *at; at = end) {
+    end = at + strcspn(at, "\n");
+    end += *end == '\n';
+    depth += !strncmp(at, "#if", 3);
+    depth -= !strncmp(at, "#endif", 6);
+    if (!depth) return end;
+  }
+  return at;
+}
+
+/* Types and helpers stand in front of each kernel that needs them: once is enough. */
+static bool put_helpers(Export *x, Str *out, const char *at, const char *kernel) {
+  for (const char *end; at < kernel; at = end) {
+    end = !strncmp(at, "#ifndef", 7) ? helper_end(at) : at + strcspn(at, "\n") + 1;
+    bool helper = !strncmp(at, "#ifndef", 7) || !strncmp(at, "VECTOR(", 7);
+    uint64_t had, hash = hash_bytes(11, at, strcspn(at, "\n"));
+    if (helper && map_get(&x->helpers, hash, &had)) continue;
+    if (helper && !map_put(&x->helpers, hash, 1)) return false;
+    str_putn(out, at, (size_t)(end - at));
+  }
+  return true;
+}
+
+/* A kernel's name is made from its loops, and others may have it: its number comes first. */
+static bool put_kernel(Export *x, Str *out, int number) {
+  const CachedProgram *p = x->kernels.at[number];
+  const char *text = p->dev->backend->text(p->prog)->source;
+  char begins[128];
+  snprintf(begins, sizeof begins, x->gnu ? "void %s(" : "static void %s(", p->name);
+  const char *at = strstr(text, begins);
+  if (NEVER(!at)) return false;
+  if (!put_helpers(x, out, text, at)) return false;
+  str_printf(out, "static void k%d_%s(", number, p->name);
+  str_put(out, at + strlen(begins));
+  str_put(out, "\n");
+  return true;
+}
+
+/* The macros of the prelude that make several functions, where none of them is used, are left out. */
+static void put_used(Str *out, const char *text) {
+  static const char *const macros[][2] = {
+      {"#define DIVS(", "\nDIVS("}, {"#define SAT(", "\nSATS("}, {"#define SATS(", "\nSATS("}};
+
+  for (const char *at = text, *end; *at; at = end) {
+    bool left_out = false;
+    for (end = strchr(at, '\n'); end && end > at && end[-1] == '\\';)
+      end = strchr(end + 1, '\n');
+    end = end ? end + 1 : at + strlen(at);
+    for (size_t i = 0; i < TG_COUNT(macros); i++)
+      left_out |= !strncmp(at, macros[i][0], strlen(macros[i][0])) && !strstr(text, macros[i][1]);
+    if (!left_out) str_putn(out, at, (size_t)(end - at));
+  }
+}
+
+static bool put_prelude(Export *x, Str *out) {
+  TgMem *mem = &x->ctx->mem;
+  Str whole, used;
+  str_init(&whole, mem), str_init(&used, mem);
+  if (x->gnu)
+    renderer_c.prelude(&whole);
+  else
+    c99_prelude(&whole, x->o.own_math);
+  const char **text = mem_alloc(mem, (x->kernels.len + 1) * sizeof *text);
+  for (size_t i = 0; text && i < x->kernels.len; i++)
+    text[i] = x->kernels.at[i]->dev->backend->text(x->kernels.at[i]->prog)->source;
+  bool ok = text && !whole.oom && prelude_prune(&used, str_text(&whole), text, (int)x->kernels.len);
+  if (ok && (strstr(str_text(&used), "sqrtf(") || strstr(str_text(&used), "return sqrt(") ||
+             strstr(str_text(&used), "return fma(")))
+    str_put(out, "#include <math.h>\n");
+  put_used(out, str_text(&used));
+  str_put(out, "\n");
+  mem_free(mem, text), str_free(&whole), str_free(&used);
+  return ok && !out->oom;
+}
+
+/* ---- launches */
+/* An argument: a pointer of the kernel's type. */
+static void put_arg(Export *x, Str *out, const ExportPlace *p) {
+  const char *type = source_type(p->dtype);
+  long long elements = (long long)(p->offset / (int64_t)dtype_size(p->dtype));
+  const ExportMemory *m = p->kind == IN_WEIGHT || p->kind == IN_STATE ? &x->memories.at[p->number] : NULL;
+  switch (p->kind) {
+  case IN_INPUT:
+  case IN_OUTPUT:
+    str_put(out, x->value[p->kind == IN_INPUT ? p->number : x->planned->nin + p->number]);
+    if (elements) str_printf(out, " + %lld", elements);
+    return;
+  case IN_WEIGHT:
+    if (x->o.weights_apart)
+      str_printf(out, "(const %s *)(const void *)(w + %lld)", type, (long long)(m->offset + p->offset));
+    else {
+      str_printf(out, "w_%s.at", m->name);
+      if (elements) str_printf(out, " + %lld", elements);
+    }
+    return;
+  case IN_STATE:
+    str_printf(out, "(%s *)(void *)(s + %lld)", type, (long long)(m->offset + p->offset));
+    return;
+  case IN_ARENA:
+    str_printf(out, "(%s *)(void *)(a + %lld)", type, (long long)(x->items.at[p->number].offset + p->offset));
+  }
+}
+
+static void put_var(Export *x, Str *out, int var) {
+  const TgJit *j = x->planned;
+  for (size_t i = 0; i < j->variables.len; i++)
+    if (j->variables.at[i] == var) {
+      const DimVar *v = dims_var_at(x->planning->dims, var);
+      str_put(out, x->value[j->nin + j->nout + (int)i]);
+      if (v->multiple != 1) str_printf(out, " / %lld", (long long)v->multiple);
+    }
+}
+
+/* Kernels of GNU C take their memories as a list, and what varies as another. */
+static void put_vector_call(Export *x, Str *out, const ExportCall *c) {
+  const CachedProgram *p = x->kernels.at[c->kernel];
+  str_put(out, "  {\n    void *b[] = {");
+  for (int i = 0; i < c->narg; i++) {
+    str_put(out, i ? ", (void *)(" : "(void *)(");
+    put_arg(x, out, &x->args.at[c->arg + (size_t)i]);
+    str_put(out, ")");
+  }
+  str_put(out, "};\n");
+  if (p->nvar) str_put(out, "    const i64 v[] = {");
+  for (int i = 0; i < p->nvar; i++) {
+    str_put(out, i ? ", " : "");
+    put_var(x, out, p->var[i]);
+  }
+  if (p->nvar) str_put(out, "};\n");
+  str_printf(out, "    k%d_%s(b, %s, 0, ", c->kernel, p->name, p->nvar ? "v" : "NULL");
+  if (c->scratch >= 0)
+    str_printf(out, "a + %lld", (long long)x->items.at[c->scratch].offset);
+  else
+    str_put(out, "NULL");
+  str_put(out, ");\n  }\n");
+}
+
+static void put_call(Export *x, Str *out, const ExportCall *c) {
+  const ExportPlace *arg = x->args.at + c->arg;
+  if (c->kernel < 0) {
+    str_put(out, c->kernel == CALL_COPY ? "  copied(" : "  cleared(");
+    put_arg(x, out, &arg[0]), str_put(out, ", ");
+    if (c->kernel == CALL_COPY) put_arg(x, out, &arg[1]), str_put(out, ", ");
+    str_printf(out, "%lld);\n", (long long)c->nbytes);
+    return;
+  }
+  if (x->gnu) {
+    put_vector_call(x, out, c);
+    return;
+  }
+  const CachedProgram *p = x->kernels.at[c->kernel];
+  str_printf(out, "  k%d_%s(", c->kernel, p->name);
+  for (int i = 0; i < c->narg; i++) {
+    if (i) str_put(out, ", ");
+    put_arg(x, out, &arg[i]);
+  }
+  for (int i = 0; i < p->nvar; i++) {
+    str_put(out, c->narg + i ? ", " : "");
+    put_var(x, out, p->var[i]);
+  }
+  if (c->scratch >= 0) str_printf(out, ", a + %lld", (long long)x->items.at[c->scratch].offset);
+  str_put(out, ");\n");
+}
+
+/* The key of a draw, as the library makes it: Threefry of the counter, with the seed and a number that stands
+ * for the device. */
+static void put_draws(Export *x, Str *out) {
+  static const char key[] =
+      "static u64 key_of(u64 counter, u64 seed) {\n"
+      "  static const u8 turn[8] = {13, 15, 26, 6, 17, 29, 16, 24};\n"
+      "  u32 k[3], x = (u32)counter, y = (u32)(counter >> 32), i;\n"
+      "  k[0] = NUMBERu; k[1] = (u32)seed; k[2] = k[0] ^ k[1] ^ 0x1bd11bdau;\n"
+      "  x += k[0]; y += k[1];\n"
+      "  for (i = 0; i < 20; i++) {\n"
+      "    x += y; y = (y << turn[i % 8] | y >> (32 - turn[i % 8])) ^ x;\n"
+      "    if (i % 4 == 3) { x += k[(i / 4 + 1) % 3]; y += k[(i / 4 + 2) % 3] + i / 4 + 1; }\n"
+      "  }\n"
+      "  return (u64)y << 32 | x;\n}\n\n";
+  if (!x->planned->draws.len) return;
+  const char *number = strstr(key, "NUMBER");
+  int order = draw_order(x->planning, x->planning->default_device);
+  str_putn(out, key, (size_t)(number - key));
+  str_printf(out, "%lu", (unsigned long)draw_number(order));
+  str_put(out, number + strlen("NUMBER"));
+}
+
+static void put_keys(Export *x, Str *out) {
+  for (size_t i = 0; i < x->planned->draws.len; i++)
+    str_printf(out, "  *(u64 *)(void *)(a + %lld) = key_of(m->counter, m->seed);\n  m->counter += %lldu;\n",
+               (long long)x->items.at[x->first_draw + i].offset, (long long)x->planned->draws.at[i]->draws);
+}
+
+static bool uses(const Export *x, PlaceKind kind) {
+  for (size_t i = 0; i < x->args.len; i++)
+    if (x->args.at[i].kind == kind) return true;
+  return false;
+}
+
+static void put_checks(Export *x, Str *out) {
+  const TgJit *j = x->planned;
+  str_put(out, "  if (!m");
+  for (int i = 0; i < j->nin + j->nout; i++)
+    if (want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin])) str_printf(out, " || !%s", x->value[i]);
+  if (x->o.weights_apart) str_put(out, " || !m->weights");
+  str_put(out, ") return 1;\n");
+  for (int i = 0; i < j->nin + j->nout; i++)
+    if (!want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]))
+      str_printf(out, "  (void)%s;\n", x->value[i]);
+  for (size_t i = 0; i < j->variables.len; i++) {
+    const DimVar *v = dims_var_at(x->planning->dims, j->variables.at[i]);
+    const char *name = x->value[j->nin + j->nout + (int)i];
+    str_printf(out, "  if (%s < %lld || %s > %lld || %s %% %lld) return 2;\n", name, (long long)v->lo, name,
+               (long long)v->hi, name, (long long)v->multiple);
+  }
+}
+
+static void put_run(Export *x, Str *out) {
+  bool arena = uses(x, IN_ARENA) || x->planned->draws.len;
+  for (size_t i = 0; i < x->calls.len; i++)
+    arena |= x->calls.at[i].scratch >= 0;
+  put_signature(x, out);
+  str_put(out, " {\n");
+  if (arena) str_put(out, "  u8 *a;\n");
+  if (uses(x, IN_STATE)) str_put(out, "  u8 *s;\n");
+  if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  const u8 *w;\n");
+  put_checks(x, out);
+  if (arena) str_put(out, "  a = m->arena.bytes;\n");
+  if (uses(x, IN_STATE)) str_put(out, "  s = m->state.bytes;\n");
+  if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  w = m->weights;\n");
+  put_keys(x, out);
+  for (size_t i = 0; i < x->calls.len && !out->oom; i++)
+    put_call(x, out, &x->calls.at[i]);
+  str_put(out, "  return 0;\n}\n");
+}
+
+/* In the text, so that it needs no header but those that every compiler brings along. */
+static void put_bytes_moved(Export *x, Str *out) {
+  bool copies = x->o.weights_apart && x->state;
+  for (size_t i = 0; i < x->calls.len; i++)
+    copies |= x->calls.at[i].kernel == CALL_COPY;
+  for (size_t i = 0; i < x->memories.len; i++)
+    copies |= x->memories.at[i].state && is_written(x, &x->memories.at[i]);
+  str_put(out,
+          "static void cleared(void *to, size_t n) {\n  u8 *p = (u8 *)to;\n  while (n--) *p++ = 0;\n}\n\n");
+  if (copies)
+    str_put(out, "static void copied(void *to, const void *from, size_t n) {\n"
+                 "  u8 *p = (u8 *)to;\n  const u8 *q = (const u8 *)from;\n  while (n--) *p++ = *q++;\n}\n\n");
+}
+
+static void put_reset_body(Export *x, Str *out) {
+  put_bytes_moved(x, out);
+  put_reset(x, out);
+  str_put(out, " {\n  cleared(m, sizeof *m);\n");
+  if (x->o.weights_apart) str_put(out, "  m->weights = (const unsigned char *)weights;\n");
+  if (x->o.weights_apart && x->state)
+    str_printf(out, "  copied(m->state.bytes, m->weights + %lld, %lld);\n", (long long)x->weights,
+               (long long)x->state);
+  for (size_t i = 0; i < x->memories.len; i++) {
+    const ExportMemory *m = &x->memories.at[i];
+    if (m->state && is_written(x, m))
+      str_printf(out, "  copied(m->state.bytes + %lld, w_%s.at, sizeof w_%s.at);\n", (long long)m->offset,
+                 m->name, m->name);
+  }
+  if (x->planned->draws.len)
+    str_printf(out, "  m->seed = %lluu;\n  m->counter = %lluu;\n", (unsigned long long)x->planning->rng_seed,
+               (unsigned long long)x->planning->draws[x->planning->default_device].counter);
+  str_put(out, "}\n\n");
+}
+
+bool export_source(Export *x, Str *out) {
+  str_printf(out,
+             "/* See %s.h. Kernels first, in the order of their first launch; %s_run launches them. */\n",
+             x->name, x->name);
+  str_put(out, "#include \"");
+  if (x->o.header)
+    put_quoted(out, x->o.header);
+  else
+    str_printf(out, "%s.h", x->name);
+  str_put(out, "\"\n#include <stddef.h>\n");
+  if (!put_prelude(x, out)) return false;
+  for (size_t i = 0; i < x->memories.len; i++)
+    if (is_written(x, &x->memories.at[i])) put_memory(out, &x->memories.at[i]);
+  str_put(out, "\n");
+  for (size_t i = 0; i < x->kernels.len; i++)
+    if (!put_kernel(x, out, (int)i)) return false;
+  put_draws(x, out);
+  put_reset_body(x, out);
+  put_run(x, out);
+  return !out->oom;
+}

@@ -1,0 +1,861 @@
+/* test_export.c: captured functions as C. What the compiled text computes has the bits of the interpreter, which
+ * runs the same plan (INTERP:C99) and checks each access; the compilers warn of nothing; a step of training
+ * goes on as the library's does; two instances do not meet; what cannot be written is refused, and leaves no
+ * file. */
+#define _GNU_SOURCE
+#include "export/exported.h"
+#include "export/nodes.h"
+#include "tg_nn.h"
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char folder[] = "/tmp/tg-export-XXXXXX";
+static const char *const trapping = "gcc -O1 -fsanitize=undefined -fsanitize-undefined-trap-on-error";
+#define COMPILERS                                                                                            \
+  "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -O2 -c -o /dev/null model.c",                   \
+      "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -ffreestanding -O1 -c -o /dev/null "        \
+      "model.c",                                                                                             \
+      "g++ -std=c++11 -pedantic -Wall -Wextra -Wconversion -Werror -O1 -x c++ -c -o /dev/null model.c",      \
+      "! command -v clang-19 >/dev/null || clang-19 -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror "  \
+      "-fsyntax-only model.c",                                                                               \
+      "! command -v clang++-19 >/dev/null || clang++-19 -std=c++11 -pedantic -Wall -Wextra -Wconversion "    \
+      "-Werror -Wno-deprecated -fsyntax-only -x c++ model.c"
+static const char *const compilers[] = {COMPILERS};
+
+enum { COMPILER_COUNT = (int)(sizeof compilers / sizeof *compilers), MOST = 1 << 16 };
+
+static int setup(void **state) {
+  (void)state;
+  setenv("TG_CACHE", "0", 0);
+  return mkdtemp(folder) == NULL;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  char line[100];
+  snprintf(line, sizeof line, "rm -rf %s", folder);
+  return system(line);
+}
+
+static TgContext *opened(const char *device) {
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 7});
+  assert_int_equal(tg_error(c), TG_OK);
+  return c;
+}
+
+static TgContext *interpreter(void) { return opened("INTERP:C99"); }
+
+static void fine(TgContext *c) {
+  if (tg_error(c)) fail_msg("%s", tg_errmsg(c));
+}
+
+/* Of a NaN only that it is one means something. */
+static bool is_nan(TgDType d, const char *at, size_t i) {
+  float f;
+  double g;
+  uint16_t h;
+  switch (d) {
+  case TG_F32: return memcpy(&f, at + 4 * i, 4), isnan(f);
+  case TG_F64: return memcpy(&g, at + 8 * i, 8), isnan(g);
+  case TG_F16: return memcpy(&h, at + 2 * i, 2), (h & 0x7fff) > 0x7c00;
+  case TG_BF16: return memcpy(&h, at + 2 * i, 2), (h & 0x7fff) > 0x7f80;
+  default: return false;
+  }
+}
+
+static void same(const char *what, TgDType d, const void *a, const void *b, size_t nbytes) {
+  size_t size = tg_dtype_size(d);
+  for (size_t i = 0; i < nbytes / size; i++) {
+    bool equal = !memcmp((const char *)a + i * size, (const char *)b + i * size, size);
+    if (equal || (is_nan(d, a, i) && is_nan(d, b, i))) continue;
+    uint64_t x = 0, y = 0;
+    memcpy(&x, (const char *)a + i * size, size), memcpy(&y, (const char *)b + i * size, size);
+    fail_msg("%s: element %zu is %llx, the library has %llx", what, i, (unsigned long long)x,
+             (unsigned long long)y);
+  }
+}
+
+/* ---- one function of one or two inputs, captured */
+typedef struct Case {
+  const char *name;
+  TgTensor *(*of)(TgContext *c, TgTensor *x, TgTensor *y);
+  TgDType dtype;
+} Case;
+
+static TgStatus run_case(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  const Case *k = user;
+  (void)nin, (void)nout;
+  out[0] = k->of(c, in[0], in[1]);
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+enum { ROWS = 6, COLUMNS = 20, NUMBERS = ROWS * COLUMNS };
+
+/* Numbers of all sizes, and those that have rules of their own. */
+static TgTensor *numbers(TgContext *c, TgDType d, int turn) {
+  static const double special[] = {0, -0.0, 1, -1, 0.5, 2, 1e-40, -1e-42, 3e38, 65504, 448, 1e5, -7, 100};
+  double v[NUMBERS];
+  unsigned r = 12345u + (unsigned)turn * 99991u;
+  bool whole = d < TG_F16 && d != TG_F32 && d != TG_F64;
+  for (int i = 0; i < NUMBERS; i++) {
+    r = r * 1664525u + 1013904223u;
+    v[i] = ((double)(r >> 8) / (1 << 23) - 1) * (i % 3 ? 8 : 90);
+    if (!whole && (unsigned)(i + 5 * turn) % 9 == 0) v[i] = special[r % (sizeof special / sizeof *special)];
+    if (!whole && i == 17 && turn) v[i] = INFINITY;
+    if (!whole && i == 33 && turn) v[i] = NAN;
+  }
+  return tg_cast(tg_from_f64(c, v, TG_F64, TG_SHAPE(ROWS, COLUMNS)), d);
+}
+
+static void case_runs(const Case *k, const char *cc, bool own_math, bool apart) {
+  TgContext *c = interpreter();
+  TgJit *jit = tg_jit(c, run_case, (void *)k);
+  Exported e = {0};
+  for (int turn = 0; turn < 4; turn++)
+    TG_SCOPE(c) {
+      static char x[MOST], y[MOST], want[MOST], got[MOST];
+      TgTensor *in[] = {tg_contiguous(numbers(c, k->dtype, turn)),
+                        tg_contiguous(numbers(c, k->dtype, turn + 4))};
+      TgTensor *out = NULL;
+      if (tg_realize_many(in, 2) || tg_jit_run(jit, in, 2, &out, 1))
+        fail_msg("%s: %s", k->name, tg_errmsg(c));
+      if (turn < 1) continue;
+      if (turn == 1 &&
+          !exported_new(&e, jit, folder, cc, (TgCOptions){.own_math = own_math, .weights_apart = apart}))
+        fail_msg("%s is no program", k->name);
+      size_t n = tg_nbytes(in[0]), m = tg_nbytes(out);
+      assert_true(n <= MOST && m <= MOST);
+      memset(got, 0xaa, m);
+      if (tg_read(in[0], x, n) || tg_read(in[1], y, n) || tg_read(out, want, m)) fine(c);
+      assert_int_equal(exported_run(&e, e.m, (void *[]){x, y, got}), 0);
+      same(k->name, tg_dtype(out), got, want, m);
+    }
+  exported_free(&e);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+#define OF(name, ...)                                                                                        \
+  static TgTensor *name(TgContext *c, TgTensor *x, TgTensor *y) {                                            \
+    (void)c, (void)x, (void)y;                                                                               \
+    return __VA_ARGS__;                                                                                      \
+  }
+OF(sums, tg_add(tg_sub(x, y), tg_mul(x, y)))
+OF(quotients, tg_add(tg_floordiv(x, y), tg_mod(y, x)))
+OF(orders, tg_where(tg_lt(x, y), tg_maximum(x, y), tg_minimum(tg_neg(x), y)))
+OF(bits, tg_bitxor(tg_bitand(x, y), tg_bitor(y, tg_bitnot(x))))
+OF(shifts, tg_add(tg_shl(x, tg_bitand(y, tg_full_i64(c, TG_SCALAR, 7, tg_dtype(x)))),
+                  tg_shr(x, tg_bitand(y, tg_full_i64(c, TG_SCALAR, 3, tg_dtype(x))))))
+OF(row_sums, tg_sum(tg_mul(x, y), .axis = TG_AXES(1)))
+OF(column_most, tg_max(x, .axis = TG_AXES(0)))
+OF(products, tg_matmul(x, tg_transpose(y, 0, 1)))
+OF(softmaxes, tg_softmax(tg_clamp(x, -50, 50)))
+OF(exps, tg_add(tg_exp(x), tg_exp2(y)))
+OF(logs, tg_add(tg_log(tg_abs(x)), tg_log2(tg_abs(y))))
+OF(waves, tg_add(tg_sin(x), tg_add(tg_cos(y), tg_tan(x))))
+OF(roots, tg_add(tg_sqrt(x), tg_rsqrt(tg_abs(y))))
+OF(powers, tg_pow(tg_abs(x), y))
+OF(to_i8, tg_cast(x, TG_I8))
+OF(to_u16, tg_cast(x, TG_U16))
+OF(to_i32, tg_cast(x, TG_I32))
+OF(to_u64, tg_cast(x, TG_U64))
+OF(to_f16, tg_cast(x, TG_F16))
+OF(to_bf16, tg_cast(x, TG_BF16))
+OF(to_e4m3, tg_cast(x, TG_FP8E4M3))
+OF(to_e5m2, tg_cast(x, TG_FP8E5M2))
+OF(to_f32, tg_cast(x, TG_F32))
+OF(to_f64, tg_cast(x, TG_F64))
+OF(to_bool, tg_cast(x, TG_BOOL))
+OF(ranks, tg_argmax(x, .axis = TG_AXES(1)))
+OF(running, tg_cumsum(x, 1))
+OF(gathered, tg_gather(x, 1, tg_cast(tg_mod_scalar(tg_abs(tg_cast(y, TG_I32)), COLUMNS), TG_I64)))
+OF(padded, tg_pad(tg_mul(x, y), (int64_t[]){1, 2}, (int64_t[]){0, 3}))
+OF(logic, tg_bitor(tg_bitand(tg_gt(x, y), tg_ne(x, y)), tg_logical_not(tg_eq(x, y))))
+OF(truncated, tg_add(tg_trunc(x), tg_add(tg_floor(y), tg_round(x))))
+OF(turned, tg_bitcast(tg_add(x, y), TG_I32))
+OF(windows, tg_conv2d(tg_reshape(x, TG_SHAPE(1, 1, ROWS, COLUMNS)),
+                      tg_reshape(tg_shrink(y, (int64_t[]){0, 0}, (int64_t[]){3, 3}), TG_SHAPE(1, 1, 3, 3)),
+                      NULL, .padding = TG_SIZES(1, 1, 1, 1)))
+
+static const Case cases[] = {
+    {"sums of i8", sums, TG_I8},
+    {"sums of u16", sums, TG_U16},
+    {"sums of i32", sums, TG_I32},
+    {"sums of u64", sums, TG_U64},
+    {"sums of f32", sums, TG_F32},
+    {"sums of f64", sums, TG_F64},
+    {"sums of f16", sums, TG_F16},
+    {"sums of bf16", sums, TG_BF16},
+    {"quotients of i8", quotients, TG_I8},
+    {"quotients of i32", quotients, TG_I32},
+    {"quotients of i64", quotients, TG_I64},
+    {"quotients of u8", quotients, TG_U8},
+    {"orders of i16", orders, TG_I16},
+    {"orders of f32", orders, TG_F32},
+    {"orders of f64", orders, TG_F64},
+    {"bits of i32", bits, TG_I32},
+    {"bits of u8", bits, TG_U8},
+    {"shifts of u32", shifts, TG_U32},
+    {"shifts of i32", shifts, TG_I32},
+    {"row sums", row_sums, TG_F32},
+    {"row sums of f16", row_sums, TG_F16},
+    {"row sums of i64", row_sums, TG_I64},
+    {"column most", column_most, TG_F32},
+    {"products", products, TG_F32},
+    {"products of f64", products, TG_F64},
+    {"softmax", softmaxes, TG_F32},
+    {"exponentials", exps, TG_F32},
+    {"logarithms", logs, TG_F32},
+    {"waves", waves, TG_F32},
+    {"roots", roots, TG_F32},
+    {"roots of f64", roots, TG_F64},
+    {"powers", powers, TG_F32},
+    {"f32 to i8", to_i8, TG_F32},
+    {"f32 to u16", to_u16, TG_F32},
+    {"f64 to i32", to_i32, TG_F64},
+    {"f32 to u64", to_u64, TG_F32},
+    {"f32 to f16", to_f16, TG_F32},
+    {"f32 to bf16", to_bf16, TG_F32},
+    {"f32 to fp8e4m3", to_e4m3, TG_F32},
+    {"f32 to fp8e5m2", to_e5m2, TG_F32},
+    {"f64 to f16", to_f16, TG_F64},
+    {"i64 to f16", to_f16, TG_I64},
+    {"f16 to f32", to_f32, TG_F16},
+    {"fp8e4m3 to f32", to_f32, TG_FP8E4M3},
+    {"bf16 to f64", to_f64, TG_BF16},
+    {"f32 to bool", to_bool, TG_F32},
+    {"ranks", ranks, TG_F32},
+    {"running sums", running, TG_F32},
+    {"gathered", gathered, TG_F32},
+    {"padded", padded, TG_F32},
+    {"logic of f32", logic, TG_F32},
+    {"logic of bool", logic, TG_BOOL},
+    {"truncated", truncated, TG_F32},
+    {"truncated f64", truncated, TG_F64},
+    {"turned", turned, TG_F32},
+    {"windows", windows, TG_F32},
+};
+
+static void test_cases(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    case_runs(&cases[i], trapping, i % 2, i % 3 == 0);
+}
+
+/* ---- a step of training: forward, backward, Adam, dropout */
+enum { BATCH = 16, IN = 24, WIDE = 32, CLASSES = 5, STEPS = 12 };
+
+typedef struct Learner {
+  TgLinear first, second;
+  TgOptim *optim;
+  double dropped;
+} Learner;
+
+static TgStatus learn(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Learner *l = user;
+  (void)c, (void)nin, (void)nout;
+  TgTensor *h = tg_tanh(tg_linear_run(&l->first, in[0]));
+  if (l->dropped > 0) h = tg_dropout(h, l->dropped);
+  out[0] = tg_sparse_cross_entropy(tg_linear_run(&l->second, h), in[1]);
+  TgStatus s = tg_backward(out[0]);
+  return s ? s : tg_optim_step(l->optim);
+}
+
+static void batch_of(int i, float *x, int32_t *y) {
+  unsigned r = 99u + (unsigned)i * 7919u;
+  for (int k = 0; k < BATCH * IN; k++) {
+    r = r * 1664525u + 1013904223u;
+    x[k] = (float)(r >> 8) / (1 << 23) - 1;
+  }
+  for (int k = 0; k < BATCH; k++)
+    y[k] = (i + 3 * k) % CLASSES;
+}
+
+static Learner *learner(TgContext *c, double dropped) {
+  Learner *l = calloc(1, sizeof *l);
+  l->first = tg_linear_new(c, IN, WIDE, true);
+  l->second = tg_linear_new(c, WIDE, CLASSES, true);
+  TgTensor *params[] = {l->first.weight, l->first.bias, l->second.weight, l->second.bias};
+  fine(c);
+  tg_realize_many(params, 4);
+  l->optim = tg_adam(c, params, 4, .lr = 1e-2);
+  l->dropped = dropped;
+  tg_set_training(c, true);
+  fine(c);
+  return l;
+}
+
+/* Step i of the library; its loss. */
+static float learned(TgContext *c, TgJit *jit, int i) {
+  float x[BATCH * IN], loss = 0;
+  int32_t y[BATCH];
+  batch_of(i, x, y);
+  TG_SCOPE(c) {
+    TgTensor *in[] = {tg_from(c, x, TG_F32, TG_SHAPE(BATCH, IN)), tg_from(c, y, TG_I32, TG_SHAPE(BATCH))};
+    TgTensor *out = NULL;
+    if (!tg_jit_run(jit, in, 2, &out, 1)) tg_read(out, &loss, sizeof loss);
+  }
+  fine(c);
+  return loss;
+}
+
+static float learned_apart(Exported *e, void *m, int i) {
+  float x[BATCH * IN], loss = -1;
+  int32_t y[BATCH];
+  batch_of(i, x, y);
+  assert_int_equal(exported_run(e, m, (void *[]){x, y, &loss}), 0);
+  return loss;
+}
+
+/* The program goes on where the capture was, for as many steps, and begins there again after a reset. */
+static void learns_alike(const char *device, double dropped, bool bits, bool apart) {
+  TgContext *c = opened(device);
+  Learner *l = learner(c, dropped);
+  TgJit *jit = tg_jit(c, learn, l);
+  Exported e;
+  float want[STEPS];
+  learned(c, jit, 0), learned(c, jit, 1);
+  assert_true(
+      exported_new(&e, jit, folder, trapping, (TgCOptions){.own_math = true, .weights_apart = apart}));
+  assert_true(e.about.state_bytes >= 3 * 4 * (IN * WIDE + WIDE + WIDE * CLASSES + CLASSES));
+  assert_true(e.about.arena_bytes >= e.about.arena_least);
+  for (int i = 0; i < STEPS; i++)
+    want[i] = learned(c, jit, i + 2);
+  for (int turn = 0; turn < 2; turn++) {
+    for (int i = 0; i < STEPS; i++) {
+      float got = learned_apart(&e, e.m, i + 2);
+      if (bits ? got != want[i] : !(fabsf(got - want[i]) < 1e-4f))
+        fail_msg("%s, turn %d, step %d: loss %.9g, the library has %.9g", device, turn, i, (double)got,
+                 (double)want[i]);
+    }
+    e.reset(e.m, e.weights);
+  }
+  exported_free(&e);
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+static void test_training(void **state) {
+  (void)state;
+  learns_alike("INTERP:C99", 0, true, false);
+  learns_alike("CPU", 0, false, true);
+}
+
+static void test_draws(void **state) {
+  (void)state;
+  learns_alike("INTERP:C99", 0.4, true, false);
+  learns_alike("CPU", 0.4, false, false);
+}
+
+/* ---- two instances at once */
+typedef struct Side {
+  Exported *e;
+  int from;
+  float loss[STEPS];
+} Side;
+
+static void *side(void *user) {
+  Side *s = user;
+  void *m = malloc(s->e->nbytes);
+  s->e->reset(m, NULL);
+  for (int i = 0; i < STEPS; i++)
+    s->loss[i] = learned_apart(s->e, m, s->from + i);
+  free(m);
+  return NULL;
+}
+
+static void test_instances(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  Learner *l = learner(c, 0.1);
+  TgJit *jit = tg_jit(c, learn, l);
+  Exported e;
+  learned(c, jit, 0), learned(c, jit, 1);
+  assert_true(exported_new(&e, jit, folder, "gcc -O1", (TgCOptions){0}));
+  Side one[2] = {{.e = &e, .from = 5}, {.e = &e, .from = 50}},
+       two[2] = {{.e = &e, .from = 5}, {.e = &e, .from = 50}};
+  for (int i = 0; i < 2; i++)
+    side(&one[i]);
+  pthread_t t[2];
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&t[i], NULL, side, &two[i]), 0);
+  for (int i = 0; i < 2; i++) {
+    pthread_join(t[i], NULL);
+    assert_memory_equal(one[i].loss, two[i].loss, sizeof one[i].loss);
+  }
+  assert_true(one[0].loss[0] != one[1].loss[0]);
+  exported_free(&e);
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+/* ---- sizes that vary, a memory that is counted up, an input that is written */
+typedef struct Sized {
+  TgVariable *n;
+  TgTensor *count;
+} Sized;
+
+static TgStatus first_rows(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  const Sized *z = user;
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_sum(tg_slice(in[0], 0, 0, tg_size(z->n)), .axis = TG_AXES(0));
+  out[1] = tg_add_scalar(z->count, 0.5);
+  if (!out[0] || !tg_assign(z->count, tg_add(z->count, out[0])) || !tg_assign(in[1], tg_mul(in[1], out[0])))
+    return tg_error(c);
+  return TG_OK;
+}
+
+enum { MOST_ROWS = 12, ROW = 6 };
+
+static void sized_run(TgContext *c, TgJit *jit, const Sized *z, int rows, const float *x, float *factor,
+                      float *sum, float *count) {
+  tg_variable_bind(z->n, rows);
+  TG_SCOPE(c) {
+    TgTensor *in[] = {tg_from(c, x, TG_F32, TG_SHAPE(MOST_ROWS, ROW)),
+                      tg_from(c, factor, TG_F32, TG_SHAPE(ROW))};
+    TgTensor *out[2];
+    if (!tg_jit_run(jit, in, 2, out, 2) && !tg_read(out[0], sum, ROW * 4) && !tg_read(out[1], count, ROW * 4))
+      tg_read(in[1], factor, ROW * 4);
+  }
+  fine(c);
+}
+
+static void test_sizes(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  Sized z = {tg_variable(c, "rows", 2, MOST_ROWS, .multiple_of = 2), tg_clone(tg_zeros(c, TG_SHAPE(ROW)))};
+  TgJit *jit = tg_jit(c, first_rows, &z);
+  float x[MOST_ROWS * ROW], factor[2][ROW] = {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}};
+  Exported e = {0};
+  for (int i = 0; i < MOST_ROWS * ROW; i++)
+    x[i] = (float)(i % 11) / 8 - 0.25f;
+  for (int turn = 0; turn < 8; turn++) {
+    int64_t rows = 2 + 2 * (turn % 6);
+    float sum[2][ROW] = {{0}}, count[2][ROW] = {{0}};
+    void *values[] = {x, factor[1], sum[1], count[1], &rows};
+    if (turn == 2) assert_true(exported_new(&e, jit, folder, trapping, (TgCOptions){0}));
+    sized_run(c, jit, &z, (int)rows, x, factor[0], sum[0], count[0]);
+    if (turn < 2) {
+      memcpy(factor[1], factor[0], sizeof factor[0]);
+      continue;
+    }
+    assert_int_equal(exported_run(&e, e.m, values), 0);
+    assert_memory_equal(sum[0], sum[1], sizeof sum[0]);
+    assert_memory_equal(count[0], count[1], sizeof count[0]);
+    assert_memory_equal(factor[0], factor[1], sizeof factor[0]);
+    int64_t wrong[] = {0, 3, 14, -2, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+      values[4] = &wrong[i];
+      assert_int_equal(exported_run(&e, e.m, values), 2);
+    }
+    values[4] = &rows, values[2] = NULL;
+    assert_int_equal(exported_run(&e, e.m, values), 1);
+  }
+  exported_free(&e);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+/* ---- what the compilers say, and that the text is the same each time */
+static TgJit *step_captured(TgContext *c, Learner **l) {
+  *l = learner(c, 0.25);
+  TgJit *jit = tg_jit(c, learn, *l);
+  learned(c, jit, 0), learned(c, jit, 1);
+  return jit;
+}
+
+static void test_text(void **state) {
+  (void)state;
+  char *before = NULL;
+  for (int turn = 0; turn < 3; turn++) {
+    TgContext *c = opened(turn == 2 ? "CPU" : "INTERP:C99");
+    Learner *l;
+    TgJit *jit = step_captured(c, &l);
+    TgCText t;
+    assert_int_equal(tg_jit_to_c(jit, &t, .own_math = true), TG_OK);
+    /* of another device the numbers are others, not the kernels */
+    const char *from = strstr(t.source, "static void k0_");
+    assert_non_null(from);
+    assert_null(strstr(t.source, "__builtin")), assert_null(strstr(t.source, "math.h"));
+    assert_null(strstr(t.source, "vector_size")), assert_null(strstr(t.source, "malloc"));
+    char *now = strdup(turn == 2 ? from : t.source);
+    if (turn == 1) assert_string_equal(before, now);
+    if (turn == 2)
+      assert_memory_equal(strstr(before, "static void k0_"), now, strstr(now, "model_reset") - now);
+    free(before);
+    before = now;
+    if (!turn) assert_true(exported_accepted(jit, folder, compilers, COMPILER_COUNT, (TgCOptions){0}));
+    if (!turn)
+      assert_true(exported_accepted(jit, folder, compilers, COMPILER_COUNT,
+                                    (TgCOptions){.own_math = true, .weights_apart = true}));
+    tg_jit_free(jit), tg_optim_free(l->optim);
+    free(l);
+    tg_close(c);
+  }
+  free(before);
+}
+
+/* ---- what cannot be written */
+static int files_in(const char *path) {
+  char line[200];
+  snprintf(line, sizeof line, "ls -A %s | wc -l", path);
+  FILE *f = popen(line, "r");
+  int n = -1;
+  if (!f || fscanf(f, "%d", &n) != 1) n = -1;
+  if (f) pclose(f);
+  return n;
+}
+
+static TgStatus two_devices(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
+  (void)c, (void)nin, (void)nout, (void)user;
+  out[0] = tg_add_scalar(tg_to(tg_mul_scalar(in[0], 2), "CPU:1"), 1);
+  return out[0] ? TG_OK : TG_ERR_VALUE;
+}
+
+static void refused(TgContext *c, TgStatus got, TgStatus want, const char *says) {
+  if (got != want || !strstr(tg_errmsg(c), says)) fail_msg("%d: %s", (int)got, tg_errmsg(c));
+  tg_clear_error(c);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  char to[100], path[200];
+  snprintf(to, sizeof to, "%s/out", folder);
+  snprintf(path, sizeof path, "mkdir %s", to);
+  assert_int_equal(system(path), 0);
+  snprintf(path, sizeof path, "%s/net", to);
+  TgContext *c = opened("CPU");
+  Learner *l = learner(c, 0);
+  TgJit *jit = tg_jit(c, learn, l);
+  refused(c, tg_export(jit, path), TG_ERR_STATE, "nothing is captured yet");
+  learned(c, jit, 0), learned(c, jit, 1);
+  refused(c, tg_export(jit, NULL), TG_ERR_VALUE, "no path");
+  refused(c, tg_export(jit, "folder/"), TG_ERR_VALUE, "no name of a file");
+  refused(c, tg_export(jit, path, .name = "two words"), TG_ERR_VALUE, "identifier");
+  refused(c, tg_export(jit, path, .name = "while"), TG_ERR_VALUE, "identifier");
+  refused(c, tg_export(jit, "/nowhere/at/all"), TG_ERR_IO, "/nowhere/at/all.h");
+  refused(c, tg_export(jit, path, .weights = "/nowhere/at/all.bin"), TG_ERR_IO, "/nowhere/at/all.bin");
+  assert_int_equal(files_in(to), 0);
+  signal(SIGXFSZ, SIG_IGN); /* a disk that is full */
+  struct rlimit had, little;
+  getrlimit(RLIMIT_FSIZE, &had);
+  little = (struct rlimit){9000, had.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  TgStatus s = tg_export(jit, path);
+  setrlimit(RLIMIT_FSIZE, &had);
+  refused(c, s, TG_ERR_IO, "net.c");
+  assert_int_equal(files_in(to), 0);
+  assert_int_equal(tg_export(jit, path), TG_OK);
+  assert_int_equal(files_in(to), 2);
+  TgTensor *x = tg_from_f64(c, (double[]){1, 2}, TG_F32, TG_SHAPE(2)), *out;
+  TgJit *two = tg_jit(c, two_devices, NULL);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(two, &x, 1, &out, 1), TG_OK);
+  refused(c, tg_export(two, path), TG_ERR_DEVICE, "CPU:1");
+  TgCText t;
+  assert_int_equal(tg_jit_to_c_opt(NULL, &t, NULL), TG_ERR_VALUE);
+  refused(c, tg_jit_to_c(jit, NULL), TG_ERR_VALUE, "no place");
+  tg_jit_free(two), tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+/* ---- names of files that C, its library or the text has another meaning for */
+static TgStatus named_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor **w = user;
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_sqrt(tg_add(tg_mul(in[0], w[0]), tg_add(w[1], tg_add(w[2], w[3]))));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_names(void **state) {
+  (void)state;
+  static const char *const names[] = {"exp", "main", "sqrtf", "*/ \\\" #error .1"};
+  TgContext *c = interpreter();
+  TgTensor *w[4];
+  for (int i = 0; i < 4; i++)
+    w[i] = tg_clone(numbers(c, TG_F32, i));
+  TgJit *jit = tg_jit(c, named_run, w);
+  TgTensor *x = tg_clone(numbers(c, TG_F32, 5)), *out;
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &x, 1, &out, 1), TG_OK);
+  const char *in[] = {"while"}, *outs[] = {"model"};
+  assert_int_equal(tg_jit_name(jit, in, outs), TG_OK);
+  for (int apart = 0; apart < 2; apart++) {
+    TgCOptions o = {.names = names, .tensors = w, .count = 4, .weights_apart = apart};
+    assert_true(exported_accepted(jit, folder, compilers, COMPILER_COUNT, o));
+  }
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+/* ---- memory runs out: an error, and nothing is left behind */
+typedef struct Heap {
+  int64_t calls, fail_at, live;
+} Heap;
+
+static void *heap_take(size_t n, void *user) {
+  Heap *h = user;
+  if (++h->calls == h->fail_at) return NULL;
+  void *p = malloc(n);
+  h->live += p != NULL;
+  return p;
+}
+
+static void *heap_more(void *p, size_t n, void *user) {
+  Heap *h = user;
+  if (++h->calls == h->fail_at) return NULL;
+  void *more = realloc(p, n);
+  h->live += more && !p;
+  return more;
+}
+
+static void heap_give(void *p, void *user) {
+  Heap *h = user;
+  h->live -= p != NULL;
+  free(p);
+}
+
+/* Calls that an export takes when the n-th of them fails. */
+static int64_t export_failing(int64_t n, TgStatus *s) {
+  Heap h = {.fail_at = 0};
+  TgAllocator a = {.allocate = heap_take, .reallocate = heap_more, .release = heap_give, .user = &h};
+  TgContext *c = tg_open(
+      &(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP:C99", .seed = 7, .allocator = &a});
+  Case k = {"softmax", softmaxes, TG_F32};
+  TgJit *jit = tg_jit(c, run_case, &k);
+  TgTensor *in[] = {tg_contiguous(numbers(c, TG_F32, 0)), tg_contiguous(numbers(c, TG_F32, 1))}, *out;
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, in, 2, &out, 1), TG_OK);
+  TgCText t;
+  h.calls = 0, h.fail_at = n;
+  *s = tg_jit_to_c(jit, &t, .weights_apart = true);
+  int64_t calls = h.calls;
+  h.fail_at = 0;
+  assert_true(*s == tg_error(c));
+  assert_true(*s ? !*t.source : strstr(t.source, "model_run") != NULL);
+  tg_jit_free(jit);
+  tg_close(c);
+  if (h.live) fail_msg("call %lld fails: %lld blocks are left", (long long)n, (long long)h.live);
+  return calls;
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  TgStatus s;
+  int64_t calls = export_failing(0, &s);
+  int failed = 0;
+  assert_int_equal(s, TG_OK);
+  for (int64_t n = 1; n <= calls; n += 1 + n / 40) {
+    export_failing(n, &s);
+    failed += s == TG_ERR_NOMEM;
+    if (s && s != TG_ERR_NOMEM) fail_msg("call %lld fails: error %d", (long long)n, (int)s);
+  }
+  assert_true(failed > 20);
+}
+
+/* ---- models of files */
+static const char *data(const char *name, char room[600]) {
+  const char *own = getenv("TG_DATA");
+  snprintf(room, 600, "%s/%s", own && *own ? own : "../shared/data", name);
+  if (!access(room, R_OK)) return room;
+  print_message("skipped: no %s in the shared data\n", name);
+  return NULL;
+}
+
+typedef struct Model {
+  TgOnnx *m;
+  const char *names[4];
+} Model;
+
+static TgStatus run_model(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Model *k = user;
+  (void)c;
+  return tg_onnx_run(k->m, k->names, in, nin, out, nout);
+}
+
+/* A model with one input, on random numbers: the library's plan for its own machine sums in another order. */
+static void model_runs(const char *name, int ndim, const int64_t *dims) {
+  char room[600];
+  if (!data(name, room)) return;
+  TgContext *c = opened("CPU");
+  Model k = {tg_onnx_open(c, room), {NULL}};
+  fine(c);
+  TgOnnxValue v;
+  int nout = 0;
+  assert_true(tg_onnx_input(k.m, 0, &v));
+  k.names[0] = v.name;
+  while (nout < 8 && tg_onnx_output(k.m, (size_t)nout, &v))
+    nout++;
+  TgTensor *x = tg_contiguous(tg_rand(c, ndim, dims)), *out[8];
+  TgJit *jit = tg_jit(c, run_model, &k);
+  for (int i = 0; i < 2; i++)
+    if (tg_jit_run(jit, &x, 1, out, nout)) fail_msg("%s: %s", name, tg_errmsg(c));
+  Exported e;
+  assert_true(exported_new(&e, jit, folder, "gcc -O2", (TgCOptions){.weights_apart = true}));
+  void *values[9] = {malloc(tg_nbytes(x))};
+  assert_int_equal(tg_read(x, values[0], tg_nbytes(x)), TG_OK);
+  for (int i = 0; i < nout; i++)
+    values[1 + i] = malloc(tg_nbytes(out[i]) + 1);
+  assert_int_equal(exported_run(&e, e.m, values), 0);
+  for (int i = 0; i < nout; i++) {
+    size_t n = (size_t)tg_numel(out[i]);
+    float *want = malloc(n * sizeof *want), *got = values[1 + i], most = 0;
+    assert_int_equal(tg_read(out[i], want, n * sizeof *want), TG_OK);
+    for (size_t j = 0; j < n; j++)
+      most = fmaxf(most, fabsf(want[j]));
+    for (size_t j = 0; j < n; j++)
+      if (!(fabsf(got[j] - want[j]) <= 1e-4f * most))
+        fail_msg("%s: output %d [%zu]: %g, not %g", name, i, j, (double)got[j], (double)want[j]);
+    free(want);
+  }
+  for (int i = 0; i < 1 + nout; i++)
+    free(values[i]);
+  exported_free(&e);
+  tg_jit_free(jit), tg_onnx_free(k.m);
+  tg_close(c);
+}
+
+/* ---- another machine: wasm32, in Node, has the bits of this one. A dropout step draws, sums and takes roots. */
+static const char wasm_driver[] =
+    "#include \"model.h\"\nstatic model m; static float x[MODEL_INPUT0_SIZE], loss; static int32_t "
+    "y[MODEL_INPUT1_SIZE];\n"
+    "float *input(void); float *input(void) { return x; }\nint32_t *labels(void); int32_t *labels(void) { "
+    "return "
+    "y; }\n"
+    "void reset(void); void reset(void) { model_reset(&m); }\n"
+    "float run(void); float run(void) { return model_run(&m, x, y, &loss) ? -1.0f : loss; }\n";
+
+static const char wasm_script[] =
+    "const fs = require('fs'), d = JSON.parse(fs.readFileSync('in.json'));\n"
+    "const e = new WebAssembly.Instance(new WebAssembly.Module(fs.readFileSync('m.wasm')), {}).exports;\n"
+    "const x = new Float32Array(e.memory.buffer, e.input(), d.x[0].length);\n"
+    "const y = new Int32Array(e.memory.buffer, e.labels(), d.y[0].length);\n"
+    "e.reset();\n"
+    "d.x.forEach((v, i) => { x.set(v); y.set(d.y[i]); if (e.run() !== Math.fround(d.loss[i])) "
+    "process.exit(3); "
+    "});\n";
+
+static void put_text(const char *name, const char *text) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "wb");
+  assert_true(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+/* Batches and the losses that the library has, for the script. */
+static void put_losses(TgContext *c, TgJit *jit) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/in.json", folder);
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  float x[BATCH * IN];
+  int32_t y[BATCH];
+  for (int what = 0; what < 3; what++) {
+    fputs(what == 0 ? "{\"x\":[" : what == 1 ? "],\"y\":[" : "],\"loss\":[", f);
+    for (int i = 0; i < STEPS; i++) {
+      batch_of(i + 2, x, y);
+      fputs(i ? "," : "", f);
+      for (int k = 0; what == 0 && k < BATCH * IN; k++)
+        fprintf(f, k ? ",%.9g" : "[%.9g", (double)x[k]);
+      for (int k = 0; what == 1 && k < BATCH; k++)
+        fprintf(f, k ? ",%d" : "[%d", y[k]);
+      if (what == 2) fprintf(f, "%.9g", (double)learned(c, jit, i + 2));
+      fputs(what == 2 ? "" : "]", f);
+    }
+  }
+  fputs("]}", f);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void test_wasm(void **state) {
+  (void)state;
+  char line[900];
+  if (system("command -v node clang-19 wasm-ld-14 >/dev/null 2>&1")) {
+    print_message("skipped: no node, clang-19 and wasm-ld-14\n");
+    skip();
+  }
+  TgContext *c = interpreter();
+  Learner *l;
+  TgJit *jit = step_captured(c, &l);
+  TgCText t;
+  assert_int_equal(tg_jit_to_c(jit, &t, .own_math = true), TG_OK);
+  put_text("model.h", t.header), put_text("model.c", t.source), put_text("w.c", wasm_driver);
+  put_text("run.js", wasm_script);
+  put_losses(c, jit);
+  snprintf(
+      line, sizeof line,
+      "cd %s && for f in model w; do clang-19 --target=wasm32 -std=c99 -pedantic -Wall -Wextra -Wconversion "
+      "-Werror -O2 -fno-builtin -c $f.c -o $f.o || exit 1; done; wasm-ld-14 --no-entry --export=reset "
+      "--export=run --export=input --export=labels w.o model.o -o m.wasm && node run.js",
+      folder);
+  assert_int_equal(system(line), 0);
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+/* ---- with vectors, for this processor: the bits of the library on one core of it */
+static void test_vectors(void **state) {
+  (void)state;
+  if (system("command -v clang-19 >/dev/null 2>&1")) {
+    print_message("skipped: no clang-19\n");
+    skip();
+  }
+  TgContext *c =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU", .seed = 7, .cores = 1});
+  Learner *l;
+  TgJit *jit = step_captured(c, &l);
+  Exported e;
+  assert_true(exported_new(&e, jit, folder, "clang-19 -O1 -march=native", (TgCOptions){.target = "native"}));
+  for (int i = 0; i < STEPS; i++) {
+    float got = learned_apart(&e, e.m, i + 2), want = learned(c, jit, i + 2);
+    if (got != want) fail_msg("step %d: loss %.9g, the library has %.9g", i, (double)got, (double)want);
+  }
+  exported_free(&e);
+  TgCText t;
+  refused(c, tg_jit_to_c(jit, &t, .target = "z80"), TG_ERR_VALUE, "x86-64-v3");
+  assert_int_equal(tg_jit_to_c(jit, &t, .target = "x86-64-v4"), TG_OK);
+  assert_non_null(strstr(t.header, "-march=x86-64-v4"));
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
+/* A few of the node cases; test_export_nodes has all. */
+static void test_some_nodes(void **state) {
+  (void)state;
+  char room[600];
+  NodeCounts n;
+  if (!data("onnx-node-tests/node.tar.xz", room) || !nodes_exported(room, folder, 60, &n)) skip();
+  assert_int_equal(n.wrong, 0);
+  assert_true(n.same > n.not_captured);
+}
+
+static void test_models(void **state) {
+  (void)state;
+  model_runs("onnx-mnist/mnist.onnx", TG_SHAPE(1, 1, 28, 28));
+  model_runs("mobilenet/mobilenet_v1_0.25_128.onnx", TG_SHAPE(1, 3, 128, 128));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_cases),     cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_instances), cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),   cmocka_unit_test(test_some_nodes),
+      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_names),
+      cmocka_unit_test(test_no_memory)};
+  return cmocka_run_group_tests(tests, setup, teardown);
+}

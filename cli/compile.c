@@ -36,13 +36,32 @@ static const char *path_of(const Options *o, const char *model, char *made, size
   return made;
 }
 
-static bool compiled(RunModel *m, const Options *o, const char *model) {
+/* NAME=WHAT: that input has this value in the text, and is none of its inputs any more. */
+static bool inputs_fixed(RunModel *m, char **argument, int n) {
+  for (int k = 0; k < n; k++) {
+    const char *equals = strchr(argument[k], '=');
+    size_t len = equals ? (size_t)(equals - argument[k]) : 0;
+    int i = 0;
+    while (i < m->nin && (strlen(m->in_names[i]) != len || strncmp(m->in_names[i], argument[k], len)))
+      i++;
+    if (!len || i == m->nin || !m->onnx)
+      return cli_refuse(0, "compile", "%s: an input of an ONNX model is fixed as NAME=WHAT", argument[k]);
+    if (tg_onnx_fix(m->onnx, m->in_names[i], m->in[i])) return false;
+    tg_release(m->in[i]);
+    m->in[i] = NULL;
+  }
+  return true;
+}
+
+static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
+  const char *model = argument[0];
   char made[1024];
   RunCapture c = {0};
   TgCText about;
   const char *path = path_of(o, model, made, sizeof made);
   m->wait = cli_wait_begin("reading the model");
-  if (!run_model_open(m, model) || !run_inputs_set(m, NULL, 0)) return false;
+  if (!run_model_open(m, model) || !run_inputs_set(m, argument + 1, n - 1)) return false;
+  if (!inputs_fixed(m, argument + 1, n - 1)) return false;
   cli_wait_what(m->wait, "capturing");
   bool ok = run_model_captured(m, &c);
   cli_wait_what(m->wait, "writing");
@@ -60,8 +79,7 @@ static int run_compile(const void *options, char **argument, int n) {
   const Options *o = options;
   RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1};
   RunModel m = {.o = &run};
-  (void)n;
-  bool ok = compiled(&m, o, argument[0]);
+  bool ok = compiled(&m, o, argument, n);
   cli_wait_end(m.wait);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "compile");
   run_model_close(&m);
@@ -83,14 +101,16 @@ static const CliOption options[] = {
 const CliCommand command_compile = {
     .name = "compile",
     .summary = "write a model as C that needs no library",
-    .arguments = "FILE",
+    .arguments = "FILE [NAME=WHAT..]",
     .least = 1,
-    .most = 1,
+    .most = -1,
     .options = options,
     .noptions = CLI_COUNT(options),
     .nbytes = sizeof(Options),
     .run = run_compile,
     .more = "FILE is an ONNX model, or a captured program (tg run --capture, tg_jit_save), which may be a "
             "step of "
-            "training. The text is C99 without extensions, for compilers of C++ too: NAME_reset(&m) and "
+            "training. NAME=WHAT gives an input the value that it then always has, as tg run reads it: what "
+            "decides a shape must be known. The text is C99 without extensions, for compilers of C++ too: "
+            "NAME_reset(&m) and "
             "NAME_run(&m, inputs.., outputs..); the header says the rest."};

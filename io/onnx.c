@@ -540,6 +540,60 @@ static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor 
   return true;
 }
 
+/* Whether input i fits; of free sizes with names nothing is known yet. */
+static bool input_fits(TgOnnx *m, size_t i, TgTensor *value) {
+  size_t n = (m->graph->nin + 1) * TG_MAX_RANK;
+  int64_t *named = tg_alloc(m->ctx, n * sizeof *named);
+  for (size_t k = 0; named && k < n; k++)
+    named[k] = -1;
+  bool fits = named && input_check(m, i, value, named);
+  tg_free(m->ctx, named);
+  return fits;
+}
+
+/* One more initializer, on the host too if it is small. NULL: recorded. */
+static OnnxTensor *tensor_fixed(TgOnnx *m, const OnnxIO *input, TgTensor *value) {
+  OnnxTensor *t = doc_alloc(m->doc, sizeof *t);
+  int64_t n = tg_numel(value);
+  uint8_t bytes[8 * HOST_MAX];
+  if (!t) return NULL;
+  *t = (OnnxTensor){.name = input->name, .narrow = input->narrow};
+  t->main = tg_keep(tg_clone(value));
+  if (!t->main || tg_realize(t->main)) return NULL;
+  t->next = m->tensors;
+  m->tensors = t;
+  bool small = n > 0 && n <= (tg_dtype_is_float(tg_dtype(value)) ? 16 : HOST_MAX) && m->host;
+  if (!small) return t;
+  if (tg_read(t->main, bytes, tg_nbytes(t->main))) return NULL;
+  t->host = tg_keep(tg_from(m->host, bytes, tg_dtype(value), tg_ndim(value), tg_shape(value)));
+  return t->host ? t : (ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), NULL);
+}
+
+TgStatus tg_onnx_fix(TgOnnx *m, const char *name, TgTensor *value) {
+  if (!m) return TG_ERR_NOMEM;
+  if (tg_error(m->ctx)) return tg_error(m->ctx);
+  OnnxGraph *g = m->graph;
+  size_t i = 0;
+  while (i < g->nin && (!name || strcmp(g->in[i].name, name)))
+    i++;
+  if (i == g->nin) return input_unknown(m, name), tg_error(m->ctx);
+  if (!value || g->in[i].has_default)
+    return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s has a value, or is given none", name),
+           tg_error(m->ctx);
+  OnnxTensor **init = doc_alloc(m->doc, (g->ninit + 2) * sizeof *init);
+  size_t *at = doc_alloc(m->doc, (g->ninit + 2) * sizeof *at);
+  OnnxTensor *t = init && at && input_fits(m, i, value) ? tensor_fixed(m, &g->in[i], value) : NULL;
+  if (!t) return tg_error(m->ctx) ? tg_error(m->ctx) : TG_ERR_NOMEM;
+  if (g->ninit)
+    memcpy(init, g->init, g->ninit * sizeof *init), memcpy(at, g->init_value, g->ninit * sizeof *at);
+  init[g->ninit] = t;
+  at[g->ninit++] = g->in[i].value;
+  g->init = init;
+  g->init_value = at;
+  g->in[i].has_default = true;
+  return TG_OK;
+}
+
 TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin, TgTensor **out,
                      int nout) {
   if (!m) return TG_ERR_NOMEM;

@@ -238,6 +238,11 @@ TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *co
  * tg_cancel ends it between two nodes. TG_ERR_VALUE: a negative number. */
 TG_API TgStatus tg_onnx_loop_limit(TgOnnx *m, int64_t iterations);
 
+/* From now on the input has this value, which is copied, as if the file gave it: what decides a shape is known
+ * then, also while a function is captured. It may not be given to tg_onnx_run any more. TG_ERR_VALUE: no such
+ * input, or it is fixed; errors of tg_onnx_run about an input. */
+TG_API TgStatus tg_onnx_fix(TgOnnx *m, const char *input, TgTensor *value);
+
 /* A node that was run. name may be ""; number: its place in its graph. out: its outputs, lazy; NULL: one that
  * is left out, a list, or a small constant (a shape, an axis) that is known without the device. */
 typedef struct TgOnnxNode {

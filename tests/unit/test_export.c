@@ -834,6 +834,32 @@ static void test_vectors(void **state) {
   tg_close(c);
 }
 
+/* An input that is fixed is as the file's own constants. */
+static void test_fixed(void **state) {
+  (void)state;
+  char room[600];
+  if (!data("onnx-mnist/mnist.onnx", room)) skip();
+  TgContext *c = opened("CPU");
+  TgOnnx *m = tg_onnx_open(c, room);
+  TgTensor *x = tg_contiguous(tg_rand(c, TG_SHAPE(1, 1, 28, 28))), *want, *got;
+  float a[10], b[10];
+  assert_int_equal(tg_onnx_run(m, (const char *[]){"Input3"}, &x, 1, &want, 1), TG_OK);
+  assert_int_equal(tg_read(want, a, sizeof a), TG_OK);
+  refused(c, tg_onnx_fix(m, "Input4", x), TG_ERR_VALUE, "Input4");
+  refused(c, tg_onnx_fix(m, NULL, x), TG_ERR_VALUE, "without a name");
+  refused(c, tg_onnx_fix(m, "Input3", NULL), TG_ERR_VALUE, "Input3");
+  refused(c, tg_onnx_fix(m, "Input3", tg_reshape(x, TG_SHAPE(28, 28))), TG_ERR_SHAPE, "Input3");
+  refused(c, tg_onnx_fix(m, "Input3", tg_cast(x, TG_F64)), TG_ERR_DTYPE, "Input3");
+  assert_int_equal(tg_onnx_fix(m, "Input3", x), TG_OK);
+  refused(c, tg_onnx_fix(m, "Input3", x), TG_ERR_VALUE, "has a value");
+  assert_int_equal(tg_onnx_run(m, NULL, NULL, 0, &got, 1), TG_OK);
+  assert_int_equal(tg_read(got, b, sizeof b), TG_OK);
+  assert_memory_equal(a, b, sizeof a);
+  assert_int_equal(tg_onnx_fix(NULL, "Input3", x), TG_ERR_NOMEM);
+  tg_onnx_free(m);
+  tg_close(c);
+}
+
 /* A few of the node cases; test_export_nodes has all. */
 static void test_some_nodes(void **state) {
   (void)state;
@@ -855,7 +881,7 @@ int main(void) {
       cmocka_unit_test(test_cases),     cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
       cmocka_unit_test(test_instances), cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
       cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),   cmocka_unit_test(test_some_nodes),
-      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_names),
-      cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_fixed),
+      cmocka_unit_test(test_names),     cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

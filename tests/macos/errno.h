@@ -3,6 +3,6 @@
 int *__error(void);
 #define errno (*__error())
 
-enum { ENOENT = 2, EINTR = 4, ECHILD = 10, EMFILE = 24, ENAMETOOLONG = 63, ENOSYS = 78 };
+enum { ENOENT = 2, EINTR = 4, ECHILD = 10, EEXIST = 17, EMFILE = 24, ENAMETOOLONG = 63, ENOSYS = 78 };
 
 enum { ENOMEM = 12 };

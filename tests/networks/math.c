@@ -244,8 +244,12 @@ static void reduced(Net *p, const NetRow *row) {
     break;
   case 3: REDUCED(max, "torch.amax", most); break;
   case 4: REDUCED(min, "torch.amin", most); break;
-  case 5: REDUCED(any, "torch.any", 1); break;
-  case 6: REDUCED(all, "torch.all", 1); break;
+  case 5:
+    if (!few_digits(x)) REDUCED(any, "torch.any", 1);
+    break;
+  case 6:
+    if (!few_digits(x)) REDUCED(all, "torch.all", 1); /* it asks whether a value equals 0 */
+    break;
   case 7: REDUCED(logsumexp, "torch.logsumexp", most + 4); break;
   case 8:
   case 9:

@@ -15,10 +15,11 @@
 #include <stdlib.h>
 
 enum {
-  LEAST_STEP = 16,    /* bytes between iterations that ask: of fewer, too many would ask for one line */
-  LEAST_ROWS = 4,     /* iterations that have a next one */
-  MOST_STEP = 512,    /* bytes between iterations of the innermost loop: unrolled, it reads all between */
-  LONG_ROW = 16 << 10 /* bytes that a processor has found the order of long before their end */
+  LEAST_STEP = 16,      /* bytes between iterations that ask: of fewer, too many would ask for one line */
+  LEAST_JUMP = 2 << 10, /* bytes to the next rows: what is nearer is one run to the processor */
+  LEAST_ROWS = 4,       /* iterations that have a next one */
+  MOST_STEP = 512,      /* bytes between iterations of the innermost loop: unrolled, it reads all between */
+  LONG_ROW = 16 << 10   /* bytes that a processor has found the order of long before their end */
 };
 
 /* A load, and where it moves from one row to the next. */
@@ -83,7 +84,7 @@ static bool has_rows(const Ahead *a, Rows *r) {
   if (d < 0 || r->in < 0 || trips(a, d) < LEAST_ROWS || step_of(r, r->in) < LEAST_STEP) return false;
   /* Where it takes little of the lines between its iterations, others read the rest and ask for it. */
   if (4 * line < (double)TG_MIN(step_of(r, r->in), LINE)) return false;
-  return run < LONG_ROW && streams(a, r, d, run);
+  return run < LONG_ROW && step_of(r, d) >= LEAST_JUMP && streams(a, r, d, run);
 }
 
 /* Whether the line is asked for already: by a load of the same memory that moves alike. */

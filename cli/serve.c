@@ -42,15 +42,17 @@ typedef struct Serving {
 } Serving;
 
 /* ---- a prompt */
-static const char *token_text(const Model *m, TgTokenRole role) {
-  int64_t id = tg_token_special(m->s.tokenizer, role);
-  const char *text = id >= 0 ? tg_token_text(m->s.tokenizer, id, NULL) : NULL;
-  return text ? text : "";
+/* A token as the template writes it: its bytes have no end of their own. */
+static json_t *token_text(const Model *m, TgTokenRole role) {
+  size_t n = 0;
+  const char *text = tg_token_text(m->s.tokenizer, tg_token_special(m->s.tokenizer, role), &n);
+  json_t *v = json_stringn(text ? text : "", n);
+  return v ? v : json_string("");
 }
 
 /* What the template makes of the messages; its own until the next call. */
 static const char *chat_prompt(Model *m, const Ask *a, size_t *n) {
-  json_t *all = json_pack("{s:O, s:b, s:s, s:s}", "messages", a->messages, "add_generation_prompt", 1,
+  json_t *all = json_pack("{s:O, s:b, s:o, s:o}", "messages", a->messages, "add_generation_prompt", 1,
                           "bos_token", token_text(m, TG_TOKEN_BOS), "eos_token", token_text(m, TG_TOKEN_EOS));
   if (all && a->tools) json_object_set(all, "tools", a->tools);
   char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;

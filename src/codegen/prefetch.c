@@ -126,16 +126,19 @@ static bool ask(Ahead *a, UOp *index) {
   return now && vec_push(k->mem, &a->asked[r.in], now) && vec_push(k->mem, &a->rows, r);
 }
 
-/* The loads of a statement, each where it stands first. */
+/* The loads of a statement, each where it stands first: a node is walked once for all statements. */
 static bool loads_asked(Ahead *a, UOp *u) {
-  UOpVec order = {0};
-  bool ok = uop_toposort(a->k->st, a->k->mem, &u, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *v = order.at[i];
-    if (v->op != OPS_LOAD || v->src[0]->op != OPS_INDEX || uop_map_get(a->met, v->src[0])) continue;
-    ok = uop_map_put(a->k->st, a->met, v->src[0], v) && ask(a, v->src[0]);
+  UOpVec todo = {0};
+  bool ok = vec_push(a->k->mem, &todo, u);
+  while (ok && todo.len) {
+    UOp *v = todo.at[--todo.len];
+    if (uop_map_get(a->met, v)) continue;
+    ok = uop_map_put(a->k->st, a->met, v, v);
+    for (int i = v->nsrc; ok && i-- > 0;) /* the first source is walked first */
+      ok = vec_push(a->k->mem, &todo, v->src[i]);
+    if (ok && v->op == OPS_LOAD && v->src[0]->op == OPS_INDEX) ok = ask(a, v->src[0]);
   }
-  vec_free(a->k->mem, &order);
+  vec_free(a->k->mem, &todo);
   return ok;
 }
 

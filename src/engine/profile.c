@@ -92,12 +92,11 @@ void profile_memory(TgContext *ctx, const Device *d) {
 }
 
 /* ---- beginning and end */
-static void name_track(TgContext *ctx, Profile *p, int track, const char *name) {
+static void name_track(Profile *p, int track, const char *name) {
   if (track) event_begin(p);
   str_printf(&p->text,
              "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"%s\"}}", track,
              name);
-  (void)ctx;
 }
 
 /* A file of its own: where `path` is there already, path.2, path.3 and so on, unless it may be replaced. */
@@ -123,9 +122,9 @@ static TgStatus start(TgContext *ctx, const char *path, bool replace) {
   p->begun = time_now_s();
   str_init(&p->text, &ctx->mem);
   str_put(&p->text, "[\n");
-  name_track(ctx, p, 0, "host");
+  name_track(p, 0, "host");
   for (int i = 0; i < device_count(ctx); i++)
-    name_track(ctx, p, 1 + i, device_at(ctx, i)->name);
+    name_track(p, 1 + i, device_at(ctx, i)->name);
   ctx->profile = p;
   return TG_OK;
 }

@@ -5,7 +5,7 @@ else is asked."""
 import concurrent.futures, http.client, json, os, random, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
 
 TG, MODEL = sys.argv[1:3]
-TEMPLATE = ("{% for m in messages %}{% if m.role == 'system' %}{{ m.content }} {% else %}{{ m.content }}{% endif %}{% endfor %}"
+TEMPLATE = ("{% if bos_token != '<s>' or eos_token != '</s>' %}{{ raise_exception('tokens') }}{% endif %}{% for m in messages %}{% if m.role == 'system' %}{{ m.content }} {% else %}{{ m.content }}{% endif %}{% endfor %}"
             "{% if tools %} {{ tools[0].function.name }}{% endif %}")
 ONCE = "Once upon a time"
 

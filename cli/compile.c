@@ -1,6 +1,6 @@
-/* compile.c: `tg compile`: a model file as C. In: ONNX, or a captured program. Out: a source and a header that
- * need no library (docs/export.md), and on stdout what they take. A model is run once to be captured, with
- * random inputs of its sizes. */
+/* compile.c: `tg compile`: a model file as C. In: ONNX, or a captured program. Out: a source and a header
+ * that need no library (docs/export.md), and on stdout what they take. A model is run once to be captured,
+ * with random inputs of its sizes. */
 #include "run.h"
 #include <string.h>
 

@@ -49,10 +49,10 @@ typedef enum LlmEnd {
   LLM_FAILED
 } LlmEnd; /* FULL: no room for more tokens */
 
-/* prompt: n bytes, in which control tokens count where `special`; or ids: n tokens. tokens: at most so many; 0: what
- * the context has room for. stop may be NULL. The sampler begins anew with the seed, the grammar too; they and
- * stop outlive the reply.
- * token, which may be NULL, is told each token with the logits that it was drawn from, before its text. */
+/* prompt: n bytes, in which control tokens count where `special`; or ids: n tokens. tokens: at most so many;
+ * 0: what the context has room for. stop may be NULL. The sampler begins anew with the seed, the grammar too;
+ * they and stop outlive the reply. token, which may be NULL, is told each token with the logits that it was
+ * drawn from, before its text. */
 typedef struct LlmAsk {
   const char *prompt;
   const int32_t *ids;
@@ -83,8 +83,8 @@ LlmEnd llm_reply_end(LlmReply *r);
  * of the prompt is not read again. false: an error in the context. */
 bool llm_reply(LlmSession *s, const char *prompt, size_t n, bool special, LlmPiece piece, void *user);
 void llm_rates_say(const LlmSession *s, FILE *to, bool dim);
-/* From now on this signal (SIGINT: Ctrl-C) ends the reply that is being made, and nothing else; llm_interrupts
- * counts those since. */
+/* From now on this signal (SIGINT: Ctrl-C) ends the reply that is being made, and nothing else;
+ * llm_interrupts counts those since. */
 void llm_catch_interrupt(int number);
 int llm_interrupts(void);
 void llm_interrupts_reset(LlmSession *s);

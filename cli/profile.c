@@ -1,6 +1,7 @@
-/* profile.c: `tg profile PROGRAM ARGS..`: where the time of a program goes. In: any program that links the library, or
- * a trace that TG_PROFILE wrote. Out: a table of its kernels and of what the host did; with --compare what changed
- * since an earlier one. The program writes its traces (src/engine/profile.c) into a folder that is made for it. */
+/* profile.c: `tg profile PROGRAM ARGS..`: where the time of a program goes. In: any program that links the
+ * library, or a trace that TG_PROFILE wrote. Out: a table of its kernels and of what the host did; with
+ * --compare what changed since an earlier one. The program writes its traces (src/engine/profile.c) into a
+ * folder that is made for it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #ifdef TG_HAVE_JANSSON
@@ -86,8 +87,8 @@ static json_t *trace_load(const char *path, json_error_t *e) {
   return v;
 }
 
-/* The host's spans lie in one another: each loses what the ones inside take, kernels too. They come in the order of
- * their ends, so what is inside of a span stands before it. */
+/* The host's spans lie in one another: each loses what the ones inside take, kernels too. They come in the
+ * order of their ends, so what is inside of a span stands before it. */
 typedef struct Span {
   double begin, end;
 } Span;

@@ -1,6 +1,7 @@
-/* reply.c: a reply of a language model, made step by step. In: what is asked. Out: text in pieces. Several may be
- * made in turn, each in a sequence of the model. A prompt that begins as what the sequence's cache has is read from
- * where they differ. Text is held back while it may be the beginning of a stop string, which may span tokens. */
+/* reply.c: a reply of a language model, made step by step. In: what is asked. Out: text in pieces. Several
+ * may be made in turn, each in a sequence of the model. A prompt that begins as what the sequence's cache has
+ * is read from where they differ. Text is held back while it may be the beginning of a stop string, which may
+ * span tokens. */
 #include "llm.h"
 #include <stdlib.h>
 #include <string.h>

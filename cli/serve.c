@@ -1,6 +1,7 @@
-/* serve.c: `tg serve`: language models behind OpenAI's HTTP API. In: gguf files, jobs of serve_http.c. Out: replies.
- * One thread works on all replies in turn: a block of a prompt or a token of each, in a sequence of its own. What a
- * reply is made of never depends on the others, so the same request gives the same text whatever else is asked. */
+/* serve.c: `tg serve`: language models behind OpenAI's HTTP API. In: gguf files, jobs of serve_http.c. Out:
+ * replies. One thread works on all replies in turn: a block of a prompt or a token of each, in a sequence of
+ * its own. What a reply is made of never depends on the others, so the same request gives the same text
+ * whatever else is asked. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #ifdef TG_HAVE_MICROHTTPD
@@ -189,7 +190,8 @@ static void slot_clear(Slot *s) {
   *s = (Slot){.job = NULL};
 }
 
-/* A request that cannot be done says why; what failed here says so too, and both leave the server as it was. */
+/* A request that cannot be done says why; what failed here says so too, and both leave the server as it was.
+ * */
 static void refuse(Serving *v, Model *m, Job *j) {
   TgStatus st = tg_error(m->s.ctx);
   bool theirs = st == TG_ERR_VALUE || st == TG_ERR_LIMIT;

@@ -1,6 +1,6 @@
-/* serve.h: what the files of `tg serve` share. HTTP runs in a thread of its own (serve_http.c), which reads requests
- * (serve_ask.c) and puts them into a queue; models run in the main thread (serve.c), which alone touches a context.
- * A Job is what both have in their hands: its fields behind `lock` are shared. */
+/* serve.h: what the files of `tg serve` share. HTTP runs in a thread of its own (serve_http.c), which reads
+ * requests (serve_ask.c) and puts them into a queue; models run in the main thread (serve.c), which alone
+ * touches a context. A Job is what both have in their hands: its fields behind `lock` are shared. */
 #ifndef TG_CLI_SERVE_H
 #define TG_CLI_SERVE_H
 #include "llm.h"

@@ -1,5 +1,6 @@
-/* serve_ask.c: a request of OpenAI's API -> Ask. In: JSON that nobody has looked at. Out: numbers within their bounds,
- * or a sentence about the first that is not. What a request leaves out is as the options of `tg serve` say. */
+/* serve_ask.c: a request of OpenAI's API -> Ask. In: JSON that nobody has looked at. Out: numbers within
+ * their bounds, or a sentence about the first that is not. What a request leaves out is as the options of `tg
+ * serve` say. */
 #ifdef TG_HAVE_MICROHTTPD
 #include "serve.h"
 #include <math.h>

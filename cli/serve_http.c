@@ -1,9 +1,10 @@
-/* serve_http.c: HTTP for `tg serve`, by libmicrohttpd, in a thread of its own. In: requests of anybody. Out: those
- * that are sound, as jobs of a queue; what the main thread writes to a job goes to its client as it comes. A
- * connection that waits for text is suspended, so that a slow client or a slow model holds up nobody else.
+/* serve_http.c: HTTP for `tg serve`, by libmicrohttpd, in a thread of its own. In: requests of anybody.
+ * Out: those that are sound, as jobs of a queue; what the main thread writes to a job goes to its client
+ * as it comes. A connection that waits for text is suspended, so that a slow client or a slow model holds
+ * up nobody else.
  *
- * Without a key only this machine may ask, and only by a name of its own: a page of another site that a browser
- * shows (by its Origin, or by a name that was made to lead here) is refused. */
+ * Without a key only this machine may ask, and only by a name of its own: a page of another site that a
+ * browser shows (by its Origin, or by a name that was made to lead here) is refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "serve.h"
 #ifdef TG_HAVE_MICROHTTPD

@@ -1,5 +1,5 @@
-/* serve_reply.c: a reply as OpenAI's API writes it. In: pieces of text, tokens. Out: one JSON object at the end, or a
- * stream of events: "data: {..}", an empty line, and at last "data: [DONE]". */
+/* serve_reply.c: a reply as OpenAI's API writes it. In: pieces of text, tokens. Out: one JSON object at the
+ * end, or a stream of events: "data: {..}", an empty line, and at last "data: [DONE]". */
 #define _POSIX_C_SOURCE 200809L
 #ifdef TG_HAVE_MICROHTTPD
 #include "serve.h"
@@ -140,8 +140,9 @@ void answer_text(Answer *a, const char *text, size_t n) {
   a->text[a->n] = 0;
 }
 
-/* ---- calls of tools: what Hermes' and Qwen's templates ask for, <tool_call>{"name": .., "arguments": {..}}</tool_call>
- * one or more times, and Llama's, where all of the reply is {"name": .., "parameters": {..}}. */
+/* ---- calls of tools: what Hermes' and Qwen's templates ask for, <tool_call>{"name": .., "arguments":
+ * {..}}</tool_call> one or more times, and Llama's, where all of the reply is {"name": .., "parameters":
+ * {..}}. */
 static json_t *call_of(const Answer *a, const char *text, size_t n, size_t number) {
   json_error_t e;
   json_t *v = json_loadb(text, n, 0, &e), *of = json_object_get(v, "arguments");

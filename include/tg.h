@@ -596,12 +596,12 @@ TG_API bool tg_option_written(const char *set, const char *field);
   ((o).field != 0 || tg_option_written((o).set, #field) ? (o).field : (otherwise))
 /* Compiled kernels, for processes that have no compiler, or would rather not wait for it. tg_bundle: all that
  * the context's devices have loaded so far (of kernels that nothing runs any more, a few dozen at most) and
- * that the bundles it was given hold, as *nbytes bytes that live until the next call; NULL: an error. Of devices that keep no compiled kernels (GPUs, INTERP) there are
- * none. tg_bundle_use: from now on kernels are looked for there too, before a compiler is asked. Each is
- * found by its text and taken on processors that have all features of the one that it was compiled for;
- * bundles of several machines may be given one after the other. It is machine code: take it from whom you
- * would take a program. TG_ERR_VALUE: the bytes are not what tg_bundle gave, whole. tg_io.h has both with
- * files. */
+ * that the bundles it was given hold, as *nbytes bytes that live until the next call; NULL: an error. Of
+ * devices that keep no compiled kernels (GPUs, INTERP) there are none. tg_bundle_use: from now on kernels are
+ * looked for there too, before a compiler is asked. Each is found by its text and taken on processors that
+ * have all features of the one that it was compiled for; bundles of several machines may be given one after
+ * the other. It is machine code: take it from whom you would take a program. TG_ERR_VALUE: the bytes are not
+ * what tg_bundle gave, whole. tg_io.h has both with files. */
 TG_API const void *tg_bundle(TgContext *ctx, size_t *nbytes);
 TG_API TgStatus tg_bundle_use(TgContext *ctx, const void *bytes, size_t nbytes);
 
@@ -635,11 +635,11 @@ TG_API int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part
  * device measured for it. Launches then go one by one, each waited for: measured one is exact, and all of
  * them take longer than unwatched. l ends with the call, which must not use the context. NULL: no calls. */
 TG_API void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, void *user), void *user);
-/* From now on, until tg_profile_stop or tg_close, a file is written that Chrome's tracing and Perfetto read: a track of
- * the host (realize, schedule, lower, compile, read, replay) and one of each device (each launch with its work and what
- * it was estimated to take), and the device's memory. Launches go one by one, as under tg_watch_launches. TG_PROFILE=path
- * does it from tg_open on; where that file is there, it is path.2, path.3 and so on. TG_ERR_IO: the file cannot be made;
- * TG_ERR_STATE: a profile is being made. */
+/* From now on, until tg_profile_stop or tg_close, a file is written that Chrome's tracing and Perfetto read:
+ * a track of the host (realize, schedule, lower, compile, read, replay) and one of each device (each launch
+ * with its work and what it was estimated to take), and the device's memory. Launches go one by one, as under
+ * tg_watch_launches. TG_PROFILE=path does it from tg_open on; where that file is there, it is path.2, path.3
+ * and so on. TG_ERR_IO: the file cannot be made; TG_ERR_STATE: a profile is being made. */
 TG_API TgStatus tg_profile_start(TgContext *ctx, const char *path);
 TG_API TgStatus tg_profile_stop(TgContext *ctx); /* TG_ERR_IO: not all could be written */
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads
@@ -1396,9 +1396,9 @@ TG_API TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *con
 /* ---- captured functions as C: a source of C99 without extensions, and its header, which need no library and
  * no allocation (docs/export.md). Kernels are planned for a machine of which nothing is known, whatever the
  * context's own device is; values are those of the moment. The header tells all that a caller must know. */
-/* header, source: text. weights: what NAME_reset takes where weights stand apart, else NULL. Bytes: arena_bytes
- * of what a run needs between its kernels, of which arena_least live at once; state_bytes of what it changes
- * and keeps; weight_bytes of what it only reads. operations: of floats and of data, of a run. */
+/* header, source: text. weights: what NAME_reset takes where weights are in a file, else NULL. Bytes:
+ * arena_bytes of what a run needs between its kernels, of which arena_least live at once; state_bytes of what
+ * it changes and keeps; weight_bytes of what it only reads. operations: of floats and of data, of a run. */
 typedef struct TgCText {
   const char *header, *source;
   const void *weights;
@@ -1407,12 +1407,13 @@ typedef struct TgCText {
   int kernels, launches;
 } TgCText;
 
-/* [options] .name: what the text's names begin with, an identifier ("model"). .header: the
- * file that the source includes (NAME.h). .names, .tensors, .count: names of memories, as of tg_jit_to_text. .own_math: roots are computed by the text as well, so that it needs
- * nothing of <math.h>. .weights_apart: no weights in the text. .target: a processor, "native", "x86-64-v3" or
- * "x86-64-v4": the source is then GNU C with vectors for that, to be compiled with -std=gnu11
- * -ffp-contract=off and -march=.. of it; own_math has no meaning there. The texts live until the next call with this
- * context. Errors: those of tg_jit_to_text; TG_ERR_VALUE: no such name, no such target. */
+/* [options] .name: what the text's names begin with, an identifier ("model"). .header: the file that the
+ * source includes (NAME.h). .names, .tensors, .count: names of memories, as of tg_jit_to_text. .own_math:
+ * roots are computed by the text as well, so that it needs nothing of <math.h>. .weights_apart: no weights in
+ * the text. .target: a processor, "native", "x86-64-v3" or "x86-64-v4": the source is then GNU C with vectors
+ * for that, to be compiled with -std=gnu11 -ffp-contract=off and -march=.. of it; own_math has no meaning
+ * there. The texts live until the next call with this context. Errors: those of tg_jit_to_text; TG_ERR_VALUE:
+ * no such name, no such target. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes

@@ -124,11 +124,11 @@ TG_API TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOpt
 TG_API TgJit *tg_jit_load(TgTensor *file);
 TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
 
-/* A captured function as C99 that needs nothing (tg_jit_to_c): PATH.c and PATH.h, which appear whole or not at
- * all; PATH may end in .c. [options] .inputs, .outputs, .state: as of tg_jit_save. .name: what the names in
- * the text begin with (the last part of PATH). .own_math, .target: as of tg_jit_to_c. .weights: a file for the weights,
- * which the source then does not have. .about: gets what tg_jit_to_c gives. Errors: those of tg_jit_to_c;
- * TG_ERR_IO. */
+/* A captured function as C99 that needs nothing (tg_jit_to_c): PATH.c and PATH.h, which appear whole or not
+ * at all; PATH may end in .c. [options] .inputs, .outputs, .state: as of tg_jit_save. .name: what the names
+ * in the text begin with (the last part of PATH). .own_math, .target: as of tg_jit_to_c. .weights: a file for
+ * the weights, which the source then does not have. .about: gets what tg_jit_to_c gives. Errors: those of
+ * tg_jit_to_c; TG_ERR_IO. */
 typedef struct TgExportOptions {
   size_t size;
   const char *set;
@@ -238,9 +238,9 @@ TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *co
  * tg_cancel ends it between two nodes. TG_ERR_VALUE: a negative number. */
 TG_API TgStatus tg_onnx_loop_limit(TgOnnx *m, int64_t iterations);
 
-/* From now on the input has this value, which is copied, as if the file gave it: what decides a shape is known
- * then, also while a function is captured. It may not be given to tg_onnx_run any more. TG_ERR_VALUE: no such
- * input, or it is fixed; errors of tg_onnx_run about an input. */
+/* From now on the input has this value, which is copied, as if the file gave it: what decides a shape is
+ * known then, also while a function is captured. It may not be given to tg_onnx_run any more. TG_ERR_VALUE:
+ * no such input, or it is fixed; errors of tg_onnx_run about an input. */
 TG_API TgStatus tg_onnx_fix(TgOnnx *m, const char *input, TgTensor *value);
 
 /* A node that was run. name may be ""; number: its place in its graph. out: its outputs, lazy; NULL: one that

@@ -1,10 +1,11 @@
-/* grammar.c: which tokens may come next. In: an automaton over bytes (grammar.h), tokens so far. Out: logits, in which
- * what cannot follow is -infinity.
+/* grammar.c: which tokens may come next. In: an automaton over bytes (grammar.h), tokens so far. Out:
+ * logits, in which what cannot follow is -infinity.
  *
- * A place in a text is a set of states; a state is a node and a stack of nodes to return to. Stacks are kept once,
- * as are sets; where a byte leads from a set is computed once too. So the sets become the states of a deterministic
- * automaton, made as far as it is used. Tokens are walked in the order of their bytes: what two that follow one another
- * have in common is done once, and all that begin with what cannot be are passed over. */
+ * A place in a text is a set of states; a state is a node and a stack of nodes to return to. Stacks are
+ * kept once, as are sets; where a byte leads from a set is computed once too. So the sets become the
+ * states of a deterministic automaton, made as far as it is used. Tokens are walked in the order of their
+ * bytes: what two that follow one another have in common is done once, and all that begin with what cannot
+ * be are passed over. */
 #include "grammar.h"
 #include <math.h>
 #include <stdlib.h>

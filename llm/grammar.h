@@ -1,5 +1,5 @@
-/* grammar.h: what the files of grammars share: an automaton over bytes. A rule is a part of it that is entered by a
- * CALL and left by an END; a character of more than one byte is a chain of ranges of bytes. */
+/* grammar.h: what the files of grammars share: an automaton over bytes. A rule is a part of it that is
+ * entered by a CALL and left by an END; a character of more than one byte is a chain of ranges of bytes. */
 #ifndef TG_GRAMMAR_H
 #define TG_GRAMMAR_H
 #include "llm_private.h"

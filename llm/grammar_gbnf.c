@@ -3,8 +3,9 @@
  *   root ::= "yes" | "no" [.!]{0,3}    # literals, sets of characters, alternatives, repetitions
  *   name ::= ( .. ) ? * + {m,n} .      # groups, what follows one; a dot is any character
  *
- * A text is read to a tree of expressions, and each expression is built before what follows it is known to it: from
- * its last part to its first. Out: nodes. A rule that may call itself before it has taken a byte is refused. */
+ * A text is read to a tree of expressions. Nodes are made from the last part of an expression to its first,
+ * because a node names the one that follows it. Out: nodes. A rule that may call itself before it has taken
+ * a byte is refused. */
 #include "grammar.h"
 #include <stdlib.h>
 
@@ -12,8 +13,8 @@ enum { MOST_NODES = 1 << 20, MOST_NEST = 100, MOST_REPEAT = 10000, MOST_RULES = 
 
 typedef enum ExprKind { EXPR_EMPTY, EXPR_SET, EXPR_RULE, EXPR_PAIR, EXPR_EITHER, EXPR_REPEAT } ExprKind;
 
-/* SET: ranges a .. b - 1 of the reader's. RULE: a. PAIR: a, then b. EITHER: a, or b. REPEAT: a, lo .. hi times (-1:
- * without end). */
+/* SET: ranges a .. b - 1 of the reader's. RULE: a. PAIR: a, then b. EITHER: a, or b. REPEAT: a, lo .. hi
+ * times (-1: without end). */
 typedef struct Expr {
   ExprKind kind;
   int32_t a, b;
@@ -347,8 +348,8 @@ static int32_t or_node(GrammarRules *g, int32_t so_far, int32_t more, bool *ok) 
   return n;
 }
 
-/* Code points whose UTF-8 has n bytes, the first byte being lead | the top bits: lo .. hi with n - 1 bytes of six bits
- * behind. Where the tails are not all there is, the range is cut at the first byte. */
+/* Code points whose UTF-8 has n bytes, the first byte being lead | the top bits: lo .. hi with n - 1 bytes of
+ * six bits behind. Where the tails are not all there is, the range is cut at the first byte. */
 static int32_t utf8_node(GrammarRules *g, uint32_t lo, uint32_t hi, int n, uint8_t lead, int32_t next,
                          bool *ok) {
   int shift = 6 * (n - 1);
@@ -400,8 +401,8 @@ static int32_t set_node(const Reader *r, const Expr *e, int32_t next) {
   return all >= 0 ? all : byte_node(r->g, 1, 0, next); /* an empty set: no byte is 1 .. 0 */
 }
 
-/* The node from which expression e is read and then `next`; -1: an error. Trees are as deep as a line is long, so
- * pairs go on by the loop. */
+/* The node from which expression e is read and then `next`; -1: an error. Trees are as deep as a line is
+ * long, so pairs go on by the loop. */
 static int32_t expr_node(const Reader *r, int32_t at, int32_t next, int nest);
 
 static int32_t repeat_node(const Reader *r, const Expr *e, int32_t next, int nest) {
@@ -466,7 +467,8 @@ static void walk_put(Walk *w, int32_t node) {
   w->stack[w->n++] = node;
 }
 
-/* All that is reached from a rule's entry without a byte. true: its END is among it. calls: rules that are called. */
+/* All that is reached from a rule's entry without a byte. true: its END is among it. calls: rules that are
+ * called. */
 static bool reached(Walk *w, int32_t rule, uint8_t *calls) {
   const GrammarRules *g = w->g;
   bool end = false;

@@ -1,8 +1,10 @@
-/* grammar_json.c: a JSON schema -> a grammar. In: a schema, as OpenAI's response_format has it. Out: GBNF, a rule for
- * each part of the schema; numbers, strings and blanks have bounds, so that a model does not go on without end.
+/* grammar_json.c: a JSON schema -> a grammar. In: a schema, as OpenAI's response_format has it. Out: GBNF,
+ * a rule for each part of the schema; numbers, strings and blanks have bounds, so that a model does not go
+ * on without end.
  *
- * Members come in the schema's order, and those that are not required may be left out; others may come where the
- * schema speaks of additionalProperties, or names none. What would narrow a value and is not here is refused by name. */
+ * Members come in the schema's order, and those that are not required may be left out; others may come
+ * where the schema speaks of additionalProperties, or names none. What would narrow a value and is not
+ * here is refused by name. */
 #include "llm_private.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -370,7 +370,8 @@ void tg_llm_free(TgLlm *m) {
 }
 
 /* ---- running */
-/* The parts of a step, one after the other; hidden: NULL, or where the tokens (n, width) go in place of logits. */
+/* The parts of a step, one after the other; hidden: NULL, or where the tokens (n, width) go in place of
+ * logits. */
 static bool parts_run(TgLlm *m, LlmStep *s, int32_t last, float *hidden) {
   TgTensor *wanted = s->n > 1 && !hidden ? tg_from(m->ctx, &last, TG_I32, TG_SHAPE(1)) : NULL;
   TgTensor *x = tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n));

@@ -78,8 +78,8 @@ TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
- * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of its
- * own; 0: 1. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
+ * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
+ * its own; 0: 1. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -106,17 +106,17 @@ typedef struct TgLlmAbout {
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
 TG_API TgTokenizer *tg_llm_tokenizer(const TgLlm *m); /* the model's; NULL: it has none */
 TG_API const TgValue *tg_llm_gguf(const TgLlm *m);    /* what the file says; the model's */
-/* What follows is about this sequence, 0 .. sequences - 1; the first, where nothing was said. What it computes
- * does not depend on the others. TG_ERR_VALUE: there are not so many. */
+/* What follows is about this sequence, 0 .. sequences - 1; the first, where nothing was said. What it
+ * computes does not depend on the others. TG_ERR_VALUE: there are not so many. */
 TG_API TgStatus tg_llm_use(TgLlm *m, int64_t sequence);
-/* The cache begins with the first `length` tokens of another sequence: a prefix that both have is computed once.
- * TG_ERR_VALUE: that has not so many. */
+/* The cache begins with the first `length` tokens of another sequence: a prefix that both have is computed
+ * once. TG_ERR_VALUE: that has not so many. */
 TG_API TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length);
 /* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
  * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
 TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
-/* A text as a direction: `width` numbers, the mean of its n tokens after the last norm, of length 1. The sequence has
- * these tokens afterwards, and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval. */
+/* A text as a direction: `width` numbers, the mean of its n tokens after the last norm, of length 1. The
+ * sequence has these tokens afterwards, and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
 /* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
  * NULL: there are none. */
@@ -164,18 +164,19 @@ TG_API int64_t tg_sampler_pick(TgSampler *s, const float *logits);
  * first; returns how many there are. */
 TG_API int64_t tg_sampler_candidates(TgSampler *s, const float *logits, int32_t *ids, double *p, size_t cap);
 
-/* ---- grammars: which tokens may come next. text, n bytes: GBNF (docs/llm.md), whose rule `root` is what a text may
- * be. A grammar ends before its tokenizer. */
+/* ---- grammars: which tokens may come next. text, n bytes: GBNF (docs/llm.md), whose rule `root` is what a
+ * text may be. A grammar ends before its tokenizer. */
 typedef struct TgGrammar TgGrammar;
 /* NULL: TG_ERR_VALUE with the line; TG_ERR_LIMIT: it is too large. */
 TG_API TgGrammar *tg_grammar_new(TgContext *ctx, const TgTokenizer *t, const char *text, size_t n);
-/* The same of a JSON schema, n bytes; NULL and 0: any JSON object. TG_ERR_VALUE names what is not taken here. */
+/* The same of a JSON schema, n bytes; NULL and 0: any JSON object. TG_ERR_VALUE names what is not taken here.
+ * */
 TG_API TgGrammar *tg_grammar_json(TgContext *ctx, const TgTokenizer *t, const char *schema, size_t n);
 TG_API void tg_grammar_free(TgGrammar *g);       /* NULL is fine */
 TG_API TgStatus tg_grammar_reset(TgGrammar *g);  /* no tokens so far */
 TG_API bool tg_grammar_ends(const TgGrammar *g); /* the text may end here */
-/* logits, one for each token: what cannot follow becomes -infinity; what ends a reply can where the text may end.
- * TG_ERR_VALUE: nothing can. */
+/* logits, one for each token: what cannot follow becomes -infinity; what ends a reply can where the text may
+ * end. TG_ERR_VALUE: nothing can. */
 TG_API TgStatus tg_grammar_mask(TgGrammar *g, float *logits);
 /* A token of the text. TG_ERR_VALUE: it cannot follow; nothing has changed. */
 TG_API TgStatus tg_grammar_accept(TgGrammar *g, int64_t id);

@@ -49,8 +49,8 @@ static int64_t step_of(const Rows *r, int d) {
                                                                                          : llabs(by);
 }
 
-/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has (who wrote it, and how long ago,
- * is not known), and no loop around reads again what L2 still has. */
+/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has (who wrote it, and how long
+ * ago, is not known), and no loop around reads again what L2 still has. */
 static bool streams(const Ahead *a, const Rows *r, int d, double run) {
   const Target *t = a->k->opt->target;
   for (; d >= 0; d--) {

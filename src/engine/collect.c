@@ -118,8 +118,8 @@ static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool va
   return ok;
 }
 
-/* Values that were overwritten, with no copy kept, are forgotten first: nothing is kept for them. A version that
- * was renewed often is where the last one is: nothing keeps those between. */
+/* Values that were overwritten, with no copy kept, are forgotten first: nothing is kept for them. A version
+ * that was renewed often is where the last one is: nothing keeps those between. */
 static void stale_forgotten(TgContext *ctx) {
   for (size_t i = 0; i < ctx->realized.cap; i++) {
     MapEntry *m = &ctx->realized.at[i];
@@ -133,8 +133,8 @@ static void stale_forgotten(TgContext *ctx) {
 
 static bool is_file(const Buffer *b) { return b->file.at; }
 
-/* The context ends. A file is seen from outside: a store to one must run, though no handle is left, and though
- * something has failed before, or the store to another file fails, of which nobody hears any more. */
+/* The context ends. A file is seen from outside: a store to one must run, though no handle is left, and
+ * though something has failed before, or the store to another file fails, of which nobody hears any more. */
 void engine_files_written(TgContext *ctx) {
   for (size_t i = ctx->waiting.len; i-- > 0;) {
     Buffer *b = i < ctx->waiting.len ? ctx->buffers.at[ctx->waiting.at[i]] : NULL;

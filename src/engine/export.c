@@ -178,7 +178,7 @@ static bool memory_read(Export *x, size_t i, ExportMemory *m) {
   return !s || (ctx->err.status ? false : no_memory(x));
 }
 
-/* Weights one after the other, and what is stored to in the state. Where weights stand apart, what the state
+/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the state
  * is at first lies behind them. */
 static bool memories_listed(Export *x) {
   TgJit *j = x->planned;

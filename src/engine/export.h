@@ -37,7 +37,7 @@ typedef struct ExportCall {
 enum { CALL_COPY = -1, CALL_CLEAR = -2 };
 
 /* A memory that stays. name: an identifier. state: a kernel stores to it. offset: in the state, or among the
- * weights where they stand apart. value: as it is now */
+ * weights where they are in a file. value: as it is now */
 typedef struct ExportMemory {
   char *name;
   const char *called;

@@ -1,10 +1,12 @@
 /* profile.c: where the time goes, as a file that Chrome's tracing and Perfetto read. In: TG_PROFILE or
- * tg_profile_start, spans of the host, launches. Out: the Trace Event Format's array of events ("X" complete events,
- * "C" counters, "M" names), https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMHzjnBOrEKa3nDzeg4
+ * tg_profile_start, spans of the host, launches. Out: the Trace Event Format's array of events ("X"
+ * complete events, "C" counters, "M" names),
+ * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMHzjnBOrEKa3nDzeg4
  *
- * Track 0 is the host: realize, schedule, lower, compile, read, replay, one in the other. Track 1 + d is device d: a
- * launch each, with its work, what it was estimated to take, and in which span of the host it was asked for. While a
- * profile is made launches go one by one, each waited for, so that each has its own time. */
+ * Track 0 is the host: realize, schedule, lower, compile, read, replay, one in the other. Track 1 + d is
+ * device d: a launch each, with its work, what it was estimated to take, and in which span of the host it
+ * was asked for. While a profile is made launches go one by one, each waited for, so that each has its own
+ * time. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
 #include "base/os.h"

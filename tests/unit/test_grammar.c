@@ -1,6 +1,6 @@
-/* test_grammar.c: grammars and JSON schemas. What may follow is compared with predicates written here for each
- * language, over all texts of some length; UTF-8 over all code points; JSON with what jansson reads. Grammars that
- * are wrong, too large or damaged are refused. */
+/* test_grammar.c: grammars and JSON schemas. What may follow is compared with predicates written here for
+ * each language, over all texts of some length; UTF-8 over all code points; JSON with what jansson reads.
+ * Grammars that are wrong, too large or damaged are refused. */
 #include "llm/made.h"
 #include <math.h>
 #include <setjmp.h>
@@ -165,7 +165,8 @@ static void test_languages(void **state) {
   }
 }
 
-/* The mask of every token is what accepting it says, after each of the first texts; what ends does where it may. */
+/* The mask of every token is what accepting it says, after each of the first texts; what ends does where it
+ * may. */
 static void test_masks(void **state) {
   (void)state;
   for (size_t k = 0; k < sizeof languages / sizeof *languages; k++) {

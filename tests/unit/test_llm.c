@@ -147,8 +147,8 @@ static void test_sequences(void **state) {
   sequences_of("gemma3");
 }
 
-/* An embedding has the direction of the tokens' sum, so its products with the head are to each other as the sums of the
- * expected logits are. */
+/* An embedding has the direction of the tokens' sum, so its products with the head are to each other as the
+ * sums of the expected logits are. */
 static void embedding_of(const char *name) {
   int32_t ids[MOST_TOKENS];
   float want[MOST_LOGITS], e[256];

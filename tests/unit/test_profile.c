@@ -1,5 +1,5 @@
-/* test_profile.c: profiles. The file is read as JSON; what it says of launches is held against what tg_watch_launches
- * and the counters say, and its spans against each other. */
+/* test_profile.c: profiles. The file is read as JSON; what it says of launches is held against what
+ * tg_watch_launches and the counters say, and its spans against each other. */
 #include "tg.h"
 #include <math.h>
 #include <setjmp.h>

@@ -24,7 +24,8 @@ static const char *const trapping = "gcc -O1 -fsanitize=undefined -fsanitize-und
   "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -O2 -c -o /dev/null model.c",                   \
       "gcc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -ffreestanding -O1 -c -o /dev/null "        \
       "model.c",                                                                                             \
-      "g++ -std=c++11 -pedantic -Wall -Wextra -Wconversion -Werror -O1 -x c++ -c -o /dev/null model.c",      \
+      "! command -v g++ >/dev/null || g++ -std=c++11 -pedantic -Wall -Wextra -Wconversion -Werror -O1 "      \
+      "-x c++ -c -o /dev/null model.c",                                                                      \
       "! command -v clang-19 >/dev/null || clang-19 -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror "  \
       "-fsyntax-only model.c",                                                                               \
       "! command -v clang++-19 >/dev/null || clang++-19 -std=c++11 -pedantic -Wall -Wextra -Wconversion "    \

@@ -79,11 +79,24 @@ static void give(void *p, void *user) {
 typedef struct Stop {
   TgContext *ctx;
   long after_us;
+  const char *begun; /* a file that holds a number once there is something to cancel; NULL: the time alone */
   double at;
 } Stop;
 
+static int number_in(const char *name) {
+  char path[128];
+  int n = 0;
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  FILE *f = fopen(path, "r");
+  if (f && fscanf(f, "%d", &n) != 1) n = 0;
+  if (f) fclose(f);
+  return n;
+}
+
 static void *stopper(void *user) {
   Stop *s = user;
+  for (int i = 0; s->begun && !number_in(s->begun) && i < 6000; i++)
+    usleep(10000);
   usleep((useconds_t)s->after_us);
   s->at = now();
   tg_cancel(s->ctx);
@@ -157,22 +170,12 @@ static void test_moments(void **state) {
   assert_true(cancelled > 5);
 }
 
-static int number_in(const char *name) {
-  char path[128];
-  int n = 0;
-  snprintf(path, sizeof path, "%s/%s", dir, name);
-  FILE *f = fopen(path, "r");
-  if (f && fscanf(f, "%d", &n) != 1) n = 0;
-  if (f) fclose(f);
-  return n;
-}
-
 /* A compiler that would take for ever, in a process that it started: both are gone at once. */
 static void test_ends_the_group(void **state) {
   (void)state;
   use_script("stuck", "sleep 1000 & echo $! > $here/child; echo $$ > $here/parent; wait");
   TgContext *c = tg_open_with(.device = "CPU", .threads = 1);
-  Stop stop = {.ctx = c, .after_us = 500000};
+  Stop stop = {.ctx = c, .after_us = 100000, .begun = "parent"};
   pthread_t t;
   assert_int_equal(pthread_create(&t, NULL, stopper, &stop), 0);
   double sum;

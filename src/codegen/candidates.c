@@ -12,7 +12,7 @@
 enum {
   LANES = TILE_LANES,
   MOST_TILE = 16,
-  ENOUGH_TILE = 12,
+  ENOUGH_TILE = 12, /* registers */
   LITTLE_WORK = 65536,
   LEAST_LANES = 4,
   MOST_TEXT = 128
@@ -293,6 +293,7 @@ static bool shape_add(Search *s, Roles *r, bool apart) {
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const Contraction *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES;
+  double enough = ENOUGH_TILE / tile_registers(c->target);
   r->tile = -1;
   r->rows = 1;
   bool ok = shape_add(s, r, apart);
@@ -301,8 +302,8 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
     if (!is_out(c, u) || u == r->lane) continue;
     for (int64_t most = 2; ok && most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
-      if (rows == had || rows < 2 || rows * v + v + 2 > tile_room(c->target)) continue;
-      if (rows * v < ENOUGH_TILE && c->size[u] * v > ENOUGH_TILE) continue;
+      if (rows == had || rows < 2 || (double)(rows * v + v) > tile_room(c->target)) continue;
+      if ((double)(most * v) < enough && (double)(c->size[u] * v) > enough) continue;
       had = r->rows = rows;
       r->tile = u;
       ok = shape_add(s, r, apart);

@@ -87,13 +87,14 @@ Footprint access_footprint(const Access *a, const double *ext) {
                      .stride = stride * a->bytes};
 }
 
-static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
+static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum, const UOpVec *order) {
   const UOp *memory = x->src[0];
   if (memory->op != OPS_PARAM || c->naccess == MAX_ACCESS) return false;
   Access *a = &c->access[c->naccess++];
   *a = (Access){.index = x,
                 .slot = memory->arg.param.slot,
                 .bytes = (int)dtype_size((DType)x->dtype),
+                .copied = (int)dtype_size(stage_dtype(k, order, x)),
                 .even = true,
                 .naxis = index_naxes(x),
                 .gated = x->arg.i != 0,
@@ -201,18 +202,20 @@ static void work_add(Contraction *c, Work w) {
   int at = 0;
   if (w.decided & ~c->reduce) w.decided = 0;
   c->decides |= w.decided;
-  while (at < c->nwork && (c->work[at].on != w.on || c->work[at].decided != w.decided))
+  while (at < c->nwork &&
+         (c->work[at].on != w.on || c->work[at].decided != w.decided || c->work[at].converts != w.converts))
     at++;
   if (at == MAX_WORK) {
     c->work[--at].on |= w.on;
     c->work[at].decided = 0;
+    c->work[at].converts = 0;
   } else if (at == c->nwork)
-    c->work[c->nwork++] = (Work){w.on, w.decided, 0};
+    c->work[c->nwork++] = (Work){.on = w.on, .decided = w.decided, .converts = w.converts};
   c->work[at].weight += w.weight;
 }
 
 /* A choice is nothing where its condition is known; a shift by what is not known takes a few operations. A
- * conversion goes with the load that it follows. */
+ * conversion that a copy could hold is counted with the load that it follows. */
 static void operation_add(Contraction *c, const UOp *u) {
   enum { SHIFT_BY_ANY = 3 };
 
@@ -220,12 +223,12 @@ static void operation_add(Contraction *c, const UOp *u) {
   double weight = target_weight(c->target, u);
   bool shifts = u->op == OPS_SHL || u->op == OPS_SHR;
   if (!weight || u->op == OPS_CAST || u->op == OPS_BITCAST) return;
-  work_add(c, (Work){on, u->op == OPS_WHERE ? loops_of(c, u->src[0]) : 0, weight});
+  work_add(c, (Work){.on = on, .decided = u->op == OPS_WHERE ? loops_of(c, u->src[0]) : 0, .weight = weight});
   uint32_t by = shifts ? loops_of(c, u->src[1]) : 0;
-  if (by) work_add(c, (Work){on, by, SHIFT_BY_ANY});
+  if (by) work_add(c, (Work){.on = on, .decided = by, .weight = SHIFT_BY_ANY});
 }
 
-static bool loads_add(Kernel *k, Contraction *c, UOp *root, bool in_sum) {
+static bool loads_add(Kernel *k, Contraction *c, UOp *root, bool in_sum, const UOpVec *all) {
   UOpVec order = {0};
   bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
@@ -237,7 +240,10 @@ static bool loads_add(Kernel *k, Contraction *c, UOp *root, bool in_sum) {
     if (u->op != OPS_INDEX) continue;
     for (int a = c->nstore; a < c->naccess; a++)
       had |= c->access[a].index == u;
-    ok = had || access_add(k, c, u, in_sum);
+    if (had) continue;
+    ok = access_add(k, c, u, in_sum, all);
+    bool converted = ok && in_sum && stage_dtype(k, all, u) != u->dtype;
+    if (converted) work_add(c, (Work){.on = loops_of(c, u), .converts = c->naccess - 1, .weight = 1});
   }
   vec_free(k->mem, &order);
   return ok;
@@ -254,13 +260,13 @@ bool contraction_of(Kernel *k, Contraction *c) {
   for (int i = 1; ok && i < reduce->nsrc; i++)
     ok = loop_add(c, reduce->src[i], true);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = access_add(k, c, k->sink->src[i]->src[0], false) && c->access[i].even && !c->access[i].gated;
+    ok = access_add(k, c, k->sink->src[i]->src[0], false, &order) && c->access[i].even && !c->access[i].gated;
   c->nstore = k->sink->nsrc;
   if (ok) c->value = reduce->src[0];
   if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
-  ok = ok && loads_add(k, c, reduce->src[0], true);
+  ok = ok && loads_add(k, c, reduce->src[0], true, &order);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = loads_add(k, c, k->sink->src[i]->src[1], false);
+    ok = loads_add(k, c, k->sink->src[i]->src[1], false, &order);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
   c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce;

@@ -121,17 +121,17 @@ static Footprint footprint_of_copy(const Plan *p, int access, const double *ext)
   }
   if (stride == 0) stride = place;
   double rows = fmax(1, n / run);
-  if (stride * a->bytes < LINE) {
+  if (stride * a->copied < LINE) {
     rows = fmax(1, rows / near);
     run += stride * (near - 1);
   }
-  double lines = lines_of(run * a->bytes);
+  double lines = lines_of(run * a->copied);
   return (Footprint){.bytes = rows * lines * LINE,
-                     .run = run * a->bytes,
+                     .run = run * a->copied,
                      .rows = rows,
                      .blocks = rows,
                      .lines = lines,
-                     .stride = stride * a->bytes};
+                     .stride = stride * a->copied};
 }
 
 static bool plan_stage(Plan *p, int access) {
@@ -141,7 +141,7 @@ static bool plan_stage(Plan *p, int access) {
   if (!a->even) return false;
   for (int i = 0; i < p->n; i++)
     trips *= p->level[i].trips;
-  double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * a->bytes, whole = a->whole;
+  double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * a->copied, whole = a->whole;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
   double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
@@ -231,8 +231,8 @@ static bool crosses_lines(const Plan *p, const Access *a, bool staged) {
   return (a->uneven & ~(1u << p->vec)) && !(staged && panel_axis(p, a) >= 0);
 }
 
-/* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
- */
+/* Registers that one step of the body loads: those of a vector, one for a number that all lanes have, or one
+ * for each lane where lanes stand apart. */
 static double loads_of(const Plan *p, const Access *a, bool staged) {
   double n = 1;
   bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
@@ -250,7 +250,9 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     n *= span;
   }
   if (lanes)
-    n *= vectors(p) * (!lanes_contiguous(p, a, staged) ? LANES : crosses_lines(p, a, staged) ? 2 : 1);
+    n *= vectors(p) * (!lanes_contiguous(p, a, staged)
+                           ? LANES
+                           : tile_registers(p->c->target) * (crosses_lines(p, a, staged) ? 2 : 1));
   if (a->gated && !staged) n *= lanes ? LANES : 8;
   return n;
 }
@@ -273,6 +275,7 @@ static double work_of(const Plan *p) {
   double ops = 0;
   for (int i = 0; i < c->nwork; i++) {
     const Work *w = &c->work[i];
+    bool held = w->converts && p->staged_at[w->converts] >= 0;
     bool known = w->decided != 0, lanes = p->vec >= 0 && (w->on >> p->vec & 1);
     double n = w->weight;
     for (int r = 0; r < c->n; r++) {
@@ -281,7 +284,7 @@ static double work_of(const Plan *p) {
       n *= is_reduce(c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
     }
     if (lanes) n *= p->group >= 0 ? ceil(p->unroll[p->group] / LANES) : vectors(p);
-    if (!known) ops += n;
+    if (!known && !held) ops += n;
   }
   return ops * LANES / (2 * c->target->ops);
 }
@@ -304,9 +307,8 @@ static double step_of(const Plan *p, double *tile) {
   TileStep step = {.work = steps * add + work_of(p),
                    .loads = loads,
                    .chain = p->group < 0 ? unrolled : 1,
-                   .registers =
-                       *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2};
-  if (unrolled > 1 && p->group < 0) step.registers += 2;
+                   .vectors = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p)};
+  if (unrolled > 1 && p->group < 0) step.vectors += 2;
   return tile_step(t, &step);
 }
 

@@ -12,6 +12,7 @@ typedef struct Access {
   const UOp *index;
   int64_t slot;
   int bytes, naxis; /* of an element */
+  int copied;       /* bytes of an element of its copy */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
   int64_t by[MAX_LOOPS]; /* elements that it moves by when the loop does */
   int by_step[MAX_AXES]; /* axes, the largest step first */
@@ -35,6 +36,7 @@ typedef struct Footprint {
 /* Operations of the reduction's value, but for the product that is summed, by the loops that they move with. */
 typedef struct Work {
   uint32_t on, decided; /* decided: nothing is left of them where these loops are written out */
+  int converts;         /* the access whose copy holds what they make of it; 0: none, as that is a store */
   double weight;
 } Work;
 

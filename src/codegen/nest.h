@@ -196,4 +196,7 @@ bool opt_online(Kernel *k, UOp *loop, int64_t n, const char **why);
 bool opt_stage(Kernel *k, int64_t slot, const char **why);
 /* Whether the gate of a read is what STAGE can put zeros for: an interval of each axis. */
 bool stage_takes_gate(Kernel *k, const UOp *index);
+/* stage.c: what a copy of what `index` reads holds: the dtype that all nodes of `order` that read it convert
+ * it to, or its own. */
+DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index);
 #endif

@@ -16,6 +16,7 @@ typedef struct Axis {
 typedef struct Staged {
   Kernel *k;
   UOp *nest, *param;    /* the statement that reads, and what */
+  DType dtype;          /* of the copy: what all that read it convert it to */
   UOpVec reads, inside; /* INDEX nodes; ranges that are opened in the nest */
   UOpVec padded;        /* the latter, as long as they get */
   int naxis, lane_axis; /* lane_axis: -1: none */

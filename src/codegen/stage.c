@@ -7,7 +7,8 @@
  * offsets' span of every axis. An axis read through two loops (`y + p`) stays one axis: a halo, never each
  * window apart. A gate is an interval of each axis: the copy has zeros outside it and is read without a gate.
  * An axis that is the range of the lanes to come is laid out in panels, [panel][other axes][lane], so that
- * lanes are contiguous.
+ * lanes are contiguous. What every reader converts is converted once, by the fill: f16 weights are f32 in
+ * their copy. Shared memory of a GPU keeps what the buffer has, because there is little of it.
  *
  * The fill is a nest like any other: it gets lanes along what is contiguous in the buffer, and where that is
  * not what is contiguous in the copy, a tile that is transposed in registers (expand.c).
@@ -26,6 +27,35 @@ static bool cannot(Staged *s, const char *why) {
 static bool range_add(Staged *s, UOp *r) {
   UOp *padded = s->k->ren->has_grid ? share_padded(s->k, r) : r;
   return padded && vec_push(s->k->mem, &s->inside, r) && vec_push(s->k->mem, &s->padded, padded);
+}
+
+DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index) {
+  DType own = (DType)index->dtype, to = own;
+  for (size_t i = 0; !k->ren->has_grid && i < order->len; i++) {
+    const UOp *u = order->at[i];
+    for (int r = 0; r < u->nsrc; r++) {
+      if (u->src[r] != index) continue;
+      if (u->op != OPS_CAST || (to != own && to != u->dtype)) return own;
+      to = (DType)u->dtype;
+    }
+  }
+  return to;
+}
+
+/* Sets s->dtype, where all reads of all statements are converted alike. */
+static bool collect_dtype(Staged *s) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(s->k->st, s->k->mem, &s->nest, 1, &order);
+  s->dtype = (DType)s->param->dtype;
+  for (size_t i = 0; ok && i < s->reads.len; i++) {
+    DType to = stage_dtype(s->k, &order, s->reads.at[i]);
+    if (!i)
+      s->dtype = to;
+    else if (to != s->dtype)
+      s->dtype = (DType)s->param->dtype;
+  }
+  vec_free(s->k->mem, &order);
+  return ok;
 }
 
 static bool collect(Staged *s) {
@@ -50,7 +80,7 @@ static bool collect(Staged *s) {
     }
   }
   vec_free(k->mem, &at), vec_free(k->mem, &order);
-  return ok;
+  return ok && collect_dtype(s);
 }
 
 /* ---- where it is read: base, span and interval of each axis */
@@ -252,10 +282,10 @@ static bool lay_out(Staged *s) {
   s->panel = place;
   if (s->lane_axis >= 0) place *= (s->axis[s->lane_axis].span + s->lanes - 1) / s->lanes;
   s->nelem = place;
-  DType d = (DType)s->param->dtype;
   const Target *t =
       s->k->opt->target; /* what does not stay in the last level is as far as the buffer itself */
-  return place <= (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(d) ||
+  return place <=
+             (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(s->dtype) ||
          cannot(s, "local memory has no room for it");
 }
 
@@ -263,7 +293,7 @@ static bool lay_out(Staged *s) {
 static bool place_copy(Staged *s) {
   if (s->memory && s->memory->arg.param.nelem >= s->nelem) return true;
   Arg arg = {.param = {s->nelem, s->k->next_local++}};
-  s->memory = uop_new(s->k->st, OPS_DEFINE_LOCAL, (DType)s->param->dtype, 1, 0, NULL, arg);
+  s->memory = uop_new(s->k->st, OPS_DEFINE_LOCAL, s->dtype, 1, 0, NULL, arg);
   return s->memory != NULL;
 }
 
@@ -288,6 +318,21 @@ static UOp *copy_index(Staged *s, UOp *flat) {
   return flat ? UNEW(s->k->st, OPS_INDEX, (DType)s->memory->dtype, 1, ARG0, s->memory, flat) : NULL;
 }
 
+/* The nest with these in place of the reads: where the copy is converted, of the conversions. */
+static UOp *reading(Staged *s, const UOpVec *copies) {
+  Kernel *k = s->k;
+  UOpVec from = {0};
+  bool ok = true, converts = s->dtype != s->param->dtype;
+  for (size_t i = 0; ok && i < s->reads.len; i++) {
+    UOp *x = s->reads.at[i];
+    UOp *was = converts ? UNEW(k->st, OPS_CAST, s->dtype, 1, ARG0, x) : x;
+    ok = was && vec_push(k->mem, &from, was);
+  }
+  UOp *r = ok ? uop_substitute(k->st, k->mem, s->nest, (int)from.len, from.at, copies->at) : NULL;
+  vec_free(k->mem, &from);
+  return r;
+}
+
 static UOp *redirected(Staged *s) { /* the nest, reading the copy */
   Kernel *k = s->k;
   UOpVec to = {0};
@@ -301,7 +346,7 @@ static UOp *redirected(Staged *s) { /* the nest, reading the copy */
     UOp *x = copy_index(s, copy_at(s, at));
     ok = x && vec_push(k->mem, &to, x);
   }
-  UOp *r = ok ? uop_substitute(k->st, k->mem, s->nest, (int)to.len, s->reads.at, to.at) : NULL;
+  UOp *r = ok ? reading(s, &to) : NULL;
   vec_free(k->mem, &to);
   return r;
 }
@@ -382,6 +427,7 @@ static UOp *fill_statement(Staged *s, const Fill *f) {
   }
   UOp *flat = uop_new(k->st, OPS_PARAM, (DType)s->param->dtype, 1, 0, NULL, s->param->arg);
   UOp *value = flat && from ? UNEW(k->st, OPS_INDEX, (DType)flat->dtype, 1, ARG0, flat, from) : NULL;
+  if (value && s->dtype != value->dtype) value = UNEW(k->st, OPS_CAST, s->dtype, 1, ARG0, value);
   return write_new(k, copy_index(s, to), value, 0, NULL);
 }
 

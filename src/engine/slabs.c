@@ -43,15 +43,16 @@ static int64_t slab_find(const SlabPool *pool, const Device *d, const void *had,
   return best;
 }
 
-static bool has_variables(const Plan *p) {
-  bool has = false;
-  for (int k = 0; k < p->sched.nkernel; k++)
-    has |= p->prog[k]->nvar > 0;
-  return has;
+/* Whether slab i may be read where nothing was written: a plan that begins with zeros says so, and what a
+ * kernel writes whose sizes vary is as large as it can be. Of the latter nothing is used; as zeros it is the
+ * same each time. */
+static bool begins_as_zeros(const Plan *p, int i) {
+  bool varies = false;
+  for (int t = 0; t < p->sched.ntemp && !p->cleared && !varies; t++)
+    varies = p->slab_of[t] == i && p->prog[p->sched.temp[t].first]->nvar > 0;
+  return p->cleared || varies;
 }
 
-/* A plan whose sizes vary may read what it has not written, of which it uses nothing: that is the same each
- * time. */
 static TgStatus slab_take(TgContext *ctx, Plan *p, int i) {
   SlabPool *pool = pool_of(ctx);
   Device *d = p->dev;
@@ -68,7 +69,7 @@ static TgStatus slab_take(TgContext *ctx, Plan *p, int i) {
   p->slab_room[i] = s.nbytes;
   d->slabs_used += s.nbytes;
   d->slabs_most = TG_MAX(d->slabs_most, d->slabs_used);
-  bool clears = s.user != p->number && (p->cleared || has_variables(p));
+  bool clears = s.user != p->number && begins_as_zeros(p, i);
   return clears ? d->backend->clear(d, s.at, s.nbytes) : TG_OK;
 }
 

@@ -2,12 +2,15 @@
  *
  *   step = max(multiply-adds, loads, dependent additions) + 1, more where registers do not suffice
  *
- * A core of a CPU loads as many vectors in a cycle as it multiplies. One of a GPU runs other warps while one
+ * A core of a CPU loads as many registers in a cycle as it multiplies. One of a GPU runs other warps while one
  * waits, so that no addition waits there, and what lanes read is copied to where it is contiguous. */
 #include "uop/tile.h"
 #include <math.h>
 
 enum { ADD_CYCLES = 4, MOST_VECTORS = 4, SIDE_OF_SUMS = 4, MOST_SUMS = 24, LEAST_ALONG = 8 };
+
+/* A number that all lanes have, and what the compiler needs one for. */
+enum { OTHER_REGISTERS = 2 };
 
 /* Results of a warp. */
 enum { WARP_ROWS = 32, WARP_COLUMNS = 64 };
@@ -17,7 +20,11 @@ static const double SPILLED = 2.5;
 /* The lanes of a vector of sums, added up. */
 static const double ADDED_ACROSS = 10;
 
-double tile_room(const Target *t) { return (double)t->registers * t->vec_bytes / (TILE_LANES * 4); }
+double tile_registers(const Target *t) { return fmax(1, TILE_LANES * 4.0 / t->vec_bytes); }
+
+double tile_room(const Target *t) {
+  return (double)(t->registers - OTHER_REGISTERS) * t->vec_bytes / (TILE_LANES * 4);
+}
 
 /* A rest is written in pieces of 8, 4, 2 and 1. */
 double tile_vectors(double lanes) {
@@ -27,8 +34,9 @@ double tile_vectors(double lanes) {
 
 double tile_step(const Target *t, const TileStep *s) {
   if (t->warp > 1) return fmax(s->work, s->loads) + t->warp / t->fmas;
-  double step = fmax(fmax(s->work, s->loads * TILE_LANES / t->fmas), ADD_CYCLES * s->chain) + 1;
-  return s->registers > tile_room(t) ? step * SPILLED : step;
+  double loaded = s->loads * TILE_LANES / t->fmas / tile_registers(t);
+  double step = fmax(fmax(s->work, loaded), ADD_CYCLES * s->chain) + 1;
+  return s->vectors > tile_room(t) ? step * SPILLED : step;
 }
 
 /* Lanes along a loop of the results, a tile of rows and vectors. apart: each lane is loaded by itself. */
@@ -36,10 +44,10 @@ static double by_results(const Target *t, double rows, double lanes, bool apart)
   double best = INFINITY;
   for (int v = 1; v <= MOST_VECTORS; v++) {
     double width = fmin(lanes, v * TILE_LANES), vectors = tile_vectors(width);
-    double tile = fmin(rows, floor((tile_room(t) - 2 - vectors) / vectors));
+    double tile = fmin(rows, floor((tile_room(t) - vectors) / vectors));
     if (tile < 1 || (v > 1 && width <= (v - 1) * TILE_LANES)) break;
     TileStep s = {.work = tile * vectors * TILE_LANES / t->fmas,
-                  .loads = tile + vectors * (apart ? TILE_LANES : 1),
+                  .loads = tile + vectors * (apart ? TILE_LANES : tile_registers(t)),
                   .chain = 1};
     best = fmin(best, tile_step(t, &s) / (tile * width));
   }
@@ -56,7 +64,7 @@ static double by_sum(const Target *t, const TileLoops *l) {
       double width = l->along < LEAST_ALONG ? l->along : v * TILE_LANES, vectors = tile_vectors(width);
       if (rows * columns * vectors > MOST_SUMS) break;
       TileStep s = {.work = rows * columns * vectors * TILE_LANES / t->fmas,
-                    .loads = (rows + columns) * vectors,
+                    .loads = (rows + columns) * vectors * tile_registers(t),
                     .chain = 1};
       best = fmin(best, tile_step(t, &s) / (rows * columns * width));
     }

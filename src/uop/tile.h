@@ -10,15 +10,18 @@ enum { TILE_LANES = 16 };
 
 /* One step: each result of the tile gets what it sums. */
 typedef struct TileStep {
-  double work;      /* cycles of the units that multiply and add */
-  double loads;     /* of vectors, and of numbers that all lanes have */
-  double chain;     /* additions of a result that wait for each other */
-  double registers; /* vectors: results and what is loaded */
+  double work;    /* cycles of the units that multiply and add */
+  double loads;   /* registers that are loaded, from a vector or with one number for all lanes */
+  double chain;   /* additions of a result that wait for each other */
+  double vectors; /* results, and what is loaded of one operand */
 } TileStep;
 
 double tile_step(const Target *t, const TileStep *s);
 double tile_vectors(double lanes); /* that so many lanes are */
-double tile_room(const Target *t); /* vectors that its registers hold */
+/* Registers that a vector of TILE_LANES takes: 1 of AVX-512, 2 of AVX2, 4 of NEON. */
+double tile_registers(const Target *t);
+/* Vectors that the registers hold beside the numbers that all lanes have. */
+double tile_room(const Target *t);
 
 /* A sum of products, by its factors. */
 typedef struct TileLoops {

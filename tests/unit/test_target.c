@@ -147,8 +147,7 @@ static void test_tiles(void **state) {
   assert_true(product(t, 512, 512, 1, 1) > 5 * product(t, 512, 512, 512, 1));     /* lanes lie apart */
   assert_true(product(t, 512, 512, 1, 512) < 1.5 * product(t, 512, 512, 512, 1)); /* .. but along the sum */
   assert_true(product(t, 512, 7, 7, 1) > 1.5 * product(t, 512, 16, 16, 1));       /* 4, 2 and 1 */
-  TileStep fits = {.work = 10, .registers = tile_room(t)},
-           spilled = {.work = 10, .registers = tile_room(t) + 1};
+  TileStep fits = {.work = 10, .vectors = tile_room(t)}, spilled = {.work = 10, .vectors = tile_room(t) + 1};
   assert_true(tile_step(t, &spilled) > 2 * tile_step(t, &fits));
 }
 

@@ -343,7 +343,7 @@ static Job *job_new(Server *s, struct MHD_Connection *c, Route route) {
 /* ---- what there is */
 static enum MHD_Result say_page(Server *s, struct MHD_Connection *c) {
   (void)s;
-  return answer(c, 200, "text/html; charset=utf-8", serve_page, serve_page_bytes, false);
+  return answer(c, 200, "text/html; charset=utf-8", (const char *)serve_page, serve_page_bytes, false);
 }
 
 typedef struct Place {

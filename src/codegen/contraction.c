@@ -249,6 +249,39 @@ static bool loads_add(Kernel *k, Contraction *c, UOp *root, bool in_sum, const U
   return ok;
 }
 
+/* Whether two reads of a buffer are in the same lines at all times: loops that leave a line move both alike,
+ * and within one iteration of these they stay nearer than the next one is. The scales of a block of packed
+ * weights are beside its values, the window of a stencil beside itself. */
+static bool lines_shared(Kernel *k, const Contraction *c, const Access *a, const Access *b) {
+  int64_t next = INT64_MAX;
+  if (a->slot != b->slot || a->index->dtype != b->index->dtype || !a->even || !b->even) return false;
+  for (int r = 0; r < c->n; r++) {
+    int64_t by = llabs(a->by[r]) * a->bytes;
+    if (by < LINE && llabs(b->by[r]) * b->bytes < LINE) continue;
+    if (a->by[r] != b->by[r]) return false;
+    if (by < next) next = by;
+  }
+  int64_t step = 1;
+  UOp *apart = num(k, 0);
+  for (int d = index_naxes(a->index) - 1; d >= 0; d--) {
+    UOp *each = ix(k, OPS_SUB, a->index->src[1 + d], b->index->src[1 + d]);
+    apart = ix(k, OPS_ADD, apart, ix(k, OPS_MUL, each, num(k, step)));
+    step *= a->index->src[0]->nsrc ? a->index->src[0]->src[d]->arg.v.i : 1;
+  }
+  if (!apart || apart->vmin == INT64_MIN || apart->vmax == INT64_MAX) return false;
+  int64_t most = TG_MAX(llabs(apart->vmin), llabs(apart->vmax));
+  return most < next / a->bytes;
+}
+
+static void find_beside(Kernel *k, Contraction *c) {
+  for (int b = 0; b < c->naccess; b++) {
+    c->access[b].beside = -1;
+    for (int a = c->nstore; a < b && c->access[b].beside < 0; a++)
+      if (c->access[a].beside < 0 && lines_shared(k, c, &c->access[a], &c->access[b]))
+        c->access[b].beside = a;
+  }
+}
+
 bool contraction_of(Kernel *k, Contraction *c) {
   UOpVec order = {0};
   memset(c, 0, sizeof *c);
@@ -269,6 +302,7 @@ bool contraction_of(Kernel *k, Contraction *c) {
     ok = loads_add(k, c, k->sink->src[i]->src[1], false, &order);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
+  if (ok) find_beside(k, c);
   c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
   c->whole = ok;
   for (int i = 0; ok && i < k->sink->nsrc; i++)

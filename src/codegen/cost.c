@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = TILE_LANES, PAGE = 4096 }; /* LANES: of a vector as kernels are written */
+/* LANES: of a vector as kernels are written. NEAR_ROWS: bytes from one row to the next that hardware asks for
+ * ahead as it does for the next line. */
+enum { LANES = TILE_LANES, PAGE = 4096, NEAR_ROWS = 4 * LINE };
 
 /* A run of w bytes costs as much as w and these, coming into the level. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
@@ -291,6 +293,8 @@ static double work_of(const Plan *p) {
 
 /* Cycles of one step of the innermost loop, for so many vectors of lanes as the plan has now. */
 static double step_of(const Plan *p, double *tile) {
+  enum { STEPS_AT_ONCE = 4 };
+
   const Contraction *c = p->c;
   double unrolled = 1, loads = 0;
   *tile = 1;
@@ -309,6 +313,11 @@ static double step_of(const Plan *p, double *tile) {
                    .chain = p->group < 0 ? unrolled : 1,
                    .vectors = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p)};
   if (unrolled > 1 && p->group < 0) step.vectors += 2;
+  /* of steps that are written out, each result has some at work at once */
+  if (p->group >= 0) {
+    double steps = unrolled / ceil(p->unroll[p->group] / LANES);
+    step.vectors += *tile * (fmin(steps, STEPS_AT_ONCE) - 1);
+  }
   return tile_step(t, &step);
 }
 
@@ -397,7 +406,9 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   for (; at >= 0; at--)
     bytes *= p->level[at].trips;
   if (once) bytes /= p->blocks;
-  return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
+  /* rows so near to each other come like one run */
+  double begun = f.stride > 0 && f.stride <= NEAR_ROWS ? 0 : short_run[level];
+  return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + begun) / f.run;
 }
 
 /* Whether tiles of a store are turned in registers, so that a run of it is written at once. */
@@ -438,8 +449,17 @@ static double traffic_of(const Plan *p, const Footprints *footprints, int level)
   double all = 0;
   for (int i = p->n; i >= 0 && footprints->all[i] <= ROOM * (double)t->cache[level]; i--)
     fits = i;
+  double each[MAX_ACCESS];
+  for (int a = 0; a < p->c->naccess; a++) {
+    const Access *x = &p->c->access[a];
+    bool own = x->beside < 0 || p->staged_at[a] >= 0 || p->staged_at[x->beside] >= 0;
+    each[a] = moved(p, footprints, a, fits, level);
+    if (own) continue;
+    each[x->beside] = fmax(each[x->beside], each[a]);
+    each[a] = 0;
+  }
   for (int a = 0; a < p->c->naccess; a++)
-    all += moved(p, footprints, a, fits, level);
+    all += each[a];
   return all / cycle_bytes(t, level + 1);
 }
 

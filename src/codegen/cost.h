@@ -13,6 +13,7 @@ typedef struct Access {
   int64_t slot;
   int bytes, naxis; /* of an element */
   int copied;       /* bytes of an element of its copy */
+  int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
   int64_t by[MAX_LOOPS]; /* elements that it moves by when the loop does */
   int by_step[MAX_AXES]; /* axes, the largest step first */

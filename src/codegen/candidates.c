@@ -116,6 +116,7 @@ static void take_stages(const Contraction *c, Taken *t, const Set *s) {
 /* What a choice of lanes asks of the loads of a sum. */
 typedef struct Roles {
   int lane, tile;
+  bool converted; /* operands that are converted are staged, so that this is done once */
   int64_t lanes, rows;
   Set need, lane_loads, others; /* must be staged; move with the lanes; must be staged and do not */
   Taken batch, base;            /* loops that all loads move with, iteration by iteration; the inner shape */
@@ -130,13 +131,20 @@ bool can_stage(const Contraction *c, int a) {
   return x->even && x->clips;
 }
 
+static bool is_converted(const Contraction *c, int a) {
+  bool converted = false;
+  for (int i = 0; i < c->nwork; i++)
+    converted |= c->work[i].converts == a;
+  return converted && can_stage(c, a);
+}
+
 static bool roles_set(const Contraction *c, Roles *r) {
   r->need.n = r->lane_loads.n = r->others.n = 0;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     if (!x->in_sum) continue;
     bool lane = moves(c, a, r->lane);
-    bool must = x->gated || (lane && access_step(x, r->lane) != 1);
+    bool must = x->gated || (lane && access_step(x, r->lane) != 1) || (r->converted && is_converted(c, a));
     if (must && !can_stage(c, a)) return false;
     if (lane) set_add(&r->lane_loads, a);
     if (must) set_add(&r->need, a);
@@ -261,8 +269,9 @@ static void take_base(Roles *r) {
 }
 
 /* False: what must be copied cannot be. */
-static bool roles_of(const Contraction *c, const Shape *shape, Roles *r) {
+static bool roles_of(const Contraction *c, const Shape *shape, bool converted, Roles *r) {
   *r = (Roles){.lane = shape->lane, .tile = shape->tile, .lanes = shape->lanes, .rows = shape->rows};
+  r->converted = converted;
   if (!roles_set(c, r)) return false;
   /* loops that every load moves with: one iteration at a time */
   for (int g = 0; g < c->n && !shape->apart; g++) {
@@ -316,7 +325,7 @@ static bool lanes_along(Search *s, int lane) {
   const Contraction *c = s->c;
   Roles r;
   bool ok = true;
-  if (c->size[lane] < LEAST_LANES || !roles_of(c, &(Shape){.lane = lane, .tile = -1}, &r)) return true;
+  if (c->size[lane] < LEAST_LANES || !roles_of(c, &(Shape){.lane = lane, .tile = -1}, false, &r)) return true;
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
     for (int64_t v = 1; ok && v <= 4; v++) {
       if (v > 1 && LANES * v > (c->size[lane] + LANES - 1) / LANES * LANES) break;
@@ -394,18 +403,26 @@ static int by_least(const void *a, const void *b) {
   return x->least != y->least ? (x->least > y->least ? 1 : -1) : x->number - y->number;
 }
 
+static void try_copies(Search *s, Roles *r) {
+  stage_once(s, r);
+  stage_lane_blocks(s, r);
+  stage_other_blocks(s, r);
+  unrolled(s, r);
+  blocks_of_sum(s, r);
+}
+
 static void try_shape(Search *s, const Shape *shape) {
+  bool converts = false;
   Roles r;
   s->number = shape->number;
   if (shape->in_sum) {
     lanes_in_sum(s, shape->lane);
-  } else if (roles_of(s->c, shape, &r)) {
-    stage_once(s, &r);
-    stage_lane_blocks(s, &r);
-    stage_other_blocks(s, &r);
-    unrolled(s, &r);
-    blocks_of_sum(s, &r);
+    return;
   }
+  if (roles_of(s->c, shape, false, &r)) try_copies(s, &r);
+  for (int a = s->c->nstore; a < s->c->naccess; a++)
+    converts |= is_converted(s->c, a);
+  if (converts && roles_of(s->c, shape, true, &r)) try_copies(s, &r);
 }
 
 /* The most promising shapes first, so that most of the others cannot be better than what was found. */

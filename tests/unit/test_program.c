@@ -718,6 +718,42 @@ static void test_malformed(void **state) {
   assert_int_equal(missed, 0);
 }
 
+/* What is read of an output before anything wrote it is 0, whatever the memory had before. The sizes are of
+ * memory that is kept when it comes back. */
+enum { EARLY = 65536 };
+
+static const char early[] = "tinygrad program 1\n"
+                            "random 5 1 208\n"
+                            "m0 = input f32 (65536) \"x\"\n"
+                            "m1 = output f32 (65536) \"y\"\n"
+                            "m2 = output f32 (65536) \"z\"\n"
+                            "\n"
+                            "copy m2 m1\n"
+                            "step m0 -> m2\n"
+                            "u0 = BUFFER[f32, 0, 65536]\n"
+                            "u1 = NEG(u0)\n"
+                            "end\n";
+
+static void test_early_copy(void **state) {
+  (void)state;
+  static float y[EARLY], z[EARLY];
+  TgTensor *x = tg_clone(tg_full(C, TG_SHAPE(EARLY), 2)), *w = tg_from_text(C, "[10.0, 20.0, 30.0]"), *out[2];
+  OK(tg_realize(x));
+  TgJit *j = text_read(early, w);
+  if (!j) fail_msg("%s", tg_errmsg(C));
+  for (int i = 0; i < 3; i++) {
+    TG_SCOPE(C) {
+      OK(tg_jit_run(j, &x, 1, out, 2));
+      OK(tg_read(out[0], y, sizeof y));
+      OK(tg_read(out[1], z, sizeof z));
+    }
+    tg_collect(C);
+    for (int k = 0; k < EARLY; k++)
+      if (y[k] != 0 || z[k] != -2) fail_msg("run %d, element %d: %g and %g", i, k, y[k], z[k]);
+  }
+  tg_jit_free(j);
+}
+
 /* Cut at every byte it is refused, or it is a shorter program. */
 static void test_cut(void **state) {
   (void)state;
@@ -769,6 +805,6 @@ int main(void) {
                                      BOTH(test_stores),       BOTH(test_stored_input), BOTH(test_pieces),
                                      BOTH(test_file_weights), INTERP(test_devices),    BOTH(test_variables),
                                      BOTH(test_disk),         INTERP(test_refused),    INTERP(test_malformed),
-                                     INTERP(test_cut),        INTERP(test_files)};
+                                     INTERP(test_cut),        INTERP(test_files),      BOTH(test_early_copy)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,15 +34,60 @@ static int gmap_trial(const Gmap *g, int stage, int d) {
   return old < 0 ? -1 : t->old_to_new[old];
 }
 
-/* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
- * range of i. */
+/* ---- what a stage has of the kernels that are there: found once for all of them */
+typedef struct Around {
+  int need;         /* the level that it needs */
+  int highest;      /* the kernel that says so, -1: none */
+  int need_without; /* the level that it needs if that one is its own */
+} Around;
+
+static StageSet *look_at(Sched *s, int k) {
+  StageSet *kk = &s->ks.at[k];
+  if (kk->seen != s->looks) {
+    kk->first_read = -1;
+    kk->strict = kk->asked = false;
+  }
+  kk->seen = s->looks;
+  return kk;
+}
+
+/* Its edges, and for each kernel the list of its reads there. False: out of memory. */
+static bool look_around(Sched *s, int i, Around *a) {
+  const Stage *g = stage_at(s, i);
+  *a = (Around){0, -1, 0};
+  s->looks++;
+  for (int e = 0; e < 3; e++)
+    for (size_t j = 0; j < edges(g, e)->len; j++) {
+      const Stage *q = stage_at(s, edges(g, e)->at[j]);
+      if (q->kernel < 0) continue;
+      StageSet *k = look_at(s, q->kernel);
+      k->strict |=
+          e || q->in_memory; /* what was asked to be memory is read from there, in a kernel after it */
+      if (q->kernel == a->highest || k->level + 1 <= a->need_without) continue;
+      bool most = k->level + 1 > a->need;
+      a->need_without = most ? a->need : k->level + 1;
+      if (!most) continue;
+      a->need = k->level + 1;
+      a->highest = q->kernel;
+    }
+  s->next_read.len = 0;
+  for (size_t j = 0; j < g->reads.len; j++) {
+    int k = g->reads.at[j].stage < 0 ? -1 : stage_at(s, g->reads.at[j].stage)->kernel;
+    StageSet *kk = k < 0 ? NULL : look_at(s, k);
+    if (!vec_push(s->mem, &s->next_read, kk ? kk->first_read : -1)) return false;
+    if (kk) kk->first_read = (int)j;
+  }
+  return true;
+}
+
+/* The grid of kernel k with stage i added, which has looked around: a dim stays if every read of i carries it
+ * as the same plain output range of i. */
 static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
   Stage *g = stage_at(s, i);
   int pair[MAX_RANK]; /* grid dim of k -> axis of i; -1 open, -2 dropped */
   for (int a = 0; a < MAX_RANK; a++)
     pair[a] = -1;
-  for (size_t j = 0; j < g->reads.len; j++) {
-    if (g->reads.at[j].stage < 0 || !ints_have(&k->mem, g->reads.at[j].stage)) continue;
+  for (int j = k->seen == s->looks ? k->first_read : -1; j >= 0; j = s->next_read.at[j]) {
     Stage *q = stage_at(s, g->reads.at[j].stage);
     for (int d = 0; d < q->nout; d++) {
       int gd = q->gmap[d];
@@ -97,16 +142,6 @@ static bool strict_edge(Sched *s, const Stage *g, const StageSet *k) {
   return false;
 }
 
-static int level_need(Sched *s, const Stage *g, int k) {
-  int need = 0;
-  for (int e = 0; e < 3; e++)
-    for (size_t j = 0; j < edges(g, e)->len; j++) {
-      int q = stage_at(s, edges(g, e)->at[j])->kernel;
-      if (q >= 0 && q != k) need = TG_MAX(need, s->ks.at[q].level + 1);
-    }
-  return need;
-}
-
 static void lower_minout(Sched *s, int i, int k) {
   Stage *g = stage_at(s, i);
   for (int e = 0; e < 3; e++)
@@ -128,13 +163,13 @@ static size_t most_members(const Sched *s) {
   return s->opt->most_stages ? (size_t)TG_MIN(s->opt->most_stages, MAX_MEMBERS) : MAX_MEMBERS;
 }
 
-/* Whether stage i may stand in kernel k: all that it needs is done before, and no one who needs k is. */
-static bool in_order(Sched *s, int i, int k) {
-  const Stage *g = stage_at(s, i);
+/* Whether stage i, which has looked around, may stand in kernel k: all that it needs is done before, and no
+ * one who needs k is. */
+static bool in_order(Sched *s, int k, const Around *a) {
   const StageSet *kk = &s->ks.at[k];
   if (stage_at(s, kk->mem.at[0])->fixed) return false; /* in order, and alone */
-  if (strict_edge(s, g, kk) || kk->mem.len >= most_members(s)) return false;
-  int need = level_need(s, g, k);
+  if ((kk->seen == s->looks && kk->strict) || kk->mem.len >= most_members(s)) return false;
+  int need = k == a->highest ? a->need_without : a->need;
   return need <= kk->level || kk->minout > need;
 }
 
@@ -184,13 +219,12 @@ static bool alike(Sched *s, int i, int k, const StageSet *one, Trial *t) {
 }
 
 /* A kernel that can run from one launch with i. */
-static bool beside(Sched *s, int i, int k, const StageSet *one, Trial *t) {
+static bool beside(Sched *s, int i, int k, const StageSet *one, const Around *a, Trial *t) {
   const StageSet *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
   double most = most_beside(s->opt->target);
-  if (kk->cost.us > most || one->cost.us > most || !in_order(s, i, k)) return false;
-  if (g->readers.len && kk->level > level_need(s, g, -1))
-    return false; /* they would wait for k's iteration */
+  if (kk->cost.us > most || one->cost.us > most || !in_order(s, k, a)) return false;
+  if (g->readers.len && kk->level > a->need) return false; /* they would wait for k's iteration */
   return alike(s, i, k, one, t);
 }
 
@@ -214,15 +248,16 @@ static bool place(Sched *s, int i) {
   StageSet one;
   stage_cost(s, i, &one);
   int best = -1;
+  Around around;
   Trial bt = {0}, t;
   double gain = 0;
   bool joins = fuses(s->opt) && !g->fixed;
+  if (!look_around(s, i, &around)) return false;
   for (size_t j = 0; joins && j < g->deps.len; j++) {
     int k = stage_at(s, g->deps.at[j])->kernel;
-    bool seen = k < 0;
-    for (size_t l = 0; l < j; l++)
-      seen |= stage_at(s, g->deps.at[l])->kernel == k;
-    if (seen || !in_order(s, i, k)) continue;
+    if (k < 0 || s->ks.at[k].asked) continue;
+    s->ks.at[k].asked = true;
+    if (!in_order(s, k, &around)) continue;
     char why[96] = "";
     if (!fit(s, &s->ks.at[k], i, &t, why)) {
       if (s->opt->explain) str_printf(s->opt->explain, "no    s%d into k%d: %s\n", i, k, why);
@@ -240,13 +275,13 @@ static bool place(Sched *s, int i) {
     }
   }
   for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
-    if (beside(s, i, (int)k, &one, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
+    if (beside(s, i, (int)k, &one, &around, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
         s->ks.at[k].cost.us + one.cost.us > t.cost.us) {
       best = (int)k;
       bt = t;
     }
   if (best < 0) {
-    one.level = level_need(s, g, -1);
+    one.level = around.need;
     if (!vec_push(s->mem, &one.mem, i) || !vec_push(s->mem, &s->ks, one)) {
       vec_free(s->mem, &one.mem);
       return false;
@@ -254,7 +289,7 @@ static bool place(Sched *s, int i) {
     g->kernel = (int)s->ks.len - 1;
   } else {
     StageSet *k = &s->ks.at[best];
-    k->level = TG_MAX(k->level, level_need(s, g, best));
+    k->level = TG_MAX(k->level, best == around.highest ? around.need_without : around.need);
     k->cost = bt.cost;
     if (!put_in(s, i, best, &bt)) return false;
     for (size_t m = 0; m < k->mem.len; m++)
@@ -335,6 +370,7 @@ static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
   StageSet *ka = &s->ks.at[a];
   int64_t elems[MAX_MEMBERS], bytes;
   Gmap gm = {.of = gmap_placed, .s = s};
+  Around around;
   Trial t;
   char why[96];
   *cost = (Cost){.us = IMPOSSIBLE_US};
@@ -342,6 +378,7 @@ static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
     int i = s->ks.at[b].mem.at[m];
     StageSet one;
     stage_cost(s, i, &one);
+    if (!look_around(s, i, &around)) return false;
     if (!alike(s, i, a, &one, &t) && !fit(s, ka, i, &t, why)) return true;
     if (!put_in(s, i, a, &t)) return false;
   }
@@ -453,6 +490,7 @@ static bool share_launches(Sched *s) {
 }
 
 bool place_stages(Sched *s) {
+  if (!reads_map(s)) return false;
   for (size_t k = 0; k < s->order.len; k++)
     if (!place(s, s->order.at[k])) return false;
   return !fuses(s->opt) || (chain_refused(s) && share_launches(s));

@@ -134,7 +134,7 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
 
 TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt,
                        Schedule *out, TgError *err) {
-  Sched s = {.st = st, .mem = mem, .err = err, .opt = opt, .scanned = {.mem = mem}};
+  Sched s = {.st = st, .mem = mem, .err = err, .opt = opt, .scanned = {.mem = mem}, .reads = {.mem = mem}};
   uint64_t failed = mem->failed;
   memset(out, 0, sizeof *out);
   arena_init(&out->arena, mem);
@@ -153,7 +153,8 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   for (size_t k = 0; k < s.ks.len; k++)
     vec_free(mem, &s.ks.at[k].mem);
   vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order), vec_free(mem, &s.loops),
-      map_free(&s.scanned), vec_free(mem, &s.refused);
+      map_free(&s.scanned), vec_free(mem, &s.refused), vec_free(mem, &s.next_read);
+  vec_free(mem, &s.near), map_free(&s.reads);
   if (ok) {
     out->store = st;
     return TG_OK;

@@ -361,25 +361,24 @@ bool reads_map(Sched *s) {
   return true;
 }
 
-/* The first read of `stage` by a mapped reader, -1: none. */
-static int first_read(const Sched *s, int reader, int stage) {
+int read_first(const Sched *s, int reader, int stage) {
   uint64_t j;
   return map_get(&s->reads, read_key(reader, stage), &j) ? (int)j : -1;
 }
 
-static bool reads_stage(const Sched *s, int reader, int stage) {
+bool stage_reads(const Sched *s, int reader, int stage) {
   const Stage *g = &s->stages.at[reader];
-  return g->mapped ? first_read(s, reader, stage) >= 0 : ints_have(&g->deps, stage);
+  return g->mapped ? read_first(s, reader, stage) >= 0 : ints_have(&g->deps, stage);
 }
 
 static bool read_by_others(const Members *m, size_t k, int stage) {
   for (size_t l = 0; l < k && stage >= 0; l++)
-    if (reads_stage(m->s, m->mem[l], stage)) return true;
+    if (stage_reads(m->s, m->mem[l], stage)) return true;
   return false;
 }
 
 static bool put_reads(Sched *s, int reader, int stage) {
-  for (int j = first_read(s, reader, stage); j >= 0; j = stage_at(s, reader)->reads.at[j].next)
+  for (int j = read_first(s, reader, stage); j >= 0; j = stage_at(s, reader)->reads.at[j].next)
     if (!vec_push(s->mem, &s->near, j)) return false;
   return true;
 }
@@ -392,7 +391,7 @@ static bool put_shared(const Members *m, size_t l, size_t k) {
   int other = m->mem[a->len < b->len ? k : l];
   for (size_t d = 0; d < some->len; d++) {
     int stage = some->at[d];
-    if (!reads_stage(s, other, stage) || member_of(m, stage) < m->n || read_by_others(m, l, stage)) continue;
+    if (!stage_reads(s, other, stage) || member_of(m, stage) < m->n || read_by_others(m, l, stage)) continue;
     if (!put_reads(s, m->mem[k], stage)) return false;
   }
   return true;
@@ -553,6 +552,7 @@ static void inside_cost(const Members *m, size_t k, size_t at, const Read *rd, d
 /* Adds what member k takes to read, and operations to compute what it reads again. */
 static void reads_cost(const Members *m, size_t k, double inner, Cost *c, double *ops) {
   Stage *g = stage_at(m->s, m->mem[k]);
+  m->s->walked += g->mapped ? m->n : g->reads.len;
   for (size_t j = 0; j < g->reads.len && !g->mapped; j++) {
     const Read *rd = &g->reads.at[j];
     size_t at = member_of(m, rd->stage);

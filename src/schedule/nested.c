@@ -206,6 +206,7 @@ static bool places_of(Sched *s, int reader, Places *p) {
   p->known.len = 0;
   p->reader = reader;
   const Stage *q = stage_at(s, reader);
+  s->walked += q->reads.len;
   for (size_t k = 0; k < q->reads.len; k++) {
     int i = q->reads.at[k].stage;
     if (i < 0) continue;

@@ -145,6 +145,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   for (int i = 0; ok && i < nroots; i++)
     out->root[i] = -1;
   ok = ok && schedule_run(&s, roots, nroots, out) && mem->failed == failed;
+  out->walked = s.walked;
   for (size_t i = 0; i < s.stages.len; i++) {
     Stage *g = &s.stages.at[i];
     vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads),
@@ -153,7 +154,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   for (size_t k = 0; k < s.ks.len; k++)
     vec_free(mem, &s.ks.at[k].mem);
   vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order), vec_free(mem, &s.loops),
-      map_free(&s.scanned), vec_free(mem, &s.refused), vec_free(mem, &s.next_read);
+      map_free(&s.scanned), vec_free(mem, &s.refused);
   vec_free(mem, &s.near), map_free(&s.reads);
   if (ok) {
     out->store = st;

@@ -95,11 +95,8 @@ typedef struct StageSet {
   UOp *grid[MAX_RANK];
   int level, minout;
   Cost cost;
-  /* Of the stage that looked at it in look `seen`: which of its reads is the first of a member, -1: none;
-   * whether it must come after; whether it asked to join. */
-  uint64_t seen;
-  int first_read;
-  bool strict, asked;
+  uint64_t seen;      /* the look that these two are of */
+  bool strict, asked; /* the stage that looks must come after it; has asked to join it */
 } StageSet;
 
 typedef Vec(StageSet) StageSets;
@@ -129,10 +126,10 @@ typedef struct Sched {
   IntVec order; /* stages, each after what it needs */
   StageSets ks;
   Vec(Refused) refused; /* joins that did not pay, but nearly */
+  uint64_t walked;      /* for Schedule.walked */
   uint64_t looks;       /* of stages at kernels */
   Map reads;            /* by reader and stage (read_key): the first such read, for readers that are mapped */
   IntVec near;          /* reads of a member that are of other members, while a kernel is estimated */
-  IntVec next_read; /* of the reads of a stage that is placed: the next one of the same kernel, -1: none */
 } Sched;
 
 /* ---- the passes; their order is in passes.c */
@@ -198,6 +195,9 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
 bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
 /* Maps the reads of stages that have many, until they are scanned again. False: out of memory. */
 bool reads_map(Sched *s);
+/* The first read of a stage by a mapped reader, -1: none. */
+int read_first(const Sched *s, int reader, int stage);
+bool stage_reads(const Sched *s, int reader, int stage);
 double read_bytes(const Sched *s, const Read *rd, double trips); /* read so often */
 double value_bytes(const Stage *g, double nelem);
 bool divides_sum(const UOp *index);   /* of one axis: it divides more than a loop */

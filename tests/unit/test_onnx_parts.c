@@ -612,6 +612,26 @@ static bool read_without(TgContext *c, const Msg *m, bool run, uint64_t n) {
   return c->mem.failed > failed;
 }
 
+/* An input that is fixed without the n-th block of memory is fixed, or the model is as it was. */
+static bool fixed_without(TgContext *c, const Msg *m, uint64_t n) {
+  uint64_t failed = c->mem.failed;
+  TG_SCOPE(c) {
+    TgTensor *x = tg_from_text(c, "[0.0, 1.0, 2.0, 3.0, 4.0]"), *out = NULL;
+    TgOnnx *o = load(c, m);
+    assert_non_null(o);
+    c->mem.fail_at = c->mem.calls + n;
+    TgStatus s = tg_onnx_fix(o, "x", x);
+    c->mem.fail_at = 0;
+    if (s && (s != TG_ERR_NOMEM || c->mem.failed == failed))
+      fail_msg("block %d: %s", (int)n, tg_status_name(s));
+    tg_clear_error(c);
+    if (tg_onnx_run(o, (const char *[]){"x"}, &x, s ? 1 : 0, &out, 1)) fail_msg("%s", tg_errmsg(c));
+    assert_string_equal(tg_to_text(out), "[4.0]");
+    tg_onnx_free(o);
+  }
+  return c->mem.failed > failed;
+}
+
 static void test_no_memory(void **s) {
   (void)s;
   TgContext *c = opened();
@@ -623,6 +643,9 @@ static void test_no_memory(void **s) {
   Msg lists = of_x(&g, "t");
   for (uint64_t n = 1; read_without(c, &lists, true, n);)
     n++;
+  for (uint64_t n = 1; fixed_without(c, &lists, n);)
+    n++;
+  assert_int_equal(tg_onnx_fix(NULL, "x", NULL), TG_ERR_NOMEM);
   tg_close(c);
 }
 

@@ -538,8 +538,8 @@ TgStatus programs_make(TgContext *ctx, Plan *plan) {
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
 }
 
-/* Slabs while temporaries are placed: those that are free, in order of their numbers, and for each kernel those
- * whose temporary is read there last. */
+/* Slabs while temporaries are placed: those that are free, in order of their numbers, and for each kernel
+ * those whose temporary is read there last. */
 typedef struct SlabList {
   Vec(int) unused;
   int *first_after, *next; /* by kernel + 1, as what no kernel reads has -1; by slab; -1: none */
@@ -583,8 +583,8 @@ static void slab_take(SlabList *l, Plan *p, int t) {
   l->first_after[temp->last + 1] = slab;
 }
 
-/* Temporaries that do not live at the same time share a slab. They are numbered in the order in which they are
- * first written. */
+/* Temporaries that do not live at the same time share a slab. They are numbered in the order in which they
+ * are first written. */
 static bool slabs_placed(TgMem *mem, SlabList *l, Plan *p) {
   const Schedule *s = &p->sched;
   for (int k = 0; k <= s->nkernel; k++)

@@ -383,7 +383,7 @@ static bool put_reads(Sched *s, int reader, int stage) {
   return true;
 }
 
-/* Of what earlier member l reads, what member k reads too; not of members, and not what one before l reads. */
+/* Of what earlier member l reads, what member k reads too: not members, nor what one before l reads. */
 static bool put_shared(const Members *m, size_t l, size_t k) {
   Sched *s = m->s;
   const IntVec *a = &stage_at(s, m->mem[l])->deps, *b = &stage_at(s, m->mem[k])->deps;

@@ -415,7 +415,8 @@ static void undo(Sched *s, const Undo *was, size_t na, size_t n, int a, int b) {
   }
 }
 
-/* wb: what lies around kernel b, if that is known; it is afterwards, unless levels change. False: out of memory. */
+/* wb: what lies around kernel b, if that is known; afterwards it is, unless levels change. False: out of
+ * memory. */
 static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   Undo was[MAX_MEMBERS];
   StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b], old = *ka;

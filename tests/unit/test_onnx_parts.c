@@ -646,6 +646,7 @@ static void test_no_memory(void **s) {
   for (uint64_t n = 1; fixed_without(c, &lists, n);)
     n++;
   assert_int_equal(tg_onnx_fix(NULL, "x", NULL), TG_ERR_NOMEM);
+  assert_int_equal(tg_onnx_run(NULL, NULL, NULL, 0, NULL, 0), TG_ERR_NOMEM);
   tg_close(c);
 }
 

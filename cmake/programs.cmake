@@ -142,7 +142,7 @@ if(CMOCKA_FOUND)
     DEPENDS rulegen tests/rules/language.rules VERBATIM)
   target_sources(test_passes PRIVATE gen/language.c)
   target_include_directories(test_passes PRIVATE tests ${CMAKE_BINARY_DIR})   # gen/rule_files.def
-  target_sources(test_counts PRIVATE cli/programs.c)          # the programs that `tg bench lower` measures
+  target_sources(test_counts PRIVATE cli/programs.c tests/kernels/choices.c) # the programs that `tg bench lower` measures
   target_include_directories(test_counts PRIVATE cli)
 endif()
 

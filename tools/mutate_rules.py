@@ -6,7 +6,8 @@ which of its tests can notice a mutant at all, and each mutant is run with these
 file stands between a program and cmocka. First come the short tests, the likeliest first; who survives them has the long ones, too.
 
 Each result is a line of results.json in the folder of the copy as soon as it is known. An interrupted run goes on where it was, as long as
-the folders that are drawn from stay as they are; --again tries those again that were not noticed, such as with tests that are new.
+the folders that are drawn from stay as they are; a mutant that was noticed in the other build, with sanitizers or without, was noticed;
+--again tries those again that were not, such as with tests that are new.
 tools/mutants_equal has the mutants that change nothing that anyone could see, and says why; they are not run and do not count.
 
 The extents of expressions come from libclang's Python bindings. What stands in macros, in constants (case labels, sizes of arrays, static
@@ -582,6 +583,18 @@ def equals_read():
     return found
 
 
+def verdicts(at, asan):
+    """What earlier calls found of each mutant: the last that this build said, or who noticed it in the other, with or without sanitizers."""
+    found = [{}, {}]
+    for known, name in zip(found, ("rules-asan", "rules") if asan else ("rules", "rules-asan")):
+        path = os.path.join(at, name, "results.json")
+        if os.path.exists(path):
+            with open(path) as f:
+                known.update((r["mutant"], r["by"]) for r in map(json.loads, f))
+    own, other = found
+    return {**own, **{m: by for m, by in other.items() if not by.startswith("NOT") and own.get(m, "NOT").startswith("NOT")}}
+
+
 def run(a, given):
     """The whole of `tools/mutate --rules`. given: tests of -t, or None."""
     if cindex is None:
@@ -596,10 +609,7 @@ def run(a, given):
     copy = built(a.d, ms, a.asan)
     rows = reach(copy, ms, given or copy.tests(), max(a.j, 1))
     results, by, good = os.path.join(copy.at, "results.json"), {}, {}
-    known = {}
-    if os.path.exists(results):
-        with open(results) as f:
-            known = {r["mutant"]: r["by"] for r in map(json.loads, f)}
+    known = verdicts(a.d, a.asan)
     ms = chosen(ms, a.numbers)
 
     def one(m):

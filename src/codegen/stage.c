@@ -230,6 +230,9 @@ static bool measure(Staged *s) {
       a->from = 0;
       a->to = extent;
     }
+    /* a loop of the copy would run as often as data says */
+    if (a->clip && uop_has(a->base, INDEX))
+      return cannot(s, "data says where it is read, and a gate whether");
     if (a->clip) {
       a->from = TG_MAX(a->from, 0);
       a->to = TG_MIN(a->to, extent);

@@ -176,8 +176,8 @@ static TgStatus collect(TgContext *ctx) {
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (keep[b->store->id]) continue;
-    b->store = NULL;
-    ctx->waiting.at[i--] = ctx->waiting.at[--ctx->waiting.len];
+    memory_waits_no_more(ctx, b);
+    i--;
   }
   if (ok) buffers_marked(ctx, keep, &live);
   ok = ok && known_swept(ctx, &ctx->realized, keep, true) && known_swept(ctx, &ctx->history, keep, false);

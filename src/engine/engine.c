@@ -538,34 +538,83 @@ TgStatus programs_make(TgContext *ctx, Plan *plan) {
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
 }
 
-/* Temporaries that do not live at the same time share a slab. */
-static TgStatus memory_plan(TgContext *ctx, Plan *p) {
-  Schedule *s = &p->sched;
-  size_t n = (size_t)s->ntemp + 1;
-  int *last = mem_alloc(&ctx->mem, n * sizeof *last);
-  p->slab_of = mem_alloc(&ctx->mem, n * sizeof *p->slab_of);
-  p->slab_bytes = mem_alloc(&ctx->mem, n * sizeof *p->slab_bytes);
-  p->slab_room = mem_alloc(&ctx->mem, n * sizeof *p->slab_room);
-  p->slab = mem_alloc(&ctx->mem, n * sizeof *p->slab);
-  TgStatus st = last && p->slab_of && p->slab_bytes && p->slab_room && p->slab ? TG_OK : TG_ERR_NOMEM;
-  /* temporaries are numbered in the order they are first written */
-  for (int t = 0; !st && t < s->ntemp; t++) {
+/* Slabs while temporaries are placed: those that are free, in order of their numbers, and for each kernel
+ * those whose temporary is read there last. */
+typedef struct SlabList {
+  Vec(int) unused;
+  int *first_after, *next; /* by kernel + 1, as what no kernel reads has -1; by slab; -1: none */
+  int done;                /* the slabs of what was read last before this kernel are free */
+} SlabList;
+
+static bool slab_freed(TgMem *mem, SlabList *l, int slab) {
+  if (!vec_push(mem, &l->unused, slab)) return false;
+  size_t at = l->unused.len - 1;
+  for (; at && l->unused.at[at - 1] > slab; at--)
+    l->unused.at[at] = l->unused.at[at - 1];
+  l->unused.at[at] = slab;
+  return true;
+}
+
+/* Of the free slabs the smallest that has room, else the first: its place among them, -1: none is free. */
+static int slab_best(const SlabList *l, const Plan *p, size_t bytes) {
+  int best = -1;
+  size_t had = 0;
+  for (size_t i = 0; i < l->unused.len; i++) {
+    size_t room = p->slab_bytes[l->unused.at[i]];
+    if (best >= 0 && (room < bytes || (had >= bytes && room >= had))) continue;
+    best = (int)i;
+    had = room;
+  }
+  return best;
+}
+
+static void slab_take(SlabList *l, Plan *p, int t) {
+  const SchedTemp *temp = &p->sched.temp[t];
+  size_t bytes = (size_t)temp->nelem * dtype_size(temp->dtype);
+  int at = temp->first < l->done ? -1 : slab_best(l, p, bytes); /* of a kernel that went: not in order */
+  int slab = at < 0 ? p->nslab++ : l->unused.at[at];
+  if (at >= 0) {
+    l->unused.len--;
+    memmove(l->unused.at + at, l->unused.at + at + 1, (l->unused.len - (size_t)at) * sizeof *l->unused.at);
+  }
+  p->slab_bytes[slab] = TG_MAX(p->slab_bytes[slab], bytes);
+  p->slab_of[t] = slab;
+  l->next[slab] = l->first_after[temp->last + 1];
+  l->first_after[temp->last + 1] = slab;
+}
+
+/* Temporaries that do not live at the same time share a slab. They are numbered in the order in which they
+ * are first written. */
+static bool slabs_placed(TgMem *mem, SlabList *l, Plan *p) {
+  const Schedule *s = &p->sched;
+  for (int k = 0; k <= s->nkernel; k++)
+    l->first_after[k] = -1;
+  l->done = -1;
+  for (int t = 0; t < s->ntemp; t++) {
     p->slab_of[t] = -1;
     if (s->temp[t].root >= 0) continue;
-    size_t bytes = (size_t)s->temp[t].nelem * dtype_size(s->temp[t].dtype);
-    int best = -1;
-    for (int i = 0; i < p->nslab; i++)
-      if (last[i] < s->temp[t].first &&
-          (best < 0 || (p->slab_bytes[i] >= bytes &&
-                        (p->slab_bytes[best] < bytes || p->slab_bytes[i] < p->slab_bytes[best]))))
-        best = i;
-    if (best < 0) best = p->nslab++;
-    p->slab_bytes[best] = TG_MAX(p->slab_bytes[best], bytes);
-    last[best] = s->temp[t].last;
-    p->slab_of[t] = best;
+    for (; l->done < s->temp[t].first; l->done++)
+      for (int slab = l->first_after[l->done + 1]; slab >= 0; slab = l->next[slab])
+        if (!slab_freed(mem, l, slab)) return false;
+    slab_take(l, p, t);
   }
-  mem_free(&ctx->mem, last);
-  return st ? error_set(&ctx->err, st, "realize: out of memory") : TG_OK;
+  return true;
+}
+
+static TgStatus memory_plan(TgContext *ctx, Plan *p) {
+  Schedule *s = &p->sched;
+  TgMem *mem = &ctx->mem;
+  size_t n = (size_t)s->ntemp + 1;
+  SlabList l = {.first_after = mem_alloc(mem, ((size_t)s->nkernel + 1) * sizeof *l.first_after),
+                .next = mem_alloc(mem, n * sizeof *l.next)};
+  p->slab_of = mem_alloc(mem, n * sizeof *p->slab_of);
+  p->slab_bytes = mem_alloc(mem, n * sizeof *p->slab_bytes);
+  p->slab_room = mem_alloc(mem, n * sizeof *p->slab_room);
+  p->slab = mem_alloc(mem, n * sizeof *p->slab);
+  bool ok = l.first_after && l.next && p->slab_of && p->slab_bytes && p->slab_room && p->slab;
+  ok = ok && slabs_placed(mem, &l, p);
+  mem_free(mem, l.first_after), mem_free(mem, l.next), vec_free(mem, &l.unused);
+  return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
 }
 
 /* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody

@@ -120,6 +120,7 @@ bool graph_init(Graph *g, TgContext *ctx, int device) {
   str_init(&g->key, &ctx->mem);
   str_putn(&g->key, (const char *)&device, sizeof device);
   map_init(&g->slots, &ctx->mem), map_init(&g->pieces, &ctx->mem);
+  map_init(&g->is_stored, &ctx->mem);
   g->st = store_new(&ctx->mem);
   if (!g->st) return false;
   store_set_env(g->st, &ctx->passes.rewrites), store_set_dims(g->st, ctx->dims);
@@ -131,7 +132,7 @@ void graph_free(Graph *g) {
   nodes_return(g);
   vec_free(mem, &g->order), vec_free(mem, &g->copies), vec_free(mem, &g->roots), vec_free(mem, &g->stored),
       vec_free(mem, &g->buffers);
-  map_free(&g->slots), map_free(&g->pieces);
+  map_free(&g->slots), map_free(&g->pieces), map_free(&g->is_stored);
   str_free(&g->key);
   store_free(g->st);
 }
@@ -158,9 +159,8 @@ static bool source_of(Graph *g, Reached r, int i, Reached *to) {
 
 static bool store_seen(Graph *g, UOp *store) {
   Buffer *b = buffer_get(g->ctx, view_bottom(store->src[0]));
-  for (size_t i = 0; i < g->stored.len; i++)
-    if (g->stored.at[i] == b) return true;
-  return b && vec_push(&g->ctx->mem, &g->stored, b);
+  if (!b || map_get_ptr(&g->is_stored, b)) return b != NULL;
+  return map_put_ptr(&g->is_stored, b, b) && vec_push(&g->ctx->mem, &g->stored, b);
 }
 
 typedef struct Frame {

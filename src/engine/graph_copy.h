@@ -37,6 +37,7 @@ typedef struct Graph {
   Vec(Reached) order;      /* sources first */
   UOpVec roots;            /* of the live store, as they were asked for; then as values */
   Vec(Buffer *) stored;    /* the memories that a store in the graph writes */
+  Map is_stored;           /* which those are, too */
   Vec(BufferPart) buffers; /* by slot of the copy */
   Map slots;               /* uid -> slot + 1 */
   Map pieces;              /* uid -> the one view through which the graph sees that memory */

@@ -31,8 +31,7 @@ static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->
 static bool store_root(Run *r, Buffer *b) { /* the store that waits on b */
   UOp *now = memory_node(r->ctx, b);
   UOp *after = now ? UNEW(r->ctx->store, OPS_AFTER, b->dtype, 1, ARG0, now, b->store) : NULL;
-  for (size_t i = 0; i < r->g.stored.len; i++)
-    if (r->g.stored.at[i] == b) return true;
+  if (map_get_ptr(&r->g.is_stored, b)) return true;
   return after ? graph_reach(&r->g, after) : no_memory(r->ctx);
 }
 

@@ -185,6 +185,8 @@ bool stage_scan(Sched *s, int i) {
   Scan c = {.s = s, .g = g};
   s->scans++;
   g->reads.len = g->deps.len = 0;
+  g->reads_us = -1;
+  g->mapped = false;
   g->weight = g->ops = g->apart = g->flops = 0;
   g->nproduct = 0;
   g->heavy = g->gathers = g->gated = false;
@@ -224,8 +226,8 @@ bool stage_scan(Sched *s, int i) {
     int d = read_stage(u);
     uint64_t slot = (uint64_t)u->src[0]->arg.param.slot, last = 0;
     bool again = map_get(&s->scanned, slot, &last) && last == s->scans;
-    Read rd = {u,    d, trips_of(&c, me->loops), iterations_within(&c, me->loops), outs_of(&c, me->loops),
-               again};
+    Read rd = {u,     d, trips_of(&c, me->loops), iterations_within(&c, me->loops), outs_of(&c, me->loops),
+               again, -1};
     ok = vec_push(s->mem, &g->reads, rd) &&
          (again || (map_put(&s->scanned, slot, s->scans) && (d < 0 || vec_push(s->mem, &g->deps, d))));
   }
@@ -336,6 +338,74 @@ static size_t member_of(const Members *m, int stage) { /* m->n: another kernel's
   return at;
 }
 
+/* ---- who reads what. Most stages read a few others, which are looked for in a list. What adds up thousands of
+ * values is estimated with each kernel that makes some of them: there is a map for it, and each estimate asks
+ * for the members alone. */
+enum { FEW_READS = 16 };
+
+static uint64_t read_key(int reader, int stage) { return (uint64_t)(uint32_t)reader << 32 | (uint32_t)stage; }
+
+bool reads_map(Sched *s) {
+  for (size_t i = 0; i < s->stages.len; i++) {
+    Stage *g = stage_at(s, (int)i);
+    if (g->inlined || g->deps.len <= FEW_READS) continue;
+    for (size_t j = g->reads.len; j-- > 0;) { /* the last first: each goes before those that are there */
+      Read *rd = &g->reads.at[j];
+      uint64_t next;
+      if (rd->stage < 0) continue;
+      rd->next = map_get(&s->reads, read_key((int)i, rd->stage), &next) ? (int)next : -1;
+      if (!map_put(&s->reads, read_key((int)i, rd->stage), j)) return false;
+    }
+    g->mapped = true;
+  }
+  return true;
+}
+
+int read_first(const Sched *s, int reader, int stage) {
+  uint64_t j;
+  return map_get(&s->reads, read_key(reader, stage), &j) ? (int)j : -1;
+}
+
+bool stage_reads(const Sched *s, int reader, int stage) {
+  const Stage *g = &s->stages.at[reader];
+  return g->mapped ? read_first(s, reader, stage) >= 0 : ints_have(&g->deps, stage);
+}
+
+static bool read_by_others(const Members *m, size_t k, int stage) {
+  for (size_t l = 0; l < k && stage >= 0; l++)
+    if (stage_reads(m->s, m->mem[l], stage)) return true;
+  return false;
+}
+
+static bool put_reads(Sched *s, int reader, int stage) {
+  for (int j = read_first(s, reader, stage); j >= 0; j = stage_at(s, reader)->reads.at[j].next)
+    if (!vec_push(s->mem, &s->near, j)) return false;
+  return true;
+}
+
+/* Of what earlier member l reads, what member k reads too: not members, nor what one before l reads. */
+static bool put_shared(const Members *m, size_t l, size_t k) {
+  Sched *s = m->s;
+  const IntVec *a = &stage_at(s, m->mem[l])->deps, *b = &stage_at(s, m->mem[k])->deps;
+  const IntVec *some = a->len < b->len ? a : b;
+  int other = m->mem[a->len < b->len ? k : l];
+  for (size_t d = 0; d < some->len; d++) {
+    int stage = some->at[d];
+    if (!stage_reads(s, other, stage) || member_of(m, stage) < m->n || read_by_others(m, l, stage)) continue;
+    if (!put_reads(s, m->mem[k], stage)) return false;
+  }
+  return true;
+}
+
+/* Reads of a mapped member k, in s->near: of members; and, if shared, of what an earlier member reads. False:
+ * out of memory. */
+static bool near_reads(const Members *m, size_t k, bool shared) {
+  m->s->near.len = 0;
+  for (size_t l = 0; l < m->n; l++)
+    if (!put_reads(m->s, m->mem[k], m->mem[l]) || (shared && l < k && !put_shared(m, l, k))) return false;
+  return true;
+}
+
 static bool is_written(const Members *m, const Stage *g) {
   bool written = g->keep;
   for (size_t l = 0; l < g->readers.len && !written; l++)
@@ -352,8 +422,9 @@ static bool is_buildable(const Members *m, int ngrid) {
   for (size_t k = 0; k < m->n; k++) {
     const Stage *g = stage_at(m->s, m->mem[k]);
     written_out[k] = g->weight + 1;
-    for (size_t j = 0; j < g->reads.len; j++) {
-      const Read *rd = &g->reads.at[j];
+    if (g->mapped && !near_reads(m, k, false)) return false;
+    for (size_t j = 0; j < (g->mapped ? m->s->near.len : g->reads.len); j++) {
+      const Read *rd = &g->reads.at[g->mapped ? (size_t)m->s->near.at[j] : j];
       size_t at = member_of(m, rd->stage);
       if (at >= k || m->elems[at] || stage_at(m->s, rd->stage)->is_reduce) continue;
       bool again = inner_size(m->s, m->gm, rd->stage) > 1;
@@ -365,12 +436,6 @@ static bool is_buildable(const Members *m, int ngrid) {
     if (m->n > 1 && (repeated > MOST_REPEATED || too_many_loops(&loops))) return false;
   }
   return true;
-}
-
-static bool read_by_others(const Members *m, size_t k, int stage) {
-  for (size_t l = 0; l < k && stage >= 0; l++)
-    if (ints_have(&stage_at(m->s, m->mem[l])->deps, stage)) return true;
-  return false;
 }
 
 double read_bytes(const Sched *s, const Read *rd, double trips) {
@@ -454,30 +519,68 @@ static double products_us(const Members *m, size_t k, double most, bool may_copy
   return cycles / t->mhz;
 }
 
+/* Parts of a microsecond that add up exactly, in any order: what is taken off a sum is what was added. */
+static double exact_us(double us) { return us < 0x1p22 ? rint(us * 0x1p30) * 0x1p-30 : us; }
+
+static double read_us(const Members *m, const Read *rd) {
+  return exact_us(target_read_us(m->s->opt->target, read_bytes(m->s, rd, rd->trips)));
+}
+
+/* To read all that a mapped g reads, as if none of it were made beside it. */
+static double reads_us(const Members *m, Stage *g) {
+  if (g->reads_us >= 0) return g->reads_us;
+  g->reads_us = 0;
+  for (size_t j = 0; j < g->reads.len; j++)
+    g->reads_us += g->reads.at[j].again ? 0 : read_us(m, &g->reads.at[j]);
+  return g->reads_us;
+}
+
+/* Adds what member k takes to have what member `at` makes. */
+static void inside_cost(const Members *m, size_t k, size_t at, const Read *rd, double inner, Cost *c,
+                        double *ops) {
+  const Target *t = m->s->opt->target;
+  const Stage *g = stage_at(m->s, m->mem[k]), *q = stage_at(m->s, rd->stage);
+  double nbytes = read_bytes(m->s, rd, rd->trips);
+  bool same_loop = g->is_reduce && inner == 1 && !q->is_reduce;
+  if (m->elems[at])
+    c->memory +=
+        same_loop ? 0 : target_read_us(t, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
+  else if (!q->is_reduce && inner_size(m->s, m->gm, rd->stage) > 1)
+    *ops += q->weight * computed_again(m, k, rd);
+}
+
+/* Adds what member k takes to read, and operations to compute what it reads again. */
+static void reads_cost(const Members *m, size_t k, double inner, Cost *c, double *ops) {
+  Stage *g = stage_at(m->s, m->mem[k]);
+  m->s->walked += g->mapped ? m->n : g->reads.len;
+  for (size_t j = 0; j < g->reads.len && !g->mapped; j++) {
+    const Read *rd = &g->reads.at[j];
+    size_t at = member_of(m, rd->stage);
+    if (rd->again) continue;
+    if (at < m->n)
+      inside_cost(m, k, at, rd, inner, c, ops);
+    else if (!read_by_others(m, k, rd->stage))
+      c->memory += target_read_us(m->s->opt->target, read_bytes(m->s, rd, rd->trips));
+  }
+  if (!g->mapped) return;
+  double memory = near_reads(m, k, true) ? reads_us(m, g) : IMPOSSIBLE_US;
+  for (size_t j = 0; j < m->s->near.len; j++) {
+    const Read *rd = &g->reads.at[m->s->near.at[j]];
+    size_t at = member_of(m, rd->stage);
+    if (rd->again) continue;
+    memory -= read_us(m, rd);
+    if (at < m->n) inside_cost(m, k, at, rd, inner, c, ops);
+  }
+  c->memory += memory;
+}
+
 /* Adds what member k takes, on one core. */
 static void member_cost(const Members *m, size_t k, Cost *c) {
   Sched *s = m->s;
   const Target *t = s->opt->target;
   const Stage *g = stage_at(s, m->mem[k]);
   double inner = (double)inner_size(s, m->gm, m->mem[k]), ops = g->ops + g->apart;
-  for (size_t j = 0; j < g->reads.len; j++) {
-    const Read *rd = &g->reads.at[j];
-    size_t at = member_of(m, rd->stage);
-    if (rd->again) continue;
-    double nbytes = read_bytes(s, rd, rd->trips);
-    if (at == m->n) {
-      if (!read_by_others(m, k, rd->stage)) c->memory += target_read_us(t, nbytes);
-      continue;
-    }
-    const Stage *q = stage_at(s, rd->stage);
-    bool same_loop = g->is_reduce && inner == 1 && !q->is_reduce;
-    if (m->elems[at])
-      c->memory += same_loop
-                       ? 0
-                       : target_read_us(t, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
-    else if (!q->is_reduce && inner_size(s, m->gm, rd->stage) > 1)
-      ops += q->weight * computed_again(m, k, rd);
-  }
+  reads_cost(m, k, inner, c, &ops);
   if (g->near && member_of(m, g->near) < m->n)
     c->memory += g->near_bytes / t->bytes_us[LEVEL_L2] - target_read_us(t, g->near_bytes);
   if (m->elems[k]) c->memory += target_read_us(t, value_bytes(g, (double)m->elems[k])) * m->rows;

@@ -191,19 +191,40 @@ static bool is_plain(const Stage *q, const UOp *index) { /* at the reader's own 
   return true;
 }
 
+/* Where a reader reads each stage: `at` has 0 for one that it does not read, k + 1 for one that its read k
+ * alone reads, -1 for one that several do. */
+typedef struct Places {
+  int reader; /* -1: none, or it has changed */
+  int *at;
+  IntVec known; /* what stands in `at` */
+} Places;
+
+static bool places_of(Sched *s, int reader, Places *p) {
+  if (p->reader == reader) return true;
+  for (size_t k = 0; k < p->known.len; k++)
+    p->at[p->known.at[k]] = 0;
+  p->known.len = 0;
+  p->reader = reader;
+  const Stage *q = stage_at(s, reader);
+  s->walked += q->reads.len;
+  for (size_t k = 0; k < q->reads.len; k++) {
+    int i = q->reads.at[k].stage;
+    if (i < 0) continue;
+    p->at[i] = p->at[i] ? -1 : (int)k + 1;
+    if (!vec_push(s->mem, &p->known, i)) return false;
+  }
+  return true;
+}
+
 /* A reduction whose one reader takes each of its elements once, at an index that is not the reader's own
  * place (shifted, or reduced over), can nest in the reader, and the tensor between them is never stored. */
-static bool nests(Sched *s, int i, bool divided) {
+static bool nests(Sched *s, int i, bool divided, Places *p) {
   Stage *g = stage_at(s, i);
-  if (!g->is_reduce || g->readers.len != 1) return false;
-  Stage *q = stage_at(s, g->readers.at[0]);
-  UOp *x = NULL;
-  for (size_t k = 0; k < q->reads.len; k++) {
-    if (q->reads.at[k].stage != i) continue;
-    if (x) return false;
-    x = q->reads.at[k].index;
-  }
-  return x && !q->is_store && !q->fixed && (divided || !has_divmod(x)) && !is_plain(q, x) && reads_once(q, x);
+  if (!g->is_reduce || g->readers.len != 1 || !places_of(s, g->readers.at[0], p) || p->at[i] <= 0)
+    return false;
+  const Stage *q = stage_at(s, p->reader);
+  UOp *x = q->reads.at[p->at[i] - 1].index;
+  return !q->is_store && !q->fixed && (divided || !has_divmod(x)) && !is_plain(q, x) && reads_once(q, x);
 }
 
 /* A value that takes more memory than all that it is made from, and than what is made from it. It may cost
@@ -289,14 +310,17 @@ bool war_hand_on(Sched *s, int i, int reader) {
  * loops are aligned. Readers first: what nests in the last of a chain has the loops of that one, not those of
  * what was padded or cut between. */
 bool nest_reductions(Sched *s, bool divided) {
-  bool ok = readers_build(s);
+  Places p = {.reader = -1, .at = mem_alloc(s->mem, (s->stages.len + 1) * sizeof *p.at)};
+  bool ok = p.at && readers_build(s);
   for (size_t k = s->order.len; ok && k-- > 0;) {
     int i = s->order.at[k];
-    if (!stage_at(s, i)->is_reduce || !may_move(s, i) || !nests(s, i, divided) || !waits_for_reader(s, i) ||
-        !nesting_pays(s, i))
+    if (!stage_at(s, i)->is_reduce || !may_move(s, i) || !nests(s, i, divided, &p) || !waits_for_reader(s, i))
       continue;
+    p.reader = -1; /* its reads change, if only to come back */
+    if (!nesting_pays(s, i)) continue;
     int reader = stage_at(s, i)->readers.at[0];
     ok = inline_stage(s, i) && war_hand_on(s, i, reader);
   }
+  vec_free(s->mem, &p.known), mem_free(s->mem, p.at);
   return ok;
 }

@@ -34,29 +34,87 @@ static int gmap_trial(const Gmap *g, int stage, int d) {
   return old < 0 ? -1 : t->old_to_new[old];
 }
 
+/* ---- what a stage, or a kernel, needs of other kernels */
+/* The highest of some levels, whose it is, and the highest that is another's. */
+typedef struct Highest {
+  int level, of, next;
+} Highest;
+
+static void highest_add(Highest *h, int level, int kernel) {
+  if (kernel == h->of || level <= h->next) return;
+  if (level <= h->level) {
+    h->next = level;
+    return;
+  }
+  h->next = h->level;
+  h->level = level;
+  h->of = kernel;
+}
+
+static int highest_but(const Highest *h, int kernel) { return kernel == h->of ? h->next : h->level; }
+
+/* Notes at each kernel that stage i needs whether it must come after it. The level that it needs. */
+static Highest look_around(Sched *s, int i) {
+  const Stage *g = stage_at(s, i);
+  Highest need = {0, -1, 0};
+  s->looks++;
+  for (int e = 0; e < 3; e++) {
+    s->walked += edges(g, e)->len;
+    for (size_t j = 0; j < edges(g, e)->len; j++) {
+      const Stage *q = stage_at(s, edges(g, e)->at[j]);
+      if (q->kernel < 0) continue;
+      StageSet *k = &s->ks.at[q->kernel];
+      k->strict = (k->seen == s->looks && k->strict) || e || q->in_memory;
+      k->asked = false;
+      k->seen = s->looks;
+      highest_add(&need, k->level + 1, q->kernel);
+    }
+  }
+  return need;
+}
+
+/* Whether stage i reads a member of kernel k. */
+static bool reads_member(Sched *s, int i, const StageSet *k) {
+  const Stage *g = stage_at(s, i);
+  bool reads = false;
+  for (size_t m = 0; m < k->mem.len && g->mapped && !reads; m++)
+    reads = stage_reads(s, i, k->mem.at[m]);
+  for (size_t j = 0; j < g->deps.len && !g->mapped && !reads; j++)
+    reads = ints_have(&k->mem, g->deps.at[j]);
+  return reads;
+}
+
+/* One read of a stage, for `fit`: the grid of its kernel meets the axes of the reader. */
+static void pair_axes(Sched *s, const StageSet *k, const Stage *g, const Read *rd, int pair[MAX_RANK]) {
+  Stage *q = stage_at(s, rd->stage);
+  for (int d = 0; d < q->nout; d++) {
+    int gd = q->gmap[d];
+    if (gd < 0 || q->out[d]->op != OPS_RANGE) continue;
+    UOp *e = rd->index->src[1 + d];
+    int axis = -1;
+    for (int a = 0; a < g->nout; a++)
+      if (e->op == OPS_RANGE && g->out[a] == e && e->src[0] == k->grid[gd]) axis = a; /* not a part of it */
+    if (axis < 0 || (pair[gd] >= 0 && pair[gd] != axis))
+      pair[gd] = -2;
+    else if (pair[gd] == -1)
+      pair[gd] = axis;
+  }
+}
+
 /* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
  * range of i. */
 static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
-  Stage *g = stage_at(s, i);
+  const Stage *g = stage_at(s, i);
   int pair[MAX_RANK]; /* grid dim of k -> axis of i; -1 open, -2 dropped */
   for (int a = 0; a < MAX_RANK; a++)
     pair[a] = -1;
-  for (size_t j = 0; j < g->reads.len; j++) {
-    if (g->reads.at[j].stage < 0 || !ints_have(&k->mem, g->reads.at[j].stage)) continue;
-    Stage *q = stage_at(s, g->reads.at[j].stage);
-    for (int d = 0; d < q->nout; d++) {
-      int gd = q->gmap[d];
-      if (gd < 0 || q->out[d]->op != OPS_RANGE) continue;
-      UOp *e = g->reads.at[j].index->src[1 + d];
-      int axis = -1;
-      for (int a = 0; a < g->nout; a++)
-        if (e->op == OPS_RANGE && g->out[a] == e && e->src[0] == k->grid[gd]) axis = a; /* not a part of it */
-      if (axis < 0 || (pair[gd] >= 0 && pair[gd] != axis))
-        pair[gd] = -2;
-      else if (pair[gd] == -1)
-        pair[gd] = axis;
-    }
-  }
+  s->walked += g->mapped ? k->mem.len : g->reads.len;
+  for (size_t j = 0; j < g->reads.len && !g->mapped; j++)
+    if (g->reads.at[j].stage >= 0 && ints_have(&k->mem, g->reads.at[j].stage))
+      pair_axes(s, k, g, &g->reads.at[j], pair);
+  for (size_t m = 0; m < k->mem.len && g->mapped; m++)
+    for (int j = read_first(s, i, k->mem.at[m]); j >= 0; j = g->reads.at[j].next)
+      pair_axes(s, k, g, &g->reads.at[j], pair);
   memset(t, 0, sizeof *t);
   for (int a = 0; a < MAX_RANK; a++) {
     t->gmap[a] = -1;
@@ -87,24 +145,15 @@ static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
 }
 
 /* What was asked to be memory is read from there, in a kernel after it. */
-static bool strict_edge(Sched *s, const Stage *g, const StageSet *k) {
-  for (size_t j = 0; j < g->deps.len; j++)
-    if (stage_at(s, g->deps.at[j])->in_memory && ints_have(&k->mem, g->deps.at[j])) return true;
+static bool strict_edge(Sched *s, int i, const StageSet *k) {
+  const Stage *g = stage_at(s, i);
+  for (size_t m = 0; m < k->mem.len; m++)
+    if (stage_at(s, k->mem.at[m])->in_memory && stage_reads(s, i, k->mem.at[m])) return true;
   for (size_t j = 0; j < g->after.len; j++)
     if (ints_have(&k->mem, g->after.at[j])) return true;
   for (size_t j = 0; j < g->war.len; j++)
     if (ints_have(&k->mem, g->war.at[j])) return true;
   return false;
-}
-
-static int level_need(Sched *s, const Stage *g, int k) {
-  int need = 0;
-  for (int e = 0; e < 3; e++)
-    for (size_t j = 0; j < edges(g, e)->len; j++) {
-      int q = stage_at(s, edges(g, e)->at[j])->kernel;
-      if (q >= 0 && q != k) need = TG_MAX(need, s->ks.at[q].level + 1);
-    }
-  return need;
 }
 
 static void lower_minout(Sched *s, int i, int k) {
@@ -128,14 +177,14 @@ static size_t most_members(const Sched *s) {
   return s->opt->most_stages ? (size_t)TG_MIN(s->opt->most_stages, MAX_MEMBERS) : MAX_MEMBERS;
 }
 
-/* Whether stage i may stand in kernel k: all that it needs is done before, and no one who needs k is. */
-static bool in_order(Sched *s, int i, int k) {
-  const Stage *g = stage_at(s, i);
+/* Whether stage i, which has looked around, may stand in kernel k: all that it needs is done before, and no
+ * one who needs k is. */
+static bool in_order(Sched *s, int k, const Highest *need) {
   const StageSet *kk = &s->ks.at[k];
   if (stage_at(s, kk->mem.at[0])->fixed) return false; /* in order, and alone */
-  if (strict_edge(s, g, kk) || kk->mem.len >= most_members(s)) return false;
-  int need = level_need(s, g, k);
-  return need <= kk->level || kk->minout > need;
+  if ((kk->seen == s->looks && kk->strict) || kk->mem.len >= most_members(s)) return false;
+  int level = highest_but(need, k);
+  return level <= kk->level || kk->minout > level;
 }
 
 /* What kernel k with stage i costs, the grid as in t; false: it cannot be. */
@@ -166,8 +215,7 @@ static bool alike(Sched *s, int i, int k, const StageSet *one, Trial *t) {
   const StageSet *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
   if (kk->ngrid != one->ngrid) return false;
-  for (size_t j = 0; j < g->deps.len; j++)
-    if (stage_at(s, g->deps.at[j])->kernel == k) return false; /* it does need it: fit says how */
+  if (reads_member(s, i, kk)) return false; /* it does need it: fit says how */
   memset(t, 0, sizeof *t);
   for (int a = 0; a < MAX_RANK; a++) {
     t->gmap[a] = -1;
@@ -184,13 +232,12 @@ static bool alike(Sched *s, int i, int k, const StageSet *one, Trial *t) {
 }
 
 /* A kernel that can run from one launch with i. */
-static bool beside(Sched *s, int i, int k, const StageSet *one, Trial *t) {
+static bool beside(Sched *s, int i, int k, const StageSet *one, const Highest *need, Trial *t) {
   const StageSet *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
   double most = most_beside(s->opt->target);
-  if (kk->cost.us > most || one->cost.us > most || !in_order(s, i, k)) return false;
-  if (g->readers.len && kk->level > level_need(s, g, -1))
-    return false; /* they would wait for k's iteration */
+  if (kk->cost.us > most || one->cost.us > most || !in_order(s, k, need)) return false;
+  if (g->readers.len && kk->level > need->level) return false; /* they would wait for k's iteration */
   return alike(s, i, k, one, t);
 }
 
@@ -214,15 +261,15 @@ static bool place(Sched *s, int i) {
   StageSet one;
   stage_cost(s, i, &one);
   int best = -1;
+  Highest need = look_around(s, i);
   Trial bt = {0}, t;
   double gain = 0;
   bool joins = fuses(s->opt) && !g->fixed;
   for (size_t j = 0; joins && j < g->deps.len; j++) {
     int k = stage_at(s, g->deps.at[j])->kernel;
-    bool seen = k < 0;
-    for (size_t l = 0; l < j; l++)
-      seen |= stage_at(s, g->deps.at[l])->kernel == k;
-    if (seen || !in_order(s, i, k)) continue;
+    if (k < 0 || s->ks.at[k].asked) continue;
+    s->ks.at[k].asked = true;
+    if (!in_order(s, k, &need)) continue;
     char why[96] = "";
     if (!fit(s, &s->ks.at[k], i, &t, why)) {
       if (s->opt->explain) str_printf(s->opt->explain, "no    s%d into k%d: %s\n", i, k, why);
@@ -240,13 +287,13 @@ static bool place(Sched *s, int i) {
     }
   }
   for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
-    if (beside(s, i, (int)k, &one, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
+    if (beside(s, i, (int)k, &one, &need, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
         s->ks.at[k].cost.us + one.cost.us > t.cost.us) {
       best = (int)k;
       bt = t;
     }
   if (best < 0) {
-    one.level = level_need(s, g, -1);
+    one.level = need.level;
     if (!vec_push(s->mem, &one.mem, i) || !vec_push(s->mem, &s->ks, one)) {
       vec_free(s->mem, &one.mem);
       return false;
@@ -254,7 +301,7 @@ static bool place(Sched *s, int i) {
     g->kernel = (int)s->ks.len - 1;
   } else {
     StageSet *k = &s->ks.at[best];
-    k->level = TG_MAX(k->level, level_need(s, g, best));
+    k->level = TG_MAX(k->level, highest_but(&need, best));
     k->cost = bt.cost;
     if (!put_in(s, i, best, &bt)) return false;
     for (size_t m = 0; m < k->mem.len; m++)
@@ -298,26 +345,36 @@ static bool followers_of(Sched *s, Followers *f) {
   return true;
 }
 
-/* The level that both kernels would stand at as one, and that of the first who reads them; -1: he would come
- * too early. */
-static int level_of_both(Sched *s, const Followers *f, int a, int b, int *before) {
-  int need = 0;
-  *before = INT32_MAX;
-  for (int side = 0; side < 2; side++) {
-    const IntVec *mem = &s->ks.at[side ? b : a].mem;
-    for (size_t m = 0; m < mem->len; m++) {
-      const Stage *g = stage_at(s, mem->at[m]);
-      for (int e = 0; e < 3; e++)
-        for (size_t j = 0; j < edges(g, e)->len; j++) {
-          int q = stage_at(s, edges(g, e)->at[j])->kernel;
-          if (q >= 0 && q != a && q != b) need = TG_MAX(need, s->ks.at[q].level + 1);
-        }
-      for (int j = f->first[mem->at[m]]; j < f->first[mem->at[m] + 1]; j++) {
-        int q = stage_at(s, f->who[j])->kernel;
-        if (q >= 0 && q != a && q != b) *before = TG_MIN(*before, s->ks.at[q].level);
+/* What a kernel needs, and who needs it: the highest level below it, and the lowest above, negative. */
+typedef struct Between {
+  int kernel; /* -1: not known */
+  Highest need, first;
+} Between;
+
+static void between_of(Sched *s, const Followers *f, int k, Between *w) {
+  const IntVec *mem = &s->ks.at[k].mem;
+  *w = (Between){k, {0, -1, 0}, {-INT32_MAX, -1, -INT32_MAX}};
+  for (size_t m = 0; m < mem->len; m++) {
+    const Stage *g = stage_at(s, mem->at[m]);
+    for (int e = 0; e < 3; e++) {
+      s->walked += edges(g, e)->len;
+      for (size_t j = 0; j < edges(g, e)->len; j++) {
+        int q = stage_at(s, edges(g, e)->at[j])->kernel;
+        if (q >= 0 && q != k) highest_add(&w->need, s->ks.at[q].level + 1, q);
       }
     }
+    for (int j = f->first[mem->at[m]]; j < f->first[mem->at[m] + 1]; j++) {
+      int q = stage_at(s, f->who[j])->kernel;
+      if (q >= 0 && q != k) highest_add(&w->first, -s->ks.at[q].level, q);
+    }
   }
+}
+
+/* The level that both kernels would stand at as one, and that of the first who reads them; -1: he would come
+ * too early. */
+static int level_of_both(const Between *a, const Between *b, int *before) {
+  int need = TG_MAX(highest_but(&a->need, b->kernel), highest_but(&b->need, a->kernel));
+  *before = -TG_MAX(highest_but(&a->first, b->kernel), highest_but(&b->first, a->kernel));
   return need < *before ? need : -1;
 }
 
@@ -326,7 +383,7 @@ static bool may_chain(Sched *s, int a, int b) {
   if (a == b || !ka->mem.len || !kb->mem.len || ka->mem.len + kb->mem.len > most_members(s)) return false;
   bool may = !stage_at(s, ka->mem.at[0])->fixed && !stage_at(s, kb->mem.at[0])->fixed;
   for (size_t m = 0; may && m < kb->mem.len; m++)
-    may = !strict_edge(s, stage_at(s, kb->mem.at[m]), ka);
+    may = !strict_edge(s, kb->mem.at[m], ka);
   return may;
 }
 
@@ -358,13 +415,18 @@ static void undo(Sched *s, const Undo *was, size_t na, size_t n, int a, int b) {
   }
 }
 
-/* False: out of memory. */
-static bool chain(Sched *s, const Followers *f, int a, int b) {
+/* wb: what lies around kernel b, if that is known; afterwards it is, unless levels change. False: out of
+ * memory. */
+static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   Undo was[MAX_MEMBERS];
   StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b], old = *ka;
   const size_t na = ka->mem.len, n = na + kb->mem.len;
-  int before, level = may_chain(s, a, b) ? level_of_both(s, f, a, b, &before) : -1;
-  if (level < 0) return true;
+  Between wa;
+  int before, level;
+  if (!may_chain(s, a, b)) return true;
+  between_of(s, f, a, &wa);
+  if (wb->kernel != b) between_of(s, f, b, wb);
+  if ((level = level_of_both(&wa, wb, &before)) < 0) return true;
   for (size_t m = 0; m < n; m++) {
     was[m].stage = m < na ? ka->mem.at[m] : kb->mem.at[m - na];
     memcpy(was[m].gmap, stage_at(s, was[m].stage)->gmap, sizeof was[m].gmap);
@@ -389,6 +451,7 @@ static bool chain(Sched *s, const Followers *f, int a, int b) {
   ka->level = level;
   ka->minout = before;
   kb->mem.len = 0;
+  wb->kernel = -1;
   for (size_t m = 0; m < n; m++)
     lower_minout(s, was[m].stage, a);
   return true;
@@ -396,9 +459,10 @@ static bool chain(Sched *s, const Followers *f, int a, int b) {
 
 static bool chain_refused(Sched *s) {
   Followers f = {0};
+  Between around = {.kernel = -1};
   bool ok = !s->refused.len || followers_of(s, &f);
   for (size_t r = 0; ok && r < s->refused.len; r++)
-    ok = chain(s, &f, s->refused.at[r].kernel, stage_at(s, s->refused.at[r].stage)->kernel);
+    ok = chain(s, &f, s->refused.at[r].kernel, stage_at(s, s->refused.at[r].stage)->kernel, &around);
   mem_free(s->mem, f.first), mem_free(s->mem, f.who);
   return ok;
 }
@@ -453,6 +517,7 @@ static bool share_launches(Sched *s) {
 }
 
 bool place_stages(Sched *s) {
+  if (!reads_map(s)) return false;
   for (size_t k = 0; k < s->order.len; k++)
     if (!place(s, s->order.at[k])) return false;
   return !fuses(s->opt) || (chain_refused(s) && share_launches(s));

@@ -134,7 +134,7 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
 
 TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt,
                        Schedule *out, TgError *err) {
-  Sched s = {.st = st, .mem = mem, .err = err, .opt = opt, .scanned = {.mem = mem}};
+  Sched s = {.st = st, .mem = mem, .err = err, .opt = opt, .scanned = {.mem = mem}, .reads = {.mem = mem}};
   uint64_t failed = mem->failed;
   memset(out, 0, sizeof *out);
   arena_init(&out->arena, mem);
@@ -145,6 +145,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   for (int i = 0; ok && i < nroots; i++)
     out->root[i] = -1;
   ok = ok && schedule_run(&s, roots, nroots, out) && mem->failed == failed;
+  out->walked = s.walked;
   for (size_t i = 0; i < s.stages.len; i++) {
     Stage *g = &s.stages.at[i];
     vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads),
@@ -154,6 +155,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
     vec_free(mem, &s.ks.at[k].mem);
   vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order), vec_free(mem, &s.loops),
       map_free(&s.scanned), vec_free(mem, &s.refused);
+  vec_free(mem, &s.near), map_free(&s.reads);
   if (ok) {
     out->store = st;
     return TG_OK;

@@ -31,6 +31,8 @@ typedef struct Schedule {
   UOpStore *store;
   Arena arena;
   int nkernel, ntemp, nroot;
+  uint64_t
+      walked; /* edges and reads that were gone through to place stages: as the graph grows, so do they */
   SchedKernel *kernel;
   SchedTemp *temp;
   int64_t *

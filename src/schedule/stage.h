@@ -19,6 +19,7 @@ typedef struct Read {
   double within; /* of all loops of the stage but the innermost ones that it does not depend on */
   uint32_t outs; /* bit d: it depends on out axis d of the stage */
   bool again;    /* another read of the same memory stands before it */
+  int next;      /* of a stage that is mapped: its next read of the same stage, -1: none */
 } Read;          /* what a value reads: stage, or -1 for a buffer */
 
 enum { MOST_PRODUCTS = 4 };
@@ -61,6 +62,8 @@ typedef struct Stage {
   double weight, ops, apart, flops;
   Product product[MOST_PRODUCTS];
   int nproduct;
+  double reads_us;  /* to read all that it reads from memory; below 0: not known */
+  bool mapped;      /* Sched.reads has its reads: they are many */
   bool heavy;       /* transcendental inside */
   bool gathers;     /* reads at indices that are read */
   bool gated;       /* a factor of a sum of products is read behind a gate */
@@ -92,6 +95,8 @@ typedef struct StageSet {
   UOp *grid[MAX_RANK];
   int level, minout;
   Cost cost;
+  uint64_t seen;      /* the look that these two are of */
+  bool strict, asked; /* the stage that looks must come after it; has asked to join it */
 } StageSet;
 
 typedef Vec(StageSet) StageSets;
@@ -121,6 +126,10 @@ typedef struct Sched {
   IntVec order; /* stages, each after what it needs */
   StageSets ks;
   Vec(Refused) refused; /* joins that did not pay, but nearly */
+  uint64_t walked;      /* for Schedule.walked */
+  uint64_t looks;       /* of stages at kernels */
+  Map reads;            /* by reader and stage (read_key): the first such read, for readers that are mapped */
+  IntVec near;          /* reads of a member that are of other members, while a kernel is estimated */
 } Sched;
 
 /* ---- the passes; their order is in passes.c */
@@ -184,6 +193,11 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
 
 /* ---- kernel_cost.c */
 bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
+/* Maps the reads of stages that have many, until they are scanned again. False: out of memory. */
+bool reads_map(Sched *s);
+/* The first read of a stage by a mapped reader, -1: none. */
+int read_first(const Sched *s, int reader, int stage);
+bool stage_reads(const Sched *s, int reader, int stage);
 double read_bytes(const Sched *s, const Read *rd, double trips); /* read so often */
 double value_bytes(const Stage *g, double nelem);
 bool divides_sum(const UOp *index);   /* of one axis: it divides more than a loop */

@@ -16,8 +16,9 @@ typedef struct Buffer {
   uint64_t made; /* memories that the context made before it: says which of two is older, as a uid does not */
   int device;    /* its number in the context */
   uint32_t version; /* of what it holds now */
-  /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting */
+  /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting, at waits_at */
   UOp *store;
+  size_t waits_at;
   /* the handles that are views of it: they see every store, made through whichever of them */
   TgTensor *places;
   uint64_t origin; /* bits (uid % 64) of the memories below the expressions whose value it holds .. */
@@ -213,6 +214,7 @@ bool memory_flush(TgContext *ctx, Buffer *b); /* runs the store that waits, if a
 /* before a store runs: what its places become is made; false: recorded */
 bool memory_prepare(TgContext *ctx, Buffer *b);
 /* after it has run, no handle made meanwhile: the next version */
+void memory_waits_no_more(TgContext *ctx, Buffer *b); /* its store is dropped */
 void memory_written(TgContext *ctx, Buffer *b);
 /* u, an expression or a BUFFER, has its value at place; false: out of memory */
 bool value_known(TgContext *ctx, UOp *u, UOp *place);

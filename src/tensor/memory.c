@@ -163,6 +163,7 @@ bool store_to(TgTensor *t, UOp *view, UOp *value) {
   for (TgTensor *h = b->places; h; h = h->next_place)
     h->uop = h->then;
   b->store = store;
+  b->waits_at = ctx->waiting.len;
   ctx->waiting.at[ctx->waiting.len++] = b->uid;
   return true;
 }
@@ -180,13 +181,16 @@ bool memory_prepare(TgContext *ctx, Buffer *b) {
   return ok;
 }
 
-void memory_written(TgContext *ctx, Buffer *b) {
-  for (size_t i = 0; b->store && i < ctx->waiting.len; i++) {
-    if (ctx->waiting.at[i] != b->uid) continue;
-    ctx->waiting.at[i] = ctx->waiting.at[--ctx->waiting.len];
-    break;
-  }
+void memory_waits_no_more(TgContext *ctx, Buffer *b) {
+  if (!b->store) return;
+  int64_t last = ctx->waiting.at[--ctx->waiting.len];
+  ctx->waiting.at[b->waits_at] = last;
+  ctx->buffers.at[last]->waits_at = b->waits_at;
   b->store = NULL;
+}
+
+void memory_written(TgContext *ctx, Buffer *b) {
+  memory_waits_no_more(ctx, b);
   b->filled = true;
   b->origin = 0;
   b->constant = false;

@@ -209,12 +209,30 @@ static void test_graphs(void **state) {
       n++;
 }
 
+/* A context that is opened without the n-th block of memory is none, or says so; either gives all back. */
+static void test_open(void **state) {
+  (void)state;
+  for (int i = 0; i < machine_count; i++) {
+    bool reached = true;
+    for (uint64_t n = 1; reached; n++) {
+      TgMem last = {0};
+      TgContext *c = machine_open(&machines[i], (TgMem){.fail_at = n, .last = &last});
+      reached = !c || c->mem.failed;
+      if (c && tg_error(c) != (reached ? TG_ERR_NOMEM : TG_OK))
+        fail_msg("%s, block %d: %s", machines[i].name, (int)n, tg_status_name(tg_error(c)));
+      tg_close(c);
+      if (last.live) fail_msg("%s, block %d: %d are left", machines[i].name, (int)n, (int)last.live);
+    }
+  }
+}
+
 int main(void) {
   unsetenv("TG_SPEC"); /* what verifies graphs needs memory too, and says of a graph that it is wrong */
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sums),  cmocka_unit_test(test_rows),         cmocka_unit_test(test_products),
-      cmocka_unit_test(test_units), cmocka_unit_test(test_attention),    cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_nodes), cmocka_unit_test(test_nodes_of_all), cmocka_unit_test(test_graphs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums),      cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_products),  cmocka_unit_test(test_units),
+                                     cmocka_unit_test(test_attention), cmocka_unit_test(test_gradients),
+                                     cmocka_unit_test(test_nodes),     cmocka_unit_test(test_nodes_of_all),
+                                     cmocka_unit_test(test_graphs),    cmocka_unit_test(test_open)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /* test_counts.c: the compiler's own work, as counts: kernels of known programs; nodes made, visits and
  * firings for a program and for twice of it. The programs are those of `tg bench lower` (cli/programs.c),
  * lowered for the device that runs nothing. No time is measured. */
+#include "kernels/choices.h"
 #include "programs.h"
+#include "tensor/context.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -287,6 +289,41 @@ static void test_linear(void **state) {
   }
 }
 
+/* ---- sums of very many values: placed without going through all of them again for each */
+static uint64_t walked_by(int kind, int n) {
+  static TgTensor *out[3 * 4000];
+  TgContext *c = machine_open(&machines[0], (TgMem){0});
+  Schedule s;
+  int count = 0;
+  TgTensor *sum = NULL;
+  for (int i = 0; i < n; i++) {
+    TgTensor *x = tg_empty(c, TG_F32, TG_SHAPE(4, 16)),
+             *m = kind ? tg_empty(c, TG_F32, TG_SHAPE(4, 16)) : NULL;
+    out[count++] = kind ? x : NULL;
+    out[count++] = m;
+    TgTensor *part = kind ? tg_sum(tg_mul(x, x)) : tg_sum(x, .axis = TG_AXES(1));
+    sum = sum ? tg_add(sum, part) : part;
+  }
+  for (int i = 0; kind && i < n; i++) /* a step whose gradients are scaled by the norm of all */
+    out[i] = tg_add(tg_mul_scalar(out[2 * i + 1], .9), tg_div(out[2 * i], tg_sqrt(sum)));
+  if (!kind) out[0] = sum;
+  TgStatus st = choice_schedule(c, out, kind ? n : 1, NULL, &s);
+  if (st) fail_msg("%s", tg_errmsg(c));
+  uint64_t walked = s.walked;
+  schedule_free(&s, &c->mem);
+  tg_close(c);
+  return walked;
+}
+
+static void test_walks(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    uint64_t some = walked_by(kind, 1000), many = walked_by(kind, 4000);
+    if (many * 10 > some * 45)
+      fail_msg("%s: %d, of 4 times as many %d", kind ? "a norm" : "a sum", (int)some, (int)many);
+  }
+}
+
 /* What is forgotten is made anew, and only that: the same graph again is a hit, after tg_cache_clear it is
  * not. */
 static void test_cache_clear(void **state) {
@@ -332,6 +369,7 @@ int main(void) {
                                      cmocka_unit_test(test_convolution_gradients),
                                      cmocka_unit_test(test_transposed),
                                      cmocka_unit_test(test_linear),
+                                     cmocka_unit_test(test_walks),
                                      cmocka_unit_test(test_cache_clear),
                                      cmocka_unit_test(test_plans_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -507,6 +507,53 @@ static void test_text(void **state) {
   free(before);
 }
 
+/* ---- weights of integers: the least of each kind has no number of its own in C */
+typedef struct Whole {
+  TgTensor *w[3];
+} Whole;
+
+static TgStatus with_integers(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                              void *user) {
+  const Whole *m = user;
+  (void)c, (void)nin;
+  for (int i = 0; i < nout; i++)
+    out[i] = tg_add(tg_cast(in[0], tg_dtype(m->w[i])), m->w[i]);
+  return tg_error(c);
+}
+
+static void test_integers(void **state) {
+  (void)state;
+  static const int64_t wide[] = {INT64_MIN, -7, INT64_MAX};
+  static const int32_t some[] = {INT32_MIN, -5, INT32_MAX};
+  static const int16_t few[] = {INT16_MIN, -3, INT16_MAX};
+  static const float zero[3];
+  TgContext *c = opened("INTERP:C99");
+  Whole m = {{tg_from(c, wide, TG_I64, TG_SHAPE(3)), tg_from(c, some, TG_I32, TG_SHAPE(3)),
+              tg_from(c, few, TG_I16, TG_SHAPE(3))}};
+  TgTensor *x = tg_from(c, zero, TG_F32, TG_SHAPE(3)), *out[3];
+  TgJit *jit = tg_jit(c, with_integers, &m);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &x, 1, out, 3), TG_OK);
+  TgCText t;
+  assert_int_equal(tg_jit_to_c(jit, &t, .own_math = true), TG_OK);
+  assert_non_null(strstr(t.source, "-9223372036854775807ll - 1,-7ll,9223372036854775807ll"));
+  assert_non_null(strstr(t.source, "-2147483647 - 1,-5,2147483647"));
+  assert_non_null(strstr(t.source, "-32768,-3,32767"));
+  Exported e;
+  int64_t got_wide[3];
+  int32_t got_some[3];
+  int16_t got_few[3];
+  void *values[] = {(void *)zero, got_wide, got_some, got_few};
+  assert_true(exported_new(&e, jit, folder, trapping, (TgCOptions){0}));
+  assert_int_equal(exported_run(&e, e.m, values), 0);
+  assert_memory_equal(got_wide, wide, sizeof wide);
+  assert_memory_equal(got_some, some, sizeof some);
+  assert_memory_equal(got_few, few, sizeof few);
+  exported_free(&e);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- what cannot be written */
 static int files_in(const char *path) {
   char line[200];
@@ -879,10 +926,10 @@ static void test_models(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),     cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
-      cmocka_unit_test(test_instances), cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
-      cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),   cmocka_unit_test(test_some_nodes),
-      cmocka_unit_test(test_wasm),      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_fixed),
-      cmocka_unit_test(test_names),     cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_cases),      cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_instances),  cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
+      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),  cmocka_unit_test(test_models),
+      cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),     cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),    cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

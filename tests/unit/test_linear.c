@@ -57,6 +57,24 @@ static void test_within(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
+/* i + j < 5 bounds i + j where i < 3 is known, too: the short sum is not taken first, whatever stands first. */
+static void test_long_sums_first(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *i = uop_range(st, 10, 0, AXIS_LOOP), *j = uop_range(st, 10, 1, AXIS_LOOP);
+  UOp *sum = uop_alu2(st, OPS_ADD, i, j);
+  UOp *less[2] = {uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 3)),
+                  uop_alu2(st, OPS_CMPLT, sum, uop_index_const(st, 5))};
+  for (int first = 0; first < 2; first++) {
+    UOp *gate = uop_alu2(st, OPS_AND, less[first], less[!first]);
+    assert_true(uop_within(sum, gate, 5));
+    assert_false(uop_within(sum, gate, 4));
+  }
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
 /* // and % by constants, alone, over one another and added to one another: what they become has the same
  * value at every point. A variable that is never 0 makes rests whose least value is a multiple of the divisor
  * away. */
@@ -176,7 +194,8 @@ static void test_coefficient(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_within), cmocka_unit_test(test_divmod),
-                                     cmocka_unit_test(test_pad), cmocka_unit_test(test_coefficient)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_within), cmocka_unit_test(test_long_sums_first),
+                                     cmocka_unit_test(test_divmod), cmocka_unit_test(test_pad),
+                                     cmocka_unit_test(test_coefficient)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

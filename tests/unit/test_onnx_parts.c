@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "tensor/context.h"
 #include "tests/files/protobuf.h"
 
 static TgContext *opened(void) {
@@ -587,6 +588,68 @@ static void test_if(void **s) {
   tg_close(c);
 }
 
+/* ---- no memory */
+/* A model is read, and run, without the n-th block of memory: it says TG_ERR_NOMEM, and gives all back.
+ * False: there are fewer than n blocks. */
+static bool read_without(TgContext *c, const Msg *m, bool run, uint64_t n) {
+  uint64_t failed = c->mem.failed, live = 0;
+  TgTensor *bytes = tg_from_bytes(c, m->b, m->n, TG_U8), *x = tg_from_text(c, "[0.0, 1.0, 2.0, 3.0, 4.0]");
+  live = c->mem.live;
+  c->mem.fail_at = c->mem.calls + n;
+  TG_SCOPE(c) {
+    TgTensor *out = NULL;
+    TgOnnx *o = tg_onnx_load(bytes);
+    TgStatus s = o ? TG_OK : tg_error(c);
+    if (o && run) s = tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &out, 1);
+    if (o && run && !s) s = tg_realize(out);
+    if (s && (s != TG_ERR_NOMEM || c->mem.failed == failed)) /* a cache may do without */
+      fail_msg("block %d: %s: %s", (int)n, tg_status_name(s), tg_errmsg(c));
+    c->mem.fail_at = 0;
+    tg_onnx_free(o);
+  }
+  if (!run && c->mem.live > live) fail_msg("block %d: %d are left", (int)n, (int)(c->mem.live - live));
+  tg_clear_error(c);
+  return c->mem.failed > failed;
+}
+
+/* An input that is fixed without the n-th block of memory is fixed, or the model is as it was. */
+static bool fixed_without(TgContext *c, const Msg *m, uint64_t n) {
+  uint64_t failed = c->mem.failed;
+  TG_SCOPE(c) {
+    TgTensor *x = tg_from_text(c, "[0.0, 1.0, 2.0, 3.0, 4.0]"), *out = NULL;
+    TgOnnx *o = load(c, m);
+    assert_non_null(o);
+    c->mem.fail_at = c->mem.calls + n;
+    TgStatus s = tg_onnx_fix(o, "x", x);
+    c->mem.fail_at = 0;
+    if (s && (s != TG_ERR_NOMEM || c->mem.failed == failed))
+      fail_msg("block %d: %s", (int)n, tg_status_name(s));
+    tg_clear_error(c);
+    if (tg_onnx_run(o, (const char *[]){"x"}, &x, s ? 1 : 0, &out, 1)) fail_msg("%s", tg_errmsg(c));
+    assert_string_equal(tg_to_text(out), "[4.0]");
+    tg_onnx_free(o);
+  }
+  return c->mem.failed > failed;
+}
+
+static void test_no_memory(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  Msg functions = with_functions(), g = {0};
+  for (uint64_t n = 1; read_without(c, &functions, false, n);)
+    n++;
+  int64s(&g, "sizes", 2, (const int64_t[]){4, 1}), int64s(&g, "last", -1, (const int64_t[]){-1});
+  put_node(&g, 1, "SplitToSequence", "x sizes", "l"), put_node(&g, 1, "SequenceAt", "l last", "t");
+  Msg lists = of_x(&g, "t");
+  for (uint64_t n = 1; read_without(c, &lists, true, n);)
+    n++;
+  for (uint64_t n = 1; fixed_without(c, &lists, n);)
+    n++;
+  assert_int_equal(tg_onnx_fix(NULL, "x", NULL), TG_ERR_NOMEM);
+  assert_int_equal(tg_onnx_run(NULL, NULL, NULL, 0, NULL, 0), TG_ERR_NOMEM);
+  tg_close(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_if),
                                      cmocka_unit_test(test_functions),
@@ -597,6 +660,7 @@ int main(void) {
                                      cmocka_unit_test(test_damaged),
                                      cmocka_unit_test(test_told),
                                      cmocka_unit_test(test_fused),
-                                     cmocka_unit_test(test_resize)};
+                                     cmocka_unit_test(test_resize),
+                                     cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

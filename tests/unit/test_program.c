@@ -718,6 +718,67 @@ static void test_malformed(void **state) {
   assert_int_equal(missed, 0);
 }
 
+/* What is read of an output before anything wrote it is 0, whatever the memory had before. The sizes are of
+ * memory that is kept when it comes back. */
+enum { EARLY = 65536 };
+
+static const char early[] = "tinygrad program 1\n"
+                            "random 5 1 208\n"
+                            "m0 = input f32 (65536) \"x\"\n"
+                            "m1 = output f32 (65536) \"y\"\n"
+                            "m2 = output f32 (65536) \"z\"\n"
+                            "\n"
+                            "copy m2 m1\n"
+                            "step m0 -> m2\n"
+                            "u0 = BUFFER[f32, 0, 65536]\n"
+                            "u1 = NEG(u0)\n"
+                            "end\n";
+
+static void test_early_copy(void **state) {
+  (void)state;
+  static float y[EARLY], z[EARLY];
+  TgTensor *x = tg_clone(tg_full(C, TG_SHAPE(EARLY), 2)), *w = tg_from_text(C, "[10.0, 20.0, 30.0]"), *out[2];
+  OK(tg_realize(x));
+  TgJit *j = text_read(early, w);
+  if (!j) fail_msg("%s", tg_errmsg(C));
+  for (int i = 0; i < 3; i++) {
+    TG_SCOPE(C) {
+      OK(tg_jit_run(j, &x, 1, out, 2));
+      OK(tg_read(out[0], y, sizeof y));
+      OK(tg_read(out[1], z, sizeof z));
+    }
+    tg_collect(C);
+    for (int k = 0; k < EARLY; k++)
+      if (y[k] != 0 || z[k] != -2) fail_msg("run %d, element %d: %g and %g", i, k, y[k], z[k]);
+  }
+  tg_jit_free(j);
+}
+
+/* ---- names that the caller gives: each once; of several for one memory the first */
+static TgStatus plus_weight(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
+  (void)nin, (void)nout;
+  out[0] = tg_add(in[0], *(TgTensor **)user);
+  return tg_error(c);
+}
+
+static void test_given_names(void **state) {
+  (void)state;
+  TgTensor *w = tg_clone(tg_from_text(C, "[10.0, 20.0, 30.0]")), *x = tg_from_text(C, "[1.0, 2.0, 3.0]"), *y;
+  OK(tg_realize(w));
+  TgJit *j = tg_jit(C, plus_weight, &w);
+  for (int i = 0; i < 2; i++)
+    OK(tg_jit_run(j, &x, 1, &y, 1));
+  const char *text = tg_jit_to_text(j, (const char *[]){"first", "second"},
+                                    ((TgTensor *[]){w, tg_reshape(w, TG_SHAPE(3))}), 2);
+  assert_non_null(text);
+  assert_non_null(strstr(text, "memory f32 (3) \"first\""));
+  assert_null(strstr(text, "second"));
+  REFUSED(tg_jit_to_text(j, (const char *[]){"same", "same"}, ((TgTensor *[]){w, x}), 2), TG_ERR_VALUE,
+          "two names are same");
+  tg_jit_free(j);
+}
+
 /* Cut at every byte it is refused, or it is a shorter program. */
 static void test_cut(void **state) {
   (void)state;
@@ -765,10 +826,10 @@ int main(void) {
   cmocka_unit_test_setup_teardown(t, open_cpu, close_it),                                                    \
       cmocka_unit_test_setup_teardown(t, open_interp, close_it)
 #define INTERP(t) cmocka_unit_test_setup_teardown(t, open_interp, close_it)
-  const struct CMUnitTest tests[] = {BOTH(test_inference),    BOTH(test_conv),         BOTH(test_training),
-                                     BOTH(test_stores),       BOTH(test_stored_input), BOTH(test_pieces),
-                                     BOTH(test_file_weights), INTERP(test_devices),    BOTH(test_variables),
-                                     BOTH(test_disk),         INTERP(test_refused),    INTERP(test_malformed),
-                                     INTERP(test_cut),        INTERP(test_files)};
+  const struct CMUnitTest tests[] = {
+      BOTH(test_inference),    BOTH(test_conv),    BOTH(test_training),     BOTH(test_stores),
+      BOTH(test_stored_input), BOTH(test_pieces),  BOTH(test_file_weights), INTERP(test_devices),
+      BOTH(test_variables),    BOTH(test_disk),    INTERP(test_refused),    INTERP(test_malformed),
+      INTERP(test_cut),        INTERP(test_files), BOTH(test_early_copy),   INTERP(test_given_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* test_state.c: tensors as memory and as text, handles, updates in place, settings, factorisations, and the
  * operators with a number: what test_api.c does not reach. Expected values are by hand or laws. Runs on CPU
  * and INTERP. */
-#include "tg.h"
+#include "tensor/context.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -288,6 +288,28 @@ static void test_versions(void **state) {
   assert_int_equal(tg_realize(c), TG_OK);
   TEXT(c, "[9.0]");
   TEXT(now, "[-10.0]");
+}
+
+/* A store whose n-th block of memory is refused: it says so, or the old version and the new one are as ever. */
+static void versions_without_memory(void **state) {
+  (void)state;
+  bool reached = true;
+  for (uint64_t n = 1; reached; n++)
+    TG_SCOPE(C) {
+      TgTensor *a = tg_clone(X("[1.0, 2.0]"));
+      assert_int_equal(tg_realize(a), TG_OK);
+      TgTensor *old = tg_neg(a);
+      tg_assign(a, X("[10.0, 20.0]"));
+      uint64_t failed = C->mem.failed;
+      C->mem.fail_at = C->mem.calls + n;
+      TgStatus s = tg_realize(a);
+      C->mem.fail_at = 0;
+      reached = C->mem.failed > failed;
+      if (s && (!reached || s != TG_ERR_NOMEM)) fail_msg("block %d: %s", (int)n, tg_status_name(s));
+      tg_clear_error(C);
+      if (!s) TEXT(a, "[10.0, 20.0]");
+      if (!s) TEXT(old, "[-1.0, -2.0]");
+    }
 }
 
 /* The same expressions, others of them asked for. */
@@ -690,13 +712,27 @@ static void take_of_all_axes(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      BOTH(test_text),           BOTH(test_questions),       BOTH(test_memory),
-      BOTH(test_windows),        BOTH(test_padded_averages), BOTH(test_mixed),
-      BOTH(test_most_axes),      BOTH(test_names_and_norms), BOTH(test_updates),
-      BOTH(test_versions),       BOTH(test_roots),           BOTH(test_diagonal),
-      BOTH(test_scalars),        BOTH(test_bools),           BOTH(test_items),
-      BOTH(test_kernel),         BOTH(test_graphs),          BOTH(test_custom_gradient),
-      BOTH(test_factorisations), BOTH(take_of_all_axes),     BOTH(test_batch_norm)};
+  const struct CMUnitTest tests[] = {BOTH(test_text),
+                                     BOTH(test_questions),
+                                     BOTH(test_memory),
+                                     BOTH(test_windows),
+                                     BOTH(test_padded_averages),
+                                     BOTH(test_mixed),
+                                     BOTH(test_most_axes),
+                                     BOTH(test_names_and_norms),
+                                     BOTH(test_updates),
+                                     BOTH(test_versions),
+                                     BOTH(test_roots),
+                                     BOTH(test_diagonal),
+                                     BOTH(test_scalars),
+                                     BOTH(test_bools),
+                                     BOTH(test_items),
+                                     BOTH(test_kernel),
+                                     BOTH(test_graphs),
+                                     BOTH(test_custom_gradient),
+                                     BOTH(test_factorisations),
+                                     BOTH(take_of_all_axes),
+                                     BOTH(test_batch_norm),
+                                     BOTH(versions_without_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

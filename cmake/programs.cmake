@@ -50,6 +50,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/readme_example.c CONTENT "${readme_code
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)
 add_executable(readme_example ${CMAKE_BINARY_DIR}/readme_example.c)
 target_link_libraries(readme_example PRIVATE tinygrad_static)
+target_compile_options(readme_example PRIVATE -UTG_NO_ORIGIN)
 
 # and so is the program of docs/embedding.md
 file(READ docs/embedding.md embedding)
@@ -58,6 +59,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedding_example.c CONTENT "${embeddin
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS docs/embedding.md)
 add_executable(embedding_example ${CMAKE_BINARY_DIR}/embedding_example.c)
 target_link_libraries(embedding_example PRIVATE tinygrad_static)
+target_compile_options(embedding_example PRIVATE -UTG_NO_ORIGIN)
 
 # examples/: build/example_NAME; tests/unit/test_examples.c runs them
 include(CheckLanguage)
@@ -72,6 +74,7 @@ foreach(src ${EXAMPLES} ${CXX_EXAMPLES})
   get_filename_component(name ${src} NAME_WE)
   add_executable(example_${name} ${src})
   target_link_libraries(example_${name} PRIVATE tinygrad_static)
+  target_compile_options(example_${name} PRIVATE -UTG_NO_ORIGIN)
   list(APPEND EXAMPLE_TARGETS example_${name})
 endforeach()
 

@@ -58,6 +58,7 @@ void plan_release(TgContext *ctx, Plan *p) {
     program_left(ctx, p->prog[k]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
   mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab_room), mem_free(&ctx->mem, p->slab);
+  kernel_origins_forget(ctx, p);
   schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
@@ -730,12 +731,14 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
   Plan *p = plans_at(e, hash);
   while (p && (p->nkey != g->key.len || memcmp(p->key, g->key.at, p->nkey)))
     p = p->next;
+  KernelOrigins *o = origins_wanted(ctx) && !(p && p->origin) ? kernel_origins_new(g) : NULL;
   if (p) {
     ctx->counters.schedule_hits++;
     plan_unlisted(e, p), plan_listed(e, p);
-    return p;
+  } else {
+    plans_trimmed(ctx);
+    plan_make(ctx, g, hash, &p);
   }
-  plans_trimmed(ctx);
-  plan_make(ctx, g, hash, &p);
+  kernel_origins_put(ctx, o, p);
   return p;
 }

@@ -135,6 +135,12 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
                  {"FUSE", &ctx->env.fuse, 0, 1, true},
                  {"DEBUG", &ctx->env.debug, 0, 7, false}};
 
+  if (name && !strcasecmp(name, "ORIGIN")) {
+    int old = ctx->origins.asked;
+    if (value >= 0) ctx->origins.asked = value != 0;
+    return old;
+  }
+
   if (name && !strcasecmp(name, "TRAINING")) {
     int old = ctx->training;
     if (value >= 0) ctx->training = value != 0;

@@ -445,6 +445,14 @@ typedef struct TgOptOptions {
   int end_;
 } TgOptOptions;
 
+typedef struct TgExplainOptions {
+  size_t size;
+  const char *set;
+  const char *kernel;
+  bool json, measure;
+  int end_;
+} TgExplainOptions;
+
 typedef struct TgCOptions {
   size_t size;
   const char *set;
@@ -662,6 +670,12 @@ TG_API void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, vo
  * and so on. TG_ERR_IO: the file cannot be made; TG_ERR_STATE: a profile is being made. */
 TG_API TgStatus tg_profile_start(TgContext *ctx, const char *path);
 TG_API TgStatus tg_profile_stop(TgContext *ctx); /* TG_ERR_IO: not all could be written */
+/* [options] .measure (it is also run, and its kernels timed) .json (every fact, as JSON) .kernel (the source of
+ * one, by its name or as "0.2", kernel 2 of graph 0). What tg_realize_many would run, as text: five lines with the
+ * size of the work and what may make it slow, then each graph: its kernels with their origins, loops, opts and
+ * times, its memories, why stages were not fused. Plans are made anew for it (tg_cache_clear). TG_EXPLAIN=file
+ * writes the same of all that a context ran, when it closes. NULL: an error. The text lives until the next call. */
+TG_API const char *tg_explain_opt(TgTensor *const *t, size_t n, const TgExplainOptions *o);
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads
  * (RANGE, INDEX, REDUCE, STORE..; the heuristic's opts apply), whose PARAM of slot i is args[i], row-major,
  * of its dtype and number of elements. Those that are stored to are changed in place, as by tg_assign. An
@@ -1452,6 +1466,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);
 #define tg_open_with(...)       TG_OPT0_(tg_open, TgOpenOptions, __VA_ARGS__, .end_ = 0)
 #define tg_variable(...)        TG_OPT4_(tg_variable_opt, TgVariableOptions, __VA_ARGS__, .end_ = 0)
 #define tg_jit_to_c(...)        TG_OPT2_(tg_jit_to_c_opt, TgCOptions, __VA_ARGS__, .end_ = 0)
+#define tg_explain(...)         TG_OPT2_(tg_explain_opt, TgExplainOptions, __VA_ARGS__, .end_ = 0)
 #define tg_opt(...)             TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_file(...)       TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_text(...)       TG_OPT2_(tg_from_text_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -1646,6 +1661,11 @@ inline TgVariable *tg_variable(TgContext *c, const char *name, int64_t lo, int64
 inline TgStatus tg_jit_to_c(TgJit *jit, TgCText *out, TgCOptions o = TgCOptions()) {
   o.size = sizeof o;
   return tg_jit_to_c_opt(jit, out, &o);
+}
+
+inline const char *tg_explain(TgTensor *const *t, size_t n, TgExplainOptions o = TgExplainOptions()) {
+  o.size = sizeof o;
+  return tg_explain_opt(t, n, &o);
 }
 
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {

@@ -382,6 +382,7 @@ static TgStatus todo_text(Todo *t) {
   if (ctx->env.debug >= 5) kernel_print(ctx, &plan->sched, t->kernel);
   if (ctx->env.debug >= 3) context_say(ctx, "%s %s: opts %s\n", plan->dev->name, t->lin.name, opts);
   if (ctx->env.debug >= 4) context_say(ctx, "%s\n", str_text(&t->source));
+  if (!s) inside_kernel(ctx, plan, t->kernel, &t->lin, opts, str_text(&t->source));
   if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, opts, str_text(&t->source));
   if (t->st) ctx->counters.nodes += store_created(t->st);
   return s;
@@ -612,20 +613,21 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
   double begin = profile_now(ctx);
   str_init(&explain, &ctx->mem);
   SchedOptions so = sched_options(ctx, p->dev, p->dev->backend->renderer);
-  so.explain = ctx->env.debug >= 3 ? &explain : NULL;
+  so.explain = ctx->env.debug >= 3 || ctx->inside ? &explain : NULL;
   if (most_stages) so.most_stages = most_stages;
   TgError err = {0};
   TgStatus s = schedule_make(*st, &ctx->mem, root->at, (int)root->len, &so, &p->sched, &err);
   if (!s) {
     *st = NULL;
     ctx->counters.schedules++;
+    inside_scheduled(ctx, p, str_text(&explain));
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   } else if (s == TG_ERR_STATE) {
     p->cyclic = true;
     s = TG_OK;
   } else
     error_set(&ctx->err, s, "%s", err.msg);
-  if (so.explain) context_say(ctx, "%s", str_text(&explain));
+  if (ctx->env.debug >= 3) context_say(ctx, "%s", str_text(&explain));
   str_free(&explain);
   profile_span(ctx, "schedule", begin, "\"roots\":%zu,\"kernels\":%d", root->len, s ? 0 : p->sched.nkernel);
   return s;
@@ -707,6 +709,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
     p->nkey = g->key.len;
   } else
     s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  double begin = ctx->inside ? time_now_s() : 0;
   if (!s) s = plan_lowered(ctx, g, p);
   /* a plan that is kept needs programs and arguments, no graph */
   if (p->sched.store) {
@@ -719,6 +722,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
     if (!map_put_ptr(&e->plans, (uintptr_t)hash, p))
       s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
+  if (!s && !p->cyclic && ctx->inside) inside_made(ctx, p, (time_now_s() - begin) * 1e6);
   if (s) return plan_release(ctx, p), s;
   plan_listed(e, p), e->nplan++;
   *out = p;

@@ -148,6 +148,19 @@ KernelOrigins *kernel_origins_new(struct Graph *g);
 void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p); /* o NULL: nothing; ends o */
 void kernel_origins_forget(TgContext *ctx, Plan *p);
 const char *kernel_origin(const Plan *p, int k); /* "" where nothing is known */
+/* inside.c: nothing where nobody asks (ctx->inside) */
+typedef struct Inside Inside;
+Inside *inside_new(TgContext *ctx); /* NULL: no memory */
+void inside_free(TgContext *ctx, Inside *in);
+void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion); /* p's graphs are still there */
+void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, const char *opts,
+                   const char *source);
+void inside_made(TgContext *ctx, const Plan *p, double us);
+void inside_origins(TgContext *ctx, const Plan *p);
+void inside_launch(TgContext *ctx, const Plan *p, int k, double us);
+void inside_read(TgContext *ctx, size_t nbytes);
+void inside_copied(TgContext *ctx, size_t nbytes, double us);
+void inside_told(TgContext *ctx); /* to the file of TG_EXPLAIN */
 /* devices.c */
 Device *device_at(const TgContext *ctx, int index);
 int device_count(const TgContext *ctx);

@@ -13,7 +13,8 @@ struct KernelOrigins {
 };
 
 bool origins_wanted(const TgContext *ctx) {
-  return ctx->origins.asked || ctx->origins.told || ctx->env.debug >= 2 || ctx->profile || ctx->launched;
+  return ctx->origins.asked || ctx->origins.told || ctx->env.debug >= 2 || ctx->profile || ctx->launched ||
+         ctx->inside;
 }
 
 static void origins_end(TgContext *ctx, KernelOrigins *o) {
@@ -85,6 +86,7 @@ void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p) {
     for (int k = 0; p->origin && k < p->sched.nkernel; k++)
       p->origin[k] = text_of(ctx, o, p, k);
   }
+  if (p && p->origin) inside_origins(ctx, p);
   origins_end(ctx, o);
 }
 

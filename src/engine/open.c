@@ -73,6 +73,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     if (!s && o.memory_limit) tg_memory_limit(ctx, NULL, o.memory_limit);
     Device *d = s ? NULL : device_at(ctx, 0);
     if (d) profile_begin(ctx);
+    if (d && *ctx->env.explain && (ctx->inside = inside_new(ctx))) ctx->origins.asked = true;
     if (d && o.cores > 0 && (d->backend->has & HAS_THREADS)) d->target.cores = o.cores;
   }
   return ctx;
@@ -82,6 +83,8 @@ void tg_close(TgContext *ctx) {
   if (!ctx) return;
   if (ctx->dev_open) engine_files_written(ctx);
   tg_profile_stop(ctx);
+  inside_told(ctx), inside_free(ctx, ctx->inside);
+  ctx->inside = NULL;
   while (ctx->jits)
     tg_jit_free(ctx->jits);
   while (ctx->kept)

@@ -432,9 +432,10 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   if (n) there = buffer_get(ctx, view_bottom(n));
   bool ok = same && there && !buffer_ready(ctx, there);
   size_t size = ok ? dtype_size(b->dtype) : 0;
-  double begin = profile_now(ctx);
+  double begin = profile_now(ctx), now = ctx->inside ? time_now_s() : 0;
   ok = ok && !device_copy(to, there->data, from, (const char *)b->data + (size_t)start * size,
                           (size_t)there->nelem * size);
+  if (ok && ctx->inside) inside_copied(ctx, (size_t)there->nelem * size, (time_now_s() - now) * 1e6);
   if (there) profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)there->nelem * size);
   if (ok) {
     there->filled = true;
@@ -645,6 +646,7 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   double begin = profile_now(ctx);
   TgStatus s = read_value(ctx, t, out, nbytes);
   profile_span(ctx, "read", begin, "\"bytes\":%zu", nbytes);
+  inside_read(ctx, nbytes);
   return s;
 }
 

@@ -138,6 +138,7 @@ struct TgContext {
   UOpStore *store;
   const EngineCalls *calls;
   bool dev_open;
+  struct Inside *inside;        /* engine/inside.c; NULL: nobody asks */
   struct Profile *profile;      /* engine/profile.c; NULL: none is made */
   Vec(struct Device *) devices; /* by number */
   Draws draws[MOST_DEVICES];
@@ -156,6 +157,7 @@ struct TgContext {
   Str info_text;        /* the last answer of tg_info */
   Str text, describe;   /* the last answers of tg_to_text and tg_describe */
   Str opt_text;         /* the result of the last tg_opt */
+  Str explain_text;     /* the last answer of tg_explain */
   Str origin_text;      /* the last answer of tg_origin_of */
   PassEnv passes;       /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;

@@ -3,6 +3,7 @@
  * context (TG_EXPLAIN); of one kernel the source, and the assembly that a C compiler makes of it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "viz.h"
 #include <dirent.h>
 #include <errno.h>
 #ifdef TG_HAVE_JANSSON
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int explain_run(char **argument, const char *variable, const char *path) {
+int program_with(char **argument, const char *command, const char *variable, const char *value) {
   char *self[] = {"tg", "run", argument[0], NULL};
   char me[300];
   ssize_t n = readlink("/proc/self/exe", me, sizeof me - 1);
@@ -24,10 +25,10 @@ static int explain_run(char **argument, const char *variable, const char *path) 
   fflush(NULL);
   signal(SIGINT, SIG_IGN); /* it ends the program; what it did is told */
   pid_t pid = fork();
-  if (pid < 0) return cli_refuse(CLI_FAILED, "explain", "%s: %s", argument[0], strerror(errno));
+  if (pid < 0) return cli_refuse(CLI_FAILED, command, "%s: %s", argument[0], strerror(errno));
   if (!pid) {
     signal(SIGINT, SIG_DFL);
-    setenv(variable, path, 1);
+    setenv(variable, value, 1);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execvp(model && n > 0 ? me : argument[0], model ? self : argument);
     fprintf(stderr, "tg: %s: %s\n", argument[0], strerror(errno));
@@ -123,7 +124,7 @@ static int run_explain(const void *options, char **argument, int n) {
   snprintf(folder, sizeof folder, "%.200s/tg-explain-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (!mkdtemp(folder)) return cli_refuse(CLI_FAILED, "explain", "%s: %s", folder, strerror(errno));
   snprintf(path, sizeof path, "%s/context%s", folder, o->json || o->kernel ? ".json" : "");
-  int rc = explain_run(argument, "TG_EXPLAIN", path);
+  int rc = program_with(argument, "explain", "TG_EXPLAIN", path);
   int contexts = told(folder, o->kernel);
   if (rc) fprintf(stderr, "tg explain: %s ended with %d\n", argument[0], rc);
   if (!contexts && o->kernel) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);

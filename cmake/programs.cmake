@@ -10,19 +10,21 @@ endforeach()
 string(SUBSTRING "${TG_CLI_BUILT}" 2 -1 TG_CLI_BUILT)
 set_source_files_properties(cli/info.c PROPERTIES COMPILE_DEFINITIONS "TG_CLI_BUILT=\"${TG_CLI_BUILT}\"")
 
-# the chat page of `tg serve`, as bytes
-file(READ cli/serve_page.html page HEX)
-string(REGEX REPLACE "(..)" "0x\\1," page "${page}")
-file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/serve_page.c CONTENT "#include <stddef.h>
-extern const unsigned char serve_page[];
-extern const size_t serve_page_bytes;
-const unsigned char serve_page[] = {${page}};
-const size_t serve_page_bytes = sizeof serve_page;
+# the pages of `tg serve` and `tg viz`, as bytes
+foreach(name serve viz)
+  file(READ cli/${name}_page.html page HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," page "${page}")
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/${name}_page.c CONTENT "#include <stddef.h>
+extern const unsigned char ${name}_page[];
+extern const size_t ${name}_page_bytes;
+const unsigned char ${name}_page[] = {${page}};
+const size_t ${name}_page_bytes = sizeof ${name}_page;
 ")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cli/serve_page.html)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cli/${name}_page.html)
+endforeach()
 
 file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)
-add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c)
+add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c ${CMAKE_BINARY_DIR}/gen/viz_page.c)
 target_include_directories(tg PRIVATE cli .)
 target_link_libraries(tg PRIVATE tinygrad_static)
 foreach(optional PNG JPEG CURL EDIT MICROHTTPD)

@@ -401,10 +401,10 @@ double time_now_s(void) {
 }
 
 static const char *const env_names[] = {
-    "TG_DEV",        "TG_CC",          "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE",   "TG_FUSE", "TG_NOOPT",
-    "TG_OPTS",       "TG_DEBUG",       "TG_DUMP",     "TG_PROFILE", "TG_EXPLAIN", "TG_SPEC", "TG_TRACE",
-    "TG_RULE_LIMIT", "TG_BEAM",        "TG_TF32",     "TG_AMX",     "TG_DOT",     "TG_EMU",  "TG_EMU_ARCHS",
-    "TG_LOADER",     "XDG_CACHE_HOME", "HOME",        "PATH",       "TMPDIR"};
+    "TG_DEV",       "TG_CC",         "TG_CC_LIMIT",    "TG_THREADS", "TG_CACHE",   "TG_FUSE", "TG_NOOPT",
+    "TG_OPTS",      "TG_DEBUG",      "TG_DUMP",        "TG_PROFILE", "TG_EXPLAIN", "TG_VIZ",  "TG_SPEC",
+    "TG_TRACE",     "TG_RULE_LIMIT", "TG_BEAM",        "TG_TF32",    "TG_AMX",     "TG_DOT",  "TG_EMU",
+    "TG_EMU_ARCHS", "TG_LOADER",     "XDG_CACHE_HOME", "HOME",       "PATH",       "TMPDIR"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -472,6 +472,9 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);
   if (!s) s = env_text(err, "TG_DUMP", env->dump_dir, sizeof env->dump_dir);
   if (!s) s = env_text(err, "TG_PROFILE", env->profile, sizeof env->profile);
+  if (!s) s = env_text(err, "TG_VIZ", env->viz, sizeof env->viz);
+  if (!strcmp(env->viz, "1")) memcpy(env->viz, "tg-viz", sizeof "tg-viz");
+  if (!strcmp(env->viz, "0")) *env->viz = 0;
   if (!s) s = env_text(err, "TG_EXPLAIN", env->explain, sizeof env->explain);
   if (!s) s = env_text(err, "TG_EMU_ARCHS", env->emulate_archs, sizeof env->emulate_archs);
   if (s) return s;

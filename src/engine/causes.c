@@ -9,6 +9,7 @@
 
 /* What a host pays to hand over a launch or to fetch a result, in us; a launch below this is a small one. */
 #define HANDOVER_US 5.0
+#define LEAST_SHARE 0.02 /* of all time, for what is worth a line */
 
 enum { MANY = 16, LARGE = 256 << 10 };
 
@@ -18,7 +19,7 @@ typedef struct Causes {
   const Inside *in;
   Cause *at;
   int n;
-  double all; /* us of all kernels, of making them, and of copies */
+  double all, estimated; /* us of all kernels and copies, as measured and by the model */
 } Causes;
 
 __attribute__((format(printf, 4, 5))) static void cause_add(Causes *c, const char *kind, double us,
@@ -97,7 +98,7 @@ static const struct {
 
 static void kernels_looked(Causes *c) {
   for (size_t m = 0; m < TG_COUNT(of_kernels); m++) {
-    double us = 0, most = 0;
+    double us = 0, most = 0, estimated = 0;
     const KernelFacts *worst = NULL;
     int count = 0;
     for (size_t i = 0; i < c->in->plans.len; i++)
@@ -105,12 +106,14 @@ static void kernels_looked(Causes *c) {
         const KernelFacts *f = &c->in->plans.at[i]->kernel[k];
         double lost = of_kernels[m].measure(c->in->plans.at[i], f);
         us += lost;
+        if (lost > 0) estimated += lost / kernel_us(f) * f->est_us * (double)TG_MAX(f->runs, 1);
         count += lost > 0;
         if (lost <= most) continue;
         most = lost;
         worst = f;
       }
-    if (!worst || us < 0.02 * c->all) continue;
+    /* a machine that is busy makes any kernel slow: one share of time is enough */
+    if (!worst || (us < LEAST_SHARE * c->all && estimated < LEAST_SHARE * c->estimated)) continue;
     char others[40] = "";
     if (count > 1) snprintf(others, sizeof others, ", and %d more such", count - 1);
     cause_add(c, of_kernels[m].kind, us, "%s %s (reads %.1f MiB, writes %.1f MiB): %.200s%s", worst->name,
@@ -175,7 +178,7 @@ static void transfers(Causes *c, int64_t launches) {
     cause_add(c, "reads", (double)in->reads * HANDOVER_US,
               "%lld reads for %lld launches, %lld bytes each: the host waits for the device at each of them",
               (long long)in->reads, (long long)launches, (long long)(in->read_bytes / in->reads));
-  if (in->copies >= 4 && in->copied_us >= 0.02 * c->all)
+  if (in->copies >= 4 && (in->copied_us >= LEAST_SHARE * c->all || in->copied_bytes >= MANY * LARGE))
     cause_add(c, "devices", in->copied_us, "%lld copies between devices move %.1f MiB", (long long)in->copies,
               mib(in->copied_bytes));
 }
@@ -191,7 +194,9 @@ int causes_find(const Inside *in, Cause *out) {
   for (size_t i = 0; i < in->plans.len; i++)
     for (int k = 0; k < in->plans.at[i]->nkernel; k++) {
       c.all += kernel_us(&in->plans.at[i]->kernel[k]);
-      launches += in->plans.at[i]->kernel[k].runs;
+      const KernelFacts *f = &in->plans.at[i]->kernel[k];
+      c.estimated += f->est_us * (double)TG_MAX(f->runs, 1);
+      launches += f->runs;
     }
   kernels_looked(&c);
   small_launches(&c);

@@ -180,9 +180,9 @@ static void kernel_json(Str *out, const KernelFacts *f) {
   str_put(out, ",\"source\":"), str_json(out, text_or(f->source, ""));
   str_printf(out,
              ",\"estimated_us\":%.3f,\"us\":%.3f,\"runs\":%lld,\"flops\":%lld,\"read\":%lld,\"written\":%lld,"
-             "\"threads\":%d,\"loops\":[",
+             "\"threads\":%d,\"passes\":%d,\"loops\":[",
              f->est_us, f->us, (long long)f->runs, (long long)f->flops, (long long)f->read,
-             (long long)f->written, f->threads);
+             (long long)f->written, f->threads, f->record);
   for (int i = 0; i < f->nloop; i++)
     str_printf(out, "%s%lld", i ? "," : "", (long long)f->loop[i]);
   str_put(out, "]}");
@@ -190,7 +190,8 @@ static void kernel_json(Str *out, const KernelFacts *f) {
 
 static void plan_json(Str *out, const PlanFacts *p) {
   str_put(out, "{\"device\":"), str_json(out, p->device);
-  str_printf(out, ",\"runs\":%lld,\"made_us\":%.1f,\"kernels\":[", (long long)p->runs, p->made_us);
+  str_printf(out, ",\"runs\":%lld,\"made_us\":%.1f,\"passes\":%d,\"kernels\":[", (long long)p->runs,
+             p->made_us, p->record);
   for (int k = 0; k < p->nkernel; k++) {
     if (k) str_put(out, ",\n");
     kernel_json(out, &p->kernel[k]);
@@ -222,6 +223,14 @@ void explain_json(const Inside *in, Str *out) {
   for (size_t i = 0; i < in->plans.len; i++) {
     if (i) str_put(out, ",\n");
     plan_json(out, in->plans.at[i]);
+  }
+  str_put(out, "],\"timeline\":[");
+  for (size_t i = 0; i < in->launches.len; i++) {
+    const LaunchFacts *l = &in->launches.at[i];
+    size_t plan = 0;
+    while (plan < in->plans.len && in->plans.at[plan]->number != l->plan)
+      plan++;
+    str_printf(out, "%s[%zu,%d,%.1f,%.2f]", i ? "," : "", plan, l->kernel, l->begin_us, l->us);
   }
   str_put(out, "]}\n");
 }

@@ -16,7 +16,11 @@ static char *copied(TgContext *ctx, const char *text) {
   return to;
 }
 
-Inside *inside_new(TgContext *ctx) { return mem_alloc(&ctx->mem, sizeof(Inside)); }
+Inside *inside_new(TgContext *ctx) {
+  Inside *in = mem_alloc(&ctx->mem, sizeof *in);
+  if (in) in->begun = time_now_s();
+  return in;
+}
 
 static void plan_free(TgContext *ctx, PlanFacts *p) {
   for (int k = 0; p->kernel && k < p->nkernel; k++) {
@@ -33,7 +37,7 @@ void inside_free(TgContext *ctx, Inside *in) {
   if (!in) return;
   for (size_t i = 0; i < in->plans.len; i++)
     plan_free(ctx, in->plans.at[i]);
-  vec_free(&ctx->mem, &in->plans);
+  vec_free(&ctx->mem, &in->plans), vec_free(&ctx->mem, &in->launches);
   mem_free(&ctx->mem, in);
 }
 
@@ -148,6 +152,7 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
       in->plans.at[i--] = in->plans.at[--in->plans.len];
     }
   f->number = p->number;
+  f->record = ctx->passes.next_schedule - 1;
   f->device = p->dev->name;
   f->cores = (p->dev->backend->has & HAS_THREADS) ? p->dev->target.cores : 1;
   f->kernel = mem_alloc(&ctx->mem, ((size_t)s->nkernel + 1) * sizeof *f->kernel);
@@ -168,6 +173,7 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
     kf->est_us = sk->est_us;
     kf->flops = sk->flops;
     kf->threads = 1;
+    kf->record = -1;
     if ((kf->arg = mem_alloc(&ctx->mem, ((size_t)sk->narg + 1) * sizeof *kf->arg))) {
       kf->narg = sk->narg;
       if (sk->narg) memcpy(kf->arg, sk->arg, (size_t)sk->narg * sizeof *kf->arg);
@@ -180,6 +186,7 @@ void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, cons
                    const char *source) {
   PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
   if (!f || k >= f->nkernel || f->kernel[k].opts) return;
+  f->kernel[k].record = ctx->passes.next_kernel - 1;
   f->kernel[k].opts = copied(ctx, opts);
   f->kernel[k].source = copied(ctx, source);
   f->kernel[k].threads = TG_MAX(lin->nthread, 1);
@@ -209,6 +216,7 @@ void inside_made(TgContext *ctx, const Plan *p, double us) {
     kf->source = copied(ctx, same->source);
     kf->opts = same->opts ? copied(ctx, same->opts) : NULL;
     kf->threads = same->threads;
+    kf->record = same->record;
   }
   for (int t = 0; t < f->nbuffer; t++)
     f->buffer[t].slab = p->slab_of[t];
@@ -239,6 +247,9 @@ void inside_launch(TgContext *ctx, const Plan *p, int k, double us) {
   f->runs += k == 0;
   f->kernel[k].runs++;
   f->kernel[k].us += us;
+  if (ctx->inside->launches.len < MOST_LAUNCHES)
+    (void)vec_push(&ctx->mem, &ctx->inside->launches,
+                   ((LaunchFacts){p->number, k, (time_now_s() - ctx->inside->begun) * 1e6 - us, us}));
 }
 
 /* ---- on request */
@@ -249,23 +260,31 @@ static bool written(TgContext *ctx, const char *path, const Str *text) {
   return (ctx->os->close(fd) == 0) & ok;
 }
 
-/* TG_EXPLAIN=file: at the end of the context. Several contexts: file, file.2, .. */
-void inside_told(TgContext *ctx) {
-  Inside *in = ctx->inside;
-  if (!in || !*ctx->env.explain || !in->plans.len) return;
+/* At the end of the context: to the file of TG_EXPLAIN, or of several contexts to file, file.2, ..; and to
+ * graphs.json in the folder of TG_VIZ. */
+static void file_told(TgContext *ctx, const char *name, bool json) {
   Str text;
-  char path[300];
-  size_t n = strlen(ctx->env.explain);
+  char path[320];
   str_init(&text, &ctx->mem);
-  if (n > 5 && !strcmp(ctx->env.explain + n - 5, ".json"))
-    explain_json(in, &text);
+  if (json)
+    explain_json(ctx->inside, &text);
   else
-    explain_text(ctx, in, NULL, &text);
-  snprintf(path, sizeof path, "%s", ctx->env.explain);
+    explain_text(ctx, ctx->inside, NULL, &text);
+  snprintf(path, sizeof path, "%s", name);
   for (int i = 2; ctx->os->access(path, F_OK) == 0 && i < 1000; i++)
-    snprintf(path, sizeof path, "%s.%d", ctx->env.explain, i);
+    snprintf(path, sizeof path, "%s.%d", name, i);
   if (!written(ctx, path, &text)) context_say(ctx, "explain: %s: it could not be written\n", path);
   str_free(&text);
+}
+
+void inside_told(TgContext *ctx) {
+  const char *name = ctx->env.explain;
+  size_t n = strlen(name);
+  char graphs[300];
+  if (!ctx->inside || !ctx->inside->plans.len) return;
+  if (n) file_told(ctx, name, n > 5 && !strcmp(name + n - 5, ".json"));
+  snprintf(graphs, sizeof graphs, "%s/graphs.json", ctx->env.viz);
+  if (*ctx->env.viz) file_told(ctx, graphs, true);
 }
 
 static TgStatus explained(TgContext *ctx, TgTensor *const *t, size_t n, const TgExplainOptions *o,

@@ -18,6 +18,7 @@ typedef struct KernelFacts {
   bool crossed;                /* memory that it reads and memory that it writes lie along different axes */
   int narg;
   int64_t *arg; /* as SchedKernel.arg */
+  int record;   /* number of its passes' file (k003.json); -1: none */
 } KernelFacts;
 
 typedef struct BufferFacts {
@@ -29,7 +30,7 @@ typedef struct PlanFacts {
   uint64_t number, ops, sizes; /* ops: a hash of what is computed; sizes: that and the sizes */
   const char *device;
   int cores;
-  int nkernel, nbuffer;
+  int nkernel, nbuffer, record; /* record: s000.json */
   KernelFacts *kernel;
   BufferFacts *buffer;
   int64_t *peak; /* bytes of temporaries that live while kernel k runs */
@@ -38,10 +39,20 @@ typedef struct PlanFacts {
   double made_us;
 } PlanFacts;
 
+typedef struct LaunchFacts {
+  uint64_t plan;
+  int kernel;
+  double begin_us, us;
+} LaunchFacts;
+
+enum { MOST_LAUNCHES = 20000 };
+
 struct Inside {
   Vec(PlanFacts *) plans;
   int64_t reads, read_bytes, copies, copied_bytes;
   double copied_us;
+  Vec(LaunchFacts) launches; /* the first of them, in their order */
+  double begun;
 };
 
 /* A cause of slowness: time that it may cost, as a text. */

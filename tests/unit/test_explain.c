@@ -1,7 +1,8 @@
 /* test_explain.c: what tg_explain and TG_EXPLAIN tell. Programs that are slow for a reason that is put into them:
  * the reason stands in the first five lines. The same program without it is not blamed for it. */
+#define _GNU_SOURCE
 #undef TG_NO_ORIGIN
-#include "tg.h"
+#include "engine/engine.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static TgTensor *matrix(TgContext *ctx, TgDType dtype, int64_t rows, int64_t col
 }
 
 /* ---- slow programs: of the context, with the fault or without it */
-typedef void (*Program)(TgContext *ctx, bool slow);
+typedef void (*Slow)(TgContext *ctx, bool slow);
 
 static void copies(TgContext *ctx, bool slow) {
   TgTensor *a = matrix(ctx, TG_F32, N, N);
@@ -117,7 +118,7 @@ static char *loaded(const char *from) {
 }
 
 /* What the context's explanation says when the program has run. */
-static char *explained(Program program, bool slow) {
+static char *explained(Slow program, bool slow) {
   unlink(path);
   assert_int_equal(setenv("TG_EXPLAIN", path, 1), 0);
   TgContext *ctx = tg_open_with(.device = "CPU", .seed = 1, .threads = 2, .cores = 4);
@@ -143,7 +144,7 @@ static bool in_first_five(char *text, const char *what) {
 static void test_slow(void **state) {
   static const struct {
     const char *kind;
-    Program program;
+    Slow program;
   } programs[] = {
       {"slow? copy", copies},     {"slow? transposed", transposes}, {"slow? small", small_kernels},
       {"slow? f64", doubles},     {"slow? sizes", sizes},           {"slow? numbers", numbers},
@@ -199,6 +200,49 @@ static void test_kernel(void **state) {
   tg_close(ctx);
 }
 
+static void quiet(const char *text, void *user) { (void)text, (void)user; }
+
+/* 16 tanh 1 by everything that can be asked, while the n-th allocation fails: no crash, nothing left, an error or the value. */
+static bool survives(uint64_t n, bool after) {
+  TgMem last = {0};
+  float v = 0;
+  TgContext *ctx = context_open(
+      &(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1, .log = quiet},
+      &tg_os_default, (TgMem){.fail_at = n, .fail_always_after = after, .last = &last});
+  if (ctx && !tg_error(ctx)) {
+    tg_name_begin(ctx, "part");
+    TgTensor *a = tg_requires_grad(tg_full(ctx, TG_SHAPE(4, 4), 0.5), true);
+    TgTensor *s = tg_sum(tg_tanh(tg_matmul(a, a)));
+    tg_backward(s);
+    tg_explain(&s, 1, .measure = true);
+    tg_origin_of(s);
+    tg_realize(tg_grad(a));
+    if (!tg_read(s, &v, sizeof v) && (v < 12.185 || v > 12.186)) fail_msg("allocation %d: %g", (int)n, v);
+    tg_name_end(ctx);
+    if (tg_error(ctx) && tg_error(ctx) != TG_ERR_NOMEM) fail_msg("allocation %d: %s", (int)n, tg_errmsg(ctx));
+  }
+  bool reached = !ctx || ctx->mem.failed > 0;
+  tg_close(ctx);
+  if (last.live) fail_msg("allocation %d: %d blocks are left", (int)n, (int)last.live);
+  return reached;
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  char folder[320], text[320], command[700];
+  snprintf(folder, sizeof folder, "%s/viz", file);
+  snprintf(text, sizeof text, "%s/many", file);
+  setenv("TG_VIZ", folder, 1), setenv("TG_EXPLAIN", text, 1);
+  assert_false(survives(UINT64_MAX, false));
+  for (uint64_t n = 1; survives(n, n % 10 == 1); n += n < 200 ? 1 : 13) {
+    snprintf(command, sizeof command, "rm -rf '%s' '%s'*", folder, text);
+    if (n % 40 == 1) assert_int_equal(system(command), 0);
+  }
+  snprintf(command, sizeof command, "rm -rf '%s' '%s'*", folder, text);
+  assert_int_equal(system(command), 0);
+  unsetenv("TG_VIZ"), unsetenv("TG_EXPLAIN");
+}
+
 static int setup(void **state) {
   (void)state;
   if (!mkdtemp(file)) return -1;
@@ -214,6 +258,6 @@ static int teardown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_kernel),
-                                     cmocka_unit_test(test_slow)};
+                                     cmocka_unit_test(test_no_memory), cmocka_unit_test(test_slow)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -45,23 +45,6 @@ typedef struct ExplainOptions {
 } ExplainOptions;
 
 #ifdef TG_HAVE_JANSSON
-/* What a C compiler makes of a kernel; the library's own flags may be others. */
-static void assembly_put(const char *source) {
-  char command[200], path[] = "/tmp/tg-assembly-XXXXXX";
-  int fd = mkstemp(path);
-  FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-  if (!f) return;
-  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU"});
-  fprintf(f, "%s\n%s", ctx && !tg_error(ctx) ? tg_source_prelude(ctx) : "", source);
-  tg_close(ctx);
-  fclose(f);
-  snprintf(command, sizeof command, "cc -x c -O2 -march=native -ffp-contract=off -w -S -o - %s", path);
-  printf("\n# assembly, by: cc -O2 -march=native -ffp-contract=off\n");
-  fflush(stdout);
-  if (system(command)) printf("# no compiler, or it refuses the kernel\n");
-  unlink(path);
-}
-
 /* The kernel that `name` says, of one context's facts: "r_4_4", or "0.2". */
 static bool kernel_put(const char *text, const char *name) {
   json_error_t e;
@@ -77,7 +60,10 @@ static bool kernel_put(const char *text, const char *name) {
       snprintf(number, sizeof number, "%zu.%zu", g, k);
       if (found || !is || !source || (strcmp(is, name) && strcmp(number, name))) continue;
       printf("%s: %s\n%s", is, origin ? origin : "", source);
-      if (strstr(source, ", C, ")) assembly_put(source);
+      char *assembly = NULL;
+      if (strstr(source, ", C, ")) assembly_of(&source, &is, 1, &assembly);
+      if (assembly) printf("\n# assembly, by: cc %s\n%s", ASSEMBLY_FLAGS, assembly);
+      free(assembly);
       found = true;
     }
   }

@@ -7,6 +7,9 @@
 #include "viz.h"
 #include <errno.h>
 #include <fcntl.h>
+#ifdef TG_HAVE_JANSSON
+#include <jansson.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -19,6 +22,8 @@ typedef struct VizOptions {
   bool no_page;
 } VizOptions;
 
+enum { MOST_CONTEXTS = 1000 };
+
 #ifdef TG_HAVE_MICROHTTPD
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -28,7 +33,7 @@ typedef struct VizOptions {
 extern const unsigned char viz_page[];
 extern const size_t viz_page_bytes;
 
-enum { TOKEN_BYTES = 16, MOST_FILE = 256 << 20, MOST_CONTEXTS = 1000 };
+enum { TOKEN_BYTES = 16, MOST_FILE = 256 << 20 };
 
 typedef struct Viz {
   int folder; /* a descriptor */
@@ -83,7 +88,7 @@ static bool is_file_name(const char *s) {
   size_t context = strspn(s + (*s == 'c'), "0123456789");
   if (*s != 'c' || !context || context > 3 || s[1 + context] != '/') return false;
   s += context + 2;
-  if (!strcmp(s, "graphs.json")) return true;
+  if (!strcmp(s, "graphs.json") || !strcmp(s, "assembly.json")) return true;
   size_t number = *s == 's' || *s == 'k' ? strspn(s + 1, "0123456789") : 0;
   return number >= 3 && number <= 9 && !strcmp(s + 1 + number, ".json");
 }
@@ -102,6 +107,9 @@ static enum MHD_Result say_file(const Viz *v, struct MHD_Connection *c, const ch
     close(fd);
     fd = -1;
   }
+  if (fd < 0 && is_file_name(name) && !strcmp(file, "assembly.json")) /* not every run has it */
+    return answer(c, 200, "application/json",
+                  MHD_create_response_from_buffer(4, (void *)(uintptr_t) "null", MHD_RESPMEM_PERSISTENT));
   if (fd < 0) return refuse(c, 404, "there is no such file\n");
   return answer(c, 200, "application/json", MHD_create_response_from_fd64((uint64_t)s.st_size, fd));
 }
@@ -186,6 +194,62 @@ static int serve(const char *folder, int64_t port) {
 }
 #endif
 
+#ifdef TG_HAVE_JANSSON
+enum { MOST_KERNELS = 256 };
+
+typedef struct Kernels {
+  const char *source[MOST_KERNELS], *name[MOST_KERNELS];
+  char number[MOST_KERNELS][44], *assembly[MOST_KERNELS];
+  int n;
+} Kernels;
+
+/* Kernels in C, each source once; `number` says where the first of it stands, "0.2". */
+static void kernels_listed(Kernels *to, json_t *all) {
+  json_t *graph, *kernel;
+  size_t g, k;
+  json_array_foreach(json_object_get(all, "graphs"), g, graph) {
+    json_array_foreach(json_object_get(graph, "kernels"), k, kernel) {
+      const char *source = json_string_value(json_object_get(kernel, "source"));
+      const char *name = json_string_value(json_object_get(kernel, "name"));
+      bool seen = !source || !name || !strstr(source, ", C, ") || to->n == MOST_KERNELS;
+      for (int i = 0; i < to->n && !seen; i++)
+        seen = !strcmp(to->source[i], source);
+      if (seen) continue;
+      to->source[to->n] = source;
+      to->name[to->n] = name;
+      snprintf(to->number[to->n++], sizeof to->number[0], "%zu.%zu", g, k);
+    }
+  }
+}
+
+/* c0/assembly.json beside c0/graphs.json, of a run of our own: sources of others are not compiled. */
+static bool assembly_put(const char *folder, int context) {
+  char path[400];
+  json_error_t e;
+  snprintf(path, sizeof path, "%s/c%d/graphs.json", folder, context);
+  json_t *all = json_load_file(path, 0, &e);
+  Kernels *k = all ? calloc(1, sizeof *k) : NULL;
+  if (k) kernels_listed(k, all);
+  snprintf(path, sizeof path, "%s/c%d/assembly.json", folder, context);
+  FILE *f = k && assembly_of(k->source, k->name, k->n, k->assembly) ? fopen(path, "w") : NULL;
+  for (int i = 0; f && i < k->n; i++) {
+    fprintf(f, "%s\"%s\":", i ? ",\n" : "{", k->number[i]);
+    cli_json_text(f, k->assembly[i] ? k->assembly[i] : "");
+  }
+  if (f) fputs("}\n", f), fclose(f);
+  for (int i = 0; k && i < k->n; i++)
+    free(k->assembly[i]);
+  free(k);
+  json_decref(all);
+  return all != NULL;
+}
+#else
+static bool assembly_put(const char *folder, int context) {
+  (void)folder, (void)context;
+  return false;
+}
+#endif
+
 /* What a run left in a folder that was made for it. */
 static void folder_removed(const char *folder) {
   char command[400];
@@ -206,6 +270,8 @@ static int run_viz(const void *options, char **argument, int n) {
   const char *folder = o->keep ? o->keep : made;
   int rc = program_with(argument, "viz", "TG_VIZ", folder);
   if (rc) fprintf(stderr, "tg viz: %s ended with %d\n", argument[0], rc);
+  for (int i = 0; i < MOST_CONTEXTS && assembly_put(folder, i);)
+    i++;
   if (rc != 127 && !o->no_page) rc = serve(folder, o->port);
   if (!o->keep) folder_removed(folder);
   return rc;

@@ -44,6 +44,9 @@ async function main() {
     must(await value(`state.v === ${JSON.stringify(v)} && document.querySelector('#views [aria-pressed=true]').textContent`) === v, v)
     if (v !== 'graph') must(await value('document.getElementById("view").textContent.length') > 20, v + ' is empty')
   }
+  await open('#c=0&g=0&k=0&p=2&v=source'), await until('document.querySelectorAll("#view pre").length === 2')
+  must(/\bret\b/.test(await value('document.querySelector("pre.assembly").textContent')), 'no assembly beside the source')
+  await shot('source')
   await key('7'), must(await value('state.v') === 'summary', 'key 7')
   for (let i = 1; i <= 6; i++) await key(String(i)), must(await value('state.v === views[' + (i - 1) + ']'), 'key ' + i)
   await key('1'), await key('j'), await key('k'), await key('+'), await key('-'), await key('0'), await key(']'), await key('d'), await sleep(100), await shot('dark')

@@ -19,7 +19,7 @@
 typedef struct VizOptions {
   const char *keep;
   int64_t port;
-  bool no_page;
+  bool no_page, tour;
 } VizOptions;
 
 enum { MOST_CONTEXTS = 1000 };
@@ -88,7 +88,7 @@ static bool is_file_name(const char *s) {
   size_t context = strspn(s + (*s == 'c'), "0123456789");
   if (*s != 'c' || !context || context > 3 || s[1 + context] != '/') return false;
   s += context + 2;
-  if (!strcmp(s, "graphs.json") || !strcmp(s, "assembly.json")) return true;
+  if (!strcmp(s, "graphs.json") || !strcmp(s, "assembly.json") || !strcmp(s, "tour.json")) return true;
   size_t number = *s == 's' || *s == 'k' ? strspn(s + 1, "0123456789") : 0;
   return number >= 3 && number <= 9 && !strcmp(s + 1 + number, ".json");
 }
@@ -107,7 +107,8 @@ static enum MHD_Result say_file(const Viz *v, struct MHD_Connection *c, const ch
     close(fd);
     fd = -1;
   }
-  if (fd < 0 && is_file_name(name) && !strcmp(file, "assembly.json")) /* not every run has it */
+  bool may_lack = is_file_name(name) && (!strcmp(file, "assembly.json") || !strcmp(file, "tour.json"));
+  if (fd < 0 && may_lack) /* not every run has it */
     return answer(c, 200, "application/json",
                   MHD_create_response_from_buffer(4, (void *)(uintptr_t) "null", MHD_RESPMEM_PERSISTENT));
   if (fd < 0) return refuse(c, 404, "there is no such file\n");
@@ -263,16 +264,17 @@ static int run_viz(const void *options, char **argument, int n) {
   const char *tmp = getenv("TMPDIR");
   char made[260] = "";
   struct stat s;
-  (void)n;
-  if (!stat(argument[0], &s) && S_ISDIR(s.st_mode)) return serve(argument[0], o->port);
+  if (!n && !o->tour) return cli_refuse(CLI_USAGE, "viz", "a program, a folder, or --tour");
+  if (n && !stat(argument[0], &s) && S_ISDIR(s.st_mode)) return serve(argument[0], o->port);
   snprintf(made, sizeof made, "%.200s/tg-viz-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (!o->keep && !mkdtemp(made)) return cli_refuse(CLI_FAILED, "viz", "%s: %s", made, strerror(errno));
   const char *folder = o->keep ? o->keep : made;
-  int rc = program_with(argument, "viz", "TG_VIZ", folder);
-  if (rc) fprintf(stderr, "tg viz: %s ended with %d\n", argument[0], rc);
+  int rc =
+      o->tour ? (tour_record(folder) ? CLI_OK : CLI_FAILED) : program_with(argument, "viz", "TG_VIZ", folder);
+  if (rc && !o->tour) fprintf(stderr, "tg viz: %s ended with %d\n", argument[0], rc);
   for (int i = 0; i < MOST_CONTEXTS && assembly_put(folder, i);)
     i++;
-  if (rc != 127 && !o->no_page) rc = serve(folder, o->port);
+  if (rc != 127 && !(rc && o->tour) && !o->no_page) rc = serve(folder, o->port);
   if (!o->keep) folder_removed(folder);
   return rc;
 }
@@ -281,12 +283,13 @@ static const VizOptions defaults = {0};
 static const CliOption options[] = {
     CLI_TEXT_OF(VizOptions, keep, "keep", "FOLDER", "where the run is kept, to be shown again or sent"),
     CLI_WHOLE_OF(VizOptions, port, "port", 0, 65535, "of the page; 0: one that is free"),
+    CLI_FLAG_OF(VizOptions, tour, "tour", "no program: relu(a @ b) through every stage, explained"),
     CLI_FLAG_OF(VizOptions, no_page, "no-page", "run the program and end (with --keep)")};
 
 const CliCommand command_viz = {.name = "viz",
                                 .summary = "show a program's graphs, kernels and rewrites in a browser",
-                                .arguments = "FILE.onnx|PROGRAM ARGS..|FOLDER",
-                                .least = 1,
+                                .arguments = "[FILE.onnx|PROGRAM ARGS..|FOLDER]",
+                                .least = 0,
                                 .most = -1,
                                 .options = options,
                                 .noptions = CLI_COUNT(options),

@@ -22,9 +22,16 @@ const size_t ${name}_page_bytes = sizeof ${name}_page;
 ")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cli/${name}_page.html)
 endforeach()
+file(READ docs/tour.md page HEX)   # what `tg viz --tour` says, ended by a 0
+string(REGEX REPLACE "(..)" "0x\\1," page "${page}")
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/tour_text.c CONTENT "extern const char tour_text[];
+const char tour_text[] = {${page}0};
+")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS docs/tour.md)
 
 file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)
-add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c ${CMAKE_BINARY_DIR}/gen/viz_page.c)
+add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c ${CMAKE_BINARY_DIR}/gen/viz_page.c
+  ${CMAKE_BINARY_DIR}/gen/tour_text.c)
 target_include_directories(tg PRIVATE cli .)
 target_link_libraries(tg PRIVATE tinygrad_static)
 foreach(optional PNG JPEG CURL EDIT MICROHTTPD)

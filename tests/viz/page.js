@@ -64,6 +64,13 @@ async function main() {
   must((await value('document.getElementById("tree").textContent')).includes('<img src=x'), 'the hostile name is not shown')
   for (const v of ['summary', 'fusion', 'text', 'rewrites', 'nest', 'graph']) await value(`go({ v: "${v}" })`), await sleep(60)
   must(await value('window.pwned === undefined'), 'something ran')
+  // the tour: each step shows its picture and what is said of it
+  await value('state.t = -1, go({ c: 3, g: 0, k: -1, p: 0, v: "summary" })'), await until('list(all && all.tour).length >= 5 && document.querySelector(".tour")')
+  for (let i = 0; i < await value('all.tour.length'); i++) {
+    must(await value(`state.t === ${i} && document.querySelector(".tour p").textContent.length > 40 && pass() !== undefined`), 'step ' + i + ' of the tour')
+    await sleep(200), await shot('tour' + i), await key('>')
+  }
+  await value('state.t = -1, 0')
   // 10,000 nodes
   const begin = Date.now()
   await value('go({ c: 2, g: 0, k: 0, p: 0, v: "graph" }), 0'), await until('state.c === 2 && nodes.length >= 10000 && layout && layout.ready', 20000), await value('draw()')

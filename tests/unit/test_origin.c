@@ -1,5 +1,6 @@
 /* test_origin.c: where operations come from. The macros of tg_origin.h name this file and the line of the call;
  * kernels, traces, launches and errors repeat it. Lines are taken by __LINE__ here, never from the library. */
+#define _GNU_SOURCE
 #undef TG_NO_ORIGIN
 #include "tg.h"
 #include "tg_nn.h"
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static const float numbers[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
@@ -176,6 +178,26 @@ static void test_errors(void **state) {
   tg_close(ctx);
 }
 
+/* A trace has the origins of its kernels. */
+static void test_trace(void **state) {
+  (void)state;
+  char path[] = "/tmp/tg-origin-test-XXXXXX", text[20000] = "", want[100];
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  TgContext *ctx = opened();
+  assert_int_equal(tg_profile_start(ctx, path), TG_OK);
+  assert_int_equal(tg_realize(tg_exp(square(ctx))), TG_OK);
+  snprintf(want, sizeof want, "\"origin\":\"%s\"", place("exp", __LINE__ - 1));
+  assert_int_equal(tg_profile_stop(ctx), TG_OK);
+  tg_close(ctx);
+  FILE *f = fopen(path, "r");
+  assert_non_null(f);
+  assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+  fclose(f), unlink(path);
+  if (!strstr(text, want)) fail_msg("no %s in %s", want, text);
+}
+
 /* A text of the user's own, hostile or long. */
 static void test_own(void **state) {
   (void)state;
@@ -196,9 +218,9 @@ static void test_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),   cmocka_unit_test(test_options),
-                                     cmocka_unit_test(test_kernels), cmocka_unit_test(test_one_node),
-                                     cmocka_unit_test(test_asked),   cmocka_unit_test(test_names),
-                                     cmocka_unit_test(test_errors),  cmocka_unit_test(test_own)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_calls),    cmocka_unit_test(test_options), cmocka_unit_test(test_kernels),
+      cmocka_unit_test(test_one_node), cmocka_unit_test(test_asked),   cmocka_unit_test(test_names),
+      cmocka_unit_test(test_errors),   cmocka_unit_test(test_own),     cmocka_unit_test(test_trace)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

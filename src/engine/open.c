@@ -92,7 +92,8 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     if (d) profile_begin(ctx);
     if (d && *ctx->env.viz) record_folder(ctx);
     bool asked = *ctx->env.explain || *ctx->env.viz;
-    if (d && asked && (ctx->inside = inside_new(ctx))) ctx->origins.asked = true;
+    if (d && asked) ctx->inside = inside_new(ctx);
+    if (asked || ctx->env.debug >= 1) ctx->origins.asked = true;
     if (d && o.cores > 0 && (d->backend->has & HAS_THREADS)) d->target.cores = o.cores;
   }
   return ctx;

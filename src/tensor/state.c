@@ -153,6 +153,7 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
                   value, s[i].least, s[i].most);
     if (value >= 0 && value != old) {
       *s[i].at = value;
+      if (ctx->env.debug >= 1) ctx->origins.asked = true;
       if (s[i].plans) ctx->calls->cache_clear(ctx); /* what was planned was planned otherwise */
     }
     return old;

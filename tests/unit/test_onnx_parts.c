@@ -587,41 +587,16 @@ static void test_if(void **s) {
   tg_close(c);
 }
 
-/* Kernels say which nodes they compute, though the handles of a run have ended. */
-static void origin_seen(const TgLaunch *l, void *user) { snprintf(user, 200, "%s", l->origin); }
-
-static void test_origins(void **state) {
-  static const char *const nodes[][4] = {{"x", "y", "block/first", "Exp"}, {"y", "z", "second/Neg", "Neg"}};
-  (void)state;
-  TgContext *c = opened();
-  Msg g = {0};
-  value(&g, 11, "x", 1, 1, (int64_t[]){4});
-  for (int i = 0; i < 2; i++) {
-    Msg n = {0};
-    for (int k = 0; k < 4; k++)
-      put_text(&n, k + 1, nodes[i][k]);
-    put(&g, 1, &n);
-  }
-  value(&g, 12, "z", 1, 1, (int64_t[]){4});
-  Msg m = model(&g);
-  tg_setting(c, "ORIGIN", 1);
-  TgOnnx *o = load(c, &m);
-  TgTensor *in = tg_from_text(c, "[1.0, 2.0, 3.0, 4.0]"), *out = NULL;
-  char origin[200] = "";
-  if (!o || tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &out, 1)) fail_msg("%s", tg_errmsg(c));
-  assert_int_equal(tg_schedule(&out, 1, origin_seen, origin), 1);
-  assert_string_equal(origin, "block/first/Exp, second/Neg");
-  tg_onnx_free(o);
-  tg_close(c);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_origins),   cmocka_unit_test(test_if),
-      cmocka_unit_test(test_functions), cmocka_unit_test(test_functions_without_end),
-      cmocka_unit_test(test_lists),     cmocka_unit_test(test_beside),
-      cmocka_unit_test(test_narrow),    cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_told),      cmocka_unit_test(test_fused),
-      cmocka_unit_test(test_resize)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_if),
+                                     cmocka_unit_test(test_functions),
+                                     cmocka_unit_test(test_functions_without_end),
+                                     cmocka_unit_test(test_lists),
+                                     cmocka_unit_test(test_beside),
+                                     cmocka_unit_test(test_narrow),
+                                     cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_told),
+                                     cmocka_unit_test(test_fused),
+                                     cmocka_unit_test(test_resize)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

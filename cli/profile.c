@@ -22,7 +22,7 @@ typedef struct ProfileOptions {
 
 /* A kernel of a device, or (device "host") what the host did; us: of the host without what is inside. */
 typedef struct Row {
-  char name[100], device[40];
+  char name[100], device[40], origin[200];
   int64_t calls;
   double us, flops, estimated_us, was_us; /* was_us: in the earlier profile; negative: it was not there */
 } Row;
@@ -129,6 +129,7 @@ static void event_take(Table *t, Nest *nest, json_t *const *device, const json_t
   r->us += us - (tid ? 0 : inside);
   *(tid ? &t->kernels : &t->host) += us - (tid ? 0 : inside);
   r->flops += number(args, "flops");
+  if (!*r->origin) snprintf(r->origin, sizeof r->origin, "%s", text(args, "origin"));
   r->estimated_us += number(args, "estimated_us");
 }
 
@@ -224,13 +225,13 @@ static void row_say(const Table *t, const Row *r, bool compare) {
     printf(" %9s %7s", "", "");
   else
     printf(" %9.1f %6.2fx", r->flops / r->us / 1e3, r->estimated_us > 0 ? r->us / r->estimated_us : 0);
-  printf(" %s\n", was);
+  printf(" %s%s%s\n", was, *r->origin ? " " : "", r->origin);
 }
 
 static void table_say(const Table *t, int64_t top, bool compare) {
   char kernels[32], host[32], all[32];
   printf("%-12s %-36s %8s %10s %7s %10s %9s %7s %s\n", "device", "kernel, or what the host did", "calls",
-         "time", "share", "each", "GFLOP/s", "of est.", compare ? "  of was" : "");
+         "time", "share", "each", "GFLOP/s", "of est.", compare ? "  of was   origin" : "origin");
   for (size_t i = 0; i < t->n && (!top || (int64_t)i < top); i++)
     row_say(t, &t->row[i], compare);
   if (top && (size_t)top < t->n) printf("and %zu more (--top 0 shows all)\n", t->n - (size_t)top);
@@ -245,6 +246,8 @@ static void table_json(const Table *t) {
     cli_json_text(stdout, r->device);
     printf(", \"name\": ");
     cli_json_text(stdout, r->name);
+    printf(", \"origin\": ");
+    cli_json_text(stdout, r->origin);
     printf(", \"calls\": %lld, \"us\": %.3f, \"flops\": %.0f, \"estimated_us\": %.3f}\n", (long long)r->calls,
            r->us, r->flops, r->estimated_us);
   }

@@ -10,19 +10,28 @@ endforeach()
 string(SUBSTRING "${TG_CLI_BUILT}" 2 -1 TG_CLI_BUILT)
 set_source_files_properties(cli/info.c PROPERTIES COMPILE_DEFINITIONS "TG_CLI_BUILT=\"${TG_CLI_BUILT}\"")
 
-# the chat page of `tg serve`, as bytes
-file(READ cli/serve_page.html page HEX)
-string(REGEX REPLACE "(..)" "0x\\1," page "${page}")
-file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/serve_page.c CONTENT "#include <stddef.h>
-extern const unsigned char serve_page[];
-extern const size_t serve_page_bytes;
-const unsigned char serve_page[] = {${page}};
-const size_t serve_page_bytes = sizeof serve_page;
+# the pages of `tg serve` and `tg viz`, as bytes
+foreach(name serve viz)
+  file(READ cli/${name}_page.html page HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," page "${page}")
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/${name}_page.c CONTENT "#include <stddef.h>
+extern const unsigned char ${name}_page[];
+extern const size_t ${name}_page_bytes;
+const unsigned char ${name}_page[] = {${page}};
+const size_t ${name}_page_bytes = sizeof ${name}_page;
 ")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cli/serve_page.html)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cli/${name}_page.html)
+endforeach()
+file(READ docs/tour.md page HEX)   # what `tg viz --tour` says, ended by a 0
+string(REGEX REPLACE "(..)" "0x\\1," page "${page}")
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/tour_text.c CONTENT "extern const char tour_text[];
+const char tour_text[] = {${page}0};
+")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS docs/tour.md)
 
 file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)
-add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c)
+add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c ${CMAKE_BINARY_DIR}/gen/viz_page.c
+  ${CMAKE_BINARY_DIR}/gen/tour_text.c)
 target_include_directories(tg PRIVATE cli .)
 target_link_libraries(tg PRIVATE tinygrad_static)
 foreach(optional PNG JPEG CURL EDIT MICROHTTPD)
@@ -50,6 +59,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/readme_example.c CONTENT "${readme_code
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)
 add_executable(readme_example ${CMAKE_BINARY_DIR}/readme_example.c)
 target_link_libraries(readme_example PRIVATE tinygrad_static)
+target_compile_options(readme_example PRIVATE -UTG_NO_ORIGIN)
 
 # and so is the program of docs/embedding.md
 file(READ docs/embedding.md embedding)
@@ -58,6 +68,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedding_example.c CONTENT "${embeddin
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS docs/embedding.md)
 add_executable(embedding_example ${CMAKE_BINARY_DIR}/embedding_example.c)
 target_link_libraries(embedding_example PRIVATE tinygrad_static)
+target_compile_options(embedding_example PRIVATE -UTG_NO_ORIGIN)
 
 # examples/: build/example_NAME; tests/unit/test_examples.c runs them
 include(CheckLanguage)
@@ -72,6 +83,7 @@ foreach(src ${EXAMPLES} ${CXX_EXAMPLES})
   get_filename_component(name ${src} NAME_WE)
   add_executable(example_${name} ${src})
   target_link_libraries(example_${name} PRIVATE tinygrad_static)
+  target_compile_options(example_${name} PRIVATE -UTG_NO_ORIGIN)
   list(APPEND EXAMPLE_TARGETS example_${name})
 endforeach()
 
@@ -133,6 +145,8 @@ if(CMOCKA_FOUND)
   target_include_directories(test_boxes PRIVATE cli)
   target_compile_definitions(test_cli PRIVATE TG_BINARY="$<TARGET_FILE:tg>")
   add_dependencies(test_cli tg)
+  target_compile_definitions(test_bisect PRIVATE TG_BINARY="$<TARGET_FILE:tg>")
+  add_dependencies(test_bisect tg)
   target_compile_definitions(test_abi PRIVATE TG_ABI="${CMAKE_BINARY_DIR}/tg_abi.json" TG_LIBRARY="$<TARGET_FILE:tinygrad>")
   target_link_libraries(test_abi PRIVATE ${CMAKE_DL_LIBS})
   target_compile_definitions(test_options PRIVATE TG_ABI="${CMAKE_BINARY_DIR}/tg_abi.json")

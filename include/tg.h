@@ -445,6 +445,14 @@ typedef struct TgOptOptions {
   int end_;
 } TgOptOptions;
 
+typedef struct TgExplainOptions {
+  size_t size;
+  const char *set;
+  const char *kernel;
+  bool json, measure;
+  int end_;
+} TgExplainOptions;
+
 typedef struct TgCOptions {
   size_t size;
   const char *set;
@@ -537,7 +545,7 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
-/* The setting `name` (NOOPT FUSE DEBUG, as the variable TG_.. of that name, or TRAINING), set to value if
+/* The setting `name` (NOOPT FUSE DEBUG, as the variable TG_.. of that name, TRAINING or ORIGIN), set to value if
  * that is not negative; the value before, so that a caller can put it back: int old = tg_setting(ctx,
  * "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
@@ -620,8 +628,28 @@ typedef struct TgLaunch {
   double microseconds;
   const int *part;
   int nparts;
+  const char
+      *origin; /* the operations that it computes, "matmul (net.c:12), relu (net.c:12)"; "": not known */
 } TgLaunch;
 
+/* ---- where operations come from. Each call of a builder through its macro in tg_origin.h tells its function,
+ * file and line, so that kernels can say which operations they compute (TG_DEBUG=2, profiles, TgLaunch) and
+ * an error in which call it arose. TG_NO_ORIGIN, defined before this header, leaves the macros out; C++,
+ * function pointers and bindings call the plain functions, and may tell an origin of their own. A handle
+ * points to its text. Nodes whose handles end are remembered where TG_DEBUG, TG_PROFILE or
+ * tg_setting(ctx, "ORIGIN", 1) asks. Equal operations of two places are one node, of the first place. */
+/* t was made by the call that the text names, "relu (net.c:12)", which must live as long as t; if t has none
+ * yet. Returns t. */
+TG_API TgTensor *tg_origin(TgTensor *t, const char *place);
+/* A call begins that is given x, or ctx: an error that it makes ends with the text. Returns its argument. */
+TG_API TgTensor *tg_origin_here(TgTensor *x, const char *place);
+TG_API TgContext *tg_origin_within(TgContext *ctx, const char *place);
+/* "encoder/conv1/relu (net.c:12)"; "" where nothing is known. Valid until the next call. */
+TG_API const char *tg_origin_of(TgTensor *t);
+/* Until tg_name_end, what is built is part of this ("conv1"): a layer, a node of a model file. Names nest. The
+ * text is copied. TG_ERR_STATE: end without begin. */
+TG_API TgStatus tg_name_begin(TgContext *ctx, const char *name);
+TG_API TgStatus tg_name_end(TgContext *ctx);
 /* Plans what tg_realize_many would run and tells each launch, in order, without running it. seen may be NULL.
  * The number of launches, -1 on error. */
 TG_API int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *l, void *user), void *user);
@@ -642,6 +670,12 @@ TG_API void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, vo
  * and so on. TG_ERR_IO: the file cannot be made; TG_ERR_STATE: a profile is being made. */
 TG_API TgStatus tg_profile_start(TgContext *ctx, const char *path);
 TG_API TgStatus tg_profile_stop(TgContext *ctx); /* TG_ERR_IO: not all could be written */
+/* [options] .measure (it is also run, and its kernels timed) .json (every fact, as JSON) .kernel (the source of
+ * one, by its name or as "0.2", kernel 2 of graph 0). What tg_realize_many would run, as text: five lines with the
+ * size of the work and what may make it slow, then each graph: its kernels with their origins, loops, opts and
+ * times, its memories, why stages were not fused. Plans are made anew for it (tg_cache_clear). TG_EXPLAIN=file
+ * writes the same of all that a context ran, when it closes. NULL: an error. The text lives until the next call. */
+TG_API const char *tg_explain_opt(TgTensor *const *t, size_t n, const TgExplainOptions *o);
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads
  * (RANGE, INDEX, REDUCE, STORE..; the heuristic's opts apply), whose PARAM of slot i is args[i], row-major,
  * of its dtype and number of elements. Those that are stored to are changed in place, as by tg_assign. An
@@ -1432,6 +1466,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);
 #define tg_open_with(...)       TG_OPT0_(tg_open, TgOpenOptions, __VA_ARGS__, .end_ = 0)
 #define tg_variable(...)        TG_OPT4_(tg_variable_opt, TgVariableOptions, __VA_ARGS__, .end_ = 0)
 #define tg_jit_to_c(...)        TG_OPT2_(tg_jit_to_c_opt, TgCOptions, __VA_ARGS__, .end_ = 0)
+#define tg_explain(...)         TG_OPT2_(tg_explain_opt, TgExplainOptions, __VA_ARGS__, .end_ = 0)
 #define tg_opt(...)             TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_file(...)       TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_text(...)       TG_OPT2_(tg_from_text_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -1628,6 +1663,11 @@ inline TgStatus tg_jit_to_c(TgJit *jit, TgCText *out, TgCOptions o = TgCOptions(
   return tg_jit_to_c_opt(jit, out, &o);
 }
 
+inline const char *tg_explain(TgTensor *const *t, size_t n, TgExplainOptions o = TgExplainOptions()) {
+  o.size = sizeof o;
+  return tg_explain_opt(t, n, &o);
+}
+
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {
   o.size = sizeof o;
   return tg_opt_opt(c, text, &o);
@@ -1777,5 +1817,8 @@ TG_CXX3_(tg_batch_norm, TgNormOptions)
 TG_CXX3_(tg_batch_norm_train, TgNormOptions)
 TG_CXX3_(tg_scaled_dot_product_attention, TgAttentionOptions)
 /* clang-format on */
+#endif
+#if !defined(TG_NO_ORIGIN) && !defined(__cplusplus)
+#include "tg_origin.h"
 #endif
 #endif

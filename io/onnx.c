@@ -418,9 +418,21 @@ static void node_told(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTenso
   m->seen(&node, m->seen_user);
 }
 
+/* "conv1/Conv": the op, where the name does not end with it. */
+static void node_name(const OnnxNode *n, char *to, size_t cap) {
+  size_t name = n->name ? strlen(n->name) : 0, op = strlen(n->op);
+  bool ends = name >= op && !strcmp(n->name + name - op, n->op);
+  snprintf(to, cap, "%.120s%s%.60s", name ? n->name : "", name && !ends ? "/" : "", ends ? "" : n->op);
+}
+
 static bool node_run(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw,
                      bool *seen) {
-  if (!node_made(r, n, g->opset, scratch, raw, seen)) return false;
+  char name[200];
+  node_name(n, name, sizeof name);
+  bool named = !tg_name_begin(r->m->ctx, name);
+  bool made = node_made(r, n, g->opset, scratch, raw, seen);
+  if (named) tg_name_end(r->m->ctx);
+  if (!made) return false;
   if (r->m->seen) node_told(r, g, n, scratch);
   return true;
 }

@@ -94,8 +94,8 @@ static bool fits(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTens
   return false;
 }
 
-TgTensor *tg_multihead_attention_run_opt(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTensor *v,
-                                         const TgMultiheadRun *given) {
+static TgTensor *attention_run(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTensor *v,
+                               const TgMultiheadRun *given) {
   TgMultiheadRun o;
   if (NN_OPTIONS(tg_context(q), "multihead_attention_run", TgMultiheadRun, &o, given)) return NULL;
   if (o.weights) *o.weights = NULL;
@@ -118,6 +118,13 @@ TgTensor *tg_multihead_attention_run_opt(const TgMultiheadAttention *l, TgTensor
     if (!(*o.weights = batched ? w : tg_squeeze(w, 0))) return NULL;
   }
   return !batched ? tg_squeeze(y, 0) : l->options.batch_first ? y : tg_transpose(y, 0, 1);
+}
+
+TgTensor *tg_multihead_attention_run_opt(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTensor *v,
+                                         const TgMultiheadRun *given) {
+  bool named = nn_name_begin(q, "MultiheadAttention");
+  TgTensor *y = attention_run(l, q, k, v, given);
+  return nn_name_end(q, named, y);
 }
 
 static int multihead_attention_describe(const void *layer, char *text, size_t cap) {

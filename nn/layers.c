@@ -57,7 +57,9 @@ TgLinear tg_linear_new(TgContext *ctx, int64_t in, int64_t out, bool bias) {
   return (TgLinear){weight, bias ? nn_within(ctx, TG_SHAPE(out), in) : NULL};
 }
 
-TgTensor *tg_linear_run(const TgLinear *l, TgTensor *x) { return tg_linear(x, l->weight, l->bias); }
+static TgTensor *linear_run(const TgLinear *l, TgTensor *x) { return tg_linear(x, l->weight, l->bias); }
+
+NAMED_RUN(TgLinear, linear, "Linear")
 
 static int linear_describe(const void *layer, char *text, size_t cap) {
   const TgLinear *l = layer;
@@ -152,13 +154,15 @@ TgStatus tg_conv2d_same(TgConv2d *l) {
   return TG_OK;
 }
 
-TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x) {
+static TgTensor *conv2d_run(const TgConv2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
   o.size = sizeof o;
   o.set = NULL;
   o.bias = l->bias; /* of a layer made by hand too */
   return tg_conv2d_opt(x, l->weight, &o);
 }
+
+NAMED_RUN(TgConv2d, conv2d, "Conv2d")
 
 static void sizes_put(char *text, size_t cap, int *n, const char *name, const int64_t *v, int count) {
   nn_text(text, cap, n, "%s(", name);
@@ -216,13 +220,15 @@ TgConvTranspose2d tg_conv_transpose1d_new(TgContext *ctx, int64_t in, int64_t ou
   return transposed_new(ctx, in, out, 1, kernel, bias, options);
 }
 
-TgTensor *tg_conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x) {
+static TgTensor *conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
   o.size = sizeof o;
   o.set = NULL;
   o.bias = l->bias; /* of a layer made by hand too */
   return tg_conv_transpose2d_opt(x, l->weight, &o);
 }
+
+NAMED_RUN(TgConvTranspose2d, conv_transpose2d, "ConvTranspose2d")
 
 static int conv_transpose2d_describe(const void *layer, char *text, size_t cap) {
   const TgConvTranspose2d *l = layer;
@@ -271,7 +277,7 @@ TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
   return l;
 }
 
-TgTensor *tg_layer_norm_run(const TgLayerNorm *l, TgTensor *x) {
+static TgTensor *layer_norm_run(const TgLayerNorm *l, TgTensor *x) {
   for (int i = 0; x && i < l->dims; i++)
     if (tg_dim(x, i - l->dims) != l->shape[i]) {
       nn_refuse(tg_context(x), TG_ERR_SHAPE, "%s: a trailing size of %lld, not %lld", "layer_norm",
@@ -280,6 +286,8 @@ TgTensor *tg_layer_norm_run(const TgLayerNorm *l, TgTensor *x) {
     }
   return tg_layer_norm(x, .weight = l->weight, .bias = l->bias, .eps = l->eps, .dims = l->dims);
 }
+
+NAMED_RUN(TgLayerNorm, layer_norm, "LayerNorm")
 
 static int layer_norm_describe(const void *layer, char *text, size_t cap) {
   const TgLayerNorm *l = layer;
@@ -302,7 +310,7 @@ TgLayerNorm2d tg_layer_norm2d_new_opt(TgContext *ctx, int64_t channels, const Tg
   return l;
 }
 
-TgTensor *tg_layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x) {
+static TgTensor *layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x) {
   if (!has_channels("layer_norm2d", x, l->channels)) return NULL;
   int64_t there[TG_MAX_RANK] = {0}, back[TG_MAX_RANK] = {0, tg_ndim(x) - 1};
   for (int i = 1; i < tg_ndim(x); i++)
@@ -314,6 +322,8 @@ TgTensor *tg_layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x) {
                               .eps = l->eps, .dims = 1);
   return tg_permute(y, tg_ndim(x), back);
 }
+
+NAMED_RUN(TgLayerNorm2d, layer_norm2d, "LayerNorm2d")
 
 static int layer_norm2d_describe(const void *layer, char *text, size_t cap) {
   const TgLayerNorm2d *l = layer;
@@ -342,11 +352,13 @@ TgGroupNorm tg_instance_norm_new_opt(TgContext *ctx, int64_t channels, const TgL
   return tg_group_norm_new_opt(ctx, channels, channels, o);
 }
 
-TgTensor *tg_group_norm_run(const TgGroupNorm *l, TgTensor *x) {
+static TgTensor *group_norm_run(const TgGroupNorm *l, TgTensor *x) {
   if (!has_channels("group_norm", x, l->channels)) return NULL;
   TgTensor *y = tg_layer_norm(tg_reshape(x, TG_SHAPE(tg_dim(x, 0), l->groups, -1)), .eps = l->eps, .dims = 1);
   return channel_affine(tg_reshape(y, tg_ndim(x), tg_shape(x)), l->weight, l->bias);
 }
+
+NAMED_RUN(TgGroupNorm, group_norm, "GroupNorm")
 
 static int group_norm_describe(const void *layer, char *text, size_t cap) {
   const TgGroupNorm *l = layer;
@@ -365,10 +377,12 @@ TgRMSNorm tg_rms_norm_new_opt(TgContext *ctx, int64_t dim, const TgLayerOptions 
   return l;
 }
 
-TgTensor *tg_rms_norm_run(const TgRMSNorm *l, TgTensor *x) {
+static TgTensor *rms_norm_run(const TgRMSNorm *l, TgTensor *x) {
   TgTensor *y = tg_rms_norm(x, .eps = l->eps);
   return l->weight ? tg_mul(y, l->weight) : y;
 }
+
+NAMED_RUN(TgRMSNorm, rms_norm, "RMSNorm")
 
 static int rms_norm_describe(const void *layer, char *text, size_t cap) {
   const TgRMSNorm *l = layer;
@@ -405,7 +419,7 @@ static TgTensor *batch_statistics(const TgBatchNorm *l, TgTensor *x) {
   return channel_affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, l->eps))), l->weight, l->bias);
 }
 
-TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
+static TgTensor *batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   TgNormOptions o = {.size = sizeof o,
                      .set = ".eps,.momentum",
                      .weight = l->weight,
@@ -425,6 +439,8 @@ TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   return y;
 }
 
+NAMED_RUN(TgBatchNorm, batch_norm, "BatchNorm")
+
 static int batch_norm_describe(const void *layer, char *text, size_t cap) {
   const TgBatchNorm *l = layer;
   return snprintf(text, cap, "%lld, eps=%g, momentum=%g, affine=%s, track_running_stats=%s",
@@ -442,7 +458,11 @@ TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width) {
   return (TgEmbedding){nn_parameter(tg_randn(ctx, TG_SHAPE(count, width)))};
 }
 
-TgTensor *tg_embedding_run(const TgEmbedding *l, TgTensor *index) { return tg_embedding(l->weight, index); }
+static TgTensor *embedding_run(const TgEmbedding *l, TgTensor *index) {
+  return tg_embedding(l->weight, index);
+}
+
+NAMED_RUN(TgEmbedding, embedding, "Embedding")
 
 static int embedding_describe(const void *layer, char *text, size_t cap) {
   const TgEmbedding *l = layer;
@@ -466,7 +486,7 @@ TgLSTMCell tg_lstm_cell_new(TgContext *ctx, int64_t in, int64_t hidden, bool bia
   return l;
 }
 
-TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_c) {
+static TgTensor *lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_c) {
   if (new_c) *new_c = NULL;
   if (!x || !l->weight_hh || !new_c) return NULL;
   if (!h != !c) {
@@ -482,6 +502,12 @@ TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTens
   TgTensor *fresh = tg_mul(tg_sigmoid(gate[0]), tg_tanh(gate[2]));
   *new_c = c ? tg_add(tg_mul(tg_sigmoid(gate[1]), c), fresh) : fresh;
   return tg_mul(tg_sigmoid(gate[3]), tg_tanh(*new_c));
+}
+
+TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_c) {
+  bool named = nn_name_begin(x, "LSTMCell");
+  TgTensor *y = lstm_cell_run(l, x, h, c, new_c);
+  return nn_name_end(x, named, y);
 }
 
 static int lstm_cell_describe(const void *layer, char *text, size_t cap) {

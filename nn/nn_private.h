@@ -28,6 +28,24 @@ bool nn_refuse(TgContext *ctx, TgStatus status, const char *form, const char *la
 bool nn_positive(TgContext *ctx, const char *layer, int64_t a, int64_t b);
 const char *nn_truth(bool b);
 
+/* What is built from here to nn_name_end is part of the layer that `title` names. */
+static inline bool nn_name_begin(TgTensor *x, const char *title) {
+  return x && !tg_name_begin(tg_context(x), title);
+}
+
+static inline TgTensor *nn_name_end(TgTensor *x, bool begun, TgTensor *y) {
+  if (begun) tg_name_end(tg_context(x));
+  return y;
+}
+
+/* The exported run of a layer, whose work NAME_run does. */
+#define NAMED_RUN(type, name, title)                                                                         \
+  TgTensor *tg_##name##_run(const type *l, TgTensor *x) {                                                    \
+    bool named = nn_name_begin(x, title);                                                                    \
+    TgTensor *y = name##_run(l, x);                                                                          \
+    return nn_name_end(x, named, y);                                                                         \
+  }
+
 /* What a layer has besides run: its table, and what follows from it. */
 #define LAYER(type, name, title, ...)                                                                        \
   const TgModule *tg_##name##_module(void) {                                                                 \

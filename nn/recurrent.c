@@ -190,7 +190,9 @@ TgLSTM tg_lstm_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOp
 
 TgTensor *tg_lstm_run(const TgLSTM *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_h,
                       TgTensor **new_c) {
-  return rnn_run(LSTM_OF(l), x, h, c, new_h, new_c);
+  bool named = nn_name_begin(x, "LSTM");
+  TgTensor *y = rnn_run(LSTM_OF(l), x, h, c, new_h, new_c);
+  return nn_name_end(x, named, y);
 }
 
 TgGRU tg_gru_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOptions *o) {
@@ -200,7 +202,9 @@ TgGRU tg_gru_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOpti
 }
 
 TgTensor *tg_gru_run(const TgGRU *l, TgTensor *x, TgTensor *h, TgTensor **new_h) {
-  return rnn_run(GRU_OF(l), x, h, NULL, new_h, NULL);
+  bool named = nn_name_begin(x, "GRU");
+  TgTensor *y = rnn_run(GRU_OF(l), x, h, NULL, new_h, NULL);
+  return nn_name_end(x, named, y);
 }
 
 static int lstm_describe(const void *layer, char *text, size_t cap) {

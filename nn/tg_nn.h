@@ -633,4 +633,18 @@ TG_CXX_EPOCHS_(tg_lr_steps)
 TG_CXX_EPOCHS_(tg_lr_cosine)
 /* clang-format on */
 #endif
+#if !defined(TG_NO_ORIGIN) && !defined(__cplusplus) /* as tg_origin.h has for tg.h */
+/* clang-format off */
+#define tg_linear_run(l, x) TG_LAYER_("linear", tg_linear_run, l, x)
+#define tg_conv2d_run(l, x) TG_LAYER_("conv2d", tg_conv2d_run, l, x)
+#define tg_conv_transpose2d_run(l, x) TG_LAYER_("conv_transpose2d", tg_conv_transpose2d_run, l, x)
+#define tg_layer_norm_run(l, x) TG_LAYER_("layer_norm", tg_layer_norm_run, l, x)
+#define tg_layer_norm2d_run(l, x) TG_LAYER_("layer_norm2d", tg_layer_norm2d_run, l, x)
+#define tg_group_norm_run(l, x) TG_LAYER_("group_norm", tg_group_norm_run, l, x)
+#define tg_rms_norm_run(l, x) TG_LAYER_("rms_norm", tg_rms_norm_run, l, x)
+#define tg_batch_norm_run(l, x) TG_LAYER_("batch_norm", tg_batch_norm_run, l, x)
+#define tg_embedding_run(l, x) TG_LAYER_("embedding", tg_embedding_run, l, x)
+#define TG_LAYER_(op, f, l, x) tg_origin((f)((l), tg_origin_here((x), TG_PLACE_(op))), TG_PLACE_(op))
+/* clang-format on */
+#endif
 #endif

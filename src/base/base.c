@@ -68,7 +68,20 @@ TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(e->msg, sizeof e->msg, fmt, ap);
   va_end(ap);
+  if (e->place) {
+    size_t n = strlen(e->msg);
+    snprintf(e->msg + n, sizeof e->msg - n, "; in ");
+    error_place_text(e->place, e->msg + strlen(e->msg), sizeof e->msg - strlen(e->msg));
+    e->place = NULL;
+  }
   return s;
+}
+
+/* The compiler names a file as it was given it, perhaps with many folders. */
+void error_place_text(const char *place, char *to, size_t cap) {
+  const char *open = strrchr(place, '('), *slash = strrchr(place, '/');
+  int op = open ? (int)(open + 1 - place) : 0;
+  snprintf(to, cap, "%.*s%s", op, place, open && slash > open ? slash + 1 : place + op);
 }
 
 /* ---- arena */
@@ -283,6 +296,32 @@ void str_printf(Str *s, const char *fmt, ...) {
   s->len += (size_t)n;
 }
 
+/* The bytes of the UTF-8 character at p; 0: it is none. */
+static int utf8_bytes(const unsigned char *p) {
+  int n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+  for (int i = 1; i < n; i++)
+    if ((p[i] & 0xc0) != 0x80) return 0;
+  if (n == 3 && ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f))) return 0;
+  return n == 4 && ((*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f)) ? 0 : n;
+}
+
+void str_json(Str *s, const char *text) {
+  str_put(s, "\"");
+  for (const unsigned char *p = (const unsigned char *)text; *p;) {
+    int n = utf8_bytes(p);
+    if (*p == '"' || *p == '\\')
+      str_putn(s, *p == '"' ? "\\\"" : "\\\\", 2);
+    else if (*p < 0x20 || *p == 0x7f)
+      str_printf(s, "\\u%04x", *p);
+    else if (n)
+      str_putn(s, (const char *)p, (size_t)n);
+    else
+      str_put(s, "?");
+    p += n ? n : 1;
+  }
+  str_put(s, "\"");
+}
+
 const char *str_text(const Str *s) { return s->at ? s->at : ""; }
 
 /* ---- hashing */
@@ -362,10 +401,10 @@ double time_now_s(void) {
 }
 
 static const char *const env_names[] = {
-    "TG_DEV",         "TG_CC",    "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE", "TG_FUSE",      "TG_NOOPT",
-    "TG_OPTS",        "TG_DEBUG", "TG_DUMP",     "TG_PROFILE", "TG_SPEC",  "TG_TRACE",     "TG_RULE_LIMIT",
-    "TG_BEAM",        "TG_TF32",  "TG_AMX",      "TG_DOT",     "TG_EMU",   "TG_EMU_ARCHS", "TG_LOADER",
-    "XDG_CACHE_HOME", "HOME",     "PATH",        "TMPDIR"};
+    "TG_DEV",       "TG_CC",         "TG_CC_LIMIT",    "TG_THREADS", "TG_CACHE",   "TG_FUSE", "TG_NOOPT",
+    "TG_OPTS",      "TG_DEBUG",      "TG_DUMP",        "TG_PROFILE", "TG_EXPLAIN", "TG_VIZ",  "TG_SPEC",
+    "TG_TRACE",     "TG_RULE_LIMIT", "TG_BEAM",        "TG_TF32",    "TG_AMX",     "TG_DOT",  "TG_EMU",
+    "TG_EMU_ARCHS", "TG_LOADER",     "XDG_CACHE_HOME", "HOME",       "PATH",       "TMPDIR"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -433,6 +472,10 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);
   if (!s) s = env_text(err, "TG_DUMP", env->dump_dir, sizeof env->dump_dir);
   if (!s) s = env_text(err, "TG_PROFILE", env->profile, sizeof env->profile);
+  if (!s) s = env_text(err, "TG_VIZ", env->viz, sizeof env->viz);
+  if (!strcmp(env->viz, "1")) memcpy(env->viz, "tg-viz", sizeof "tg-viz");
+  if (!strcmp(env->viz, "0")) *env->viz = 0;
+  if (!s) s = env_text(err, "TG_EXPLAIN", env->explain, sizeof env->explain);
   if (!s) s = env_text(err, "TG_EMU_ARCHS", env->emulate_archs, sizeof env->emulate_archs);
   if (s) return s;
   env->dev_set = env->dev[0] != 0;

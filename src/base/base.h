@@ -66,10 +66,13 @@ char *mem_strdup(TgMem *m, const char *s);
 typedef struct TgError {
   TgStatus status;
   char msg[512];
+  const char *place; /* NULL, or the call that is at work, "relu (net.c:12)": a message ends with it */
 } TgError;
 
 /* keeps an earlier error; returns s */
 TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
+/* "relu (/home/a/net.c:12)" without the folders: "relu (net.c:12)". */
+void error_place_text(const char *place, char *to, size_t cap);
 
 /* ---- bounds: AddressSanitizer knows whole blocks alone, so it is told which part of one may be touched: the
  * pieces of an arena that were handed out, the elements of an array that are there. */
@@ -189,7 +192,8 @@ enum { INT_TEXT = 24 };
 
 char *int_text(char b[INT_TEXT], int64_t v); /* in decimal, somewhere in b */
 void str_printf(Str *s, const char *fmt, ...) TG_PRINTF(2, 3);
-const char *str_text(const Str *s); /* never NULL */
+void str_json(Str *s, const char *text); /* as a string of JSON, in quotes; what is no UTF-8 becomes ? */
+const char *str_text(const Str *s);      /* never NULL */
 
 /* ---- hashing */
 /* multiply-fold: the high half of the product reaches every bit */
@@ -210,7 +214,7 @@ extern const TgOs tg_os_unpinned; /* the same, but that threads stay where the s
 /* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable.
  */
 typedef struct TgEnv {
-  char dev[64], cc[256], cache_dir[256], dump_dir[256], profile[256], opts[512];
+  char dev[64], cc[256], cache_dir[256], dump_dir[256], profile[256], explain[256], viz[256], opts[512];
   int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
   int amx, dot;     /* kernels may use this CPU's tiles; its dot products */
   int tf32;         /* products of f32 may be of f32 with ten bits of mantissa */

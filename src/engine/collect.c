@@ -181,6 +181,7 @@ static TgStatus collect(TgContext *ctx) {
   }
   if (ok) buffers_marked(ctx, keep, &live);
   ok = ok && known_swept(ctx, &ctx->realized, keep, true) && known_swept(ctx, &ctx->history, keep, false);
+  ok = ok && (!ctx->origins.of_node.len || known_swept(ctx, &ctx->origins.of_node, keep, false));
   ok = ok && store_sweep(ctx->store, live.at, live.len);
   if (ok) buffers_freed(ctx);
   ok = ok && uids_freed(ctx, &live);

@@ -58,6 +58,7 @@ void plan_release(TgContext *ctx, Plan *p) {
     program_left(ctx, p->prog[k]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
   mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab_room), mem_free(&ctx->mem, p->slab);
+  kernel_origins_forget(ctx, p);
   schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
@@ -381,6 +382,7 @@ static TgStatus todo_text(Todo *t) {
   if (ctx->env.debug >= 5) kernel_print(ctx, &plan->sched, t->kernel);
   if (ctx->env.debug >= 3) context_say(ctx, "%s %s: opts %s\n", plan->dev->name, t->lin.name, opts);
   if (ctx->env.debug >= 4) context_say(ctx, "%s\n", str_text(&t->source));
+  if (!s) inside_kernel(ctx, plan, t->kernel, &t->lin, opts, str_text(&t->source));
   if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, opts, str_text(&t->source));
   if (t->st) ctx->counters.nodes += store_created(t->st);
   return s;
@@ -660,20 +662,21 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
   double begin = profile_now(ctx);
   str_init(&explain, &ctx->mem);
   SchedOptions so = sched_options(ctx, p->dev, p->dev->backend->renderer);
-  so.explain = ctx->env.debug >= 3 ? &explain : NULL;
+  so.explain = ctx->env.debug >= 3 || ctx->inside ? &explain : NULL;
   if (most_stages) so.most_stages = most_stages;
   TgError err = {0};
   TgStatus s = schedule_make(*st, &ctx->mem, root->at, (int)root->len, &so, &p->sched, &err);
   if (!s) {
     *st = NULL;
     ctx->counters.schedules++;
+    inside_scheduled(ctx, p, str_text(&explain));
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   } else if (s == TG_ERR_STATE) {
     p->cyclic = true;
     s = TG_OK;
   } else
     error_set(&ctx->err, s, "%s", err.msg);
-  if (so.explain) context_say(ctx, "%s", str_text(&explain));
+  if (ctx->env.debug >= 3) context_say(ctx, "%s", str_text(&explain));
   str_free(&explain);
   profile_span(ctx, "schedule", begin, "\"roots\":%zu,\"kernels\":%d", root->len, s ? 0 : p->sched.nkernel);
   return s;
@@ -755,6 +758,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
     p->nkey = g->key.len;
   } else
     s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  double begin = ctx->inside ? time_now_s() : 0;
   if (!s) s = plan_lowered(ctx, g, p);
   /* a plan that is kept needs programs and arguments, no graph */
   if (p->sched.store) {
@@ -767,6 +771,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
     if (!map_put_ptr(&e->plans, (uintptr_t)hash, p))
       s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
+  if (!s && !p->cyclic && ctx->inside) inside_made(ctx, p, (time_now_s() - begin) * 1e6);
   if (s) return plan_release(ctx, p), s;
   plan_listed(e, p), e->nplan++;
   *out = p;
@@ -779,12 +784,14 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
   Plan *p = plans_at(e, hash);
   while (p && (p->nkey != g->key.len || memcmp(p->key, g->key.at, p->nkey)))
     p = p->next;
+  KernelOrigins *o = origins_wanted(ctx) && !(p && p->origin) ? kernel_origins_new(g) : NULL;
   if (p) {
     ctx->counters.schedule_hits++;
     plan_unlisted(e, p), plan_listed(e, p);
-    return p;
+  } else {
+    plans_trimmed(ctx);
+    plan_make(ctx, g, hash, &p);
   }
-  plans_trimmed(ctx);
-  plan_make(ctx, g, hash, &p);
+  kernel_origins_put(ctx, o, p);
   return p;
 }

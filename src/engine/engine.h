@@ -33,6 +33,7 @@ typedef struct Plan { /* a schedule ready to run */
   Schedule sched;
   char f64[96];         /* "MUL of shape (3)": what is f64 first, on a device without it */
   CachedProgram **prog; /* by kernel */
+  char **origin;        /* by kernel: which operations it computes; NULL: nobody asked */
   int *slab_of;         /* by temporary: slab that holds it, -1 for roots */
   int nslab;
   size_t *slab_bytes, *slab_room; /* that it needs; that those which are taken have, 0: not taken */
@@ -132,11 +133,34 @@ TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const Code
                    const char *start, Str *best);
 /* parts.c: which launches compute what. Made of a graph's copy before its plan is, which ends the copy. */
 typedef struct Parts Parts;
-Parts *parts_new(struct Graph *g, TgTensor *const *part, int n); /* NULL: recorded */
+Parts *parts_of_tensors(struct Graph *g, TgTensor *const *part, int n); /* NULL: recorded */
+Parts *parts_new(struct Graph *g, UOp *const *part,
+                 int n); /* of nodes of the copy, some NULL; NULL: recorded */
 /* The numbers of the parts that kernel k of the plan computes, rising; they stand in ps until the next call.
  */
 const int *parts_of(Parts *ps, const Plan *p, int k, int *n);
 void parts_free(Parts *ps);
+/* kernel_origins.c: which operations the kernels of a plan compute, as text. */
+bool origins_wanted(const TgContext *ctx);
+typedef struct KernelOrigins KernelOrigins;
+/* Made of a graph's copy before its plan is, as parts are. NULL: nothing is known, or there is no memory. */
+KernelOrigins *kernel_origins_new(struct Graph *g);
+void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p); /* o NULL: nothing; ends o */
+void kernel_origins_forget(TgContext *ctx, Plan *p);
+const char *kernel_origin(const Plan *p, int k); /* "" where nothing is known */
+/* inside.c: nothing where nobody asks (ctx->inside) */
+typedef struct Inside Inside;
+Inside *inside_new(TgContext *ctx); /* NULL: no memory */
+void inside_free(TgContext *ctx, Inside *in);
+void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion); /* p's graphs are still there */
+void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, const char *opts,
+                   const char *source);
+void inside_made(TgContext *ctx, const Plan *p, double us);
+void inside_origins(TgContext *ctx, const Plan *p);
+void inside_launch(TgContext *ctx, const Plan *p, int k, double us);
+void inside_read(TgContext *ctx, size_t nbytes);
+void inside_copied(TgContext *ctx, size_t nbytes, double us);
+void inside_told(TgContext *ctx); /* to the file of TG_EXPLAIN */
 /* devices.c */
 Device *device_at(const TgContext *ctx, int index);
 int device_count(const TgContext *ctx);

@@ -101,16 +101,17 @@ void launch_time_taken(TgContext *ctx, Device *d) {
 
 static void launch_told(TgContext *ctx, const Plan *p, int k, double begin, double us) {
   const SchedKernel *sk = &p->sched.kernel[k];
-  TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, us, NULL, 0};
+  TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, us, NULL, 0, kernel_origin(p, k)};
   if (ctx->env.debug >= 2)
-    context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", p->dev->name, k, l.name,
-                l.nargs, us, sk->est_us);
+    context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)%s%s\n", p->dev->name, k, l.name,
+                l.nargs, us, sk->est_us, *l.origin ? "  " : "", l.origin);
   profile_launch(ctx, p, k, begin, us);
+  inside_launch(ctx, p, k, us);
   if (ctx->launched) ctx->launched(&l, ctx->launched_user);
 }
 
 static bool launches_timed(const TgContext *ctx) {
-  return ctx->env.debug >= 2 || ctx->launched || ctx->profile;
+  return ctx->env.debug >= 2 || ctx->launched || ctx->profile || ctx->inside;
 }
 
 /* One launch, and where somebody asks its time, as the device tells it. */

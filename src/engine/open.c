@@ -1,6 +1,8 @@
 /* open.c: contexts. In: options, the environment. Out: a context with a device and an engine, or with the
  * error that says why not; and what closing one gives back. */
+#define _GNU_SOURCE
 #include "engine/engine.h"
+#include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,21 @@ TgContext *tg_open(const TgOpenOptions *options) {
   return context_open(options, o.unpinned ? &tg_os_unpinned : &tg_os_default, mem);
 }
 
+/* A folder of the context's own in the one of TG_VIZ: c0, c1, .. */
+static void record_folder(TgContext *ctx) {
+  char path[sizeof ctx->env.viz];
+  int n = -1;
+  ctx->os->mkdir(ctx->env.viz, 0777); /* there already, or what follows fails */
+  for (int i = 0; n < 0 && i < 1000; i++) {
+    int length = snprintf(path, sizeof path, "%s/c%d", ctx->env.viz, i);
+    if (length < (int)sizeof path && !ctx->os->mkdir(path, 0777)) n = i;
+  }
+  if (n < 0)
+    error_set(&ctx->err, TG_ERR_IO, "environment: TG_VIZ=%.200s: no folder can be made there", ctx->env.viz);
+  snprintf(ctx->env.viz, sizeof ctx->env.viz, "%s", n < 0 ? "" : path);
+  memcpy(ctx->passes.record_dir, ctx->env.viz, sizeof ctx->env.viz);
+}
+
 /* A context with an error in it is still one, which must be closed; NULL only where there is no memory for
  * one. */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
@@ -73,6 +90,10 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     if (!s && o.memory_limit) tg_memory_limit(ctx, NULL, o.memory_limit);
     Device *d = s ? NULL : device_at(ctx, 0);
     if (d) profile_begin(ctx);
+    if (d && *ctx->env.viz) record_folder(ctx);
+    bool asked = *ctx->env.explain || *ctx->env.viz;
+    if (d && asked) ctx->inside = inside_new(ctx);
+    if (asked || ctx->env.debug >= 1) ctx->origins.asked = true;
     if (d && o.cores > 0 && (d->backend->has & HAS_THREADS)) d->target.cores = o.cores;
   }
   return ctx;
@@ -82,6 +103,8 @@ void tg_close(TgContext *ctx) {
   if (!ctx) return;
   if (ctx->dev_open) engine_files_written(ctx);
   tg_profile_stop(ctx);
+  inside_told(ctx), inside_free(ctx, ctx->inside);
+  ctx->inside = NULL;
   while (ctx->jits)
     tg_jit_free(ctx->jits);
   while (ctx->kept)

@@ -74,12 +74,12 @@ static UOp *copy_of(Graph *g, const TgTensor *t) {
 }
 
 /* Readers come before what they read, so a node's owner is settled when its sources are told. */
-static void owners_set(Parts *ps, Graph *g, const UOpVec *order, TgTensor *const *part) {
+static void owners_set(Parts *ps, const UOpVec *order, UOp *const *part) {
   bool *is_part = ps->ends; /* lent */
   for (size_t i = 0; i < ps->nnode; i++)
     ps->owner[i] = NOBODY;
   for (size_t i = 0; i < ps->nparts; i++) {
-    const UOp *u = copy_of(g, part[i]);
+    const UOp *u = part[i];
     if (!u || is_part[u->id]) continue;
     is_part[u->id] = true;
     ps->owner[u->id] = (int)i;
@@ -94,7 +94,17 @@ static void owners_set(Parts *ps, Graph *g, const UOpVec *order, TgTensor *const
   memset(is_part, 0, ps->nnode * sizeof *is_part);
 }
 
-Parts *parts_new(Graph *g, TgTensor *const *part, int n) {
+Parts *parts_of_tensors(Graph *g, TgTensor *const *part, int n) {
+  UOp **copy = mem_alloc(&g->ctx->mem, ((size_t)n + 1) * sizeof *copy);
+  for (int i = 0; copy && i < n; i++)
+    copy[i] = copy_of(g, part[i]);
+  if (!copy) error_set(&g->ctx->err, TG_ERR_NOMEM, "schedule: out of memory");
+  Parts *ps = copy ? parts_new(g, copy, n) : NULL;
+  mem_free(&g->ctx->mem, copy);
+  return ps;
+}
+
+Parts *parts_new(Graph *g, UOp *const *part, int n) {
   TgContext *ctx = g->ctx;
   UOpVec order = {0}, roots = {0};
   Parts *ps = mem_alloc(&ctx->mem, sizeof *ps);
@@ -111,7 +121,7 @@ Parts *parts_new(Graph *g, TgTensor *const *part, int n) {
     ps->nparts = (size_t)n;
   }
   ok = ok && parts_room(ps, nedges);
-  if (ok) sources_listed(ps, &order), owners_set(ps, g, &order, part);
+  if (ok) sources_listed(ps, &order), owners_set(ps, &order, part);
   vec_free(&ctx->mem, &order), vec_free(&ctx->mem, &roots);
   if (ok) return ps;
   if (ps) ps->mem = &ctx->mem;

@@ -75,9 +75,11 @@ void profile_launch(TgContext *ctx, const Plan *plan, int k, double begin, doubl
   str_printf(&p->text,
              "{\"name\":\"%s\",\"cat\":\"kernel\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
              "\"args\":"
-             "{\"flops\":%lld,\"estimated_us\":%.3f,\"plan\":%llu,\"kernel\":%d}}",
+             "{\"flops\":%lld,\"estimated_us\":%.3f,\"plan\":%llu,\"kernel\":%d,\"origin\":",
              plan->prog[k]->name, 1 + plan->dev->index, (begin - p->begun) * 1e6, us, (long long)sk->flops,
              sk->est_us, (unsigned long long)plan->number, k);
+  str_json(&p->text, kernel_origin(plan, k));
+  str_put(&p->text, "}}");
   event_end(ctx, p);
 }
 
@@ -128,6 +130,7 @@ static TgStatus start(TgContext *ctx, const char *path, bool replace) {
   for (int i = 0; i < device_count(ctx); i++)
     name_track(p, 1 + i, device_at(ctx, i)->name);
   ctx->profile = p;
+  ctx->origins.asked = true;
   return TG_OK;
 }
 

@@ -301,7 +301,7 @@ static bool results_known(Run *r) {
 static void watched(const Plan *p, Parts *parts, Watch *only) {
   for (int k = 0; k < p->sched.nkernel; k++, only->count++) {
     const SchedKernel *sk = &p->sched.kernel[k];
-    TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, sk->est_us, NULL, 0};
+    TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, sk->est_us, NULL, 0, kernel_origin(p, k)};
     if (parts) l.part = parts_of(parts, p, k, &l.nparts);
     if (only->seen) only->seen(&l, only->user);
   }
@@ -342,7 +342,7 @@ static bool run(Run *r, Watch *only) {
   if (!r->g.roots.len) return true;
   if (!graph_copy(&r->g)) return false;
   Parts *parts = NULL;
-  if (only && only->nparts && !(parts = parts_new(&r->g, only->part, only->nparts))) return false;
+  if (only && only->nparts && !(parts = parts_of_tensors(&r->g, only->part, only->nparts))) return false;
   Plan *p = plan_get(ctx, &r->g);
   bool found = p && !p->cyclic;
   if (found && only) watched(p, parts, only);
@@ -431,9 +431,10 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   if (n) there = buffer_get(ctx, view_bottom(n));
   bool ok = same && there && !buffer_ready(ctx, there);
   size_t size = ok ? dtype_size(b->dtype) : 0;
-  double begin = profile_now(ctx);
+  double begin = profile_now(ctx), now = ctx->inside ? time_now_s() : 0;
   ok = ok && !device_copy(to, there->data, from, (const char *)b->data + (size_t)start * size,
                           (size_t)there->nelem * size);
+  if (ok && ctx->inside) inside_copied(ctx, (size_t)there->nelem * size, (time_now_s() - now) * 1e6);
   if (there) profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)there->nelem * size);
   if (ok) {
     there->filled = true;
@@ -541,7 +542,11 @@ int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part, size_
   for (size_t i = 0; ctx && i < nparts; i++)
     if (!part || !part[i] || part[i]->ctx != ctx)
       return error_set(&ctx->err, TG_ERR_VALUE, "schedule: part %zu is NULL or of another context", i), -1;
-  return ctx && !realize(ctx, t, n, NULL, 0, &w, false) ? w.count : -1;
+  if (!ctx) return -1;
+  ctx->origins.told = true;
+  TgStatus s = realize(ctx, t, n, NULL, 0, &w, false);
+  ctx->origins.told = false;
+  return s ? -1 : w.count;
 }
 
 int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
@@ -640,6 +645,7 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   double begin = profile_now(ctx);
   TgStatus s = read_value(ctx, t, out, nbytes);
   profile_span(ctx, "read", begin, "\"bytes\":%zu", nbytes);
+  inside_read(ctx, nbytes);
   return s;
 }
 

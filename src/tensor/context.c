@@ -64,6 +64,7 @@ TgContext *context_new(const TgOs *os, TgMem mem) {
   ctx->store = store_new(&ctx->mem);
   ctx->dims = dims_new(&ctx->mem, &ctx->err);
   map_init(&ctx->realized, &ctx->mem), map_init(&ctx->history, &ctx->mem);
+  map_init(&ctx->origins.number, &ctx->mem), map_init(&ctx->origins.of_node, &ctx->mem);
   if (ctx->store) store_set_dims(ctx->store, ctx->dims), store_set_error(ctx->store, &ctx->err);
   if (ctx->store && ctx->dims && vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) return ctx;
   context_free(ctx);
@@ -80,8 +81,10 @@ void context_free(TgContext *ctx) {
     if (ctx->hooks.at[i].own) mem_free(&ctx->mem, ctx->hooks.at[i].user);
   vec_free(&ctx->mem, &ctx->hooks);
   pass_env_free(&ctx->passes);
-  Str *const texts[] = {&ctx->text,        &ctx->describe,  &ctx->opt_text,  &ctx->info_text,
-                        &ctx->bundle_text, &ctx->c_text[0], &ctx->c_text[1], &ctx->c_text[2]};
+  origins_free(ctx);
+  Str *const texts[] = {&ctx->text,         &ctx->describe,  &ctx->opt_text,    &ctx->origin_text,
+                        &ctx->explain_text, &ctx->info_text, &ctx->bundle_text, &ctx->c_text[0],
+                        &ctx->c_text[1],    &ctx->c_text[2]};
   for (size_t i = 0; i < TG_COUNT(texts); i++)
     str_free(texts[i]);
   if (ctx->store) store_free(ctx->store);
@@ -202,6 +205,7 @@ TgTensor *tensor_new(TgContext *ctx, UOp *u) {
   t->ctx = ctx;
   t->uop = u;
   link_in(t, &ctx->scopes.at[ctx->scopes.len - 1].tensors);
+  if (ctx->origins.path.len) origin_of_handle(t);
   return t;
 }
 

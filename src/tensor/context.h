@@ -58,11 +58,28 @@ struct TgTensor {
   TgTensor *mapped, *mapped_of;
   int64_t *sizes;                    /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */
+  uint32_t path;                     /* the scopes of names that it was made in (origin.c); 0: none */
+  const char *origin;                /* the call that made it, "relu (net.c:12)"; NULL: not told */
 };
 
 typedef struct TgScope {
   TgTensor *tensors;
 } TgScope;
+
+/* Where operations come from (origin.c). Handles say it of their nodes; where somebody asks, it is kept for
+ * nodes whose handles end, too. A text has a number from 1 on. */
+typedef struct Origins {
+  bool asked, told;   /* told: launches are told of now (tg_schedule) */
+  Vec(char *) text;   /* by number - 1 */
+  Map number;         /* hash of a text -> its number */
+  Map of_node;        /* node -> number of its path << 32 | number of its place */
+  Vec(uint32_t) path; /* the scopes of names that are open, outermost first: numbers of whole paths */
+} Origins;
+
+/* What is told of a node; both 0: nothing. */
+typedef struct Origin {
+  uint32_t path, place;
+} Origin;
 
 typedef struct GradientHook {
   TgGradientFn fn;
@@ -122,6 +139,7 @@ struct TgContext {
   UOpStore *store;
   const EngineCalls *calls;
   bool dev_open;
+  struct Inside *inside;        /* engine/inside.c; NULL: nobody asks */
   struct Profile *profile;      /* engine/profile.c; NULL: none is made */
   Vec(struct Device *) devices; /* by number */
   Draws draws[MOST_DEVICES];
@@ -140,10 +158,13 @@ struct TgContext {
   Str info_text;        /* the last answer of tg_info */
   Str text, describe;   /* the last answers of tg_to_text and tg_describe */
   Str opt_text;         /* the result of the last tg_opt */
+  Str explain_text;     /* the last answer of tg_explain */
+  Str origin_text;      /* the last answer of tg_origin_of */
   PassEnv passes;       /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;
   uint64_t rng_seed;
   bool training;
+  Origins origins;
   /* losses and running statistics: computed with the next in-place update, before it */
   Vec(TgTensor *) pending;
   size_t swept_nodes; /* store_count after the last collect: tg_scope_end collects when it has doubled */
@@ -228,6 +249,14 @@ TgStatus draw_again(TgContext *ctx, Buffer *key);
 /* a value is asked for while a function is captured: recorded */
 bool capture_refuses(TgContext *ctx, const char *op);
 
+/* origin.c */
+void origins_free(TgContext *ctx);
+void origin_of_handle(TgTensor *t); /* t was made just now: the scopes of names that it is in */
+/* What is known of node u, of which t is a handle or NULL. */
+Origin origin_find(TgContext *ctx, const TgTensor *t, const UOp *u);
+/* u is part of the gradient of what `of` says; only where somebody asks */
+void origin_of_gradient(TgContext *ctx, const UOp *u, Origin of);
+void origin_put(TgContext *ctx, Str *to, Origin o); /* "conv1/relu (net.c:12)" */
 int variable_number(const struct TgVariable *v);
 struct TgVariable *variable_at(TgContext *ctx, int number); /* NULL: no such variable */
 #endif

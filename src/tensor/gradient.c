@@ -510,6 +510,14 @@ static UOp *step_of_windows(UOpStore *st, UOp *u, UOp *g, const bool *wanted, UO
   return r;
 }
 
+/* What nobody named is a part of what reads it. */
+static void origin_told(TgContext *ctx, const UOp *u, Origin *from) {
+  Origin own = origin_find(ctx, NULL, u);
+  if (own.place | own.path) from[u->id] = own;
+  for (int s = 0; s < u->nsrc; s++)
+    if (!(from[u->src[s]->id].place | from[u->src[s]->id].path)) from[u->src[s]->id] = from[u->id];
+}
+
 static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out) {
   TgMem *mem = &ctx->mem;
   Rewrite rw = {.st = ctx->store, .mem = mem, .ctx = ctx};
@@ -518,6 +526,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   uint32_t limit = store_id_limit(ctx->store);
   bool *needs = mem_alloc(mem, limit), *wanted = mem_alloc(mem, limit);
   UOp **grad = mem_alloc(mem, limit * sizeof *grad), *part[UINT8_MAX];
+  Origin *from = ctx->origins.asked ? mem_alloc(mem, limit * sizeof *from) : NULL; /* readers tell sources */
   bool ok = needs && wanted && grad && uop_toposort(ctx->store, mem, &root, 1, &topo);
   for (size_t i = 0; ok && i < topo.len; i++)
     if ((topo.at[i]->mark & MARK_VIEW) && topo.at[i]->op != OPS_DETACH)
@@ -545,10 +554,12 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
     bool below = false;
     for (int s = 0; s < u->nsrc; s++)
       below = below || needs[u->src[s]->id];
+    if (from) origin_told(ctx, u, from);
     if (!g || !below || u->op == OPS_DETACH) continue;
     UOp *of, *windows = step_of_windows(rw.st, u, g, wanted, &of);
     if (windows) {
       if (needs[of->id]) ok = (grad[of->id] = sum_of(rw.st, grad[of->id], windows)) != NULL;
+      if (from) origin_of_gradient(ctx, windows, from[u->id]);
       continue;
     }
     if (u->nsrc <= TG_COUNT(part)) memset(part, 0, u->nsrc * sizeof *part);
@@ -565,11 +576,12 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
       UOp *x = u->src[s];
       if (!part[s] || !needs[x->id]) continue;
       ok = (grad[x->id] = sum_of(rw.st, grad[x->id], part[s])) != NULL;
+      if (from) origin_of_gradient(ctx, part[s], from[u->id]);
     }
   }
   for (int i = 0; ok && i < n; i++)
     out[i] = of_target(rw.st, targets[i], &views, grad, limit);
-  mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad);
+  mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad), mem_free(mem, from);
   vec_free(mem, &topo), views_free(ctx, &views);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
   return ok;

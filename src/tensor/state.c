@@ -135,6 +135,12 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
                  {"FUSE", &ctx->env.fuse, 0, 1, true},
                  {"DEBUG", &ctx->env.debug, 0, 7, false}};
 
+  if (name && !strcasecmp(name, "ORIGIN")) {
+    int old = ctx->origins.asked;
+    if (value >= 0) ctx->origins.asked = value != 0;
+    return old;
+  }
+
   if (name && !strcasecmp(name, "TRAINING")) {
     int old = ctx->training;
     if (value >= 0) ctx->training = value != 0;
@@ -147,6 +153,7 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
                   value, s[i].least, s[i].most);
     if (value >= 0 && value != old) {
       *s[i].at = value;
+      if (ctx->env.debug >= 1) ctx->origins.asked = true;
       if (s[i].plans) ctx->calls->cache_clear(ctx); /* what was planned was planned otherwise */
     }
     return old;

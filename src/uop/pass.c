@@ -4,6 +4,7 @@
 #include "uop/dims.h"
 #include "uop/pass.h"
 #include "base/os.h"
+#include "uop/pass_record.h"
 #include "uop/text.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -45,6 +46,7 @@ static bool on_fire(RewriteEnv *re, Rewrite *rw, const char *name, const char *w
     else if (!vec_push(e->mem, &e->counts, ((RuleCount){name, where, 1})))
       return false;
   }
+  if (pass_recorded(e) && e->now) pass_record_fire(e, name, where, self, result);
   if (e->trace && e->say) {
     Str s;
     str_init(&s, rw->mem);
@@ -70,11 +72,13 @@ void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem,
                  .say = say,
                  .say_to = say_to};
   memcpy(e->dump_dir, env->dump_dir, sizeof e->dump_dir);
+  memcpy(e->record_dir, env->viz, sizeof e->record_dir);
   map_init(&e->made_by, mem);
-  if (e->trace || e->spec || *e->dump_dir) e->rewrites.on_fire = on_fire;
+  str_init(&e->record, mem), str_init(&e->rewrites_text, mem);
+  if (e->trace || e->spec || *e->dump_dir || pass_recorded(e)) e->rewrites.on_fire = on_fire;
 }
 
-void pass_env_free(PassEnv *e) { vec_free(e->mem, &e->counts), map_free(&e->made_by); }
+void pass_env_free(PassEnv *e) { vec_free(e->mem, &e->counts), map_free(&e->made_by), pass_record_free(e); }
 
 /* ---- dumps: DIR/k003-r_4_4.2-expand.uop and .dot */
 static bool write_file(const TgOs *os, const char *path, const char *text, size_t n) {
@@ -190,9 +194,10 @@ static bool check(PassRun *r, const UOpVec *roots, const char *pass, GraphKind k
 
 static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const RewriteEnv *before) {
   PassEnv *e = r->env;
-  if (!e || (!*e->dump_dir && !e->spec)) return true;
+  if (!e || (!*e->dump_dir && !e->spec && !pass_recorded(e))) return true;
   UOpVec roots = {0};
   bool ok = r->graph(r->state, &roots);
+  if (ok && pass_recorded(e)) pass_record_graph(e, r, &roots, number, pass);
   if (ok && *e->dump_dir) ok = dump(r, &roots, number, pass, before);
   if (ok && e->spec) ok = check(r, &roots, pass, kind);
   vec_free(r->mem, &roots);
@@ -229,6 +234,7 @@ bool passes_run(PassRun *r, const Pass *table, size_t n) {
     if (!ok && e && e->bad_rule) refuse(r, p->name, e->bad_rule, e->bad, NULL);
     ok = ok && look(r, (int)i + 1, p->name, p->makes, &before);
   }
+  if (e && pass_recorded(e)) ok = pass_record_end(e, r) && ok;
   if (e) e->now = NULL;
   return ok;
 }

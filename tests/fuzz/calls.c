@@ -239,8 +239,9 @@ void at_call(const char *name) {
 
 /* Functions that change their argument, or tell of it, give it back. */
 static bool gives_argument(const char *name) {
-  static const char *const names[] = {"tg_keep",    "tg_requires_grad",  "tg_assign",  "tg_assign_slice",
-                                      "tg_setitem", "tg_setitem_scalar", "tg_replace", NULL};
+  static const char *const names[] = {
+      "tg_keep",         "tg_requires_grad", "tg_origin",         "tg_origin_here", "tg_assign",
+      "tg_assign_slice", "tg_setitem",       "tg_setitem_scalar", "tg_replace",     NULL};
   for (int i = 0; names[i]; i++)
     if (!strcmp(name, names[i])) return true;
   return name[strlen(name) - 1] == '_';

@@ -6,6 +6,7 @@ ssize_t write(int fd, const void *p, size_t n);
 off_t lseek(int fd, off_t at, int from);
 int ftruncate(int fd, off_t nbytes);
 int close(int fd);
+#define F_OK 0
 int access(const char *path, int mode);
 int unlink(const char *path);
 int rmdir(const char *path);

@@ -1,0 +1,146 @@
+/* explain.c: `tg explain FILE.onnx|PROGRAM ARGS..`: what a program's kernels are, and what may make it slow. In: any
+ * program that links the library, or a model, which runs once with zeros. Out: what the library tells of each
+ * context (TG_EXPLAIN); of one kernel the source, and the assembly that a C compiler makes of it. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+#include "viz.h"
+#include <dirent.h>
+#include <errno.h>
+#ifdef TG_HAVE_JANSSON
+#include <jansson.h>
+#endif
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int program_with(char **argument, const char *command, const char *variable, const char *value) {
+  char *self[] = {"tg", "run", argument[0], NULL};
+  char me[300];
+  ssize_t n = readlink("/proc/self/exe", me, sizeof me - 1);
+  size_t length = strlen(argument[0]);
+  bool model = length > 5 && !strcmp(argument[0] + length - 5, ".onnx");
+  if (n > 0) me[n] = 0;
+  fflush(NULL);
+  signal(SIGINT, SIG_IGN); /* it ends the program; what it did is told */
+  pid_t pid = fork();
+  if (pid < 0) return cli_refuse(CLI_FAILED, command, "%s: %s", argument[0], strerror(errno));
+  if (!pid) {
+    signal(SIGINT, SIG_DFL);
+    setenv(variable, value, 1);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    execvp(model && n > 0 ? me : argument[0], model ? self : argument);
+    fprintf(stderr, "tg: %s: %s\n", argument[0], strerror(errno));
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+typedef struct ExplainOptions {
+  const char *kernel;
+  bool json;
+} ExplainOptions;
+
+#ifdef TG_HAVE_JANSSON
+/* The kernel that `name` says, of one context's facts: "r_4_4", or "0.2". */
+static bool kernel_put(const char *text, const char *name) {
+  json_error_t e;
+  json_t *all = json_loads(text, 0, &e), *graph, *kernel;
+  size_t g, k;
+  bool found = false;
+  json_array_foreach(json_object_get(all, "graphs"), g, graph) {
+    json_array_foreach(json_object_get(graph, "kernels"), k, kernel) {
+      const char *is = json_string_value(json_object_get(kernel, "name"));
+      const char *source = json_string_value(json_object_get(kernel, "source"));
+      const char *origin = json_string_value(json_object_get(kernel, "origin"));
+      char number[60];
+      snprintf(number, sizeof number, "%zu.%zu", g, k);
+      if (found || !is || !source || (strcmp(is, name) && strcmp(number, name))) continue;
+      printf("%s: %s\n%s", is, origin ? origin : "", source);
+      char *assembly = NULL;
+      if (strstr(source, ", C, ")) assembly_of(&source, &is, 1, &assembly);
+      if (assembly) printf("\n# assembly, by: cc %s\n%s", ASSEMBLY_FLAGS, assembly);
+      free(assembly);
+      found = true;
+    }
+  }
+  json_decref(all);
+  return found;
+}
+#else
+static bool kernel_put(const char *text, const char *name) {
+  (void)text, (void)name;
+  return false;
+}
+#endif
+
+/* Prints what the contexts wrote into the folder, and takes it away; how many had something to say. */
+static int told(const char *folder, const char *kernel) {
+  DIR *d = opendir(folder);
+  int n = 0;
+  for (struct dirent *e; d && (e = readdir(d));) {
+    char path[600];
+    if (e->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    FILE *f = fopen(path, "r");
+    char *text = f ? cli_read(f) : NULL;
+    if (f) fclose(f);
+    if (text && kernel)
+      n += n == 0 && kernel_put(text, kernel);
+    else if (text) {
+      if (n++) putchar('\n');
+      fputs(text, stdout);
+    }
+    free(text);
+    unlink(path);
+  }
+  if (d) closedir(d);
+  rmdir(folder);
+  return n;
+}
+
+static int run_explain(const void *options, char **argument, int n) {
+  const ExplainOptions *o = options;
+  const char *tmp = getenv("TMPDIR");
+  char folder[260], path[300];
+  (void)n;
+  snprintf(folder, sizeof folder, "%.200s/tg-explain-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+  if (!mkdtemp(folder)) return cli_refuse(CLI_FAILED, "explain", "%s: %s", folder, strerror(errno));
+  snprintf(path, sizeof path, "%s/context%s", folder, o->json || o->kernel ? ".json" : "");
+  int rc = program_with(argument, "explain", "TG_EXPLAIN", path);
+  int contexts = told(folder, o->kernel);
+  if (rc) fprintf(stderr, "tg explain: %s ended with %d\n", argument[0], rc);
+  if (!contexts && o->kernel) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);
+  if (!contexts && !o->kernel && rc != 127)
+    cli_refuse(0, "explain", "%s ran nothing in a context of this library", argument[0]);
+  return contexts ? rc : CLI_FAILED;
+}
+
+static const ExplainOptions defaults = {0};
+static const CliOption options[] = {
+    CLI_TEXT_OF(ExplainOptions, kernel, "kernel", "K",
+                "one kernel, by name or as 0.2: its source and assembly"),
+    CLI_FLAG_OF(ExplainOptions, json, "json", "every fact, an object per context")};
+
+const CliCommand command_explain = {
+    .name = "explain",
+    .summary = "say what a program's kernels are and what may be slow",
+    .arguments = "FILE.onnx|PROGRAM ARGS..",
+    .least = 1,
+    .most = -1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(ExplainOptions),
+    .defaults = &defaults,
+    .run = run_explain,
+    .more =
+        "PROGRAM is any that links the library; options of its own follow --. The first five lines are the "
+        "size "
+        "of the work and what may make it slow, each with the time that it may cost. Then come the graphs: "
+        "kernels with their origins, memories, and why stages were not fused. Launches go one by one while "
+        "they "
+        "are timed. TG_EXPLAIN=FILE does the same without this command; what the program prints goes to "
+        "stderr."};

@@ -1,0 +1,319 @@
+/* inside.c: collects what is known of each plan while it is made and run, where tg_explain, TG_EXPLAIN or TG_VIZ
+ * asks. In: schedules with their graphs, programs with their texts, launches with their times. Out: Inside.
+ * Where memory runs out less is known, which is no error. */
+#define _GNU_SOURCE
+#include "engine/inside.h"
+#include "base/os.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *copied(TgContext *ctx, const char *text) {
+  size_t n = strlen(text) + 1;
+  char *to = mem_alloc(&ctx->mem, n);
+  if (to) memcpy(to, text, n);
+  return to;
+}
+
+Inside *inside_new(TgContext *ctx) {
+  Inside *in = mem_alloc(&ctx->mem, sizeof *in);
+  if (in) in->begun = time_now_s();
+  return in;
+}
+
+static void plan_free(TgContext *ctx, PlanFacts *p) {
+  for (int k = 0; p->kernel && k < p->nkernel; k++) {
+    KernelFacts *f = &p->kernel[k];
+    mem_free(&ctx->mem, f->name), mem_free(&ctx->mem, f->origin), mem_free(&ctx->mem, f->opts);
+    mem_free(&ctx->mem, f->source), mem_free(&ctx->mem, f->arg);
+  }
+  mem_free(&ctx->mem, p->kernel), mem_free(&ctx->mem, p->buffer), mem_free(&ctx->mem, p->fusion);
+  mem_free(&ctx->mem, p->peak);
+  mem_free(&ctx->mem, p);
+}
+
+void inside_free(TgContext *ctx, Inside *in) {
+  if (!in) return;
+  for (size_t i = 0; i < in->plans.len; i++)
+    plan_free(ctx, in->plans.at[i]);
+  vec_free(&ctx->mem, &in->plans), vec_free(&ctx->mem, &in->launches);
+  mem_free(&ctx->mem, in);
+}
+
+static PlanFacts *facts_of(const Inside *in, const Plan *p) {
+  for (size_t i = in->plans.len; i-- > 0;)
+    if (in->plans.at[i]->number == p->number) return in->plans.at[i];
+  return NULL;
+}
+
+/* ---- a kernel's graph */
+typedef struct Look {
+  UOpStore *st;
+  TgMem *mem;
+  UOp *written; /* the loop along which the stored memory lies; NULL: none, or several memories */
+  int64_t elements;
+} Look;
+
+static UOp *loop_of_stride_one(const Look *l, UOp *index, const UOpVec *nodes) {
+  UOp *flat = index_flat(l->st, l->mem, index);
+  for (size_t i = 0; flat && i < nodes->len; i++) {
+    UOp *r = nodes->at[i];
+    int64_t by;
+    if (r->op == OPS_RANGE && uop_coefficient(flat, r, &by) && by == 1) return r;
+  }
+  return NULL;
+}
+
+static bool reads_from(const UOp *u, const UOpVec *nodes) {
+  for (size_t i = 0; i < nodes->len; i++)
+    if (nodes->at[i]->op == OPS_STORE && nodes->at[i]->src[0] == u) return false;
+  return true;
+}
+
+enum { CROSSED_LEAST = 16 * 1024, CROSSED_EXTENT = 8 };
+
+/* An index into memory: whether it lies along another loop than the memory that is written. */
+static void index_looked(const Look *l, KernelFacts *f, UOp *u, const UOpVec *nodes) {
+  const UOp *memory = uop_base(u->src[0]);
+  int64_t by = 0;
+  if (memory->op != OPS_PARAM || !l->written || memory->arg.param.nelem != l->elements) return;
+  UOp *flat = index_flat(l->st, l->mem, u), *along = loop_of_stride_one(l, u, nodes);
+  bool varies = flat && along && along != l->written && uop_coefficient(flat, l->written, &by) && by > 1;
+  f->crossed |= varies && l->elements >= CROSSED_LEAST && along->src[0]->vmax >= CROSSED_EXTENT;
+}
+
+static void node_looked(KernelFacts *f, PlanFacts *p, const UOp *u) {
+  bool data = u->dtype != DT_INDEX && op_is_alu((Ops)u->op);
+  p->ops = hash_mix(p->ops, (uint64_t)u->op << 8 | u->dtype);
+  p->sizes = hash_mix(p->sizes, (uint64_t)u->op << 8 | u->dtype);
+  if (u->op == OPS_RANGE || u->op == OPS_PARAM)
+    p->sizes =
+        hash_mix(p->sizes, u->op == OPS_RANGE ? (uint64_t)u->src[0]->vmax : (uint64_t)u->arg.param.nelem);
+  f->reduces |= u->op == OPS_REDUCE || u->op == OPS_SCAN;
+  f->computes |= u->op == OPS_REDUCE || u->op == OPS_SCAN || (data && u->op != OPS_CAST);
+  f->f64 |= (data || u->op == OPS_REDUCE) && u->dtype == DT_F64 && u->op != OPS_CAST;
+  if (u->op == OPS_RANGE && f->nloop < MOST_LOOPS) f->loop[f->nloop++] = u->src[0]->vmax;
+}
+
+static void kernel_looked(TgContext *ctx, PlanFacts *p, KernelFacts *f, UOpStore *st, UOp *ast) {
+  UOpVec nodes = {0};
+  Look l = {.st = st, .mem = &ctx->mem};
+  int stores = 0;
+  bool ok = uop_toposort(st, &ctx->mem, &ast, 1, &nodes);
+  for (size_t i = 0; ok && i < nodes.len; i++) {
+    UOp *u = nodes.at[i];
+    node_looked(f, p, u);
+    const UOp *to = u->op == OPS_STORE && u->src[0]->op == OPS_INDEX ? uop_base(u->src[0]->src[0]) : NULL;
+    if (to && to->op == OPS_PARAM && !stores++) {
+      l.written = loop_of_stride_one(&l, u->src[0], &nodes);
+      l.elements = to->arg.param.nelem;
+    }
+  }
+  for (size_t i = 0; ok && i < nodes.len; i++) {
+    UOp *u = nodes.at[i];
+    if (u->op == OPS_PARAM) {
+      bool stored = false;
+      for (size_t k = 0; k < nodes.len; k++)
+        stored |= nodes.at[k]->op == OPS_STORE && uop_base(nodes.at[k]->src[0]->src[0]) == u;
+      *(stored ? &f->written : &f->read) += u->arg.param.nelem * (int64_t)dtype_size((DType)u->dtype);
+    }
+    if (u->op == OPS_INDEX && stores == 1 && reads_from(u, &nodes)) index_looked(&l, f, u, &nodes);
+  }
+  vec_free(&ctx->mem, &nodes);
+}
+
+/* ---- a plan */
+static void buffers_noted(PlanFacts *f, const Plan *p) {
+  const Schedule *s = &p->sched;
+  for (int t = 0; t < s->ntemp; t++)
+    f->buffer[t] = (BufferFacts){.bytes = s->temp[t].nelem * (int64_t)dtype_size(s->temp[t].dtype),
+                                 .first = s->temp[t].first,
+                                 .last = s->temp[t].root >= 0 ? s->nkernel - 1 : s->temp[t].last,
+                                 .slab = -1};
+  for (int k = 0; k < s->nkernel; k++) {
+    for (int a = 0; a < s->kernel[k].narg; a++) {
+      int64_t id = s->kernel[k].arg[a] - TEMP_BASE;
+      if (id >= 0 && id < s->ntemp && f->buffer[id].first != k) f->buffer[id].readers++;
+    }
+    for (int t = 0; t < s->ntemp; t++)
+      if (f->buffer[t].first <= k && k <= f->buffer[t].last) f->peak[k] += f->buffer[t].bytes;
+  }
+}
+
+void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
+  Inside *in = ctx->inside;
+  const Schedule *s = &p->sched;
+  PlanFacts *f = in ? mem_alloc(&ctx->mem, sizeof *f) : NULL;
+  if (!f) return;
+  for (size_t i = 0; i < in->plans.len; i++) /* it is made again, with smaller kernels */
+    if (in->plans.at[i]->number == p->number) {
+      plan_free(ctx, in->plans.at[i]);
+      in->plans.at[i--] = in->plans.at[--in->plans.len];
+    }
+  f->number = p->number;
+  f->record = ctx->passes.next_schedule - 1;
+  f->device = p->dev->name;
+  f->cores = (p->dev->backend->has & HAS_THREADS) ? p->dev->target.cores : 1;
+  f->kernel = mem_alloc(&ctx->mem, ((size_t)s->nkernel + 1) * sizeof *f->kernel);
+  f->buffer = mem_alloc(&ctx->mem, ((size_t)s->ntemp + 1) * sizeof *f->buffer);
+  f->peak = mem_alloc(&ctx->mem, ((size_t)s->nkernel + 1) * sizeof *f->peak);
+  f->fusion = copied(ctx, fusion);
+  bool ok = f->kernel && f->buffer && f->peak && f->fusion && vec_push(&ctx->mem, &in->plans, f);
+  if (!ok) {
+    plan_free(ctx, f);
+    return;
+  }
+  f->nkernel = s->nkernel;
+  f->nbuffer = s->ntemp;
+  buffers_noted(f, p);
+  for (int k = 0; k < s->nkernel; k++) {
+    KernelFacts *kf = &f->kernel[k];
+    const SchedKernel *sk = &s->kernel[k];
+    kf->est_us = sk->est_us;
+    kf->flops = sk->flops;
+    kf->threads = 1;
+    kf->record = -1;
+    if ((kf->arg = mem_alloc(&ctx->mem, ((size_t)sk->narg + 1) * sizeof *kf->arg))) {
+      kf->narg = sk->narg;
+      if (sk->narg) memcpy(kf->arg, sk->arg, (size_t)sk->narg * sizeof *kf->arg);
+    }
+    kernel_looked(ctx, f, kf, s->store, sk->ast);
+  }
+}
+
+void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, const char *opts,
+                   const char *source) {
+  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  if (!f || k >= f->nkernel || f->kernel[k].opts) return;
+  f->kernel[k].record = ctx->passes.next_kernel - 1;
+  f->kernel[k].opts = copied(ctx, opts);
+  f->kernel[k].source = copied(ctx, source);
+  f->kernel[k].threads = TG_MAX(lin->nthread, 1);
+  for (int i = 0; i < 3; i++)
+    f->kernel[k].threads *= TG_MAX(lin->global[i], 1) * TG_MAX(lin->local[i], 1);
+}
+
+/* The first kernel that was made for a program says how it is written. */
+static const KernelFacts *made_for(const Inside *in, const CachedProgram *prog) {
+  for (size_t i = 0; i < in->plans.len; i++)
+    for (int k = 0; k < in->plans.at[i]->nkernel; k++)
+      if (in->plans.at[i]->kernel[k].prog == prog && in->plans.at[i]->kernel[k].source)
+        return &in->plans.at[i]->kernel[k];
+  return NULL;
+}
+
+void inside_made(TgContext *ctx, const Plan *p, double us) {
+  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  if (!f) return;
+  f->made_us = us;
+  for (int k = 0; k < f->nkernel; k++) {
+    KernelFacts *kf = &f->kernel[k];
+    kf->prog = p->prog[k];
+    if (!kf->name) kf->name = copied(ctx, p->prog[k]->name);
+    const KernelFacts *same = kf->source ? NULL : made_for(ctx->inside, kf->prog);
+    if (!same) continue;
+    kf->source = copied(ctx, same->source);
+    kf->opts = same->opts ? copied(ctx, same->opts) : NULL;
+    kf->threads = same->threads;
+    kf->record = same->record;
+  }
+  for (int t = 0; t < f->nbuffer; t++)
+    f->buffer[t].slab = p->slab_of[t];
+}
+
+void inside_origins(TgContext *ctx, const Plan *p) {
+  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  for (int k = 0; f && k < f->nkernel; k++)
+    if (!f->kernel[k].origin) f->kernel[k].origin = copied(ctx, kernel_origin(p, k));
+}
+
+void inside_read(TgContext *ctx, size_t nbytes) {
+  if (!ctx->inside) return;
+  ctx->inside->reads++;
+  ctx->inside->read_bytes += (int64_t)nbytes;
+}
+
+void inside_copied(TgContext *ctx, size_t nbytes, double us) {
+  if (!ctx->inside) return;
+  ctx->inside->copies++;
+  ctx->inside->copied_bytes += (int64_t)nbytes;
+  ctx->inside->copied_us += us;
+}
+
+void inside_launch(TgContext *ctx, const Plan *p, int k, double us) {
+  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  if (!f || k >= f->nkernel) return;
+  f->runs += k == 0;
+  f->kernel[k].runs++;
+  f->kernel[k].us += us;
+  if (ctx->inside->launches.len < MOST_LAUNCHES)
+    (void)vec_push(&ctx->mem, &ctx->inside->launches,
+                   ((LaunchFacts){p->number, k, (time_now_s() - ctx->inside->begun) * 1e6 - us, us}));
+}
+
+/* ---- on request */
+static bool written(TgContext *ctx, const char *path, const Str *text) {
+  int fd = ctx->os->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  bool ok = !text->oom && os_write_all(ctx->os, fd, str_text(text), text->len);
+  return (ctx->os->close(fd) == 0) & ok;
+}
+
+/* At the end of the context: to the file of TG_EXPLAIN, or of several contexts to file, file.2, ..; and to
+ * graphs.json in the folder of TG_VIZ. */
+static void file_told(TgContext *ctx, const char *name, bool json) {
+  Str text;
+  char path[320];
+  str_init(&text, &ctx->mem);
+  if (json)
+    explain_json(ctx->inside, &text);
+  else
+    explain_text(ctx, ctx->inside, NULL, &text);
+  snprintf(path, sizeof path, "%s", name);
+  for (int i = 2; ctx->os->access(path, F_OK) == 0 && i < 1000; i++)
+    snprintf(path, sizeof path, "%s.%d", name, i);
+  if (!written(ctx, path, &text)) context_say(ctx, "explain: %s: it could not be written\n", path);
+  str_free(&text);
+}
+
+void inside_told(TgContext *ctx) {
+  const char *name = ctx->env.explain;
+  size_t n = strlen(name);
+  char graphs[300];
+  if (!ctx->inside || !ctx->inside->plans.len) return;
+  if (n) file_told(ctx, name, n > 5 && !strcmp(name + n - 5, ".json"));
+  snprintf(graphs, sizeof graphs, "%s/graphs.json", ctx->env.viz);
+  if (*ctx->env.viz) file_told(ctx, graphs, true);
+}
+
+static TgStatus explained(TgContext *ctx, TgTensor *const *t, size_t n, const TgExplainOptions *o,
+                          Inside *in) {
+  int asked = tg_setting(ctx, "ORIGIN", 1);
+  Inside *was = ctx->inside;
+  ctx->inside = in;
+  tg_cache_clear(ctx);
+  TgStatus s = tg_schedule(t, n, NULL, NULL) < 0 ? ctx->err.status : TG_OK;
+  if (!s && o->measure) s = ctx->calls->realize(ctx, t, n);
+  ctx->inside = was;
+  tg_setting(ctx, "ORIGIN", asked);
+  Str *text = &ctx->explain_text;
+  str_free(text), str_init(text, &ctx->mem);
+  if (!s && o->json)
+    explain_json(in, text);
+  else if (!s && !explain_text(ctx, in, o->kernel, text))
+    s = error_set(&ctx->err, TG_ERR_VALUE, "explain: there is no kernel %.100s", o->kernel);
+  if (!s && text->oom) s = error_set(&ctx->err, TG_ERR_NOMEM, "explain: out of memory");
+  return s;
+}
+
+const char *tg_explain_opt(TgTensor *const *t, size_t n, const TgExplainOptions *given) {
+  TgContext *ctx = n && t && t[0] ? t[0]->ctx : NULL;
+  TgExplainOptions o;
+  if (!ctx || tg_options_read(ctx, "explain", "TgExplainOptions", &o, sizeof o, given)) return NULL;
+  Inside *in = inside_new(ctx);
+  if (!in) return error_set(&ctx->err, TG_ERR_NOMEM, "explain: out of memory"), NULL;
+  TgStatus s = explained(ctx, t, n, &o, in);
+  inside_free(ctx, in);
+  return s ? NULL : str_text(&ctx->explain_text);
+}

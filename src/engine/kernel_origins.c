@@ -1,0 +1,100 @@
+/* kernel_origins.c: which operations a kernel computes, as text: "matmul (net.c:12), relu (net.c:12)". In: the
+ * copy of a graph, and what handles and the context's table say of its nodes (tensor/origin.c). Out: a text
+ * per kernel of the plan. Nodes that nobody named are part of what reads them; parts.c tells that. */
+#include "engine/graph_copy.h"
+#include <string.h>
+
+enum { MOST_NAMED = 8 };
+
+struct KernelOrigins {
+  Parts *parts;
+  UOpVec copy; /* the nodes that have an origin, as they are in the copy .. */
+  Vec(Origin) of;
+};
+
+bool origins_wanted(const TgContext *ctx) {
+  return ctx->origins.asked || ctx->origins.told || ctx->env.debug >= 2 || ctx->profile || ctx->launched ||
+         ctx->inside;
+}
+
+static void origins_end(TgContext *ctx, KernelOrigins *o) {
+  if (!o) return;
+  vec_free(&ctx->mem, &o->copy), vec_free(&ctx->mem, &o->of);
+  parts_free(o->parts);
+  mem_free(&ctx->mem, o);
+}
+
+/* node -> the first of its handles that says something */
+static bool handles_mapped(TgContext *ctx, Map *handle) {
+  bool ok = true;
+  for (size_t i = 0; i <= ctx->scopes.len && ok; i++)
+    for (TgTensor *t = i < ctx->scopes.len ? ctx->scopes.at[i].tensors : ctx->kept; t && ok; t = t->next)
+      if (t->origin || t->path)
+        ok = map_put_ptr(handle, (uintptr_t)t->uop, t); /* the last listed is oldest */
+  return ok;
+}
+
+KernelOrigins *kernel_origins_new(Graph *g) {
+  TgContext *ctx = g->ctx;
+  KernelOrigins *o = mem_alloc(&ctx->mem, sizeof *o);
+  Map handle;
+  map_init(&handle, &ctx->mem);
+  bool ok = o && handles_mapped(ctx, &handle);
+  for (size_t i = 0; ok && i < g->order.len; i++) {
+    const UOp *u = g->order.at[i].u;
+    const GraphNode *n = g->order.at[i].place ? NULL : graph_node(g, u);
+    Origin of = n && n->to ? origin_find(ctx, map_get_ptr(&handle, u), u) : (Origin){0};
+    if (of.place | of.path) ok = vec_push(&ctx->mem, &o->copy, n->to) && vec_push(&ctx->mem, &o->of, of);
+  }
+  map_free(&handle);
+  ok = ok && o->of.len && (o->parts = parts_new(g, o->copy.at, (int)o->copy.len)) != NULL;
+  if (ok) return o;
+  origins_end(ctx, o);
+  return NULL;
+}
+
+static bool named_before(const KernelOrigins *o, const int *part, int i) {
+  for (int k = 0; k < i; k++)
+    if (!memcmp(&o->of.at[part[k]], &o->of.at[part[i]], sizeof(Origin))) return true;
+  return false;
+}
+
+static char *text_of(TgContext *ctx, KernelOrigins *o, const Plan *p, int k) {
+  int n, named = 0, more = 0;
+  const int *part = parts_of(o->parts, p, k, &n);
+  Str s;
+  str_init(&s, &ctx->mem);
+  for (int i = 0; i < n; i++) {
+    if (named_before(o, part, i)) continue;
+    if (++named > MOST_NAMED) {
+      more++;
+      continue;
+    }
+    if (s.len) str_put(&s, ", ");
+    origin_put(ctx, &s, o->of.at[part[i]]);
+  }
+  if (more) str_printf(&s, " and %d more", more);
+  char *text = mem_alloc(&ctx->mem, s.len + 1);
+  if (text) memcpy(text, str_text(&s), s.len + 1);
+  str_free(&s);
+  return text;
+}
+
+void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p) {
+  if (o && p && !p->origin) {
+    p->origin = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->origin);
+    for (int k = 0; p->origin && k < p->sched.nkernel; k++)
+      p->origin[k] = text_of(ctx, o, p, k);
+  }
+  if (p && p->origin) inside_origins(ctx, p);
+  origins_end(ctx, o);
+}
+
+void kernel_origins_forget(TgContext *ctx, Plan *p) {
+  for (int k = 0; p->origin && k < p->sched.nkernel; k++)
+    mem_free(&ctx->mem, p->origin[k]);
+  mem_free(&ctx->mem, p->origin);
+  p->origin = NULL;
+}
+
+const char *kernel_origin(const Plan *p, int k) { return p->origin && p->origin[k] ? p->origin[k] : ""; }

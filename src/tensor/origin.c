@@ -1,0 +1,139 @@
+/* origin.c: where operations come from. In: a text per call, "relu (net.c:12)", which the macros of
+ * tg_origin.h give, and scopes of names, "conv1", which layers and model files open. Out: what is known of a
+ * node.
+ *
+ * A handle holds a pointer to the text: that is all that is done where nobody asks. Where somebody does
+ * (Origins.asked) a table keeps it for nodes whose handles end. It stands beside the graph: equal operations
+ * of two places are one node, which has the origin of the first. */
+#include "tensor/front.h"
+#include <stdio.h>
+
+enum { MOST_PATH = 400 };
+
+/* The number of a text, which is copied at its first time; 0: out of memory, which is no error. */
+static uint32_t text_number(TgContext *ctx, const char *text) {
+  Origins *o = &ctx->origins;
+  size_t n = strlen(text);
+  uint64_t hash = hash_bytes(7, text, n), v;
+  for (; map_get(&o->number, hash, &v); hash++)
+    if (!strcmp(o->text.at[v - 1], text)) return (uint32_t)v;
+  char *own = mem_alloc(&ctx->mem, n + 1);
+  if (own) memcpy(own, text, n + 1);
+  if (own && vec_push(&ctx->mem, &o->text, own)) {
+    if (map_put(&o->number, hash, o->text.len)) return (uint32_t)o->text.len;
+    o->text.len--;
+  }
+  mem_free(&ctx->mem, own);
+  return 0;
+}
+
+static uint32_t place_number(TgContext *ctx, const char *place) {
+  char text[300];
+  error_place_text(place, text, sizeof text);
+  return text_number(ctx, text);
+}
+
+void origins_free(TgContext *ctx) {
+  Origins *o = &ctx->origins;
+  for (size_t i = 0; i < o->text.len; i++)
+    mem_free(&ctx->mem, o->text.at[i]);
+  vec_free(&ctx->mem, &o->text), vec_free(&ctx->mem, &o->path);
+  map_free(&o->number), map_free(&o->of_node);
+}
+
+static Origin unpacked(uint64_t v) { return (Origin){(uint32_t)(v >> 32), (uint32_t)v}; }
+
+/* The first that is told of a node stays; a call fills in what its layer left open. */
+static void node_told(TgContext *ctx, const UOp *u, Origin o) {
+  uint64_t had = 0;
+  map_get(&ctx->origins.of_node, (uint64_t)(uintptr_t)u, &had);
+  Origin now = unpacked(had);
+  if (!now.path) now.path = o.path;
+  if (!now.place) now.place = o.place;
+  uint64_t v = (uint64_t)now.path << 32 | now.place;
+  if (v != had)
+    map_put(&ctx->origins.of_node, (uint64_t)(uintptr_t)u, v); /* forgotten where memory is short */
+}
+
+void origin_of_handle(TgTensor *t) {
+  Origins *o = &t->ctx->origins;
+  t->path = o->path.at[o->path.len - 1];
+  if (o->asked && t->path) node_told(t->ctx, t->uop, (Origin){t->path, 0});
+}
+
+/* What a call computed: of one that writes to memory, the value that is to be written. */
+static const UOp *computed(const TgTensor *t) {
+  const UOp *store = t->memory ? t->memory->store : NULL;
+  return store ? store->src[1] : t->uop;
+}
+
+TgTensor *tg_origin(TgTensor *t, const char *place) {
+  if (!t) return NULL;
+  t->ctx->err.place = NULL;
+  if (!t->origin) t->origin = place;
+  if (t->ctx->origins.asked && place) {
+    uint32_t path = t->memory && t->memory->store ? 0 : t->path;
+    node_told(t->ctx, computed(t), (Origin){path, place_number(t->ctx, place)});
+  }
+  return t;
+}
+
+TgTensor *tg_origin_here(TgTensor *x, const char *place) {
+  if (x) x->ctx->err.place = place;
+  return x;
+}
+
+TgContext *tg_origin_within(TgContext *ctx, const char *place) {
+  if (ctx) ctx->err.place = place;
+  return ctx;
+}
+
+Origin origin_find(TgContext *ctx, const TgTensor *t, const UOp *u) {
+  uint64_t v = 0;
+  if (map_get(&ctx->origins.of_node, (uint64_t)(uintptr_t)u, &v)) return unpacked(v);
+  if (!t) return (Origin){0};
+  return (Origin){t->path, t->origin ? place_number(ctx, t->origin) : 0};
+}
+
+void origin_of_gradient(TgContext *ctx, const UOp *u, Origin of) {
+  char text[320];
+  if (!u || !(of.place | of.path) || map_get(&ctx->origins.of_node, (uint64_t)(uintptr_t)u, &(uint64_t){0}))
+    return;
+  const char *what = of.place ? ctx->origins.text.at[of.place - 1] : "";
+  const char *is = strncmp(what, "gradient", 8) ? "gradient" : "";
+  snprintf(text, sizeof text, "%s%s%s", is, *is && *what ? " of " : "", what);
+  node_told(ctx, u, (Origin){of.path, text_number(ctx, text)});
+}
+
+void origin_put(TgContext *ctx, Str *to, Origin o) {
+  if (o.path) str_put(to, ctx->origins.text.at[o.path - 1]);
+  if (o.path && o.place) str_put(to, "/");
+  if (o.place) str_put(to, ctx->origins.text.at[o.place - 1]);
+}
+
+const char *tg_origin_of(TgTensor *t) {
+  if (!t) return "";
+  Str *s = &t->ctx->origin_text;
+  str_free(s), str_init(s, &t->ctx->mem);
+  origin_put(t->ctx, s, origin_find(t->ctx, t, computed(t)));
+  return str_text(s);
+}
+
+/* ---- scopes of names */
+TgStatus tg_name_begin(TgContext *ctx, const char *name) {
+  if (!ctx) return TG_ERR_VALUE;
+  Origins *o = &ctx->origins;
+  char path[MOST_PATH];
+  const char *outer =
+      o->path.len && o->path.at[o->path.len - 1] ? o->text.at[o->path.at[o->path.len - 1] - 1] : "";
+  snprintf(path, sizeof path, "%s%s%s", outer, *outer && name && *name ? "/" : "", name ? name : "");
+  if (vec_push(&ctx->mem, &o->path, *path ? text_number(ctx, path) : 0)) return TG_OK;
+  return error_set(&ctx->err, TG_ERR_NOMEM, "name: out of memory");
+}
+
+TgStatus tg_name_end(TgContext *ctx) {
+  if (!ctx) return TG_ERR_VALUE;
+  TG_REQUIRE_OR(ctx, ctx->origins.path.len, TG_ERR_STATE, TG_ERR_STATE, "name: end without begin");
+  ctx->origins.path.len--;
+  return TG_OK;
+}

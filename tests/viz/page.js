@@ -1,0 +1,87 @@
+// page.js URL [SHOTS]: the page of `tg viz` in a headless Chromium, driven through its debugging pipe. Each view is
+// opened by its address and by keys; no error may be on the console, no request may leave, what is hostile is text,
+// 10,000 nodes are laid out and drawn. SHOTS: a folder for pictures of the views.
+'use strict'
+const { spawn } = require('child_process'), fs = require('fs'), path = require('path'), os = require('os')
+const [url, shots] = process.argv.slice(2), home = fs.mkdtempSync(path.join(os.tmpdir(), 'tg-viz-page-'))
+const chrome = spawn(process.env.CHROMIUM || 'chromium', ['--headless', '--no-sandbox', '--disable-gpu', '--remote-debugging-pipe', '--user-data-dir=' + home,
+  '--window-size=1400,900', '--no-first-run', '--disable-background-networking', 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] })
+let next = 1, rest = ''
+const waiting = new Map(), errors = [], asked = []
+chrome.stdio[4].setEncoding('utf8').on('data', d => {
+  rest += d
+  for (let i; (i = rest.indexOf('\0')) >= 0; rest = rest.slice(i + 1)) {
+    const m = JSON.parse(rest.slice(0, i))
+    if (m.id) { const [yes, no] = waiting.get(m.id); waiting.delete(m.id); m.error ? no(Error(m.error.message)) : yes(m.result) }
+    if (m.method === 'Runtime.exceptionThrown') errors.push(m.params.exceptionDetails.exception ? m.params.exceptionDetails.exception.description : m.params.exceptionDetails.text)
+    if (m.method === 'Runtime.consoleAPICalled' && m.params.type === 'error') errors.push(JSON.stringify(m.params.args))
+    if (m.method === 'Log.entryAdded' && m.params.entry.level === 'error') errors.push(m.params.entry.text + ' ' + (m.params.entry.url || ''))
+    if (m.method === 'Network.requestWillBeSent') asked.push(m.params.request.url)
+  }
+})
+let session
+const send = (method, params = {}) => new Promise((yes, no) => { const id = next++; waiting.set(id, [yes, no]); chrome.stdio[3].write(JSON.stringify({ id, method, params, sessionId: session }) + '\0') })
+const value = async expression => { const r = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }); if (r.exceptionDetails) throw Error(expression + ': ' + JSON.stringify(r.exceptionDetails)); return r.result.value }
+const sleep = ms => new Promise(r => setTimeout(r, ms))
+const until = async (expression, ms = 8000) => { for (const end = Date.now() + ms; Date.now() < end; await sleep(20)) if (await value(expression)) return; throw Error('never: ' + expression) }
+const key = async k => { for (const type of ['keyDown', 'keyUp']) await send('Input.dispatchKeyEvent', { type, key: k, text: type === 'keyDown' && k.length === 1 ? k : undefined }); await sleep(60) }
+const shot = async name => { if (shots) fs.writeFileSync(path.join(shots, name + '.png'), Buffer.from((await send('Page.captureScreenshot')).data, 'base64')) }
+const must = (ok, what) => { if (!ok) throw Error(what) }
+const open = async hash => { await value(`location.hash = ${JSON.stringify(hash)}`); await sleep(150) }
+
+async function main() {
+  const t = (await send('Target.getTargets')).targetInfos.find(t => t.type === 'page')
+  session = (await send('Target.attachToTarget', { targetId: t.targetId, flatten: true })).sessionId
+  for (const d of ['Runtime', 'Log', 'Network', 'Page']) await send(d + '.enable')
+  await send('Page.navigate', { url })
+  await until('document.body && document.body.dataset.ready === "yes"')
+  await shot('summary')
+  must(await value('document.querySelectorAll("#view table").length') >= 2, 'no tables in the summary')
+  for (const v of ['graph', 'nest', 'text', 'rewrites', 'source', 'fusion']) {
+    await open(`#c=0&g=0&k=0&p=2&v=${v}&r=0`)
+    if (v === 'graph') await until('layout && layout.ready')
+    await sleep(100), await shot(v)
+    must(await value(`state.v === ${JSON.stringify(v)} && document.querySelector('#views [aria-pressed=true]').textContent`) === v, v)
+    if (v !== 'graph') must(await value('document.getElementById("view").textContent.length') > 20, v + ' is empty')
+  }
+  await open('#c=0&g=0&k=0&p=2&v=source'), await until('document.querySelectorAll("#view pre").length === 2')
+  must(/\bret\b/.test(await value('document.querySelector("pre.assembly").textContent')), 'no assembly beside the source')
+  await shot('source')
+  await key('7'), must(await value('state.v') === 'summary', 'key 7')
+  for (let i = 1; i <= 6; i++) await key(String(i)), must(await value('state.v === views[' + (i - 1) + ']'), 'key ' + i)
+  await key('1'), await key('j'), await key('k'), await key('+'), await key('-'), await key('0'), await key(']'), await key('d'), await sleep(100), await shot('dark')
+  must(await value('state.n') !== '', 'key ] chooses no node')
+  await key('n'), must(await value('state.v') === 'rewrites', 'key n'), await key('p')
+  const before = await value('JSON.stringify(state)')
+  await value('location.reload()'), await sleep(300), await until('document.body && document.body.dataset.ready === "yes"')
+  must(await value('JSON.stringify(state)') === before, 'a link does not lead back to the state')
+  await value('state.q = "RANGE", go({ v: "text", c: 0, g: 0, k: 0, p: 0 })'), await sleep(150)
+  must(await value('document.querySelectorAll(".hit").length') > 0, 'search finds nothing')
+  await value('state.q = "", 0')
+  // a hostile folder: names are text
+  await open('#c=1&g=0&k=0&p=0&v=source'), await sleep(300), await shot('hostile')
+  must(await value('window.pwned === undefined && document.querySelectorAll("#tree img, #view img, #view script").length === 0'), 'a name became a part of the page')
+  must((await value('document.getElementById("tree").textContent')).includes('<img src=x'), 'the hostile name is not shown')
+  for (const v of ['summary', 'fusion', 'text', 'rewrites', 'nest', 'graph']) await value(`go({ v: "${v}" })`), await sleep(60)
+  must(await value('window.pwned === undefined'), 'something ran')
+  // the tour: each step shows its picture and what is said of it
+  await value('state.t = -1, go({ c: 3, g: 0, k: -1, p: 0, v: "summary" })'), await until('list(all && all.tour).length >= 5 && document.querySelector(".tour")')
+  for (let i = 0; i < await value('all.tour.length'); i++) {
+    must(await value(`state.t === ${i} && document.querySelector(".tour p").textContent.length > 40 && pass() !== undefined`), 'step ' + i + ' of the tour')
+    await sleep(200), await shot('tour' + i), await key('>')
+  }
+  await value('state.t = -1, 0')
+  // 10,000 nodes
+  const begin = Date.now()
+  await value('go({ c: 2, g: 0, k: 0, p: 0, v: "graph" }), 0'), await until('state.c === 2 && nodes.length >= 10000 && layout && layout.ready', 20000), await value('draw()')
+  const laid = Date.now() - begin
+  const frame = await value('(() => { const t = performance.now(); for (let i = 0; i < 10; i++) cam.x += 5, draw(); return (performance.now() - t) / 10 })()')
+  await shot('large')
+  console.log(`10,000 nodes: first view ${laid} ms, a frame ${frame.toFixed(1)} ms`)
+  must(laid < 5000 && frame < 200, 'slow: ' + laid + ' ms, ' + frame + ' ms')
+  const host = new URL(url).host
+  for (const a of asked) must(a.startsWith('blob:') || a.startsWith('data:') || new URL(a).host === host, 'a request left: ' + a)
+  must(!errors.length, 'console: ' + errors.join('\n'))
+}
+main().then(() => 0, e => { console.error('viz page: ' + (e.stack || e)); return 1 }).then(async rc => { chrome.kill(); await sleep(200); fs.rmSync(home, { recursive: true, force: true }); process.exit(rc) })
+setTimeout(() => { console.error('viz page: too slow'); chrome.kill(); process.exit(1) }, 120000).unref()

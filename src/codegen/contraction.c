@@ -254,7 +254,8 @@ static bool loads_add(Kernel *k, Contraction *c, UOp *root, bool in_sum, const U
  * weights are beside its values, the window of a stencil beside itself. */
 static bool lines_shared(Kernel *k, const Contraction *c, const Access *a, const Access *b) {
   int64_t next = INT64_MAX;
-  if (a->slot != b->slot || a->index->dtype != b->index->dtype || !a->even || !b->even) return false;
+  bool alike = a->index->src[0] == b->index->src[0] && index_naxes(a->index) == index_naxes(b->index);
+  if (!alike || !a->even || !b->even) return false;
   for (int r = 0; r < c->n; r++) {
     int64_t by = llabs(a->by[r]) * a->bytes;
     if (by < LINE && llabs(b->by[r]) * b->bytes < LINE) continue;

@@ -40,6 +40,8 @@ static void test_calls(void **state) {
   assert_string_equal(tg_origin_of(c), place("sum", __LINE__ - 1));
   TgTensor *d = tg_cat(TG_TENSORS(a, tg_neg(b)), 0);
   assert_string_equal(tg_origin_of(d), place("cat", __LINE__ - 1));
+  d = tg_cat((TgTensor *[]){a, b}, 2, 0); /* a comma that is no macro's */
+  assert_string_equal(tg_origin_of(d), place("cat", __LINE__ - 1));
   TgTensor *e = tg_layer_norm(a, .weight = tg_reshape(tg_select(a, 0, 1), TG_SHAPE(4)));
   assert_string_equal(tg_origin_of(e), place("layer_norm", __LINE__ - 1));
   TgTensor *f = tg_bool(a); /* a name that is a macro, too */

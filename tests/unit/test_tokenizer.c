@@ -106,7 +106,7 @@ static void test_phi3(void **state) {
 static void test_long_text(void **state) {
   (void)state;
   const char *file = data_at("gguf-vocab/ggml-vocab-gpt-2.gguf");
-  size_t n;
+  size_t n = 0;
   char *text = file_text(data_at("tinyshakespeare/input.txt"), &n);
   if (!file || !text) {
     print_message("tinyshakespeare is not here\n");

@@ -545,9 +545,10 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
-/* The setting `name` (NOOPT FUSE DEBUG, as the variable TG_.. of that name, TRAINING or ORIGIN), set to value if
- * that is not negative; the value before, so that a caller can put it back: int old = tg_setting(ctx,
- * "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or value. */
+/* The setting `name` (NOOPT FUSE DEBUG, as the variable TG_.. of that name, TRAINING or ORIGIN), set to
+ * value if that is not negative; the value before, so that a caller can put it back: int old =
+ * tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or
+ * value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
 /* May be called from any thread and from a signal handler: what is being scheduled and compiled, or is about
  * to run, ends with TG_ERR_CANCELLED, within some 50 ms while a compiler is at work, which is ended with all
@@ -632,11 +633,11 @@ typedef struct TgLaunch {
       *origin; /* the operations that it computes, "matmul (net.c:12), relu (net.c:12)"; "": not known */
 } TgLaunch;
 
-/* ---- where operations come from. Each call of a builder through its macro in tg_origin.h tells its function,
- * file and line, so that kernels can say which operations they compute (TG_DEBUG=2, profiles, TgLaunch) and
- * an error in which call it arose. TG_NO_ORIGIN, defined before this header, leaves the macros out; C++,
- * function pointers and bindings call the plain functions, and may tell an origin of their own. A handle
- * points to its text. Nodes whose handles end are remembered where TG_DEBUG, TG_PROFILE or
+/* ---- where operations come from. Each call of a builder through its macro in tg_origin.h tells its
+ * function, file and line, so that kernels can say which operations they compute (TG_DEBUG=2, profiles,
+ * TgLaunch) and an error in which call it arose. TG_NO_ORIGIN, defined before this header, leaves the macros
+ * out; C++, function pointers and bindings call the plain functions, and may tell an origin of their own. A
+ * handle points to its text. Nodes whose handles end are remembered where TG_DEBUG, TG_PROFILE or
  * tg_setting(ctx, "ORIGIN", 1) asks. Equal operations of two places are one node, of the first place. */
 /* t was made by the call that the text names, "relu (net.c:12)", which must live as long as t; if t has none
  * yet. Returns t. */
@@ -646,8 +647,8 @@ TG_API TgTensor *tg_origin_here(TgTensor *x, const char *place);
 TG_API TgContext *tg_origin_within(TgContext *ctx, const char *place);
 /* "encoder/conv1/relu (net.c:12)"; "" where nothing is known. Valid until the next call. */
 TG_API const char *tg_origin_of(TgTensor *t);
-/* Until tg_name_end, what is built is part of this ("conv1"): a layer, a node of a model file. Names nest. The
- * text is copied. TG_ERR_STATE: end without begin. */
+/* Until tg_name_end, what is built is part of this ("conv1"): a layer, a node of a model file. Names nest.
+ * The text is copied. TG_ERR_STATE: end without begin. */
 TG_API TgStatus tg_name_begin(TgContext *ctx, const char *name);
 TG_API TgStatus tg_name_end(TgContext *ctx);
 /* Plans what tg_realize_many would run and tells each launch, in order, without running it. seen may be NULL.
@@ -670,11 +671,12 @@ TG_API void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, vo
  * and so on. TG_ERR_IO: the file cannot be made; TG_ERR_STATE: a profile is being made. */
 TG_API TgStatus tg_profile_start(TgContext *ctx, const char *path);
 TG_API TgStatus tg_profile_stop(TgContext *ctx); /* TG_ERR_IO: not all could be written */
-/* [options] .measure (it is also run, and its kernels timed) .json (every fact, as JSON) .kernel (the source of
- * one, by its name or as "0.2", kernel 2 of graph 0). What tg_realize_many would run, as text: five lines with the
- * size of the work and what may make it slow, then each graph: its kernels with their origins, loops, opts and
- * times, its memories, why stages were not fused. Plans are made anew for it (tg_cache_clear). TG_EXPLAIN=file
- * writes the same of all that a context ran, when it closes. NULL: an error. The text lives until the next call. */
+/* [options] .measure (it is also run, and its kernels timed) .json (every fact, as JSON) .kernel (the source
+ * of one, by its name or as "0.2", kernel 2 of graph 0). What tg_realize_many would run, as text: five lines
+ * with the size of the work and what may make it slow, then each graph: its kernels with their origins,
+ * loops, opts and times, its memories, why stages were not fused. Plans are made anew for it
+ * (tg_cache_clear). TG_EXPLAIN=file writes the same of all that a context ran, when it closes. NULL: an
+ * error. The text lives until the next call. */
 TG_API const char *tg_explain_opt(TgTensor *const *t, size_t n, const TgExplainOptions *o);
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads
  * (RANGE, INDEX, REDUCE, STORE..; the heuristic's opts apply), whose PARAM of slot i is args[i], row-major,

@@ -1,5 +1,6 @@
-/* tg_origin.h: made by tools/origins from tg.h; do not edit. A macro per function that builds a tensor: it calls the
- * function of its name, and tells where (tg_origin). What is no call, a pointer to a function, is the function. */
+/* tg_origin.h: made by tools/origins from tg.h; do not edit. A macro per function that builds a tensor: it
+ * calls the function of its name, and tells where (tg_origin). What is no call, a pointer to a function, is the
+ * function. */
 #ifndef TG_ORIGIN_H
 #define TG_ORIGIN_H
 /* clang-format off */
@@ -8,70 +9,97 @@
 #define TG_PLACE_(op) op " (" __FILE__ ":" TG_LINE2_(__LINE__) ")"
 #define TG_NO_HERE_(a, place) (a)
 #define TG_CALL1_(op, f, here, x)      tg_origin((f)(here((x), TG_PLACE_(op))), TG_PLACE_(op))
-#define TG_CALL2_(op, f, here, x, y)   tg_origin((f)(here((x), TG_PLACE_(op)), here((y), TG_PLACE_(op))), TG_PLACE_(op))
+#define TG_CALL2_(op, f, here, x, y) \
+  tg_origin((f)(here((x), TG_PLACE_(op)), here((y), TG_PLACE_(op))), TG_PLACE_(op))
 #define TG_CALLS_(op, f, ...)          tg_origin((f)(__VA_ARGS__), TG_PLACE_(op))
 #define TG_CALL_(op, f, here, x, ...)  tg_origin((f)(here((x), TG_PLACE_(op)), __VA_ARGS__), TG_PLACE_(op))
-#define TG_SET1_(op, f, here, T, a, ...)             tg_origin(f(here((a), TG_PLACE_(op)), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
-#define TG_SET2_(op, f, here, T, a, b, ...)          tg_origin(f(here((a), TG_PLACE_(op)), (b), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
-#define TG_SET3_(op, f, here, T, a, b, c, ...)       tg_origin(f(here((a), TG_PLACE_(op)), (b), (c), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
-#define TG_SET4_(op, f, here, T, a, b, c, d, ...)    tg_origin(f(here((a), TG_PLACE_(op)), (b), (c), (d), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
-#define TG_SET5_(op, f, here, T, a, b, c, d, e, ...) tg_origin(f(here((a), TG_PLACE_(op)), (b), (c), (d), (e), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
+#define TG_SET1_(op, f, here, T, a, ...) \
+  tg_origin(f(here((a), TG_PLACE_(op)), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
+#define TG_SET2_(op, f, here, T, a, b, ...) \
+  tg_origin(f(here((a), TG_PLACE_(op)), (b), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
+#define TG_SET3_(op, f, here, T, a, b, c, ...) \
+  tg_origin(f(here((a), TG_PLACE_(op)), (b), (c), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
+#define TG_SET4_(op, f, here, T, a, b, c, d, ...) \
+  tg_origin(f(here((a), TG_PLACE_(op)), (b), (c), (d), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
+#define TG_SET5_(op, f, here, T, a, b, c, d, e, ...) \
+  tg_origin(f(here((a), TG_PLACE_(op)), (b), (c), (d), (e), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
 #define tg_to(x, ...) TG_CALL_("to", tg_to, tg_origin_here, x, __VA_ARGS__)
 #define tg_alu(...) TG_CALLS_("alu", tg_alu, __VA_ARGS__)
 #define tg_from(x, ...) TG_CALL_("from", tg_from, tg_origin_within, x, __VA_ARGS__)
 #undef tg_from_text
-#define tg_from_text(...) TG_SET2_("from_text", tg_from_text_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_from_text(...) \
+  TG_SET2_("from_text", tg_from_text_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_bytes(x, ...) TG_CALL_("from_bytes", tg_from_bytes, tg_origin_within, x, __VA_ARGS__)
 #define tg_from_f64(x, ...) TG_CALL_("from_f64", tg_from_f64, tg_origin_within, x, __VA_ARGS__)
 #define tg_borrow(x, ...) TG_CALL_("borrow", tg_borrow, tg_origin_within, x, __VA_ARGS__)
 #undef tg_from_file
-#define tg_from_file(...) TG_SET5_("from_file", tg_from_file_opt, tg_origin_within, TgFileOptions, __VA_ARGS__, .end_ = 0)
+#define tg_from_file(...) \
+  TG_SET5_("from_file", tg_from_file_opt, tg_origin_within, TgFileOptions, __VA_ARGS__, .end_ = 0)
 #define tg_empty(x, ...) TG_CALL_("empty", tg_empty, tg_origin_within, x, __VA_ARGS__)
 #undef tg_full
-#define tg_full(...) TG_SET4_("full", tg_full_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_full(...) \
+  TG_SET4_("full", tg_full_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_full_i64(x, ...) TG_CALL_("full_i64", tg_full_i64, tg_origin_within, x, __VA_ARGS__)
 #undef tg_zeros
-#define tg_zeros(...) TG_SET3_("zeros", tg_zeros_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_zeros(...) \
+  TG_SET3_("zeros", tg_zeros_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_ones
-#define tg_ones(...) TG_SET3_("ones", tg_ones_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_ones(...) \
+  TG_SET3_("ones", tg_ones_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_full_like(x, ...) TG_CALL_("full_like", tg_full_like, tg_origin_here, x, __VA_ARGS__)
 #define tg_zeros_like(x) TG_CALL1_("zeros_like", tg_zeros_like, tg_origin_here, x)
 #define tg_ones_like(x) TG_CALL1_("ones_like", tg_ones_like, tg_origin_here, x)
 #define tg_scalar_like(x, ...) TG_CALL_("scalar_like", tg_scalar_like, tg_origin_here, x, __VA_ARGS__)
 #undef tg_arange
-#define tg_arange(...) TG_SET3_("arange", tg_arange_opt, tg_origin_within, TgArangeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_arange(...) \
+  TG_SET3_("arange", tg_arange_opt, tg_origin_within, TgArangeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_linspace
-#define tg_linspace(...) TG_SET4_("linspace", tg_linspace_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_linspace(...) \
+  TG_SET4_("linspace", tg_linspace_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_eye
-#define tg_eye(...) TG_SET2_("eye", tg_eye_opt, tg_origin_within, TgEyeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_eye(...) \
+  TG_SET2_("eye", tg_eye_opt, tg_origin_within, TgEyeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_random_bits(x, ...) TG_CALL_("random_bits", tg_random_bits, tg_origin_here, x, __VA_ARGS__)
 #undef tg_rand
-#define tg_rand(...) TG_SET3_("rand", tg_rand_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_rand(...) \
+  TG_SET3_("rand", tg_rand_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_randn
-#define tg_randn(...) TG_SET3_("randn", tg_randn_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_randn(...) \
+  TG_SET3_("randn", tg_randn_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_rand_like
-#define tg_rand_like(...) TG_SET1_("rand_like", tg_rand_like_opt, tg_origin_here, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_rand_like(...) \
+  TG_SET1_("rand_like", tg_rand_like_opt, tg_origin_here, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_randn_like
-#define tg_randn_like(...) TG_SET1_("randn_like", tg_randn_like_opt, tg_origin_here, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_randn_like(...) \
+  TG_SET1_("randn_like", tg_randn_like_opt, tg_origin_here, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_empty_like
-#define tg_empty_like(...) TG_SET1_("empty_like", tg_empty_like_opt, tg_origin_here, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_empty_like(...) \
+  TG_SET1_("empty_like", tg_empty_like_opt, tg_origin_here, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_uniform
-#define tg_uniform(...) TG_SET5_("uniform", tg_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_uniform(...) \
+  TG_SET5_("uniform", tg_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_normal
-#define tg_normal(...) TG_SET5_("normal", tg_normal_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_normal(...) \
+  TG_SET5_("normal", tg_normal_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_randint(x, ...) TG_CALL_("randint", tg_randint, tg_origin_within, x, __VA_ARGS__)
 #undef tg_randperm
-#define tg_randperm(...) TG_SET2_("randperm", tg_randperm_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_randperm(...) \
+  TG_SET2_("randperm", tg_randperm_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_scaled_uniform
-#define tg_scaled_uniform(...) TG_SET3_("scaled_uniform", tg_scaled_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scaled_uniform(...) \
+  TG_SET3_("scaled_uniform", tg_scaled_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_kaiming_uniform
-#define tg_kaiming_uniform(...) TG_SET3_("kaiming_uniform", tg_kaiming_uniform_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
+#define tg_kaiming_uniform(...) \
+  TG_SET3_("kaiming_uniform", tg_kaiming_uniform_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_kaiming_normal
-#define tg_kaiming_normal(...) TG_SET3_("kaiming_normal", tg_kaiming_normal_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
+#define tg_kaiming_normal(...) \
+  TG_SET3_("kaiming_normal", tg_kaiming_normal_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_glorot_uniform
-#define tg_glorot_uniform(...) TG_SET3_("glorot_uniform", tg_glorot_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_glorot_uniform(...) \
+  TG_SET3_("glorot_uniform", tg_glorot_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_multinomial
-#define tg_multinomial(...) TG_SET2_("multinomial", tg_multinomial_opt, tg_origin_here, TgMultinomialOptions, __VA_ARGS__, .end_ = 0)
+#define tg_multinomial(...) \
+  TG_SET2_("multinomial", tg_multinomial_opt, tg_origin_here, TgMultinomialOptions, __VA_ARGS__, .end_ = 0)
 #define tg_size_tensor(x, ...) TG_CALL_("size_tensor", tg_size_tensor, tg_origin_within, x, __VA_ARGS__)
 #define tg_variable_tensor(x) TG_CALL1_("variable_tensor", tg_variable_tensor, TG_NO_HERE_, x)
 #define tg_reshape(x, ...) TG_CALL_("reshape", tg_reshape, tg_origin_here, x, __VA_ARGS__)
@@ -132,9 +160,11 @@
 #define tg_atan2(x, y) TG_CALL2_("atan2", tg_atan2, tg_origin_here, x, y)
 #define tg_lerp(x, ...) TG_CALL_("lerp", tg_lerp, tg_origin_here, x, __VA_ARGS__)
 #undef tg_isclose
-#define tg_isclose(...) TG_SET2_("isclose", tg_isclose_opt, tg_origin_here, TgCloseOptions, __VA_ARGS__, .end_ = 0)
+#define tg_isclose(...) \
+  TG_SET2_("isclose", tg_isclose_opt, tg_origin_here, TgCloseOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_allclose
-#define tg_allclose(...) TG_SET2_("allclose", tg_allclose_opt, tg_origin_here, TgCloseOptions, __VA_ARGS__, .end_ = 0)
+#define tg_allclose(...) \
+  TG_SET2_("allclose", tg_allclose_opt, tg_origin_here, TgCloseOptions, __VA_ARGS__, .end_ = 0)
 #define tg_threefry(x, y) TG_CALL2_("threefry", tg_threefry, tg_origin_here, x, y)
 #define tg_usum(...) TG_CALLS_("usum", tg_usum, __VA_ARGS__)
 #define tg_uprod(...) TG_CALLS_("uprod", tg_uprod, __VA_ARGS__)
@@ -233,110 +263,155 @@
 #define tg_softsign(x) TG_CALL1_("softsign", tg_softsign, tg_origin_here, x)
 #define tg_mish(x) TG_CALL1_("mish", tg_mish, tg_origin_here, x)
 #undef tg_sum
-#define tg_sum(...) TG_SET1_("sum", tg_sum_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_sum(...) \
+  TG_SET1_("sum", tg_sum_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_prod
-#define tg_prod(...) TG_SET1_("prod", tg_prod_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_prod(...) \
+  TG_SET1_("prod", tg_prod_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_max
-#define tg_max(...) TG_SET1_("max", tg_max_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_max(...) \
+  TG_SET1_("max", tg_max_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_min
-#define tg_min(...) TG_SET1_("min", tg_min_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_min(...) \
+  TG_SET1_("min", tg_min_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_mean
-#define tg_mean(...) TG_SET1_("mean", tg_mean_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_mean(...) \
+  TG_SET1_("mean", tg_mean_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_any
-#define tg_any(...) TG_SET1_("any", tg_any_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_any(...) \
+  TG_SET1_("any", tg_any_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_all
-#define tg_all(...) TG_SET1_("all", tg_all_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_all(...) \
+  TG_SET1_("all", tg_all_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_argmax
-#define tg_argmax(...) TG_SET1_("argmax", tg_argmax_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_argmax(...) \
+  TG_SET1_("argmax", tg_argmax_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_argmin
-#define tg_argmin(...) TG_SET1_("argmin", tg_argmin_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
+#define tg_argmin(...) \
+  TG_SET1_("argmin", tg_argmin_opt, tg_origin_here, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_var
-#define tg_var(...) TG_SET1_("var", tg_var_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_var(...) \
+  TG_SET1_("var", tg_var_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_std
-#define tg_std(...) TG_SET1_("std", tg_std_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_std(...) \
+  TG_SET1_("std", tg_std_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_var_mean
-#define tg_var_mean(...) TG_SET2_("var_mean", tg_var_mean_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_var_mean(...) \
+  TG_SET2_("var_mean", tg_var_mean_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_std_mean
-#define tg_std_mean(...) TG_SET2_("std_mean", tg_std_mean_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_std_mean(...) \
+  TG_SET2_("std_mean", tg_std_mean_opt, tg_origin_here, TgVarOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_normalize
-#define tg_normalize(...) TG_SET1_("normalize", tg_normalize_opt, tg_origin_here, TgNormalizeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_normalize(...) \
+  TG_SET1_("normalize", tg_normalize_opt, tg_origin_here, TgNormalizeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_softmax
-#define tg_softmax(...) TG_SET1_("softmax", tg_softmax_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
+#define tg_softmax(...) \
+  TG_SET1_("softmax", tg_softmax_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_softmin
-#define tg_softmin(...) TG_SET1_("softmin", tg_softmin_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
+#define tg_softmin(...) \
+  TG_SET1_("softmin", tg_softmin_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_log_softmax
-#define tg_log_softmax(...) TG_SET1_("log_softmax", tg_log_softmax_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
+#define tg_log_softmax(...) \
+  TG_SET1_("log_softmax", tg_log_softmax_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_logsumexp
-#define tg_logsumexp(...) TG_SET1_("logsumexp", tg_logsumexp_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
+#define tg_logsumexp(...) \
+  TG_SET1_("logsumexp", tg_logsumexp_opt, tg_origin_here, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #define tg_cumsum(x, ...) TG_CALL_("cumsum", tg_cumsum, tg_origin_here, x, __VA_ARGS__)
 #define tg_cumprod(x, ...) TG_CALL_("cumprod", tg_cumprod, tg_origin_here, x, __VA_ARGS__)
 #define tg_cummax(x, ...) TG_CALL_("cummax", tg_cummax, tg_origin_here, x, __VA_ARGS__)
 #define tg_cummin(x, ...) TG_CALL_("cummin", tg_cummin, tg_origin_here, x, __VA_ARGS__)
 #define tg_logcumsumexp(x, ...) TG_CALL_("logcumsumexp", tg_logcumsumexp, tg_origin_here, x, __VA_ARGS__)
 #undef tg_sort
-#define tg_sort(...) TG_SET2_("sort", tg_sort_opt, tg_origin_here, TgSortOptions, __VA_ARGS__, .end_ = 0)
+#define tg_sort(...) \
+  TG_SET2_("sort", tg_sort_opt, tg_origin_here, TgSortOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_argsort
-#define tg_argsort(...) TG_SET1_("argsort", tg_argsort_opt, tg_origin_here, TgSortOptions, __VA_ARGS__, .end_ = 0)
+#define tg_argsort(...) \
+  TG_SET1_("argsort", tg_argsort_opt, tg_origin_here, TgSortOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_topk
-#define tg_topk(...) TG_SET3_("topk", tg_topk_opt, tg_origin_here, TgTopkOptions, __VA_ARGS__, .end_ = 0)
+#define tg_topk(...) \
+  TG_SET3_("topk", tg_topk_opt, tg_origin_here, TgTopkOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_matmul
-#define tg_matmul(...) TG_SET2_("matmul", tg_matmul_opt, tg_origin_here, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
+#define tg_matmul(...) \
+  TG_SET2_("matmul", tg_matmul_opt, tg_origin_here, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_dot
-#define tg_dot(...) TG_SET2_("dot", tg_dot_opt, tg_origin_here, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
+#define tg_dot(...) \
+  TG_SET2_("dot", tg_dot_opt, tg_origin_here, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_einsum
-#define tg_einsum(...) TG_SET3_("einsum", tg_einsum_opt, TG_NO_HERE_, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_einsum(...) \
+  TG_SET3_("einsum", tg_einsum_opt, TG_NO_HERE_, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_linear(x, ...) TG_CALL_("linear", tg_linear, tg_origin_here, x, __VA_ARGS__)
 #define tg_newton_schulz(x, ...) TG_CALL_("newton_schulz", tg_newton_schulz, tg_origin_here, x, __VA_ARGS__)
 #undef tg_conv2d
-#define tg_conv2d(...) TG_SET2_("conv2d", tg_conv2d_opt, tg_origin_here, TgConvOptions, __VA_ARGS__, .end_ = 0)
+#define tg_conv2d(...) \
+  TG_SET2_("conv2d", tg_conv2d_opt, tg_origin_here, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_conv_transpose2d
-#define tg_conv_transpose2d(...) TG_SET2_("conv_transpose2d", tg_conv_transpose2d_opt, tg_origin_here, TgConvOptions, __VA_ARGS__, .end_ = 0)
+#define tg_conv_transpose2d(...) \
+  TG_SET2_("conv_transpose2d", tg_conv_transpose2d_opt, tg_origin_here, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_max_pool2d
-#define tg_max_pool2d(...) TG_SET1_("max_pool2d", tg_max_pool2d_opt, tg_origin_here, TgPoolOptions, __VA_ARGS__, .end_ = 0)
+#define tg_max_pool2d(...) \
+  TG_SET1_("max_pool2d", tg_max_pool2d_opt, tg_origin_here, TgPoolOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_avg_pool2d
-#define tg_avg_pool2d(...) TG_SET1_("avg_pool2d", tg_avg_pool2d_opt, tg_origin_here, TgPoolOptions, __VA_ARGS__, .end_ = 0)
+#define tg_avg_pool2d(...) \
+  TG_SET1_("avg_pool2d", tg_avg_pool2d_opt, tg_origin_here, TgPoolOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_interpolate
-#define tg_interpolate(...) TG_SET3_("interpolate", tg_interpolate_opt, tg_origin_here, TgInterpolateOptions, __VA_ARGS__, .end_ = 0)
+#define tg_interpolate(...) \
+  TG_SET3_("interpolate", tg_interpolate_opt, tg_origin_here, TgInterpolateOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_max_unpool2d
-#define tg_max_unpool2d(...) TG_SET2_("max_unpool2d", tg_max_unpool2d_opt, tg_origin_here, TgPoolOptions, __VA_ARGS__, .end_ = 0)
+#define tg_max_unpool2d(...) \
+  TG_SET2_("max_unpool2d", tg_max_unpool2d_opt, tg_origin_here, TgPoolOptions, __VA_ARGS__, .end_ = 0)
 #define tg_keccak(x, ...) TG_CALL_("keccak", tg_keccak, tg_origin_here, x, __VA_ARGS__)
 #define tg_hash(x) TG_CALL1_("hash", tg_hash, tg_origin_here, x)
 #define tg_sequential(x, ...) TG_CALL_("sequential", tg_sequential, tg_origin_here, x, __VA_ARGS__)
 #undef tg_cross_entropy
-#define tg_cross_entropy(...) TG_SET2_("cross_entropy", tg_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+#define tg_cross_entropy(...) \
+  TG_SET2_("cross_entropy", tg_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_sparse_cross_entropy
-#define tg_sparse_cross_entropy(...) TG_SET2_("sparse_cross_entropy", tg_sparse_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+#define tg_sparse_cross_entropy(...) \
+  TG_SET2_("sparse_cross_entropy", tg_sparse_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_nll
-#define tg_nll(...) TG_SET2_("nll", tg_nll_opt, TG_NO_HERE_, TgLossOptions, __VA_ARGS__, .end_ = 0)
+#define tg_nll(...) \
+  TG_SET2_("nll", tg_nll_opt, TG_NO_HERE_, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_mse
-#define tg_mse(...) TG_SET2_("mse", tg_mse_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+#define tg_mse(...) \
+  TG_SET2_("mse", tg_mse_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_binary_cross_entropy
-#define tg_binary_cross_entropy(...) TG_SET2_("binary_cross_entropy", tg_binary_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+#define tg_binary_cross_entropy(...) \
+  TG_SET2_("binary_cross_entropy", tg_binary_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_binary_cross_entropy_logits
-#define tg_binary_cross_entropy_logits(...) TG_SET2_("binary_cross_entropy_logits", tg_binary_cross_entropy_logits_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+#define tg_binary_cross_entropy_logits(...) \
+  TG_SET2_("binary_cross_entropy_logits", tg_binary_cross_entropy_logits_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #define tg_one_hot(x, ...) TG_CALL_("one_hot", tg_one_hot, tg_origin_here, x, __VA_ARGS__)
 #define tg_gather(x, ...) TG_CALL_("gather", tg_gather, tg_origin_here, x, __VA_ARGS__)
 #define tg_take(x, y) TG_CALL2_("take", tg_take, tg_origin_here, x, y)
 #define tg_embedding(x, y) TG_CALL2_("embedding", tg_embedding, tg_origin_here, x, y)
 #undef tg_scatter
-#define tg_scatter(...) TG_SET4_("scatter", tg_scatter_opt, tg_origin_here, TgScatterOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scatter(...) \
+  TG_SET4_("scatter", tg_scatter_opt, tg_origin_here, TgScatterOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_scatter_reduce
-#define tg_scatter_reduce(...) TG_SET5_("scatter_reduce", tg_scatter_reduce_opt, tg_origin_here, TgScatterOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scatter_reduce(...) \
+  TG_SET5_("scatter_reduce", tg_scatter_reduce_opt, tg_origin_here, TgScatterOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_masked_select
-#define tg_masked_select(...) TG_SET2_("masked_select", tg_masked_select_opt, tg_origin_here, TgSelectOptions, __VA_ARGS__, .end_ = 0)
+#define tg_masked_select(...) \
+  TG_SET2_("masked_select", tg_masked_select_opt, tg_origin_here, TgSelectOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_nonzero
-#define tg_nonzero(...) TG_SET1_("nonzero", tg_nonzero_opt, tg_origin_here, TgSelectOptions, __VA_ARGS__, .end_ = 0)
+#define tg_nonzero(...) \
+  TG_SET1_("nonzero", tg_nonzero_opt, tg_origin_here, TgSelectOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_layer_norm
-#define tg_layer_norm(...) TG_SET1_("layer_norm", tg_layer_norm_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
+#define tg_layer_norm(...) \
+  TG_SET1_("layer_norm", tg_layer_norm_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_rms_norm
-#define tg_rms_norm(...) TG_SET1_("rms_norm", tg_rms_norm_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
+#define tg_rms_norm(...) \
+  TG_SET1_("rms_norm", tg_rms_norm_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_batch_norm
-#define tg_batch_norm(...) TG_SET3_("batch_norm", tg_batch_norm_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
+#define tg_batch_norm(...) \
+  TG_SET3_("batch_norm", tg_batch_norm_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_batch_norm_train
-#define tg_batch_norm_train(...) TG_SET3_("batch_norm_train", tg_batch_norm_train_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
+#define tg_batch_norm_train(...) \
+  TG_SET3_("batch_norm_train", tg_batch_norm_train_opt, tg_origin_here, TgNormOptions, __VA_ARGS__, .end_ = 0)
 #define tg_dropout(x, ...) TG_CALL_("dropout", tg_dropout, tg_origin_here, x, __VA_ARGS__)
 #undef tg_scaled_dot_product_attention
-#define tg_scaled_dot_product_attention(...) TG_SET3_("scaled_dot_product_attention", tg_scaled_dot_product_attention_opt, tg_origin_here, TgAttentionOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scaled_dot_product_attention(...) \
+  TG_SET3_("scaled_dot_product_attention", tg_scaled_dot_product_attention_opt, tg_origin_here, TgAttentionOptions, __VA_ARGS__, .end_ = 0)
 #define tg_detach(x) TG_CALL1_("detach", tg_detach, tg_origin_here, x)
 #define tg_custom_gradient(x, ...) TG_CALL_("custom_gradient", tg_custom_gradient, tg_origin_here, x, __VA_ARGS__)
 #define tg_contiguous_backward(x) TG_CALL1_("contiguous_backward", tg_contiguous_backward, tg_origin_here, x)
@@ -357,7 +432,8 @@
 #define tg_setitem(x, ...) TG_CALL_("setitem", tg_setitem, tg_origin_here, x, __VA_ARGS__)
 #define tg_setitem_scalar(x, ...) TG_CALL_("setitem_scalar", tg_setitem_scalar, tg_origin_here, x, __VA_ARGS__)
 #undef tg_index_put
-#define tg_index_put(...) TG_SET4_("index_put", tg_index_put_opt, tg_origin_here, TgIndexPutOptions, __VA_ARGS__, .end_ = 0)
+#define tg_index_put(...) \
+  TG_SET4_("index_put", tg_index_put_opt, tg_origin_here, TgIndexPutOptions, __VA_ARGS__, .end_ = 0)
 #define tg_assign_slice(x, ...) TG_CALL_("assign_slice", tg_assign_slice, tg_origin_here, x, __VA_ARGS__)
 #define tg_contiguous(x) TG_CALL1_("contiguous", tg_contiguous, tg_origin_here, x)
 /* clang-format on */

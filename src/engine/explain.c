@@ -103,22 +103,32 @@ static void memory_put(Str *out, const PlanFacts *p) {
   if (p->nkernel) str_printf(out, "  most at kernel %d: %s\n", peak, bytes_text(p->peak[peak], room));
 }
 
+/* The next operation of "matmul (a.c:3), relu (a.c:4) and 2 more", and how long its text is. */
+static const char *operation_next(const char *at, size_t *n) {
+  at += *n;
+  at += strncmp(at, ", ", 2) ? 0 : 2;
+  const char *end = strstr(at, ", "), *more = strstr(at, ") and ");
+  *n = end ? (size_t)(end - at) : more ? (size_t)(more + 1 - at) : strlen(at);
+  return *at == ' ' ? at + strlen(at) : at;
+}
+
 /* What two kernels compute alike is computed twice. */
-static void recomputed_put(Str *out, const PlanFacts *p) {
-  for (int k = 0; k < p->nkernel; k++) {
-    const char *at = text_or(p->kernel[k].origin, "");
-    for (const char *end; *at; at = *end ? end + 2 : end) {
-      end = strstr(at, ", ") ? strstr(at, ", ") : at + strlen(at);
-      int n = (int)(end - at), also = 0;
-      char one[200];
-      snprintf(one, sizeof one, "%.*s", n, at);
-      for (int j = 0; j < k; j++)
-        if (p->kernel[j].origin && strstr(p->kernel[j].origin, one)) also = -1; /* it was told */
-      for (int j = k + 1; j < p->nkernel && also >= 0; j++)
-        also += p->kernel[j].origin && strstr(p->kernel[j].origin, one) != NULL;
-      if (also > 0) str_printf(out, "  %s: parts of it are in %d kernels\n", one, also + 1);
+static void recomputed_put(TgContext *ctx, Str *out, const PlanFacts *p) {
+  Map kernels; /* of an operation's text: how many have it; 0 once it was told */
+  uint64_t count;
+  map_init(&kernels, &ctx->mem);
+  for (int pass = 0; pass < 2; pass++)
+    for (int k = 0; k < p->nkernel; k++) {
+      size_t n = 0;
+      for (const char *at = text_or(p->kernel[k].origin, ""); *(at = operation_next(at, &n));) {
+        uint64_t text = hash_bytes(7, at, n);
+        if (!map_get(&kernels, text, &count)) count = 0;
+        if (pass && count > 1)
+          str_printf(out, "  %.*s: parts of it are in %d kernels\n", (int)n, at, (int)count);
+        if (!map_put(&kernels, text, pass ? 0 : count + 1)) break;
+      }
     }
-  }
+  map_free(&kernels);
 }
 
 static void fusion_put(Str *out, const PlanFacts *p) {
@@ -134,13 +144,13 @@ static void fusion_put(Str *out, const PlanFacts *p) {
   if (more) str_printf(out, "    and %d more\n", more);
 }
 
-static void plan_put(Str *out, const PlanFacts *p, size_t number) {
+static void plan_put(TgContext *ctx, Str *out, const PlanFacts *p, size_t number) {
   str_printf(out, "\ngraph %zu on %s: %d kernels, run %lld times, made in %.1f ms\n", number, p->device,
              p->nkernel, (long long)p->runs, p->made_us / 1e3);
   for (int k = 0; k < p->nkernel; k++)
     kernel_put(out, p, k);
   if (p->nbuffer) memory_put(out, p);
-  recomputed_put(out, p);
+  recomputed_put(ctx, out, p);
   fusion_put(out, p);
 }
 
@@ -158,7 +168,6 @@ static const KernelFacts *kernel_named(const Inside *in, const char *name) {
 
 bool explain_text(TgContext *ctx, const Inside *in, const char *kernel, Str *out) {
   const KernelFacts *f = kernel ? kernel_named(in, kernel) : NULL;
-  (void)ctx;
   if (kernel && !f) return false;
   if (f) {
     str_printf(out, "%s: %s\nestimated %.2f us, %lld flops\n%s", text_or(f->name, "?"),
@@ -167,7 +176,7 @@ bool explain_text(TgContext *ctx, const Inside *in, const char *kernel, Str *out
   }
   summary_put(out, in);
   for (size_t i = 0; i < in->plans.len && i < PLANS_SHOWN; i++)
-    plan_put(out, in->plans.at[i], i);
+    plan_put(ctx, out, in->plans.at[i], i);
   if (in->plans.len > PLANS_SHOWN) str_printf(out, "\nand %zu graphs more\n", in->plans.len - PLANS_SHOWN);
   return true;
 }
@@ -227,10 +236,9 @@ void explain_json(const Inside *in, Str *out) {
   str_put(out, "],\"timeline\":[");
   for (size_t i = 0; i < in->launches.len; i++) {
     const LaunchFacts *l = &in->launches.at[i];
-    size_t plan = 0;
-    while (plan < in->plans.len && in->plans.at[plan]->number != l->plan)
-      plan++;
-    str_printf(out, "%s[%zu,%d,%.1f,%.2f]", i ? "," : "", plan, l->kernel, l->begin_us, l->us);
+    const PlanFacts *p = facts_numbered(in, l->plan);
+    str_printf(out, "%s[%zu,%d,%.1f,%.2f]", i ? "," : "", p ? p->at : in->plans.len, l->kernel, l->begin_us,
+               l->us);
   }
   str_put(out, "]}\n");
 }

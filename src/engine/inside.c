@@ -18,7 +18,9 @@ static char *copied(TgContext *ctx, const char *text) {
 
 Inside *inside_new(TgContext *ctx) {
   Inside *in = mem_alloc(&ctx->mem, sizeof *in);
-  if (in) in->begun = time_now_s();
+  if (!in) return NULL;
+  in->begun = time_now_s();
+  map_init(&in->numbered, &ctx->mem), map_init(&in->written, &ctx->mem);
   return in;
 }
 
@@ -38,47 +40,46 @@ void inside_free(TgContext *ctx, Inside *in) {
   for (size_t i = 0; i < in->plans.len; i++)
     plan_free(ctx, in->plans.at[i]);
   vec_free(&ctx->mem, &in->plans), vec_free(&ctx->mem, &in->launches);
+  map_free(&in->numbered), map_free(&in->written);
   mem_free(&ctx->mem, in);
 }
 
-static PlanFacts *facts_of(const Inside *in, const Plan *p) {
-  for (size_t i = in->plans.len; i-- > 0;)
-    if (in->plans.at[i]->number == p->number) return in->plans.at[i];
-  return NULL;
+PlanFacts *facts_numbered(const Inside *in, uint64_t number) {
+  uint64_t at;
+  return map_get(&in->numbered, number, &at) ? (PlanFacts *)(uintptr_t)at : NULL;
+}
+
+static PlanFacts *facts_of(TgContext *ctx, const Plan *p) {
+  return ctx->inside ? facts_numbered(ctx->inside, p->number) : NULL;
 }
 
 /* ---- a kernel's graph */
 typedef struct Look {
   UOpStore *st;
   TgMem *mem;
+  UOpVec loops;
+  Map stored;   /* the indices and memories that stores write */
   UOp *written; /* the loop along which the stored memory lies; NULL: none, or several memories */
   int64_t elements;
+  int stores;
 } Look;
 
-static UOp *loop_of_stride_one(const Look *l, UOp *index, const UOpVec *nodes) {
+static UOp *loop_of_stride_one(const Look *l, UOp *index) {
   UOp *flat = index_flat(l->st, l->mem, index);
-  for (size_t i = 0; flat && i < nodes->len; i++) {
-    UOp *r = nodes->at[i];
-    int64_t by;
-    if (r->op == OPS_RANGE && uop_coefficient(flat, r, &by) && by == 1) return r;
-  }
+  int64_t by;
+  for (size_t i = 0; flat && i < l->loops.len; i++)
+    if (uop_coefficient(flat, l->loops.at[i], &by) && by == 1) return l->loops.at[i];
   return NULL;
-}
-
-static bool reads_from(const UOp *u, const UOpVec *nodes) {
-  for (size_t i = 0; i < nodes->len; i++)
-    if (nodes->at[i]->op == OPS_STORE && nodes->at[i]->src[0] == u) return false;
-  return true;
 }
 
 enum { CROSSED_LEAST = 16 * 1024, CROSSED_EXTENT = 8 };
 
 /* An index into memory: whether it lies along another loop than the memory that is written. */
-static void index_looked(const Look *l, KernelFacts *f, UOp *u, const UOpVec *nodes) {
+static void index_looked(const Look *l, KernelFacts *f, UOp *u) {
   const UOp *memory = uop_base(u->src[0]);
   int64_t by = 0;
   if (memory->op != OPS_PARAM || !l->written || memory->arg.param.nelem != l->elements) return;
-  UOp *flat = index_flat(l->st, l->mem, u), *along = loop_of_stride_one(l, u, nodes);
+  UOp *flat = index_flat(l->st, l->mem, u), *along = loop_of_stride_one(l, u);
   bool varies = flat && along && along != l->written && uop_coefficient(flat, l->written, &by) && by > 1;
   f->crossed |= varies && l->elements >= CROSSED_LEAST && along->src[0]->vmax >= CROSSED_EXTENT;
 }
@@ -96,31 +97,37 @@ static void node_looked(KernelFacts *f, PlanFacts *p, const UOp *u) {
   if (u->op == OPS_RANGE && f->nloop < MOST_LOOPS) f->loop[f->nloop++] = u->src[0]->vmax;
 }
 
+/* A store's memory, and the loop along which it lies: a kernel's loops come before its stores. */
+static bool store_looked(Look *l, UOp *index) {
+  UOp *to = index->op == OPS_INDEX ? uop_base(index->src[0]) : NULL;
+  if (!to || to->op != OPS_PARAM) return true;
+  if (!l->stores++) {
+    l->written = loop_of_stride_one(l, index);
+    l->elements = to->arg.param.nelem;
+  }
+  return map_put_ptr(&l->stored, to, to) && map_put_ptr(&l->stored, index, index);
+}
+
 static void kernel_looked(TgContext *ctx, PlanFacts *p, KernelFacts *f, UOpStore *st, UOp *ast) {
   UOpVec nodes = {0};
   Look l = {.st = st, .mem = &ctx->mem};
-  int stores = 0;
+  map_init(&l.stored, &ctx->mem);
   bool ok = uop_toposort(st, &ctx->mem, &ast, 1, &nodes);
   for (size_t i = 0; ok && i < nodes.len; i++) {
     UOp *u = nodes.at[i];
     node_looked(f, p, u);
-    const UOp *to = u->op == OPS_STORE && u->src[0]->op == OPS_INDEX ? uop_base(u->src[0]->src[0]) : NULL;
-    if (to && to->op == OPS_PARAM && !stores++) {
-      l.written = loop_of_stride_one(&l, u->src[0], &nodes);
-      l.elements = to->arg.param.nelem;
-    }
+    if (u->op == OPS_RANGE) ok = vec_push(&ctx->mem, &l.loops, u);
+    if (u->op == OPS_STORE) ok = store_looked(&l, u->src[0]);
   }
   for (size_t i = 0; ok && i < nodes.len; i++) {
     UOp *u = nodes.at[i];
-    if (u->op == OPS_PARAM) {
-      bool stored = false;
-      for (size_t k = 0; k < nodes.len; k++)
-        stored |= nodes.at[k]->op == OPS_STORE && uop_base(nodes.at[k]->src[0]->src[0]) == u;
+    bool stored = map_get_ptr(&l.stored, u) != NULL;
+    if (u->op == OPS_PARAM)
       *(stored ? &f->written : &f->read) += u->arg.param.nelem * (int64_t)dtype_size((DType)u->dtype);
-    }
-    if (u->op == OPS_INDEX && stores == 1 && reads_from(u, &nodes)) index_looked(&l, f, u, &nodes);
+    if (u->op == OPS_INDEX && l.stores == 1 && !stored) index_looked(&l, f, u);
   }
-  vec_free(&ctx->mem, &nodes);
+  map_free(&l.stored);
+  vec_free(&ctx->mem, &nodes), vec_free(&ctx->mem, &l.loops);
 }
 
 /* ---- a plan */
@@ -136,9 +143,25 @@ static void buffers_noted(PlanFacts *f, const Plan *p) {
       int64_t id = s->kernel[k].arg[a] - TEMP_BASE;
       if (id >= 0 && id < s->ntemp && f->buffer[id].first != k) f->buffer[id].readers++;
     }
-    for (int t = 0; t < s->ntemp; t++)
-      if (f->buffer[t].first <= k && k <= f->buffer[t].last) f->peak[k] += f->buffer[t].bytes;
   }
+  for (int t = 0; t < s->ntemp; t++) { /* what comes and goes at each kernel, added up below */
+    const BufferFacts *b = &f->buffer[t];
+    int first = TG_MAX(b->first, 0);
+    if (first > b->last || first >= s->nkernel) continue;
+    f->peak[first] += b->bytes;
+    f->peak[TG_MIN(b->last, s->nkernel - 1) + 1] -= b->bytes;
+  }
+  for (int k = 1; k < s->nkernel; k++)
+    f->peak[k] += f->peak[k - 1];
+}
+
+static void plan_dropped(TgContext *ctx, Inside *in, uint64_t number) {
+  PlanFacts *f = facts_numbered(in, number);
+  if (!f) return;
+  PlanFacts *last = in->plans.at[--in->plans.len];
+  in->plans.at[last->at = f->at] = last;
+  map_drop(&in->numbered, number);
+  plan_free(ctx, f);
 }
 
 void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
@@ -146,12 +169,9 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
   const Schedule *s = &p->sched;
   PlanFacts *f = in ? mem_alloc(&ctx->mem, sizeof *f) : NULL;
   if (!f) return;
-  for (size_t i = 0; i < in->plans.len; i++) /* it is made again, with smaller kernels */
-    if (in->plans.at[i]->number == p->number) {
-      plan_free(ctx, in->plans.at[i]);
-      in->plans.at[i--] = in->plans.at[--in->plans.len];
-    }
+  plan_dropped(ctx, in, p->number); /* it may be made again, with smaller kernels */
   f->number = p->number;
+  f->at = in->plans.len;
   f->record = ctx->passes.next_schedule - 1;
   f->device = p->dev->name;
   f->cores = (p->dev->backend->has & HAS_THREADS) ? p->dev->target.cores : 1;
@@ -159,8 +179,9 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
   f->buffer = mem_alloc(&ctx->mem, ((size_t)s->ntemp + 1) * sizeof *f->buffer);
   f->peak = mem_alloc(&ctx->mem, ((size_t)s->nkernel + 1) * sizeof *f->peak);
   f->fusion = copied(ctx, fusion);
-  bool ok = f->kernel && f->buffer && f->peak && f->fusion && vec_push(&ctx->mem, &in->plans, f);
-  if (!ok) {
+  bool ok = f->kernel && f->buffer && f->peak && f->fusion && map_put(&in->numbered, f->number, (uintptr_t)f);
+  if (!ok || !vec_push(&ctx->mem, &in->plans, f)) {
+    map_drop(&in->numbered, f->number);
     plan_free(ctx, f);
     return;
   }
@@ -184,7 +205,7 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
 
 void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, const char *opts,
                    const char *source) {
-  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  PlanFacts *f = facts_of(ctx, p);
   if (!f || k >= f->nkernel || f->kernel[k].opts) return;
   f->kernel[k].record = ctx->passes.next_kernel - 1;
   f->kernel[k].opts = copied(ctx, opts);
@@ -196,21 +217,28 @@ void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, cons
 
 /* The first kernel that was made for a program says how it is written. */
 static const KernelFacts *made_for(const Inside *in, const CachedProgram *prog) {
-  for (size_t i = 0; i < in->plans.len; i++)
-    for (int k = 0; k < in->plans.at[i]->nkernel; k++)
-      if (in->plans.at[i]->kernel[k].prog == prog && in->plans.at[i]->kernel[k].source)
-        return &in->plans.at[i]->kernel[k];
-  return NULL;
+  uint64_t at;
+  const PlanFacts *f =
+      map_get(&in->written, (uintptr_t)prog, &at) ? facts_numbered(in, at >> KERNEL_BITS) : NULL;
+  const KernelFacts *k = f ? &f->kernel[at & ((1 << KERNEL_BITS) - 1)] : NULL;
+  return k && k->prog == prog ? k : NULL;
+}
+
+static void written_for(Inside *in, const CachedProgram *prog, uint64_t number, int k) {
+  uint64_t at;
+  if (k < 1 << KERNEL_BITS && !map_get(&in->written, (uintptr_t)prog, &at))
+    (void)map_put(&in->written, (uintptr_t)prog, number << KERNEL_BITS | (uint64_t)k);
 }
 
 void inside_made(TgContext *ctx, const Plan *p, double us) {
-  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  PlanFacts *f = facts_of(ctx, p);
   if (!f) return;
   f->made_us = us;
   for (int k = 0; k < f->nkernel; k++) {
     KernelFacts *kf = &f->kernel[k];
     kf->prog = p->prog[k];
     if (!kf->name) kf->name = copied(ctx, p->prog[k]->name);
+    if (kf->source) written_for(ctx->inside, kf->prog, f->number, k);
     const KernelFacts *same = kf->source ? NULL : made_for(ctx->inside, kf->prog);
     if (!same) continue;
     kf->source = copied(ctx, same->source);
@@ -223,7 +251,7 @@ void inside_made(TgContext *ctx, const Plan *p, double us) {
 }
 
 void inside_origins(TgContext *ctx, const Plan *p) {
-  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  PlanFacts *f = facts_of(ctx, p);
   for (int k = 0; f && k < f->nkernel; k++)
     if (!f->kernel[k].origin) f->kernel[k].origin = copied(ctx, kernel_origin(p, k));
 }
@@ -242,7 +270,7 @@ void inside_copied(TgContext *ctx, size_t nbytes, double us) {
 }
 
 void inside_launch(TgContext *ctx, const Plan *p, int k, double us) {
-  PlanFacts *f = ctx->inside ? facts_of(ctx->inside, p) : NULL;
+  PlanFacts *f = facts_of(ctx, p);
   if (!f || k >= f->nkernel) return;
   f->runs += k == 0;
   f->kernel[k].runs++;

@@ -4,7 +4,7 @@
 #define TG_INSIDE_H
 #include "engine/engine.h"
 
-enum { MOST_LOOPS = 8 };
+enum { MOST_LOOPS = 8, KERNEL_BITS = 24 };
 
 typedef struct KernelFacts {
   char *name, *origin, *opts, *source; /* of the context's memory */
@@ -27,6 +27,7 @@ typedef struct BufferFacts {
 } BufferFacts;
 
 typedef struct PlanFacts {
+  size_t at;                   /* in Inside.plans */
   uint64_t number, ops, sizes; /* ops: a hash of what is computed; sizes: that and the sizes */
   const char *device;
   int cores;
@@ -49,6 +50,8 @@ enum { MOST_LAUNCHES = 20000 };
 
 struct Inside {
   Vec(PlanFacts *) plans;
+  Map numbered; /* PlanFacts by number */
+  Map written;  /* of a program the kernel that it was first written for: number << KERNEL_BITS | kernel */
   int64_t reads, read_bytes, copies, copied_bytes;
   double copied_us;
   Vec(LaunchFacts) launches; /* the first of them, in their order */
@@ -64,6 +67,7 @@ typedef struct Cause {
 
 enum { MOST_CAUSES = 16 };
 
+PlanFacts *facts_numbered(const Inside *in, uint64_t number); /* NULL: none */
 /* At most MOST_CAUSES, the dearest first. */
 int causes_find(const Inside *in, Cause *out);
 double kernel_us(const KernelFacts *k); /* of all its runs, or of one as estimated where it never ran */

@@ -53,26 +53,25 @@ KernelOrigins *kernel_origins_new(Graph *g) {
   return NULL;
 }
 
-static bool named_before(const KernelOrigins *o, const int *part, int i) {
-  for (int k = 0; k < i; k++)
-    if (!memcmp(&o->of.at[part[k]], &o->of.at[part[i]], sizeof(Origin))) return true;
-  return false;
-}
-
 static char *text_of(TgContext *ctx, KernelOrigins *o, const Plan *p, int k) {
   int n, named = 0, more = 0;
   const int *part = parts_of(o->parts, p, k, &n);
   Str s;
+  Map seen;
   str_init(&s, &ctx->mem);
+  map_init(&seen, &ctx->mem);
   for (int i = 0; i < n; i++) {
-    if (named_before(o, part, i)) continue;
+    Origin of = o->of.at[part[i]];
+    uint64_t key = (uint64_t)of.path << 32 | of.place, before;
+    if (map_get(&seen, key, &before) || !map_put(&seen, key, 1)) continue;
     if (++named > MOST_NAMED) {
       more++;
       continue;
     }
     if (s.len) str_put(&s, ", ");
-    origin_put(ctx, &s, o->of.at[part[i]]);
+    origin_put(ctx, &s, of);
   }
+  map_free(&seen);
   if (more) str_printf(&s, " and %d more", more);
   char *text = mem_alloc(&ctx->mem, s.len + 1);
   if (text) memcpy(text, str_text(&s), s.len + 1);

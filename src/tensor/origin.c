@@ -3,7 +3,7 @@
  * node.
  *
  * A handle holds a pointer to the text: that is all that is done where nobody asks. Where somebody does
- * (Origins.asked) a table keeps it for nodes whose handles end. It stands beside the graph: equal operations
+ * (Origins.asked) a table keeps it for nodes whose handles end. The graph does not hold it: equal operations
  * of two places are one node, which has the origin of the first. */
 #include "tensor/front.h"
 #include <stdio.h>

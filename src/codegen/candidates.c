@@ -131,20 +131,14 @@ bool can_stage(const Contraction *c, int a) {
   return x->even && x->clips;
 }
 
-static bool is_converted(const Contraction *c, int a) {
-  bool converted = false;
-  for (int i = 0; i < c->nwork; i++)
-    converted |= c->work[i].converts == a;
-  return converted && can_stage(c, a);
-}
-
 static bool roles_set(const Contraction *c, Roles *r) {
   r->need.n = r->lane_loads.n = r->others.n = 0;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     if (!x->in_sum) continue;
     bool lane = moves(c, a, r->lane);
-    bool must = x->gated || (lane && access_step(x, r->lane) != 1) || (r->converted && is_converted(c, a));
+    bool must = x->gated || (lane && access_step(x, r->lane) != 1) ||
+                (r->converted && x->converted && can_stage(c, a));
     if (must && !can_stage(c, a)) return false;
     if (lane) set_add(&r->lane_loads, a);
     if (must) set_add(&r->need, a);
@@ -421,7 +415,7 @@ static void try_shape(Search *s, const Shape *shape) {
   }
   if (roles_of(s->c, shape, false, &r)) try_copies(s, &r);
   for (int a = s->c->nstore; a < s->c->naccess; a++)
-    converts |= is_converted(s->c, a);
+    converts |= s->c->access[a].converted && can_stage(s->c, a);
   if (converts && roles_of(s->c, shape, true, &r)) try_copies(s, &r);
 }
 

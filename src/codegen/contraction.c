@@ -91,10 +91,12 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum, con
   const UOp *memory = x->src[0];
   if (memory->op != OPS_PARAM || c->naccess == MAX_ACCESS) return false;
   Access *a = &c->access[c->naccess++];
+  DType copied = stage_dtype(k, order, x);
   *a = (Access){.index = x,
                 .slot = memory->arg.param.slot,
                 .bytes = (int)dtype_size((DType)x->dtype),
-                .copied = (int)dtype_size(stage_dtype(k, order, x)),
+                .copied = (int)dtype_size(copied),
+                .converted = in_sum && copied != x->dtype,
                 .even = true,
                 .naxis = index_naxes(x),
                 .gated = x->arg.i != 0,
@@ -242,8 +244,8 @@ static bool loads_add(Kernel *k, Contraction *c, UOp *root, bool in_sum, const U
       had |= c->access[a].index == u;
     if (had) continue;
     ok = access_add(k, c, u, in_sum, all);
-    bool converted = ok && in_sum && stage_dtype(k, all, u) != u->dtype;
-    if (converted) work_add(c, (Work){.on = loops_of(c, u), .converts = c->naccess - 1, .weight = 1});
+    if (ok && c->access[c->naccess - 1].converted)
+      work_add(c, (Work){.on = loops_of(c, u), .converts = c->naccess - 1, .weight = 1});
   }
   vec_free(k->mem, &order);
   return ok;

@@ -234,7 +234,7 @@ static bool crosses_lines(const Plan *p, const Access *a, bool staged) {
 }
 
 /* Registers that one step of the body loads: those of a vector, one for a number that all lanes have, or one
- * for each lane where lanes stand apart. */
+ * for each lane whose elements are not contiguous. */
 static double loads_of(const Plan *p, const Access *a, bool staged) {
   double n = 1;
   bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);

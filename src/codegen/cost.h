@@ -25,6 +25,7 @@ typedef struct Access {
   bool gated, even;      /* even: every index is a sum of loops times constants */
   bool clips;            /* its gate, if any, is an interval of each axis */
   bool in_sum;           /* read in every step of the reduction */
+  bool converted;        /* in_sum, and its copy holds what every reader converts it to */
 } Access;
 
 /* Memory that is touched. */

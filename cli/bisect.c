@@ -1,6 +1,6 @@
 /* bisect.c: `tg bisect PROGRAM ARGS..`: what makes a program wrong. In: a program that links the library and says by its
  * exit code whether its result is right. Out: which of fusion, opts and device the result hangs on; and, where it is
- * right without rules, the one rule firing that turns it: its name, file, line and pass. */
+ * right without rules, the one rule firing that makes it wrong: its name, file, line and pass. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include <errno.h>
@@ -124,6 +124,6 @@ const CliCommand command_bisect = {
     .run = run_bisect,
     .more =
         "PROGRAM links the library and ends with 0 if its result is right. It is run without fusion, without "
-        "opts, on "
-        "INTERP, and with fewer and fewer rule firings (TG_RULE_LIMIT), some twenty times; what it prints is "
+        "opts, on INTERP, and with fewer and fewer rule firings (TG_RULE_LIMIT), some twenty times; what it "
+        "prints is "
         "dropped. Rules that lowering needs always fire."};

@@ -19,8 +19,8 @@ chrome.stdio[4].setEncoding('utf8').on('data', d => {
     if (m.method === 'Network.requestWillBeSent') asked.push(m.params.request.url)
   }
 })
-let session
-const send = (method, params = {}) => new Promise((yes, no) => { const id = next++; waiting.set(id, [yes, no]); chrome.stdio[3].write(JSON.stringify({ id, method, params, sessionId: session }) + '\0') })
+let attached
+const send = (method, params = {}) => new Promise((yes, no) => { const id = next++; waiting.set(id, [yes, no]); chrome.stdio[3].write(JSON.stringify({ id, method, params, sessionId: attached }) + '\0') })
 const value = async expression => { const r = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }); if (r.exceptionDetails) throw Error(expression + ': ' + JSON.stringify(r.exceptionDetails)); return r.result.value }
 const sleep = ms => new Promise(r => setTimeout(r, ms))
 const until = async (expression, ms = 8000) => { for (const end = Date.now() + ms; Date.now() < end; await sleep(20)) if (await value(expression)) return; throw Error('never: ' + expression) }
@@ -31,7 +31,7 @@ const open = async hash => { await value(`location.hash = ${JSON.stringify(hash)
 
 async function main() {
   const t = (await send('Target.getTargets')).targetInfos.find(t => t.type === 'page')
-  session = (await send('Target.attachToTarget', { targetId: t.targetId, flatten: true })).sessionId
+  attached = (await send('Target.attachToTarget', { targetId: t.targetId, flatten: true })).sessionId
   for (const d of ['Runtime', 'Log', 'Network', 'Page']) await send(d + '.enable')
   await send('Page.navigate', { url })
   await until('document.body && document.body.dataset.ready === "yes"')

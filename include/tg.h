@@ -1262,7 +1262,7 @@ TG_API TgTensor *tg_rms_norm_opt(TgTensor *x, const TgNormOptions *o);
 TG_API TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *o);
 /* [options] Normalises by the batch's own statistics and moves running_mean and running_var (c) by .momentum
  * (0.1) toward them, in place: they are computed with the next tg_realize of an assigned tensor (an optimiser
- * step), or when read. */
+ * step), or when read. NULL: none are kept. */
 TG_API TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *running_mean, TgTensor *running_var,
                                          const TgNormOptions *o);
 /* when training: zeroes with chance p, scales by 1/(1-p) */

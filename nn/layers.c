@@ -408,17 +408,7 @@ TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLaye
   return l;
 }
 
-/* The batch's own statistics move the running ones; where none are kept, the mean and variance are computed
- * here and nothing moves. */
-static TgTensor *batch_statistics(const TgBatchNorm *l, TgTensor *x) {
-  TgAxes axes = {0};
-  for (int i = 0; i < tg_ndim(x); i++)
-    if (i != 1) axes.v[axes.n++] = i;
-  TgTensor *mean = tg_mean(x, .axis = axes, .keepdim = true), *d = tg_sub(x, mean);
-  TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes, .keepdim = true);
-  return channel_affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, l->eps))), l->weight, l->bias);
-}
-
+/* Where no running statistics are kept, the batch's own are used outside of training too. */
 static TgTensor *batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   TgNormOptions o = {.size = sizeof o,
                      .set = ".eps,.momentum",
@@ -428,8 +418,7 @@ static TgTensor *batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
                      .momentum = l->momentum};
   if (!has_channels("batch_norm", x, l->channels)) return NULL;
   TgDType d = tg_dtype(x);
-  if (!l->running_mean) return batch_statistics(l, x);
-  bool training = tg_training(tg_context(x));
+  bool training = !l->running_mean || tg_training(tg_context(x));
   TgTensor *y = training ? tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o)
                          : tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
   if (y && tg_dtype(y) != d) y = tg_cast(y, d); /* statistics are wider than what they are of */

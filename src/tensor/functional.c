@@ -249,7 +249,8 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
   TG_OPTIONS(tg_context(x), "batch_norm_train", TgNormOptions, o, opt);
   TG_NUMBERS(x, "batch_norm");
-  if (!channel("batch_norm", x, rmean) || !channel("batch_norm", x, rvar)) return NULL;
+  TG_REQUIRE(x->ctx, rank(x) >= 2, TG_ERR_SHAPE, "batch_norm: %s has no axis of channels", SHAPE_OF(x));
+  if ((rmean && !channel("batch_norm", x, rmean)) || (rvar && !channel("batch_norm", x, rvar))) return NULL;
   TgAxes axes = {0};
   for (int i = 0; i < rank(x); i++)
     if (i != 1) axes.v[axes.n++] = i;
@@ -263,6 +264,7 @@ TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, 
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
   TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul_scalar(tg_detach(var), n / (n - 1))};
   for (int i = 0; i < 2; i++) {
+    if (!old[i]) continue;
     TgTensor *next = tg_add(tg_mul_scalar(tg_detach(old[i]), 1 - m),
                             tg_mul_scalar(tensor_cast(now[i], tg_dtype(old[i])), m));
     if (!tg_assign(old[i], next)) return NULL;

@@ -303,7 +303,7 @@ static void normed(Net *p, const NetRow *row) { /* over the last axes */
   net_out(p,
           kind ? tg_layer_norm_run(&l, x->t)
                : tg_layer_norm(x->t, .weight = tensor_of(w), .bias = tensor_of(b), .eps = eps, .dims = dims),
-          5, "F.layer_norm(%s, %s, %s, %s, %g)", x->name, net_sizes(dims, d), name_of(w), name_of(b), eps);
+          5, "layer_norm(%s, %s, %s, %s, %g)", x->name, net_sizes(dims, d), name_of(w), name_of(b), eps);
 }
 
 static void normed_by_channel(Net *p, const NetRow *row) {
@@ -327,7 +327,7 @@ static void normed_by_channel(Net *p, const NetRow *row) {
     if (tg_ndim(x->t) != 4) return;
     p->row = "layer_norm2d";
     net_out(p, tg_layer_norm2d_run(&l, x->t), 5,
-            "F.layer_norm(%s.movedim(1, -1), (%lld,), %s, %s, %g).movedim(-1, 1)", x->name, (long long)c,
+            "layer_norm(%s.movedim(1, -1), (%lld,), %s, %s, %g).movedim(-1, 1)", x->name, (long long)c,
             name_of(w), name_of(b), eps);
     break;
   }

@@ -125,7 +125,7 @@ static void judge(int program, int device, NetResult *got) {
     int output;
     if (by[i]->count <= 0 || by[i]->undecided) continue;
     if (net_wrong(got, by[i], false, &output, &surely) >= 0) {
-      suspect(program, device, got, i ? 't' : 'i');
+      suspect(program, device, got, torches[program].count > 0 && !torches[program].undecided ? 't' : 'i');
       return;
     }
   }

@@ -1045,14 +1045,57 @@ static void test_cast(void **state) {
   }
 }
 
+/* Norms of narrow numbers that hardly differ: what is squared, and 1 / sqrt(variance), is computed wider, so
+ * that gradients are those of f32 but for rounding, and no infinity. */
+static void norm_gradient(int kind, TgDType dtype, double *g) {
+  static const double values[] = {.0029296875, .0064697265625, .001953125,   -.0078125,
+                                  .00390625,   .0048828125,    -.0029296875, .0009765625};
+  TgTensor *x = tg_requires_grad(tg_cast(tg_from_f64(C, values, TG_F64, TG_SHAPE(2, 2, 2)), dtype), true);
+  TgBatchNorm batch = tg_batch_norm_new(C, 2, .untracked = true, .plain = true);
+  TgBatchNorm tracked = tg_batch_norm_new(C, 2, .plain = true);
+  TgGroupNorm group = tg_group_norm_new(C, 1, 2, .plain = true);
+  tg_set_training(C, true);
+  TgTensor *y = kind == 0   ? tg_batch_norm_run(&batch, x)
+                : kind == 1 ? tg_batch_norm_run(&tracked, x)
+                : kind == 2 ? tg_group_norm_run(&group, x)
+                : kind == 3 ? tg_layer_norm(x)
+                : kind == 4 ? tg_rms_norm(x)
+                            : tg_normalize(x, .axis = -1);
+  tg_set_training(C, false);
+  TgTensor *by = tg_sub_scalar(tg_reshape(tg_arange(C, 0, 8, .dtype = TG_F32), TG_SHAPE(2, 2, 2)), 2);
+  TgTensor *loss = tg_sum(tg_mul(by, tg_square(tg_add_scalar(tg_cast(y, TG_F32), .5)))), *out;
+  assert_int_equal(tg_gradient(loss, &x, 1, &out), TG_OK);
+  assert_int_equal(tg_read_f64(out, g, 8), TG_OK);
+  fine();
+  tg_batch_norm_free(&batch), tg_batch_norm_free(&tracked), tg_group_norm_free(&group);
+}
+
+static void test_narrow_norms(void **state) {
+  (void)state;
+  TG_SCOPE(C) for (int kind = 0; kind < 6; kind++) {
+    double exact[8], narrow[8], most = 0;
+    norm_gradient(kind, TG_F32, exact);
+    for (int i = 0; i < 8; i++)
+      most = fmax(most, fabs(exact[i]));
+    for (int d = 0; d < 2; d++) {
+      norm_gradient(kind, d ? TG_BF16 : TG_F16, narrow);
+      for (int i = 0; i < 8; i++)
+        if (!(fabs(narrow[i] - exact[i]) <= most / 16))
+          fail_msg("norm %d in %s: %g for %g", kind, d ? "bf16" : "f16", narrow[i], exact[i]);
+    }
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),    cmocka_unit_test(test_layers_refuse),
-                                     cmocka_unit_test(test_recurrent), cmocka_unit_test(test_constant_inputs),
-                                     cmocka_unit_test(test_heads),     cmocka_unit_test(test_cast),
-                                     cmocka_unit_test(test_modules),   cmocka_unit_test(test_optimisers),
-                                     cmocka_unit_test(test_state),     cmocka_unit_test(test_master),
-                                     cmocka_unit_test(test_scaler),    cmocka_unit_test(test_group_and_clip),
-                                     cmocka_unit_test(test_kernels),   cmocka_unit_test(test_captured),
-                                     cmocka_unit_test(test_gpt),       cmocka_unit_test(test_schedules)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_layers),      cmocka_unit_test(test_layers_refuse),
+      cmocka_unit_test(test_recurrent),   cmocka_unit_test(test_constant_inputs),
+      cmocka_unit_test(test_heads),       cmocka_unit_test(test_cast),
+      cmocka_unit_test(test_modules),     cmocka_unit_test(test_optimisers),
+      cmocka_unit_test(test_state),       cmocka_unit_test(test_master),
+      cmocka_unit_test(test_scaler),      cmocka_unit_test(test_group_and_clip),
+      cmocka_unit_test(test_kernels),     cmocka_unit_test(test_captured),
+      cmocka_unit_test(test_gpt),         cmocka_unit_test(test_schedules),
+      cmocka_unit_test(test_narrow_norms)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -262,8 +262,27 @@ static bool is_past(Exp *x, UOp *b, UOp *a, int n) {
   return d && is_const_int(d, n);
 }
 
+/* A table of 16 bytes by bytes that are data and below 16: the table is a vector, and one instruction takes
+ * its lanes. NULL: not such a read, or out of memory. */
+static UOp *make_lookup(Exp *x, UOp *index, const int *chunk, int lanes) {
+  UOpStore *st = x->k->st;
+  UOp *at = index->src[1], *table = index->src[0];
+  bool fits = lanes >= 16 && !(lanes & (lanes - 1)) && x->k->ren && x->k->ren->has_lookup && !index->arg.i &&
+              table->op == OPS_PARAM && table->arg.param.nelem == 16 && dtype_size((DType)index->dtype) == 1;
+  while (at->op == OPS_CAST && dtype_is_int((DType)at->src[0]->dtype))
+    at = at->src[0];
+  if (!fits || at->dtype == DT_INDEX || at->vmin < 0 || at->vmax > 15 || x->val[at->id].per_lane) return NULL;
+  UOp *by = uop_cast(st, chunk_value(x, at, chunk), DT_U8), *zero = uop_index_const(st, 0);
+  if (!by || by->lanes != lanes) return NULL;
+  UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, 16, 2, (UOp *[]){table, zero}, ARG0);
+  UOp *v = uop_new(st, OPS_LOAD, (DType)index->dtype, 16, 1, &i, ARG0);
+  return uop_new(st, OPS_LOOKUP, (DType)index->dtype, lanes, 2, (UOp *[]){v, by}, ARG0);
+}
+
 static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
   UOpStore *st = x->k->st;
+  UOp *found = way == LANES_OTHER ? make_lookup(x, index, chunk, lanes) : NULL;
+  if (found) return found;
   UOp *at[64] = {0}, *gate[64] = {0}, *lane[64];
   int pos[MAX_EXP];
   bool gated = index->arg.i != 0, cont = true, same = true, same_gate = true;

@@ -58,7 +58,7 @@ static void prelude(Str *out) {
 #define RENDERER_C(text, planned)                                                                            \
   {                                                                                                          \
     .name = text, .native = NATIVE_BASE, .vec_bytes = 64, .vec_align = 1, .has_threads = true,               \
-    .has_f64 = true, .target = planned, .render = render, .prelude = prelude                                 \
+    .has_f64 = true, .has_lookup = true, .target = planned, .render = render, .prelude = prelude             \
   }
 const Renderer renderer_c = RENDERER_C("C", &target_planned), renderer_amx = RENDERER_C("AMX", &target_amx),
                renderer_dot = RENDERER_C("DOT", &target_dot);

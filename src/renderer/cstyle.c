@@ -219,6 +219,55 @@ static void render_alternate(C *c, const UOp *u, int id) {
   str_put(&c->body, ");\n");
 }
 
+/* The text of a lookup: 16 lanes by the instruction that processors have for it, more by halves. */
+static const char *lookup_name(C *c, const char *type, int n) {
+  const char *name = cs_text(c, "lookup_%sx%d", type, n), *half = NULL, *none[26] = {NULL};
+  Str text;
+  str_init(&text, c->body.mem);
+  if (n > 16) half = lookup_name(c, type, n / 2);
+  cs_fmt(&text, "INL %sx%d %s(%sx16 t, u8x%d i) {\n", type, n, name, type, n);
+  if (half) {
+    for (int part = 0; part < 2; part++) {
+      cs_fmt(&text, "  %sx%d %c = %s(t, __builtin_shufflevector(i, i", type, n / 2, "ab"[part], half);
+      for (int l = 0; l < n / 2; l++)
+        cs_fmt(&text, ", %d", part * n / 2 + l);
+      cs_fmt(&text, "));\n");
+    }
+    cs_fmt(&text, "  return __builtin_shufflevector(a, b");
+    for (int l = 0; l < n; l++)
+      cs_fmt(&text, ", %d", l);
+    cs_fmt(&text, ");\n}");
+  } else
+    cs_fmt(&text,
+           "#ifdef __SSSE3__\n"
+           "  typedef char bytes __attribute__((vector_size(16)));\n"
+           "  return (%sx16)__builtin_ia32_pshufb128((bytes)t, (bytes)i);\n"
+           "#elif defined __aarch64__\n"
+           "  __asm__(\"tbl %%0.16b, {%%1.16b}, %%2.16b\" : \"=w\"(t) : \"w\"(t), \"w\"(i));\n"
+           "  return t;\n"
+           "#else\n"
+           "  %sx16 v;\n  for (int l = 0; l < 16; l++)\n    v[l] = t[i[l]];\n  return v;\n"
+           "#endif\n}",
+           type, type);
+  cs_helper(c, name, str_text(&text), none, 0);
+  if (text.oom) c->body.oom = true;
+  str_free(&text);
+  return name;
+}
+
+static void render_lookup(C *c, const UOp *u, int id) {
+  if (!c->lang->gnu_vec) {
+    cs_fail(c, u, "no vectors");
+    return;
+  }
+  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+  (void)cs_type(c, (DType)u->dtype, 16);
+  for (int n = u->lanes; n >= 16; n /= 2)
+    (void)cs_type(c, (DType)u->dtype, n), (void)cs_type(c, DT_U8, n);
+  cs_put(c, "%s v%d = %s(%s, %s);\n", cs_type(c, (DType)u->dtype, u->lanes), id,
+         lookup_name(c, type, u->lanes), cs_ref(c, u->src[0]), cs_ref(c, u->src[1]));
+}
+
 /* What a value is in another thread of the warp, lane by lane. C makes an int of a narrow number, which
  * braces do not take back. */
 static void render_shuffle(C *c, const UOp *u, int id) {
@@ -672,6 +721,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
   case OPS_ALTERNATE: render_alternate(c, u, id); break;
+  case OPS_LOOKUP: render_lookup(c, u, id); break;
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
   case OPS_FRAGMENT: render_fragment(c, u, at, id); break;
   case OPS_WMMA:

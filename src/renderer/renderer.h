@@ -15,6 +15,7 @@ typedef struct Renderer {
   const Target *target; /* the machine to plan for where none is there */
   bool narrow_div; /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the
                       compiler does it */
+  bool has_lookup; /* LOOKUP: lanes of a vector of bytes that data chooses */
   int most_params; /* of a kernel, see params_in_one; 0: as many as it has */
   bool has_f64, has_f16,
       has_bf16; /* arithmetic in that dtype; without it codegen computes in f32 and converts */

@@ -221,6 +221,12 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
     for (int i = 0; i < u->nsrc; i++)
       if ((in->src[i] = slot_of(f, u->src[i], 0)) < 0) return refuse(f, u, "operand not defined before");
     return TG_OK;
+  case OPS_LOOKUP:
+    in->nsrc = 2;
+    for (int i = 0; i < 2; i++)
+      if ((in->src[i] = slot_of(f, u->src[i], u->src[i]->lanes)) < 0)
+        return refuse(f, u, "operand not defined before");
+    return TG_OK;
   case OPS_ALTERNATE:
     in->value.i = u->arg.i;
     in->nsrc = 2;
@@ -533,6 +539,10 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_GEP:
       for (int l = 0; l < in->lanes; l++)
         s[in->dst + l] = s[in->src[0] + in->value.i + l];
+      break;
+    case OPS_LOOKUP:
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l] = s[in->src[0] + (s[in->src[1] + l].i & 15)];
       break;
     case OPS_ALTERNATE: {
       int run = (int)in->value.i;

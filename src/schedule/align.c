@@ -146,11 +146,53 @@ static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   return 0;
 }
 
+/* Stages that sum products, and all that those are computed from: some of that will be part of their kernels. */
+static bool products_marked(Sched *s, uint8_t *feeds) {
+  IntVec work = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < s->stages.len; i++)
+    if (s->stages.at[i].nproduct) {
+      feeds[i] = 1;
+      ok = vec_push(s->mem, &work, (int)i);
+    }
+  for (size_t w = 0; ok && w < work.len; w++) {
+    const Stage *g = &s->stages.at[work.at[w]];
+    for (size_t k = 0; ok && k < g->deps.len; k++)
+      if (!feeds[g->deps.at[k]]) {
+        feeds[g->deps.at[k]] = 1;
+        ok = vec_push(s->mem, &work, g->deps.at[k]);
+      }
+  }
+  vec_free(s->mem, &work);
+  return ok;
+}
+
+/* Whether all readers of stage i go along its axis d by a loop of theirs, which can be split as well. */
+static bool read_by_loops(Sched *s, int i, int d, const IntVec *readers) {
+  for (size_t j = 0; j < readers->len; j++) {
+    const Stage *q = &s->stages.at[readers->at[j]];
+    for (size_t k = 0; k < q->reads.len; k++)
+      if (q->reads.at[k].stage == i && q->reads.at[k].index->src[1 + d]->op != OPS_RANGE) return false;
+  }
+  return true;
+}
+
+static bool queue_all(Sched *s, IntVec *work, uint8_t *queued, const IntVec *stages) {
+  bool ok = true;
+  for (size_t k = 0; ok && k < stages->len; k++) {
+    int i = stages->at[k];
+    if (queued[i]) continue;
+    queued[i] = 1;
+    ok = vec_push(s->mem, work, i);
+  }
+  return ok;
+}
+
 bool align(Sched *s) {
   size_t n = s->stages.len, left = MAX_SPLITS_PER_STAGE * n;
   IntVec *readers = mem_alloc(s->mem, (n + 1) * sizeof *readers), work = {0};
-  uint8_t *queued = mem_alloc(s->mem, n + 1);
-  bool ok = readers && queued;
+  uint8_t *queued = mem_alloc(s->mem, n + 1), *feeds = mem_alloc(s->mem, n + 1);
+  bool ok = readers && queued && feeds && products_marked(s, feeds);
   for (size_t i = 0; ok && i < n; i++) {
     Stage *g = &s->stages.at[i];
     for (size_t k = 0; ok && !g->inlined && k < g->deps.len; k++)
@@ -167,13 +209,14 @@ bool align(Sched *s) {
     if (g->fixed || g->inlined) continue; /* its loops are in an order that means something */
     for (size_t k = 0; ok && again < 0 && k < g->reads.len; k++) {
       int q = g->reads.at[k].stage;
-      if (q < 0 && !g->nproduct) continue; /* of memory, what a tile is made of */
+      if (q < 0 && !feeds[i]) continue; /* of memory, what a tile is made of */
       UOp *x = g->reads.at[k].index, *r;
       for (int d = 1; ok && again < 0 && d < x->nsrc; d++) {
         int64_t c = 0;
         if ((r = taken_apart(x->src[d], &c))) {
           for (int a = 0; a < g->nout && again < 0; a++)
-            if (g->out[a] == r && g->nout < MAX_RANK) {
+            if (g->out[a] == r && g->nout < MAX_RANK &&
+                (q >= 0 || g->nproduct || read_by_loops(s, i, a, &readers[i]))) {
               again = i;
               ok = split_out(s, i, a, c, &readers[i]);
             }
@@ -191,21 +234,14 @@ bool align(Sched *s) {
     }
     if (again < 0) continue;
     left--;
-    int touched[2] = {i, again}; /* and whoever reads what was split */
-    for (int t = 0; ok && t < 2; t++)
-      if (!queued[touched[t]]) {
-        queued[touched[t]] = 1;
-        ok = vec_push(s->mem, &work, touched[t]);
-      }
-    for (size_t k = 0; ok && k < readers[again].len; k++)
-      if (!queued[readers[again].at[k]]) {
-        queued[readers[again].at[k]] = 1;
-        ok = vec_push(s->mem, &work, readers[again].at[k]);
-      }
+    IntVec touched = {.at = (int[]){i, again},
+                      .len = 2}; /* and whoever reads what was split, or is read by it */
+    ok = ok && queue_all(s, &work, queued, &touched) && queue_all(s, &work, queued, &readers[again]) &&
+         queue_all(s, &work, queued, &s->stages.at[again].deps);
   }
   for (size_t i = 0; readers && i < n; i++)
     vec_free(s->mem, &readers[i]);
-  mem_free(s->mem, readers), mem_free(s->mem, queued);
+  mem_free(s->mem, readers), mem_free(s->mem, queued), mem_free(s->mem, feeds);
   vec_free(s->mem, &work);
   return ok;
 }

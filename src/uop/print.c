@@ -152,6 +152,7 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
     break;
   case OPS_VECTORIZE: *lanes = nsrc > 1 ? nsrc : 0; break;
   case OPS_ALTERNATE: *lanes = a ? 2 * a->lanes : 0; break;
+  case OPS_LOOKUP: *lanes = nsrc > 1 ? src[1]->lanes : 0; break;
   case OPS_FRAGMENT:
   case OPS_WMMA: *dtype = DT_COUNT; break;
   case OPS_RANGE:

@@ -431,6 +431,15 @@ static bool check_alternate(Check *c, const UOp *u) {
   return true;
 }
 
+static bool check_lookup(Check *c, const UOp *u) {
+  const UOp *table = u->src[0], *at = u->src[1];
+  if (dtype_size((DType)u->dtype) != 1 || table->dtype != u->dtype || table->lanes != 16)
+    return broken(c, u, "of %s x%d", dt(table), table->lanes);
+  if (at->dtype != DT_U8 || at->lanes != u->lanes)
+    return broken(c, u, "%d lanes by %s x%d", u->lanes, dt(at), at->lanes);
+  return true;
+}
+
 static bool check_shuffle(Check *c, const UOp *u) {
   enum { WARP = 32 };
 
@@ -580,6 +589,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_EXCHANGE] = {L | P, 2, check_exchange},
     [OPS_ALTERNATE] = {L | P, 2, check_alternate},
     [OPS_SHUFFLE] = {N | L | P, 1, check_shuffle},
+    [OPS_LOOKUP] = {L | P, 2, check_lookup},
     [OPS_FRAGMENT] = {L | P, 1, check_fragment},
     [OPS_WMMA] = {N | L | P, 2, check_wmma},
     [OPS_LOOP] = {N | L, 1, check_loop},

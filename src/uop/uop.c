@@ -297,6 +297,7 @@ static void set_bounds(UOp *u) {
   }
   case OPS_GEP:
   case OPS_SHUFFLE:
+  case OPS_LOOKUP:
   case OPS_FRAGMENT:
   case OPS_AFTER:
     blo = a->vmin;

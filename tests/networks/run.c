@@ -202,7 +202,8 @@ bool net_twin(NetRecord *r, int samples, double most, NetReference *out, char *f
       for (int64_t k = 0; k < got.value[i].count; k++) {
         double v = fabs(got.value[i].v[k]), *largest = &out->scale[order(&got.value[i])];
         if (isfinite(v)) *largest = fmax(*largest, v);
-        out->undecided |= isfinite(v) && v > 0x1p127 && got.value[i].dtype != TG_F64; /* what f32 cannot hold */
+        out->undecided |=
+            isfinite(v) && v > 0x1p127 && got.value[i].dtype != TG_F64; /* what f32 cannot hold */
       }
     at = 0;
     for (int i = 0; i < got.n && at <= out->count; at += got.value[i].count, i++)

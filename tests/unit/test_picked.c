@@ -26,6 +26,10 @@ static void look(const TgKernelText *k, void *user) {
   s->loops |= k->source && strstr(k->source, bound);
 }
 
+static void looked(const TgKernelText *k, void *user) {
+  *(int *)user += k->source && strstr(k->source, "= lookup_") != NULL;
+}
+
 static TgContext *open_on(const char *device, int fuse, Seen *seen) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
   assert_int_equal(tg_error(ctx), TG_OK);
@@ -201,12 +205,56 @@ static void test_computed(void **state) {
     }
 }
 
+/* Bytes of a table of 16 by data: on a CPU a vector of them at once, of any number of lanes, with what is left
+ * over behind them; a table of another size, or data that may be 16 and more, element by element. */
+static void looked_up(const char *device, TgDType dtype, int entries, int mask, int64_t n, bool summed) {
+  uint8_t bytes[32], *code = malloc((size_t)n);
+  double *got = malloc((size_t)n * sizeof *got), sum = 0;
+  assert_true(code && got);
+  for (int i = 0; i < 32; i++)
+    bytes[i] = (uint8_t)(i * 37 + 11);
+  for (int64_t i = 0; i < n; i++)
+    code[i] = (uint8_t)(i * 7 + i / 5);
+  TgContext *ctx = tg_open_with(.device = device);
+  int found = 0;
+  tg_watch_kernels(ctx, looked, &found);
+  TgTensor *t = tg_from(ctx, bytes, dtype, TG_SHAPE(entries));
+  TgTensor *at = tg_bitand_scalar(tg_shr_scalar(tg_from(ctx, code, TG_U8, TG_SHAPE(n)), 1), mask);
+  TgTensor *v = tg_cast(tg_take(t, tg_cast(at, TG_I32)), TG_F32);
+  if (summed) v = tg_sum(v);
+  assert_int_equal(tg_read_f64(v, got, summed ? 1 : (size_t)n), TG_OK);
+  for (int64_t i = 0; i < n; i++) {
+    uint8_t b = bytes[code[i] >> 1 & mask];
+    double want = dtype == TG_I8 ? (int8_t)b : b;
+    sum += want;
+    if (!summed && got[i] != want) fail_msg("%s: element %d is %g, not %g", device, (int)i, got[i], want);
+  }
+  if (summed && got[0] != sum) fail_msg("%s: the sum of %d is %g, not %g", device, (int)n, got[0], sum);
+  bool may = (!strcmp(device, "CPU") || !strcmp(device, "INTERP:C")) && entries == 16 && n >= 16,
+       must = may && n >= 64 && !summed;
+  if ((found && !may) || (!found && must)) fail_msg("%s: %d lookups of %d", device, found, (int)n);
+  tg_close(ctx);
+  free(code), free(got);
+}
+
+static void test_tables(void **state) {
+  static const char *const all[] = {"CPU", "INTERP", "INTERP:C", "INTERP:CUDA", "INTERP:METAL"};
+  static const int64_t sizes[] = {1, 7, 16, 33, 64, 1000};
+
+  (void)state;
+  for (size_t d = 0; d < sizeof all / sizeof *all; d++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      looked_up(all[d], TG_I8, 16, 15, sizes[i], i % 2);
+      looked_up(all[d], TG_U8, 16, 15, sizes[i], !(i % 2));
+      looked_up(all[d], TG_I8, 32, 31, sizes[i], false);
+      looked_up(all[d], TG_I8, 16, 7, sizes[i], true);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_forms),
-      cmocka_unit_test(test_others),
-      cmocka_unit_test(test_computed),
+      cmocka_unit_test(test_rows),     cmocka_unit_test(test_forms),  cmocka_unit_test(test_others),
+      cmocka_unit_test(test_computed), cmocka_unit_test(test_tables),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,17 +238,15 @@ static const char *lookup_name(C *c, const char *type, int n) {
       cs_fmt(&text, ", %d", l);
     cs_fmt(&text, ");\n}");
   } else
-    cs_fmt(&text,
-           "#ifdef __SSSE3__\n"
-           "  typedef char bytes __attribute__((vector_size(16)));\n"
-           "  return (%sx16)__builtin_ia32_pshufb128((bytes)t, (bytes)i);\n"
-           "#elif defined __aarch64__\n"
-           "  __asm__(\"tbl %%0.16b, {%%1.16b}, %%2.16b\" : \"=w\"(t) : \"w\"(t), \"w\"(i));\n"
-           "  return t;\n"
-           "#else\n"
-           "  %sx16 v;\n  for (int l = 0; l < 16; l++)\n    v[l] = t[i[l]];\n  return v;\n"
-           "#endif\n}",
-           type, type);
+    str_put(&text, "#ifdef __SSSE3__\n"
+                   "  typedef char bytes __attribute__((vector_size(16)));\n"
+                   "  return (__typeof__(t))__builtin_ia32_pshufb128((bytes)t, (bytes)i);\n"
+                   "#elif defined __aarch64__\n"
+                   "  __asm__(\"tbl %0.16b, {%1.16b}, %2.16b\" : \"=w\"(t) : \"w\"(t), \"w\"(i));\n"
+                   "  return t;\n"
+                   "#else\n"
+                   "  __typeof__(t) v;\n  for (int l = 0; l < 16; l++)\n    v[l] = t[i[l]];\n  return v;\n"
+                   "#endif\n}");
   cs_helper(c, name, str_text(&text), none, 0);
   if (text.oom) c->body.oom = true;
   str_free(&text);

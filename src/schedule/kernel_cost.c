@@ -476,12 +476,21 @@ static double point_bytes(const Members *m, const Stage *g, int i, const Read *r
   return read_bytes(m->s, rd, trips);
 }
 
+/* Outputs of a tile that use a value which does not depend on them: it is computed once for all of them. */
+static double tile_shares(const Members *m, const Stage *g, const Read *rd) {
+  const Target *t = m->s->opt->target;
+  double n = 1;
+  for (int d = 0; d < g->nout; d++)
+    if (!(rd->outs >> d & 1)) n *= (double)range_extent(g->out[d]);
+  return g->nproduct && t->warp <= 1 ? TG_MIN(n, t->registers / 4) : 1;
+}
+
 /* Elements of a stage that is computed where it is read. Those that its first reader reads are its own,
  * unless they are written as well: by a loop of their own. */
 static double computed_again(const Members *m, size_t k, const Read *rd) {
   const Stage *q = stage_at(m->s, rd->stage);
   double own = read_by_others(m, k, rd->stage) || is_written(m, q) ? 0 : (double)stage_out_size(q);
-  return TG_MAX(rd->within - own, 0);
+  return TG_MAX(rd->within / tile_shares(m, stage_at(m->s, m->mem[k]), rd) - own, 0);
 }
 
 /* The loops that tiles of a product are cut from. most: iterations of the grid that a core does at

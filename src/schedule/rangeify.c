@@ -556,7 +556,8 @@ static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
   return may && read_often(r, n, g);
 }
 
-/* A place that is computed as data, and what is longer than the walk goes, counts as one that does. */
+/* Quotients and remainders of a loop, and of those again, are loops once it is split: they divide no sum. A
+ * place that is computed as data, and what is longer than the walk goes, counts as one that does. */
 bool divides_sum(const UOp *index) {
   enum { MOST_STEPS = 64 };
 
@@ -567,7 +568,9 @@ bool divides_sum(const UOp *index) {
     const UOp *u = stack[--n];
     if (u->op == OPS_RANGE || !has_divmod(u)) continue;
     bool divides = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;
-    if ((divides && u->src[0]->op != OPS_RANGE) || u->dtype != DT_INDEX) return true;
+    bool whole = divides && u->src[0]->op != OPS_RANGE && u->src[0]->op != OPS_FLOORDIV &&
+                 u->src[0]->op != OPS_FLOORMOD;
+    if (whole || u->dtype != DT_INDEX) return true;
     if (++steps == MOST_STEPS || n + u->nsrc > MOST_STEPS) return true;
     for (int i = 0; i < u->nsrc; i++)
       stack[n++] = u->src[i];

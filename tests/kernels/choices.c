@@ -17,13 +17,25 @@ static TgTensor *two_sums(TgContext *c, TgTensor *x, TgTensor *w, TgTensor *v) {
   return tg_mul(tg_silu(tg_matmul(x, w, .dtype = TG_F32)), tg_matmul(x, v, .dtype = TG_F32));
 }
 
-/* q (blocks, n) or (blocks, m, n) times column 0 of d (blocks, columns) is a matrix of rows of 2,048. */
-static TgTensor *by_blocks(TgTensor *d, TgTensor *q) {
+/* n rows times a matrix of rows of 2,048, which is q (blocks, n) or (blocks, m, n) times column 0 of d (blocks,
+ * columns). */
+static TgTensor *rows_by_blocks(int64_t n, TgTensor *d, TgTensor *q) {
   TgContext *c = tg_context(d);
   TgTensor *scale = tg_cast(tg_slice(d, 1, 0, 1), TG_F32);
   if (tg_ndim(q) == 3) scale = tg_unsqueeze(scale, 2);
   TgTensor *w = tg_reshape(tg_mul(scale, q), TG_SHAPE(-1, 2048));
-  return tg_matmul(F(1, 2048), tg_transpose(w, 0, 1));
+  return tg_matmul(F(n, 2048), tg_transpose(w, 0, 1));
+}
+
+static TgTensor *by_blocks(TgTensor *d, TgTensor *q) { return rows_by_blocks(1, d, q); }
+
+/* Codes of four bits in the bytes b (m, n), by a table of 16 bytes: (m, 2, n) f32. */
+static TgTensor *parts_looked_up(TgTensor *b) {
+  TgContext *c = tg_context(b);
+  TgTensor *by = tg_reshape(tg_arange(c, 0, 8, .step = 4, .dtype = TG_U8), TG_SHAPE(1, 2, 1));
+  TgTensor *code = tg_bitand_scalar(tg_shr(tg_unsqueeze(b, 1), by), 15);
+  TgTensor *v = tg_take(A(TG_I8, 16), tg_cast(tg_flatten(code, 0, -1), TG_I32));
+  return tg_cast(tg_reshape(v, tg_ndim(code), tg_shape(code)), TG_F32);
 }
 
 /* Bytes (m, n) -> their low halves and their high ones less 8: (m, 2, n) f32. */

@@ -188,7 +188,9 @@ static void logic(Net *p, const NetRow *row) {
     if (x) net_out(p, tg_logical_not(x->t), 1, "~%s", x->name);
     break;
   case 1:
-    if (f) net_out(p, tg_signbit(f->t), 1, "torch.signbit(%s)", f->name);
+    if (f) /* a sum that is zero may be either of two */
+      net_out(p, tg_signbit(tg_where(tg_eq_scalar(f->t, 0), tg_ones_like(f->t), f->t)), 1,
+              "torch.signbit(torch.where(%s == 0, 1, %s))", f->name, f->name);
     break;
   case 2:
     if (f) net_out(p, tg_isfinite(f->t), 1, "torch.isfinite(%s)", f->name);

@@ -45,8 +45,8 @@ check-macos:   # the library compiles for macOS, where clang is here
 	@tools/check-macos; rc=$$?; [ $$rc -ne 77 ] || echo "not checked: no clang here compiles for macOS"; [ $$rc -eq 0 ] || [ $$rc -eq 77 ]
 check-emu: all   # the devices CUDA and METAL on emulated GPUs, every access checked: tens of minutes
 	@tools/check-emu $(BUILD)
-bench: all   # operations, networks and training steps beside PyTorch, where Python has it: ms of both and their ratio
-	@tools/bench $(BUILD)
+bench: all   # operations, networks and training steps beside PyTorch, where Python has it: ms of both and their ratio; AGAINST=COMMIT: beside that commit's build
+	@$(if $(AGAINST),tools/bench-against $(BUILD) $(AGAINST),tools/bench $(BUILD))
 gpu-check:   # on a machine with a GPU: tests, random graphs beside INTERP and the emulator, figures beside PyTorch; one report in JSON
 	@tools/gpu-check $(ARGS)
 metal-check:   # the same on a Mac

@@ -476,10 +476,14 @@ static double point_bytes(const Members *m, const Stage *g, int i, const Read *r
   return read_bytes(m->s, rd, trips);
 }
 
-/* Outputs of a tile that use a value which does not depend on them: it is computed once for all of them. */
+/* Outputs of a tile that use a value which does not depend on them: it is computed once for all of them, where
+ * it is computed from memory alone. What rows of the same kernel have is read from them. */
 static double tile_shares(const Members *m, const Stage *g, const Read *rd) {
   const Target *t = m->s->opt->target;
+  const Stage *q = stage_at(m->s, rd->stage);
   double n = 1;
+  for (size_t k = 0; k < q->reads.len; k++)
+    if (q->reads.at[k].stage >= 0) return 1;
   for (int d = 0; d < g->nout; d++)
     if (!(rd->outs >> d & 1)) n *= (double)range_extent(g->out[d]);
   return g->nproduct && t->warp <= 1 ? TG_MIN(n, t->registers / 4) : 1;

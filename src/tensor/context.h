@@ -57,6 +57,9 @@ struct TgTensor {
   /* a contiguous copy of the elements, for tg_map of a strided view; and back */
   TgTensor *mapped, *mapped_of;
   int64_t *sizes;                    /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
+  /* on several devices, where it is memory: a hidden handle for each part, which is a place; and back */
+  TgTensor **part, *whole;
+  int nparts;
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */
   uint32_t path;                     /* the scopes of names that it was made in (origin.c); 0: none */
   const char *origin;                /* the call that made it, "relu (net.c:12)"; NULL: not told */
@@ -99,6 +102,12 @@ typedef struct Draws {
   uint64_t counter;
   int order;
 } Draws;
+
+/* The names of several devices as one text, which lives as long as the context. */
+typedef struct DeviceList {
+  uint64_t devices;
+  char *names;
+} DeviceList;
 
 /* What the front end knows of a device, which is a number in its context. */
 typedef struct DeviceFacts {
@@ -145,6 +154,8 @@ struct TgContext {
   Draws draws[MOST_DEVICES];
   int default_device;    /* where memory is made, and what is made of numbers alone */
   int draw_device;       /* where keys are drawn (random.c) */
+  uint64_t draw_devices; /* that draw the same, 0: that one alone */
+  Vec(DeviceList) device_lists; /* that were asked for by name */
   Vec(Buffer *) buffers; /* by uid; NULL where freed */
   /* uids of freed memories that no node names any more: those of the next ones */
   Vec(int64_t) free_uids;

@@ -407,7 +407,11 @@ static UOp *piece_for_copy(TgContext *ctx, UOp *source, TgTensor **computed) {
   if (!v || !view_bottom(v)) v = moved_in_memory(ctx, source);
   Buffer *b = v && view_bottom(v) ? buffer_of_value(ctx, view_bottom(v)) : NULL;
   if (b && b->data && piece_of(v, &start)) return v;
-  *computed = made_contiguous(ctx, source);
+  /* alone: what would be stored with it may need other copies, and these this one */
+  UOp *whole = uop_alu1(ctx->store, OPS_CONTIGUOUS, source);
+  TgTensor *t = whole ? tensor_new(ctx, whole) : NULL;
+  if (t && realize_alone(ctx, &t, 1)) tg_release(t), t = NULL;
+  *computed = t;
   return *computed ? value_of_node(ctx, (*computed)->uop) : NULL;
 }
 
@@ -530,6 +534,10 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
 
 TgStatus realize_plain(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores) {
   return realize(ctx, t, n, stores, nstores, NULL, false);
+}
+
+TgStatus realize_alone(TgContext *ctx, TgTensor *const *t, size_t n) {
+  return realize(ctx, t, n, NULL, 0, NULL, true);
 }
 
 bool realize_copy(TgContext *ctx, UOp *copy) { return copy_made(ctx, copy); }

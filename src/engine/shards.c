@@ -150,7 +150,7 @@ static TgStatus level_made(Levels *l, int level) {
   bool ok = true;
   for (size_t i = 0; ok && i < l->roots.len; i++)
     if (l->roots.at[i].level == level) ok = hide(ctx, &now, l->roots.at[i].u);
-  TgStatus s = !ok ? ctx->err.status : now.len ? realize_plain(ctx, now.at, now.len, NULL, 0) : TG_OK;
+  TgStatus s = !ok ? ctx->err.status : now.len ? realize_alone(ctx, now.at, now.len) : TG_OK;
   handles_free(ctx, &now);
   for (size_t i = 0; !s && i < l->copies.len; i++)
     if (l->copies.at[i].level == level + 1 && !realize_copy(ctx, l->copies.at[i].u)) s = ctx->err.status;
@@ -209,23 +209,16 @@ static bool add_pending(Many *m) {
   return ok;
 }
 
-/* Whether a gradient may be asked for through u: of a tensor that requires one. */
-static bool leads_to_leaf(TgContext *ctx, UOp *u) {
-  UOpVec topo = {0};
-  bool leaf = !uop_toposort(ctx->store, &ctx->mem, &u, 1, &topo);
-  for (size_t i = 0; i < topo.len && !leaf; i++) {
-    UOp *v = topo.at[i];
-    Buffer *b = v->op == OPS_BUFFER ? buffer_get(ctx, v) : NULL;
-    leaf = (b && b->leaf) || map_get_ptr(&ctx->history, v);
-  }
-  vec_free(&ctx->mem, &topo);
-  return leaf;
-}
-
-/* How a value in memory was computed, as gradients want to know it. */
+/* How a value in memory was computed, as gradients want to know it: not each part by itself. What was
+ * forgotten of the parts is of the whole. */
 static bool past_kept(TgContext *ctx, UOp *memory, UOp *expr) {
-  if (!dtype_is_float((DType)expr->dtype) || !leads_to_leaf(ctx, expr)) return true;
-  return map_put_ptr(&ctx->history, memory, expr);
+  bool known = dtype_is_float((DType)expr->dtype);
+  for (int i = 0; i < (is_multi(memory) ? memory->nsrc : 0); i++) {
+    UOp *bottom = view_bottom(memory->src[i]);
+    known = known && !buffer_get(ctx, bottom)->forgotten;
+    map_drop(&ctx->history, (uint64_t)(uintptr_t)bottom);
+  }
+  return !known || map_put_ptr(&ctx->history, memory, expr);
 }
 
 static bool whole_made(Many *m, TgTensor *t) {

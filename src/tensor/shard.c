@@ -149,17 +149,24 @@ bool shard_memory(TgTensor *t, UOp *value) {
   return shard_parts(t, multi);
 }
 
+/* The stores that wait on parts run, all at once: one may need what another part held. */
+static bool parts_flushed(TgTensor *t) {
+  Buffer *wait[MOST_DEVICES];
+  size_t n = 0;
+  for (int i = 0; i < t->nparts; i++)
+    if (t->part[i]->memory && t->part[i]->memory->store) wait[n++] = t->part[i]->memory;
+  return !n || !t->ctx->calls->stores(t->ctx, wait, n);
+}
+
 bool shard_ready(const char *op, TgTensor *t, bool keep_value) {
   UOp *value = t->uop;
+  if (!parts_flushed(t)) return false;
   for (int i = 0; i < t->nparts; i++)
     if (t->part[i]->memory && !place_ready(op, t->part[i], keep_value)) return false;
   if (t->part) return true;
   if (!shard_memory(t, value)) return false;
   if (!keep_value) return true;
-  if (!shard_store(t, t->uop, value)) return false;
-  for (int i = 0; i < t->nparts; i++)
-    if (!memory_flush(t->ctx, t->part[i]->memory)) return false;
-  return true;
+  return shard_store(t, t->uop, value) && parts_flushed(t);
 }
 
 /* A view that reshapes is stored to without that: the value is reshaped back. */
@@ -183,7 +190,7 @@ static TgTensor *part_on(const TgTensor *t, UOp *view) {
 bool shard_store(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
   if (!view || !value) return error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
-  UOp *place = not_reshaped(t, view), *to = multi_lowered(ctx, place);
+  UOp *was = t->uop, *place = not_reshaped(t, view), *to = multi_lowered(ctx, place);
   if (!to) return false;
   TG_REQUIRE_OR(ctx, all_views(to), false, TG_ERR_DEVICE,
                 "assign: the place, shape %s, is not a part of each device's part of the tensor",
@@ -198,7 +205,10 @@ bool shard_store(TgTensor *t, UOp *view, UOp *value) {
     if (NEVER(!p)) return error_set(&ctx->err, TG_ERR_INTERNAL, "assign: no such part"), false;
     if (!store_to(p, to->src[i], from->src[i])) return false;
   }
-  return true;
+  /* all of it: a gradient goes on through the value, not through each part of it */
+  bool all = view == was && dtype_is_float(dt(t));
+  bool known = !all || map_put_ptr(&ctx->history, t->uop, value);
+  return known || (error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false);
 }
 
 /* ---- the API */

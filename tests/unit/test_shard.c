@@ -70,7 +70,7 @@ static void bounds_at(int line, TgTensor *t, int axis, const int64_t *want) {
 #define EQUAL(t, want)        same_at(__LINE__, (t), (want), 0)
 #define ERROR(p, s, part)     error_at(__LINE__, (p), (s), (part))
 #define BOUNDS(t, axis, ...)  bounds_at(__LINE__, (t), (axis), (const int64_t[]){__VA_ARGS__})
-#define OK(call)              assert_int_equal((call), TG_OK)
+#define OK(call)              do { if (call) fail_msg("line %d: %s", __LINE__, tg_errmsg(C)); } while (0)
 #define X(text)               tg_from_text(C, text)
 
 static TgTensor *counted(int n, const int64_t *d) { /* 0, 1, .. in memory, f32 */
@@ -160,10 +160,184 @@ static void operations(void **state) {
     }
 }
 
+/* ---- gradients */
+static void gradients(void **state) {
+  (void)state;
+  TgTensor *x = counted(2, (const int64_t[]){8, 6}), *w = counted(2, (const int64_t[]){6, 5});
+  TgTensor *b = counted(1, (const int64_t[]){5}), *want[3], *got[3];
+  TgTensor *y = tg_add(tg_matmul(x, w), b);
+  TgTensor *loss = tg_mean(tg_mul(tg_softmax(y), tg_tanh(y)));
+  OK(tg_gradient(loss, (TgTensor *[]){x, w, b}, 3, want));
+  for (int k = 0; k < 12; k++) {
+    int ax = k % 3 - 1, aw = k / 3 % 2, ab = k / 6 - 1;
+    TgTensor *sx = ax < 0 ? tg_replicate(x, 4, D) : tg_shard(x, 4, D, ax);
+    TgTensor *sw = tg_shard(w, 4, D, aw), *sb = ab < 0 ? tg_replicate(b, 4, D) : tg_shard(b, 4, D, ab);
+    TgTensor *sy = tg_add(tg_matmul(sx, sw), sb);
+    TgTensor *l = tg_mean(tg_mul(tg_softmax(sy), tg_tanh(sy)));
+    SAME(l, loss, 1e-6);
+    OK(tg_gradient(l, (TgTensor *[]){sx, sw, sb}, 3, got));
+    for (int i = 0; i < 3; i++)
+      SAME(got[i], want[i], 1e-5);
+    OK(tg_gradient(l, (TgTensor *[]){x, w, b}, 3, got)); /* through the split, back to where it was */
+    for (int i = 0; i < 3; i++) {
+      assert_string_equal(tg_device(got[i]), D[0]);
+      SAME(got[i], want[i], 1e-5);
+    }
+  }
+  /* a value in memory between, and a gather */
+  TgTensor *sw = tg_requires_grad(tg_shard(w, 4, D, 0), true);
+  TgTensor *h = tg_exp(tg_mul_scalar(sw, 0.1));
+  OK(tg_realize(h));
+  OK(tg_backward(tg_sum(tg_mul(tg_gather_to(h, D[1]), tg_gather_to(h, D[1])))));
+  OK(tg_gradient(tg_sum(tg_exp(tg_mul_scalar(w, 0.2))), &w, 1, want));
+  SAME(tg_grad(sw), want[0], 1e-5);
+  OK(tg_realize(tg_grad(sw)));
+  SAME(tg_grad(sw), want[0], 1e-5);
+}
+
+/* ---- memory */
+static void assigned(void **state) {
+  (void)state;
+  TgTensor *t = tg_shard(tg_arange(C, 0, 16, .dtype = TG_F32), 4, D, 0);
+  OK(tg_realize(t));
+  TgTensor *view = tg_slice(t, 0, 2, 6), *before = tg_add_scalar(t, 100);
+  tg_assign(t, tg_mul_scalar(t, 2));
+  TEXT(view, "[4.0, 6.0, 8.0, 10.0]"); /* a view sees it */
+  TEXT(tg_slice(before, 0, 0, 2), "[100.0, 101.0]"); /* a value does not */
+  tg_assign(view, tg_zeros(C, TG_SHAPE(4)));
+  TEXT(t, "[0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0]");
+  tg_setitem_scalar(t, TG_IDX(TG_AT(13)), 99);
+  tg_setitem_scalar(t, TG_IDX(TG_SLICE(0, 16, 4)), -1);
+  tg_setitem_scalar(t, TG_IDX(TG_SLICE(1, 16, 5)), -2);
+  TEXT(t, "[-1.0, -2.0, 0.0, 0.0, -1.0, 0.0, -2.0, 14.0, -1.0, 18.0, 20.0, -2.0, -1.0, 99.0, 28.0, 30.0]");
+  BOUNDS(t, 0, 0, 4, 8, 12, 16);
+  tg_setitem(t, TG_IDX(TG_TENSOR(tg_replicate(X("[3, 3, 15]"), 4, D))), tg_replicate(X("[1.0, 2.0, 3.0]"), 4, D));
+  TEXT(tg_getitem(t, TG_IDX(TG_SLICE(0, 16, 3))), "[-1.0, 2.0, -2.0, 18.0, -1.0, 3.0]");
+  tg_assign(tg_shard_part(t, 1), tg_to(X("[5.0, 5.0, 5.0, 5.0]"), D[1]));
+  TEXT(tg_slice(t, 0, 3, 9), "[2.0, 5.0, 5.0, 5.0, 5.0, -1.0]");
+  for (int i = 0; i < 5; i++) {
+    tg_add_(t, tg_full_like(t, 1));
+    OK(tg_realize(t));
+  }
+  TEXT(tg_slice(t, 0, 3, 9), "[7.0, 10.0, 10.0, 10.0, 10.0, 4.0]");
+  TgTensor *copy = tg_clone(t);
+  tg_assign(t, tg_zeros_like(t));
+  TEXT(tg_slice(copy, 0, 0, 2), "[4.0, 3.0]");
+  TEXT(tg_sum(t), "0.0");
+  /* a part of the size of the whole reads what the others had before */
+  TgTensor *r = tg_shard(tg_arange(C, 0, 8, .dtype = TG_F32), 4, D, 0);
+  OK(tg_realize(r));
+  tg_assign(r, tg_flip(r, TG_SHAPE(0)));
+  TEXT(r, "[7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]");
+  tg_assign(r, tg_sub(r, tg_mean(r)));
+  TEXT(r, "[3.5, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, -3.5]");
+}
+
+static void refused(void **state) {
+  (void)state;
+  TgTensor *x = X("[1.0, 2.0, 3.0, 4.0]"), *s = tg_shard(x, 4, D, 0), *two = tg_shard(x, 2, D, 0);
+  ERROR(tg_add(x, s), TG_ERR_DEVICE, "add: a tensor on");
+  ERROR(tg_add(two, s), TG_ERR_DEVICE, "add: a tensor on");
+  ERROR(tg_matmul(s, x), TG_ERR_DEVICE, "tg_to moves one");
+  ERROR(tg_shard(x, 4, D, 1), TG_ERR_SHAPE, "shard: axis 1");
+  ERROR(tg_shard(x, 0, D, 0), TG_ERR_VALUE, "shard: 0 devices");
+  ERROR(tg_shard(x, 17, D, 0), TG_ERR_VALUE, "shard: 17 devices");
+  ERROR(tg_shard(x, 2, NULL, 0), TG_ERR_VALUE, "shard: NULL");
+  const char *twice[] = {D[1], D[1]}, *unknown[] = {D[1], "GPU9"}, *files[] = {D[1], "DISK"};
+  const int64_t far[] = {0, 3, 5};
+  ERROR(tg_shard(x, 2, twice, 0), TG_ERR_VALUE, "named twice");
+  ERROR(tg_shard(x, 2, unknown, 0), TG_ERR_VALUE, "GPU9");
+  ERROR(tg_shard(x, 2, files, 0), TG_ERR_DEVICE, "files alone");
+  ERROR(tg_shard(x, 2, D, 0, .bounds = far), TG_ERR_VALUE, "0 to 4");
+  ERROR(tg_shard_part(s, 4), TG_ERR_VALUE, "part 4 of 4");
+  ERROR(tg_shard_like(X("[1.0]"), s), TG_ERR_SHAPE, "shard_like: (1)");
+  ERROR(tg_gather_to(s, "DISK"), TG_ERR_DEVICE, "DISK");
+  ERROR(tg_map(s), TG_ERR_DEVICE, "tg_read");
+  OK(tg_realize(s));
+  ERROR(tg_assign(s, x), TG_ERR_DEVICE, "assign: a");
+  assert_null(tg_shard(NULL, 4, D, 0));
+  TEXT(tg_shard(x, 1, D + 1, 0), "[1.0, 2.0, 3.0, 4.0]");
+  TEXT(s, "[1.0, 2.0, 3.0, 4.0]");
+}
+
+/* Numbers that are drawn are those of one device. */
+static void random_draws(void **state) {
+  (void)state;
+  TgTensor *x = tg_zeros(C, TG_SHAPE(9, 5)), *s = tg_shard(x, 4, D, 0);
+  tg_manual_seed(C, 5);
+  TgTensor *a = tg_rand_like(x), *b = tg_randn_like(x), *c = tg_rand(C, TG_SHAPE(7));
+  tg_set_training(C, true);
+  TgTensor *d = tg_dropout(tg_add_scalar(x, 1), 0.5);
+  OK(tg_realize_many((TgTensor *[]){a, b, c, d}, 4));
+  tg_manual_seed(C, 5);
+  TgTensor *sa = tg_rand_like(s), *sb = tg_randn_like(s), *sc = tg_rand(C, TG_SHAPE(7), .device = tg_device(s));
+  TgTensor *sd = tg_dropout(tg_add_scalar(s, 1), 0.5);
+  BOUNDS(sa, 0, 0, 3, 5, 7, 9);
+  BOUNDS(sc, -1, 0);
+  EQUAL(sa, a);
+  EQUAL(sb, b);
+  EQUAL(sc, c);
+  EQUAL(sd, d);
+  tg_set_training(C, false);
+  TgTensor *e = tg_empty_like(s);
+  BOUNDS(e, 0, 0, 3, 5, 7, 9);
+  tg_assign(e, s);
+  EQUAL(e, x);
+}
+
+/* ---- training */
+enum { STEPS = 4 };
+
+static void train(bool sharded, int kind, int place, double *losses, TgTensor **out) {
+  TgTensor *w1 = counted(2, (const int64_t[]){6, 8}), *w2 = counted(2, (const int64_t[]){8, 3});
+  TgTensor *x = counted(2, (const int64_t[]){10, 6}), *y = X("[0, 1, 2, 0, 1, 2, 0, 1, 2, 0]");
+  w1 = tg_mul_scalar(w1, 0.1), w2 = tg_mul_scalar(w2, 0.1);
+  if (sharded) {
+    w1 = place ? tg_shard(w1, 4, D, 1) : tg_replicate(w1, 4, D);
+    w2 = place ? tg_shard(w2, 4, D, 0) : tg_replicate(w2, 4, D);
+    x = place ? tg_replicate(x, 4, D) : tg_shard(x, 4, D, 0);
+    y = place ? tg_replicate(y, 4, D) : tg_shard(y, 4, D, 0);
+  }
+  tg_keep(w1), tg_keep(w2);
+  TgTensor *w[2] = {w1, w2};
+  TgOptim *o = kind ? tg_adamw(C, w, 2, .lr = 0.05, .clip_norm = 0.5) : tg_sgd(C, w, 2, .lr = 0.1, .momentum = 0.9);
+  for (int i = 0; i < STEPS; i++) {
+    OK(tg_scope_begin(C));
+    TgTensor *loss = tg_sparse_cross_entropy(tg_matmul(tg_relu(tg_matmul(x, w1)), w2), y);
+    OK(tg_backward(loss));
+    OK(tg_optim_step(o));
+    losses[i] = tg_item_f64(loss);
+    OK(tg_scope_end(C));
+  }
+  out[0] = w1, out[1] = w2;
+  tg_optim_free(o);
+}
+
+static void trained(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    double want[STEPS], got[STEPS];
+    TgTensor *w[2], *s[2];
+    train(false, kind, 0, want, w);
+    for (int place = 0; place < 2; place++) {
+      train(true, kind, place, got, s);
+      for (int i = 0; i < STEPS; i++)
+        if (fabs(got[i] - want[i]) > 1e-5) fail_msg("kind %d, step %d: %.9g, not %.9g: %s", kind, i, got[i], want[i], tg_errmsg(C));
+      for (int k = 0; k < 2; k++)
+        SAME(s[k], w[k], 1e-5);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(split, open_it, close_it),
       cmocka_unit_test_setup_teardown(operations, open_it, close_it),
+      cmocka_unit_test_setup_teardown(gradients, open_it, close_it),
+      cmocka_unit_test_setup_teardown(assigned, open_it, close_it),
+      cmocka_unit_test_setup_teardown(refused, open_it, close_it),
+      cmocka_unit_test_setup_teardown(random_draws, open_it, close_it),
+      cmocka_unit_test_setup_teardown(trained, open_it, close_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,7 +211,7 @@ static TgTensor *memory_of(TgOptim *p, TgTensor **at, TgTensor *like, TgDType dt
   if (*at) return *at;
   void *zeros = tg_alloc(p->ctx, (size_t)tg_numel(like) * tg_dtype_size(dtype) + 1);
   TgTensor *t = zeros ? tg_from(p->ctx, zeros, dtype, tg_ndim(like), tg_shape(like)) : NULL;
-  *at = tg_keep(t ? tg_to(t, tg_device(like)) : NULL);
+  *at = tg_keep(t ? tg_shard_like(t, like) : NULL);
   tg_free(p->ctx, zeros);
   return *at;
 }

@@ -180,6 +180,8 @@ static bool add(Many *m, TgTensor *t) {
   if (!place && !u) return false;
   if (whole && !place) {
     if (!shard_parts(t, u) || !vec_push(&ctx->mem, &m->wholes, t)) return false;
+    for (int i = 0; i < t->nparts; i++)
+      t->part[i]->whole = NULL; /* until it is made of them */
   } else if (!whole && u != t->uop)
     return vec_push(&ctx->mem, &m->singles, t) && hide(ctx, &m->made, u) &&
            vec_push(&ctx->mem, &m->values, m->made.at[m->made.len - 1]);
@@ -234,6 +236,8 @@ static bool whole_made(Many *m, TgTensor *t) {
     return true;
   }
   ok = ok && (now = uop_with_src(ctx->store, was, src)) != NULL && past_kept(ctx, now, t->uop);
+  for (int i = 0; ok && i < t->nparts; i++)
+    t->part[i]->whole = t;
   if (ok) t->uop = now;
   return ok;
 }

@@ -65,6 +65,34 @@ static bool layout_among(UOp *const *src, int n, Layout *at) {
   return found;
 }
 
+static int64_t product_of(UOpStore *st, const int64_t *d, int from, int to) {
+  int64_t n = 1;
+  for (int i = from; i < to; i++)
+    n = dim_mul(st, n, d[i]);
+  return n;
+}
+
+/* The split axis of `from` in another shape: an axis with as many elements before it, whose steps begin where
+ * parts do. */
+static bool layout_reshaped(UOpStore *st, const Ints *from, const Ints *to, Layout *at) {
+  int64_t before = product_of(st, from->v, 0, at->axis);
+  int64_t run = product_of(st, from->v, at->axis + 1, from->n);
+  for (int c = to->n; c-- > 0;) {
+    int64_t step = product_of(st, to->v, c + 1, to->n);
+    if (product_of(st, to->v, 0, c) != before || dim_symbolic(to->v[c])) continue;
+    if (step == 0 || run == 0 || step == DIM_BAD || run == DIM_BAD) continue;
+    bool fits = step == run || (!dim_symbolic(step) && !dim_symbolic(run));
+    for (int i = 0; fits && step != run && i <= at->n; i++)
+      fits = at->bound[i] * run % step == 0;
+    if (!fits) continue;
+    for (int i = 0; step != run && i <= at->n; i++)
+      at->bound[i] = at->bound[i] * run / step;
+    at->axis = c;
+    return true;
+  }
+  return false;
+}
+
 /* ---- nodes */
 UOp *on_device(UOpStore *st, UOp *u, int device) {
   if (!u || u->devices == 1ull << device) return u;
@@ -132,16 +160,56 @@ static const Ints *bounds_list(UOpStore *st, const Layout *at) {
   return ints_get(st, at->n + 2, list);
 }
 
-/* A sum of all devices of which each needs a part is added up there and nowhere else. NULL: it is none. */
-static UOp *reduce_scatter(UOpStore *st, const UOp *multi, const Layout *at) {
-  Layout own = layout_of(multi);
-  UOp *sum = multi->src[0]->op == OPS_MSELECT ? multi->src[0]->src[0] : NULL;
-  if (!sum || sum->op != OPS_ALLREDUCE || !same_devices(&own, at)) return NULL;
-  for (int i = 0; i < multi->nsrc; i++)
-    if (multi->src[i]->op != OPS_MSELECT || multi->src[i]->src[0] != sum) return NULL;
+/* The same operation of parts that are whole; sources[i]: what it is of. */
+static bool alike(UOp *const *part, int n, UOp **sources) {
+  for (int i = 0; i < n; i++) {
+    const UOp *a = part[0], *b = part[i];
+    if (a->op != b->op || a->dtype != b->dtype || a->nsrc < 1 || a->shape != b->shape) return false;
+    sources[i] = b->src[0];
+  }
+  return true;
+}
+
+/* What each device is to have of a sum of all. */
+static bool sums_scattered(UOpStore *st, UOp *const *part, UOp *const *exchange, const Layout *at, UOp **out) {
+  UOp *sum = exchange[0];
+  for (int i = 0; i < at->n; i++)
+    if (exchange[i] != sum || part[i]->devices != 1ull << at->device[i]) return false;
   const Ints *cut = bounds_list(st, at);
   Arg arg = {.reduce = {cut, sum->arg.reduce.op}};
-  return cut ? uop_new(st, OPS_REDUCESCATTER, (DType)sum->dtype, 1, sum->nsrc, sum->src, arg) : NULL;
+  UOp *all = cut ? uop_new(st, OPS_REDUCESCATTER, (DType)sum->dtype, 1, sum->nsrc, sum->src, arg) : NULL;
+  for (int i = 0; i < at->n; i++)
+    out[i] = exchange_part(st, all, i, at->device[i]);
+  return true;
+}
+
+/* A sum of all devices of which each needs a part is added up there and nowhere else, seen in other shapes and
+ * dtypes too. False: these are no such sum. */
+static bool reduce_scatter(UOpStore *st, UOp *const *part, const Layout *at, int depth, UOp **out) {
+  enum { DEEPEST = 8 };
+
+  UOp *below[MOST_DEVICES];
+  const UOp *u = part[0];
+  Layout to = *at;
+  if (depth > DEEPEST || !alike(part, at->n, below)) return false;
+  if (u->op == OPS_MSELECT)
+    return below[0]->op == OPS_ALLREDUCE && sums_scattered(st, part, below, at, out);
+  if (u->op == OPS_RESHAPE && u->src[0]->is_tensor) {
+    if (!layout_reshaped(st, u->shape, u->src[0]->shape, &to)) return false;
+  } else if (u->op == OPS_PERMUTE)
+    to.axis = (int)u->arg.ints->v[at->axis];
+  else if (u->op != OPS_CAST)
+    return false;
+  if (!reduce_scatter(st, below, &to, depth + 1, out)) return false;
+  int64_t d[TG_MAX_RANK];
+  memcpy(d, u->shape->v, (size_t)u->shape->n * sizeof *d);
+  for (int i = 0; i < at->n; i++) {
+    d[at->axis] = at->bound[i + 1] - at->bound[i];
+    out[i] = u->op == OPS_RESHAPE   ? u_reshape(st, out[i], u->shape->n, d)
+             : u->op == OPS_PERMUTE ? u_permute(st, out[i], u->arg.ints->v)
+                                    : uop_cast(st, out[i], (DType)u->dtype);
+  }
+  return true;
 }
 
 static UOp *moved_part(UOpStore *st, UOp *u, const Layout *own, const Layout *at, UOp *exchange, int i) {
@@ -159,7 +227,11 @@ static bool multi_parts_at(Rewrite *rw, UOp *u, const Layout *at, UOp **part) {
     memcpy(part, u->src, (size_t)at->n * sizeof *part);
     return true;
   }
-  if (own.axis < 0 && at->axis >= 0) exchange = reduce_scatter(st, u, at);
+  if (own.axis < 0 && at->axis >= 0 && own.n == at->n && reduce_scatter(st, u->src, at, 0, part)) {
+    for (int i = 0; i < at->n; i++)
+      if (!part[i]) return false;
+    return true;
+  }
   if (own.axis >= 0) {
     const Ints *cut = at->axis >= 0 ? bounds_list(st, at) : NULL;
     Ops op = at->axis < 0 ? OPS_ALLGATHER : OPS_ALLTOALL;
@@ -302,34 +374,6 @@ UOp *multi_scan(Rewrite *rw, UOp *self) {
 }
 
 /* ---- movement */
-static int64_t product_of(UOpStore *st, const int64_t *d, int from, int to) {
-  int64_t n = 1;
-  for (int i = from; i < to; i++)
-    n = dim_mul(st, n, d[i]);
-  return n;
-}
-
-/* The split axis of `from` in another shape: an axis with as many elements before it, whose steps begin where
- * parts do. */
-static bool layout_reshaped(UOpStore *st, const Ints *from, const Ints *to, Layout *at) {
-  int64_t before = product_of(st, from->v, 0, at->axis);
-  int64_t run = product_of(st, from->v, at->axis + 1, from->n);
-  for (int c = to->n; c-- > 0;) {
-    int64_t step = product_of(st, to->v, c + 1, to->n);
-    if (product_of(st, to->v, 0, c) != before || dim_symbolic(to->v[c])) continue;
-    if (step == 0 || run == 0 || step == DIM_BAD || run == DIM_BAD) continue;
-    bool fits = step == run || (!dim_symbolic(step) && !dim_symbolic(run));
-    for (int i = 0; fits && step != run && i <= at->n; i++)
-      fits = at->bound[i] * run % step == 0;
-    if (!fits) continue;
-    for (int i = 0; step != run && i <= at->n; i++)
-      at->bound[i] = at->bound[i] * run / step;
-    at->axis = c;
-    return true;
-  }
-  return false;
-}
-
 UOp *multi_reshape(Rewrite *rw, UOp *self) {
   UOp *x = self->src[0], *part[MOST_DEVICES];
   Layout at = layout_of(x);

@@ -20,7 +20,6 @@ static TgTensor *cloned_shard(TgTensor *x) {
 
 TgTensor *tg_clone(TgTensor *x) {
   if (!x) return NULL;
-  TgContext *ctx = x->ctx;
   TgTensor *t = on_several(x->uop) ? cloned_shard(x) : cloned(x);
   if (!t) return NULL;
   if (x->requires_grad && !tg_requires_grad(t, true)) return NULL;
@@ -143,6 +142,7 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
     bool plans;
   } const s[] = {{"NOOPT", &ctx->env.noopt, 0, 1, true},
                  {"FUSE", &ctx->env.fuse, 0, 1, true},
+                 {"ALLREDUCE", &ctx->env.allreduce, 0, 3, false},
                  {"DEBUG", &ctx->env.debug, 0, 7, false}};
 
   if (name && !strcasecmp(name, "ORIGIN")) {

@@ -57,6 +57,10 @@ static void error_at(int line, const void *p, TgStatus s, const char *part) {
   tg_clear_error(C);
 }
 
+static void ok_at(int line, TgStatus s) {
+  if (s) fail_msg("line %d: %s: %s", line, tg_status_name(s), tg_errmsg(C));
+}
+
 static void bounds_at(int line, TgTensor *t, int axis, const int64_t *want) {
   int64_t b[17];
   if (tg_shard_axis(t) != axis) fail_msg("line %d: axis %d, not %d: %s", line, tg_shard_axis(t), axis, tg_errmsg(C));
@@ -70,7 +74,7 @@ static void bounds_at(int line, TgTensor *t, int axis, const int64_t *want) {
 #define EQUAL(t, want)        same_at(__LINE__, (t), (want), 0)
 #define ERROR(p, s, part)     error_at(__LINE__, (p), (s), (part))
 #define BOUNDS(t, axis, ...)  bounds_at(__LINE__, (t), (axis), (const int64_t[]){__VA_ARGS__})
-#define OK(call)              do { if (call) fail_msg("line %d: %s", __LINE__, tg_errmsg(C)); } while (0)
+#define OK(call)              ok_at(__LINE__, (call))
 #define X(text)               tg_from_text(C, text)
 
 static TgTensor *counted(int n, const int64_t *d) { /* 0, 1, .. in memory, f32 */
@@ -329,6 +333,132 @@ static void trained(void **state) {
   }
 }
 
+/* ---- captured functions */
+static TgStatus step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)ctx, (void)nin, (void)nout;
+  TgTensor *w = user;
+  out[0] = tg_sum(tg_mul(in[0], w));
+  out[1] = tg_add(in[0], w);
+  out[2] = tg_gather_to(tg_mul(in[0], in[0]), D[3]);
+  tg_assign(w, tg_add(w, tg_mean(in[0], .axis = TG_AXES(0), .keepdim = true)));
+  return tg_realize(w);
+}
+
+static void captured(void **state) {
+  (void)state;
+  TgTensor *w = tg_keep(tg_clone(tg_ones(C, TG_SHAPE(1, 3)))), *sw = tg_keep(tg_replicate(tg_ones(C, TG_SHAPE(1, 3)), 4, D));
+  OK(tg_realize_many((TgTensor *[]){w, sw}, 2));
+  TgJit *j = tg_jit(C, step, sw), *one = tg_jit(C, step, w);
+  for (int i = 0; i < 6; i++) {
+    OK(tg_scope_begin(C));
+    TgTensor *x = tg_add_scalar(counted(2, (const int64_t[]){6, 3}), i), *out[3], *want[3];
+    TgTensor *s = tg_shard(x, 4, D, 0);
+    OK(tg_jit_run(one, &x, 1, want, 3));
+    OK(tg_jit_run(j, &s, 1, out, 3));
+    SAME(out[0], want[0], 1e-5);
+    SAME(out[1], want[1], 1e-6);
+    EQUAL(out[2], tg_to(want[2], D[0]));
+    assert_string_equal(tg_device(out[2]), D[3]);
+    BOUNDS(out[1], 0, 0, 2, 4, 5, 6);
+    SAME(sw, w, 1e-6);
+    TgTensor *other[1] = {tg_shard(x, 4, D, 1)};
+    if (i > 2) {
+      assert_int_equal(tg_jit_run(j, other, 1, out, 3), TG_ERR_DEVICE);
+      ERROR(NULL, TG_ERR_DEVICE, "split otherwise");
+    }
+    OK(tg_scope_end(C));
+  }
+  tg_jit_free(j), tg_jit_free(one);
+}
+
+/* A sharded tensor that the function assigns to. */
+static TgStatus adds_one(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)ctx, (void)nin, (void)nout, (void)out, (void)user;
+  tg_assign(in[0], tg_add_scalar(tg_flip(in[0], TG_SHAPE(0)), 1));
+  return tg_realize(in[0]);
+}
+
+static void captured_store(void **state) {
+  (void)state;
+  TgTensor *t = tg_shard(tg_arange(C, 0, 4, .dtype = TG_F32), 4, D, 0), *u = tg_shard(tg_zeros(C, TG_SHAPE(4)), 4, D, 0);
+  OK(tg_realize_many((TgTensor *[]){t, u}, 2));
+  TgJit *j = tg_jit(C, adds_one, NULL);
+  for (int i = 0; i < 5; i++)
+    OK(tg_jit_run(j, i == 3 ? &u : &t, 1, NULL, 0));
+  TEXT(t, "[4.0, 5.0, 6.0, 7.0]");
+  TEXT(u, "[1.0, 1.0, 1.0, 1.0]");
+  tg_jit_free(j);
+}
+
+/* ---- exchanges: what they move, and the order of sums */
+static uint64_t moved_by(TgTensor *t) {
+  OK(tg_realize(t));
+  tg_counters_reset(C);
+  TgTensor *sum = tg_sum(t, .axis = TG_AXES(0));
+  OK(tg_realize(sum));
+  return tg_counters(C).bytes_copied;
+}
+
+static void volumes(void **state) {
+  (void)state;
+  enum { N = 4096 };
+
+  TgTensor *x = tg_keep(tg_mul_scalar(tg_randn(C, TG_SHAPE(8, N)), 100)), *first[4] = {NULL};
+  OK(tg_realize(x));
+  const uint64_t bytes = N * 4;
+  for (int n = 2; n <= 4; n++)
+    for (int way = 1; way <= 3; way++) {
+      assert_true(tg_setting(C, "ALLREDUCE", way) >= 0);
+      TgTensor *s = tg_shard(x, n, D, 0);
+      uint64_t want = way == 1 ? (uint64_t)(n * (n - 1)) * bytes : 2 * (uint64_t)(n - 1) * bytes;
+      if (moved_by(s) != want) fail_msg("%d devices, way %d: not %llu bytes", n, way, (unsigned long long)want);
+      TgTensor *sum = tg_sum(s, .axis = TG_AXES(0));
+      SAME(sum, tg_sum(x, .axis = TG_AXES(0)), 1e-4);
+      for (int i = 1; i < n; i++) /* every device has the same bits */
+        EQUAL(tg_to(tg_shard_part(sum, i), D[0]), tg_to(tg_shard_part(sum, 0), D[0]));
+      if (way == 1) first[n - 1] = tg_keep(tg_to(sum, D[0])), OK(tg_realize(first[n - 1]));
+      if (way == 3) EQUAL(tg_to(sum, D[0]), first[n - 1]); /* the order is that of the parts */
+    }
+  tg_setting(C, "ALLREDUCE", 0);
+  /* a sum of which each needs a part: reduce-scatter, half of it */
+  TgTensor *s = tg_shard(x, 4, D, 0), *w = tg_shard(tg_ones(C, TG_SHAPE(N)), 4, D, 0);
+  OK(tg_realize_many((TgTensor *[]){s, w}, 2));
+  tg_counters_reset(C);
+  TgTensor *y = tg_mul(w, tg_sum(s, .axis = TG_AXES(0)));
+  OK(tg_realize(y));
+  assert_int_equal(tg_counters(C).bytes_copied, 3 * bytes);
+  SAME(y, tg_sum(x, .axis = TG_AXES(0)), 1e-4);
+  /* to be split along another axis: each keeps its own quarter */
+  OK(tg_realize(s));
+  tg_counters_reset(C);
+  TgTensor *other = tg_shard(s, 4, D, 1);
+  OK(tg_realize(other));
+  assert_int_equal(tg_counters(C).bytes_copied, 8 * bytes * 3 / 4);
+  EQUAL(other, x);
+  tg_counters_reset(C);
+  TgTensor *all = tg_replicate(s, 4, D);
+  OK(tg_realize(all));
+  assert_int_equal(tg_counters(C).bytes_copied, 8 * bytes * 3);
+  EQUAL(all, x);
+}
+
+/* What one level of exchanges leaves to the next is not computed again. */
+static void computed_once(void **state) {
+  (void)state;
+  TgTensor *x = tg_shard(counted(2, (const int64_t[]){8, 32}), 4, D, 0), *w = tg_replicate(counted(2, (const int64_t[]){32, 32}), 4, D);
+  OK(tg_realize_many((TgTensor *[]){x, w}, 2));
+  uint64_t flops[2];
+  for (int k = 0; k < 2; k++) {
+    TgTensor *y = tg_matmul(x, w), *z = y;
+    for (int i = 0; i < 4 && k; i++)
+      z = tg_sub(z, tg_mean(z, .axis = TG_AXES(0), .keepdim = true));
+    tg_counters_reset(C);
+    OK(tg_realize(z));
+    flops[k] = tg_counters(C).flops;
+  }
+  assert_true(flops[1] < flops[0] * 3 / 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(split, open_it, close_it),
@@ -338,6 +468,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(refused, open_it, close_it),
       cmocka_unit_test_setup_teardown(random_draws, open_it, close_it),
       cmocka_unit_test_setup_teardown(trained, open_it, close_it),
+      cmocka_unit_test_setup_teardown(captured, open_it, close_it),
+      cmocka_unit_test_setup_teardown(captured_store, open_it, close_it),
+      cmocka_unit_test_setup_teardown(volumes, open_it, close_it),
+      cmocka_unit_test_setup_teardown(computed_once, open_it, close_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

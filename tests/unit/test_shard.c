@@ -1,6 +1,7 @@
 /* test_shard.c: tensors on several devices. Expected values are by hand, or those of the same program on one
  * device. The devices are CPU to CPU:3, or those of TG_SHARD_DEVICES ("CUDA", emulated: CUDA to CUDA:3). */
 #include "tg.h"
+#include "tg_io.h"
 #include "tg_nn.h"
 #include <math.h>
 #include <setjmp.h>
@@ -333,6 +334,70 @@ static void trained(void **state) {
   }
 }
 
+/* ---- state that is split, though the parameter is whole: the same steps, a quarter of the memory */
+static void split_state(void **state) {
+  (void)state;
+  TgTensor *got[2], *x = tg_keep(tg_shard(counted(2, (const int64_t[]){8, 6}), 4, D, 0));
+  for (int k = 0; k < 2; k++) {
+    TgTensor *w = tg_keep(tg_replicate(counted(2, (const int64_t[]){6, 8}), 4, D));
+    TgOptim *o = tg_adam(C, &w, 1, .lr = 0.01, .split_state = k == 1);
+    TgState *s = tg_state_new(C);
+    for (int i = 0; i < 3; i++) {
+      OK(tg_scope_begin(C));
+      TgTensor *y = tg_matmul(x, w);
+      OK(tg_backward(tg_mean(tg_mul(y, y))));
+      OK(tg_optim_step(o));
+      OK(tg_scope_end(C));
+    }
+    OK(tg_optim_state(o, s, NULL));
+    TgTensor *m = tg_state_get(s, "state.0.exp_avg");
+    assert_int_equal(tg_shard_axis(m), k ? 0 : -1);
+    assert_int_equal(tg_shard_axis(w), -1);
+    got[k] = w;
+    tg_state_free(s), tg_optim_free(o);
+  }
+  SAME(got[1], got[0], 1e-6);
+}
+
+/* ---- layers by name: one split by its outputs, the next by its inputs, as tensor parallel wants it */
+typedef struct Pair {
+  TgLinear up, down;
+} Pair;
+
+static const TgField pair_fields[] = {TG_LAYER(Pair, up, tg_linear_module), TG_LAYER(Pair, down, tg_linear_module)};
+static const TgModule pair_table = {"Pair", sizeof(Pair), pair_fields, 2, NULL};
+
+static const TgModule *pair_module(void) { return &pair_table; }
+
+static void modules(void **state) {
+  (void)state;
+  const TgShardRule rules[] = {{"up.*", 0}, {"down.weight", 1}};
+  Pair p = {.up = tg_linear_new(C, 6, 12, true), .down = tg_linear_new(C, 12, 5, true)};
+  TgTensor *x = counted(2, (const int64_t[]){7, 6});
+  TgTensor *want = tg_linear_run(&p.down, tg_relu(tg_linear_run(&p.up, x)));
+  OK(tg_realize(want));
+  OK(tg_module_shard(pair_module, &p, 4, D, rules, 2));
+  assert_int_equal(tg_shard_axis(p.up.weight), 0);
+  assert_int_equal(tg_shard_axis(p.up.bias), 0);
+  assert_int_equal(tg_shard_axis(p.down.weight), 1);
+  assert_int_equal(tg_shard_axis(p.down.bias), -1);
+  assert_int_equal(tg_shard_count(p.down.bias), 4);
+  tg_counters_reset(C);
+  TgTensor *y = tg_linear_run(&p.down, tg_relu(tg_linear_run(&p.up, tg_replicate(x, 4, D))));
+  OK(tg_realize(y));
+  /* x to three, and the one sum of what each has */
+  assert_int_equal(tg_counters(C).bytes_copied, 3 * 7 * 6 * 4 + 12 * 7 * 5 * 4);
+  SAME(y, want, 1e-5);
+  TgState *s = tg_state_new(C), *file = tg_state_new(C);
+  OK(tg_module_state(pair_module, &p, s, NULL));
+  OK(tg_state_put(file, "up.weight", tg_zeros(C, TG_SHAPE(12, 6))));
+  OK(tg_load_state(s, file, .partial = true));
+  assert_int_equal(tg_shard_axis(p.up.weight), 0);
+  TEXT(tg_sum(p.up.weight), "0.0");
+  tg_state_free(s), tg_state_free(file);
+  tg_module_free(pair_module, &p);
+}
+
 /* ---- captured functions */
 static TgStatus step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)ctx, (void)nin, (void)nout;
@@ -468,6 +533,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(refused, open_it, close_it),
       cmocka_unit_test_setup_teardown(random_draws, open_it, close_it),
       cmocka_unit_test_setup_teardown(trained, open_it, close_it),
+      cmocka_unit_test_setup_teardown(split_state, open_it, close_it),
+      cmocka_unit_test_setup_teardown(modules, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured_store, open_it, close_it),
       cmocka_unit_test_setup_teardown(volumes, open_it, close_it),

@@ -72,7 +72,7 @@ TG_API TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on);
 TG_API TgStatus tg_module_cast(TgModuleFn module, void *layer, TgDType dtype);
 /* Which tensors of a module are split, by name (tg_module_state's): the first rule whose pattern fits. In a
  * pattern, * stands for any characters. axis: that is split, as tg_shard takes it, or TG_WHOLE. */
-enum { TG_WHOLE = -100 }; /* all of it on each device */
+#define TG_WHOLE (-100) /* all of it on each device */
 
 typedef struct TgShardRule {
   const char *pattern;

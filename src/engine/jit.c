@@ -481,8 +481,9 @@ static UOp *output_memory(TgJit *j, const Want *w, Buffer **b) {
     nelem *= w->dims[k];
   UOp *u = buffer_node(ctx, w->device, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
   *b = u ? buffer_get(ctx, view_bottom(u)) : NULL;
-  if (!*b || buffer_ready(ctx, *b)) return NULL;
+  if (!*b) return NULL;
   (*b)->partly = j->cleared;
+  if (buffer_ready(ctx, *b)) return NULL;
   (*b)->filled = true;
   return u;
 }

@@ -314,6 +314,16 @@ static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
   return ok;
 }
 
+/* Each part of a value on several devices gets its part, where it is. */
+static bool multi_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
+  Layout at = layout_of(u);
+  UOp *split = shard_new(ctx->store, g, &at);
+  bool ok = split != NULL;
+  for (int i = 0; ok && i < at.n; i++)
+    ok = (part[i] = exchange_part(ctx->store, split, i, at.device[i])) != NULL;
+  return ok;
+}
+
 static bool same_hook(const GradientHook *h, TgGradientFn fn, const void *user, size_t own) {
   return h->fn == fn && h->own == own && (own ? !memcmp(h->user, user, own) : h->user == user);
 }
@@ -596,6 +606,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
     if (u->nsrc <= TG_COUNT(part)) memset(part, 0, u->nsrc * sizeof *part);
     int done = u->nsrc > TG_COUNT(part)       ? -1
                : u->op == OPS_CUSTOM_GRADIENT ? custom_gradient(ctx, u, g, part)
+               : is_multi(u)                  ? multi_gradient(ctx, u, g, part)
                                               : gradient_rule(&rw, u, g, part);
     if (done < 0) {
       error_set(&ctx->err, TG_ERR_INTERNAL, "gradient: none is known for %s", op_name((Ops)u->op));

@@ -334,6 +334,11 @@ UOp *multi_shard(Rewrite *rw, UOp *self) {
   return made(rw, &at, part);
 }
 
+UOp *multi_part(Rewrite *rw, UOp *self) {
+  (void)rw;
+  return self->src[0]->src[self->arg.ints->v[0]];
+}
+
 UOp *multi_copy(Rewrite *rw, UOp *self) {
   UOp *x = self->src[0];
   int to = (int)self->arg.i;

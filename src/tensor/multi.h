@@ -36,6 +36,7 @@ UOp *region_of(UOpStore *st, UOp *multi, int axis, int64_t from, int64_t to, int
 
 /* ---- the rules: NULL: out of memory, or recorded */
 UOp *multi_shard(Rewrite *rw, UOp *self);
+UOp *multi_part(Rewrite *rw, UOp *self);
 UOp *multi_same(Rewrite *rw, UOp *self);
 UOp *multi_reduce(Rewrite *rw, UOp *self);
 UOp *multi_scan(Rewrite *rw, UOp *self);

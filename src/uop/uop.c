@@ -335,12 +335,16 @@ static bool with_size(UOpStore *st, const Ints *s, int64_t axis, int64_t size, c
   return (*out = ints_get(st, s->n, d)) != NULL;
 }
 
-/* Of part i of an exchange: all of it, or what lies between two bounds. */
+/* Of part i of an exchange, or of a SHARD: all of it, or what lies between two bounds. */
 static bool part_shape(UOpStore *st, const UOp *exchange, int64_t i, const Ints **out) {
   const Ints *cut = exchange->op == OPS_ALLTOALL        ? exchange->arg.ints
                     : exchange->op == OPS_REDUCESCATTER ? exchange->arg.reduce.axes
                                                         : NULL;
   *out = exchange->shape;
+  if (exchange->op == OPS_SHARD && exchange->arg.ints->v[0] >= 0) {
+    const int64_t *p = exchange->arg.ints->v, *bound = p + 2 + p[1];
+    return with_size(st, exchange->shape, p[0], bound[i + 1] - bound[i], out);
+  }
   return !cut || with_size(st, exchange->shape, cut->v[0], cut->v[2 + i] - cut->v[1 + i], out);
 }
 

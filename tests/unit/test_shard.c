@@ -198,6 +198,15 @@ static void gradients(void **state) {
   SAME(tg_grad(sw), want[0], 1e-5);
   OK(tg_realize(tg_grad(sw)));
   SAME(tg_grad(sw), want[0], 1e-5);
+  /* through what was assigned and waits, to where it came from, on one device and on several */
+  TgTensor *v = tg_clone(w), *sv = tg_shard(w, 4, D, 1), *to = tg_clone(tg_shard(tg_zeros_like(w), 4, D, 1));
+  OK(tg_realize_many((TgTensor *[]){v, sv, to}, 3));
+  tg_assign(to, tg_mul(tg_shard(v, 4, D, 0), tg_exp(sv)));
+  OK(tg_gradient(tg_sum(tg_mul(to, to)), (TgTensor *[]){v, sv, to}, 3, got));
+  TgTensor *e = tg_exp(w), *prod = tg_mul(w, e);
+  SAME(got[0], tg_mul_scalar(tg_mul(prod, e), 2), 1e-5);
+  SAME(got[1], tg_mul_scalar(tg_mul(prod, prod), 2), 1e-5);
+  SAME(got[2], tg_mul_scalar(prod, 2), 1e-5);
 }
 
 /* ---- memory */

@@ -497,7 +497,7 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
       UOp *b = topo.at[i], *e = past_of(ctx, b);
       if (!e || !leads_to(ctx, e, &targets)) continue;
       if (is_multi(b)) {
-        if (!is_target(&targets, b)) ok = vec_push(mem, &from, b) && vec_push(mem, &to, e);
+        ok = vec_push(mem, &from, b) && vec_push(mem, &to, e);
         continue;
       }
       UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v),

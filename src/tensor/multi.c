@@ -577,7 +577,9 @@ UOp *multi_scatter(Rewrite *rw, UOp *self) {
   Layout at = {.axis = -1}, of_x = is_multi(x) ? layout_of(x) : at;
   layout_among(self->src + 1, n + 1, &at);
   bool own = of_x.axis >= 0 && own_places(x, index[of_x.axis], &of_x);
-  bool adds = !own && at.axis >= 0 && self->arg.scatter.op == OPS_ADD && !self->arg.scatter.how;
+  /* narrow floats are rounded after each, so that their order is seen */
+  bool adds = !own && at.axis >= 0 && self->arg.scatter.op == OPS_ADD && !self->arg.scatter.how &&
+              !dtype_is_narrow_float((DType)self->dtype);
   if (own)
     at = of_x;
   else if (!adds && !layout_among(self->src, self->nsrc, &at))

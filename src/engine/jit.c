@@ -180,7 +180,7 @@ static int parts_count(TgTensor *const *t, int n) {
 static bool has_own_memory(const TgTensor *t) {
   for (int i = 0; i < t->nparts; i++)
     if (!has_own_memory(t->part[i])) return false;
-  return t->part || (t->memory && in_memory(t->uop));
+  return (t->part && !t->indirect) || (t->memory && in_memory(t->uop));
 }
 
 /* Each input in a memory of its own, or one for each part: whole[i] is in[i], or a copy of what is a part of
@@ -498,7 +498,7 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
       ok = (part[p] = output_memory(j, &j->out[at], &b[at])) != NULL;
     UOp *all = !ok ? NULL : n > 1 ? multi_new(ctx->store, &j->made[i].at, part) : part[0];
     out[i] = all ? n > 1 ? tensor_new(ctx, all) : tensor_memory(ctx, all) : NULL;
-    if (!out[i] || (n > 1 && !shard_parts(out[i], all)))
+    if (!out[i] || (n > 1 && !shard_parts(out[i], all, true)))
       return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   }
   return TG_OK;

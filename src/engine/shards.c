@@ -179,9 +179,7 @@ static bool add(Many *m, TgTensor *t) {
   UOp *u = whole && place ? NULL : multi_lowered(ctx, t->uop);
   if (!place && !u) return false;
   if (whole && !place) {
-    if (!shard_parts(t, u) || !vec_push(&ctx->mem, &m->wholes, t)) return false;
-    for (int i = 0; i < t->nparts; i++)
-      t->part[i]->whole = NULL; /* until it is made of them */
+    if (!shard_parts(t, u, false) || !vec_push(&ctx->mem, &m->wholes, t)) return false;
   } else if (!whole && u != t->uop)
     return vec_push(&ctx->mem, &m->singles, t) && hide(ctx, &m->made, u) &&
            vec_push(&ctx->mem, &m->values, m->made.at[m->made.len - 1]);

@@ -60,6 +60,7 @@ struct TgTensor {
   /* on several devices, where it is memory: a hidden handle for each part, which is a place; and back */
   TgTensor **part, *whole;
   int nparts;
+  bool indirect; /* a view that is no view of each part: part are those of the memory that it is computed from */
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */
   uint32_t path;                     /* the scopes of names that it was made in (origin.c); 0: none */
   const char *origin;                /* the call that made it, "relu (net.c:12)"; NULL: not told */

@@ -72,7 +72,8 @@ static inline bool has_multi(const UOp *u) { return uop_has(u, MULTI) || uop_has
 bool shard_memory(TgTensor *t, UOp *value);
 /* t, whose uop has just been set, becomes a place if all of its parts are views of memory. False: recorded. */
 bool shard_place(TgTensor *t);
-bool shard_parts(TgTensor *t, UOp *multi); /* t's parts are these, handles of their own; false: recorded */
+/* t's parts are these, hidden handles; places: of that very memory, else of the values. False: recorded. */
+bool shard_parts(TgTensor *t, UOp *multi, bool places);
 void shard_unlink(TgTensor *t);            /* t has no parts any more */
 bool shard_ready(const char *op, TgTensor *t, bool keep_value); /* place_ready */
 /* Whether each part of view, movements over t, is a view of that part's memory. */

@@ -84,7 +84,6 @@ TgTensor *shard_hidden(TgContext *ctx, UOp *u) {
   if (!t) return NULL;
   t->ctx = ctx;
   t->uop = u;
-  if (u->mark & MARK_VIEW) tensor_set(t, u);
   return t;
 }
 
@@ -94,9 +93,10 @@ void shard_unlink(TgTensor *t) {
   mem_free(&t->ctx->mem, t->part);
   t->part = NULL;
   t->nparts = 0;
+  t->indirect = false;
 }
 
-bool shard_parts(TgTensor *t, UOp *multi) {
+bool shard_parts(TgTensor *t, UOp *multi, bool places) {
   TgContext *ctx = t->ctx;
   shard_unlink(t);
   t->part = mem_alloc(&ctx->mem, multi->nsrc * sizeof *t->part);
@@ -104,7 +104,8 @@ bool shard_parts(TgTensor *t, UOp *multi) {
   for (int i = 0; ok && i < multi->nsrc; i++) {
     TgTensor *p = t->part[i] = shard_hidden(ctx, multi->src[i]);
     if (!(ok = p != NULL)) break;
-    p->whole = t;
+    if (places) tensor_set(p, p->uop);
+    if (places) p->whole = t;
     t->nparts++;
   }
   if (ok) return true;
@@ -126,10 +127,21 @@ static bool all_views(const UOp *multi) {
   return true;
 }
 
+/* What movements alone are of; NULL: there is something else among them. */
+static UOp *moved_multi(UOp *u) {
+  while (op_flags((Ops)u->op) & OPF_MOV || u->op == OPS_DETACH)
+    u = u->src[0];
+  return is_multi(u) ? u : NULL;
+}
+
 bool shard_place(TgTensor *t) {
-  UOp *multi = multi_lowered(t->ctx, t->uop);
+  UOp *multi = multi_lowered(t->ctx, t->uop), *of = moved_multi(t->uop);
   if (!multi) return false;
-  return !all_views(multi) || shard_parts(t, multi);
+  if (all_views(multi)) return shard_parts(t, multi, true);
+  if (!of || !all_views(of)) return true;
+  if (!shard_parts(t, of, true)) return false;
+  t->indirect = true;
+  return true;
 }
 
 bool shard_memory(TgTensor *t, UOp *value) {
@@ -146,7 +158,7 @@ bool shard_memory(TgTensor *t, UOp *value) {
   UOp *multi = multi_new(ctx->store, &at, node);
   TG_REQUIRE_OR(ctx, multi, false, TG_ERR_NOMEM, "shard: out of memory");
   t->uop = multi;
-  return shard_parts(t, multi);
+  return shard_parts(t, multi, true);
 }
 
 /* The stores that wait on parts run, all at once: one may need what another part held. */
@@ -160,6 +172,10 @@ static bool parts_flushed(TgTensor *t) {
 
 bool shard_ready(const char *op, TgTensor *t, bool keep_value) {
   UOp *value = t->uop;
+  TG_REQUIRE_OR(t->ctx, !t->indirect, false, TG_ERR_DEVICE,
+                "%s: the tensor, shape %s, is a view, but not of each device's part of what it is of; "
+                "tg_setitem writes to that",
+                op, SHAPE_OF(t));
   if (!parts_flushed(t)) return false;
   for (int i = 0; i < t->nparts; i++)
     if (t->part[i]->memory && !place_ready(op, t->part[i], keep_value)) return false;

@@ -784,13 +784,16 @@ int main(int argc, char **argv) {
       for (int k = 0; ok && kind == 3 && k < 10; k++)
         ok = fuzz_file(mine + (uint64_t)(16 * k + 3), broken), done[3]++;
       for (int k = 0; ok && kind == 4 && k < 20; k++)
-        ok = fuzz_memory(mine + (uint64_t)k, i % 16 ? "INTERP" : "CPU", broken), done[4]++;
+        ok = fuzz_memory(mine + (uint64_t)k, i % 16 ? "INTERP" : "CPU", false, broken), done[4]++;
       if (kind == 4) fuzz_memory_end();
       for (int k = 0; ok && kind == 5 && k < 2; k++)
         ok = fuzz_program(mine + (uint64_t)(16 * k + 5), broken), done[5]++;
       if (kind == 6 && (only || i % 16 == 0)) ok = fuzz_export(mine + 7, folder, broken), done[6]++;
       for (int k = 0; ok && kind == 7 && k < 4; k++)
         ok = one_graph(SHARDED, SHARDED + 1), done[7]++;
+      for (int k = 0; ok && kind == 7 && k < 4; k++)
+        ok = fuzz_memory(mine + (uint64_t)k, "INTERP", true, broken), done[7]++;
+      if (kind == 7) fuzz_memory_end();
       if (kind == 2) ok = one_graph(1, i % 8 ? 2 : SHARDED), done[2]++; /* the compiler costs most of the time */
     }
     if (!ok) found = 1, printf("found by: fuzz --cases 1 --seed %llu\n", (unsigned long long)mine);

@@ -47,7 +47,9 @@ static bool own_copy(Run *r, TgTensor *t) {
 static bool want(Run *r, TgTensor *t, bool only) {
   TgContext *ctx = r->ctx;
   if (t->memory) return !t->memory->store || store_root(r, t->memory);
+  uint64_t failed = ctx->mem.failed;
   UOp *v = value_of_node(ctx, t->uop), *bottom = view_bottom(v);
+  if (failed != ctx->mem.failed) return no_memory(ctx);
   bool waits = bottom && uop_has(v, AFTER); /* what another handle's memory will hold */
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
   bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */

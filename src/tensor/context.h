@@ -243,6 +243,8 @@ bool is_place(const UOp *u);
 bool place_ready(const char *op, TgTensor *t, bool keep_value);
 /* value to view, a view of place t's memory: waits. All places of the memory see it */
 bool store_to(TgTensor *t, UOp *view, UOp *value);
+/* t, on several devices: its node names what its memories hold now, by no store that has run. False: recorded */
+bool whole_renewed(TgTensor *t);
 bool memory_flush(TgContext *ctx, Buffer *b); /* runs the store that waits, if any; false: recorded */
 /* before a store runs: what its places become is made; false: recorded */
 bool memory_prepare(TgContext *ctx, Buffer *b);

@@ -169,6 +169,16 @@ static UOp *whole_with(TgContext *ctx, UOp *whole, const Buffer *b, const UOp *v
   return with ? view_on(ctx, whole, multi, with) : NULL;
 }
 
+bool whole_renewed(TgTensor *t) {
+  for (int i = 0; i < t->nparts; i++) {
+    if (!t->part[i]->memory) continue;
+    UOp *now = whole_with(t->ctx, t->uop, t->part[i]->memory, NULL, NULL);
+    if (!now) return error_set(&t->ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
+    t->uop = now;
+  }
+  return true;
+}
+
 bool store_to(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
   if (t->part) return shard_store(t, view, value);

@@ -176,7 +176,7 @@ bool shard_ready(const char *op, TgTensor *t, bool keep_value) {
                 "%s: the tensor, shape %s, is a view, but not of each device's part of what it is of; "
                 "tg_setitem writes to that",
                 op, SHAPE_OF(t));
-  if (!parts_flushed(t)) return false;
+  if (!parts_flushed(t) || !whole_renewed(t)) return false;
   for (int i = 0; i < t->nparts; i++)
     if (t->part[i]->memory && !place_ready(op, t->part[i], keep_value)) return false;
   if (t->part) return true;

@@ -1,94 +1,6 @@
 /* test_shard.c: tensors on several devices. Expected values are by hand, or those of the same program on one
- * device. The devices are CPU to CPU:3, or those of TG_SHARD_DEVICES ("CUDA", emulated: CUDA to CUDA:3). */
-#include "tg.h"
-#include "tg_io.h"
-#include "tg_nn.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-static TgContext *C;
-static char names[4][16];
-static const char *D[4];
-
-static int open_it(void **state) {
-  (void)state;
-  const char *base = getenv("TG_SHARD_DEVICES");
-  base = base && *base ? base : "CPU";
-  for (int i = 0; i < 4; i++) {
-    snprintf(names[i], sizeof names[i], i ? "%.10s:%d" : "%.10s", base, i);
-    D[i] = names[i];
-  }
-  C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = base, .seed = 7});
-  return tg_error(C) != TG_OK;
-}
-
-static int close_it(void **state) {
-  (void)state;
-  tg_close(C);
-  return 0;
-}
-
-static void text_at(int line, TgTensor *t, const char *want) {
-  const char *got = tg_to_text(t);
-  if (!got || strcmp(got, want))
-    fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
-}
-
-static void same_at(int line, TgTensor *t, TgTensor *want, double within) {
-  if (!t || !want) fail_msg("line %d: %s", line, tg_errmsg(C));
-  size_t n = (size_t)tg_numel(want);
-  if ((size_t)tg_numel(t) != n || tg_dtype(t) != tg_dtype(want)) fail_msg("line %d: of another size or dtype", line);
-  double *a = calloc(n + 1, sizeof *a), *b = calloc(n + 1, sizeof *b);
-  if (tg_read_f64(t, a, n) || tg_read_f64(want, b, n)) fail_msg("line %d: %s", line, tg_errmsg(C));
-  for (size_t i = 0; i < n; i++)
-    if (!(fabs(a[i] - b[i]) <= within * (1 + fabs(b[i]))) && !(a[i] != a[i] && b[i] != b[i]))
-      fail_msg("line %d: element %zu is %.9g, not %.9g", line, i, a[i], b[i]);
-  free(a), free(b);
-}
-
-static void error_at(int line, const void *p, TgStatus s, const char *part) {
-  if (p || tg_error(C) != s || !strstr(tg_errmsg(C), part))
-    fail_msg("line %d: %s: %s, not %s about \"%s\"", line, tg_status_name(tg_error(C)), tg_errmsg(C),
-             tg_status_name(s), part);
-  tg_clear_error(C);
-}
-
-static void ok_at(int line, TgStatus s) {
-  if (s) fail_msg("line %d: %s: %s", line, tg_status_name(s), tg_errmsg(C));
-}
-
-static void bounds_at(int line, TgTensor *t, int axis, const int64_t *want) {
-  int64_t b[17];
-  if (tg_shard_axis(t) != axis) fail_msg("line %d: axis %d, not %d: %s", line, tg_shard_axis(t), axis, tg_errmsg(C));
-  if (axis >= 0 && tg_shard_bounds(t, b)) fail_msg("line %d: %s", line, tg_errmsg(C));
-  for (int i = 0; axis >= 0 && i <= tg_shard_count(t); i++)
-    if (b[i] != want[i]) fail_msg("line %d: bound %d is %lld", line, i, (long long)b[i]);
-}
-
-#define TEXT(t, want)         text_at(__LINE__, (t), (want))
-#define SAME(t, want, within) same_at(__LINE__, (t), (want), (within))
-#define EQUAL(t, want)        same_at(__LINE__, (t), (want), 0)
-#define ERROR(p, s, part)     error_at(__LINE__, (p), (s), (part))
-#define BOUNDS(t, axis, ...)  bounds_at(__LINE__, (t), (axis), (const int64_t[]){__VA_ARGS__})
-#define OK(call)              ok_at(__LINE__, (call))
-#define X(text)               tg_from_text(C, text)
-
-static TgTensor *counted(int n, const int64_t *d) { /* 0, 1, .. in memory, f32 */
-  int64_t all = 1;
-  for (int i = 0; i < n; i++)
-    all *= d[i];
-  float *v = calloc((size_t)all + 1, sizeof *v);
-  for (int64_t i = 0; i < all; i++)
-    v[i] = (float)((i * 7919) % 1009) / 64 - 4;
-  TgTensor *t = tg_from(C, v, TG_F32, n, d);
-  free(v);
-  return t;
-}
+ * device. */
+#include "shard.inc"
 
 /* ---- where parts are */
 static void split(void **state) {
@@ -464,6 +376,40 @@ static void captured_store(void **state) {
   tg_jit_free(j);
 }
 
+/* ---- memory that fails: an error, and what there was is as it was */
+static bool some_work(TgTensor *t, float *out) {
+  TgTensor *x = tg_shard(counted(2, (const int64_t[]){6, 3}), 4, D, 0), *g = NULL;
+  TgTensor *view = tg_slice(t, 0, 1, 4), *y = tg_matmul(x, tg_transpose(t, 0, 1));
+  bool ok = !tg_gradient(tg_sum(tg_mul(y, y)), &t, 1, &g) && !tg_realize_many((TgTensor *[]){y, g}, 2);
+  ok = ok && tg_assign(view, tg_add_scalar(view, 1)) && !tg_realize(t) && tg_sort(y, NULL);
+  ok = ok && tg_assign(t, tg_sub(t, tg_full_like(t, 1))) && tg_setitem_scalar(t, TG_IDX(TG_AT(0)), 2);
+  return ok && !tg_read(tg_add(t, g), out, 15 * sizeof *out);
+}
+
+static void no_memory(void **state) {
+  (void)state;
+  TgMem *m = &C->mem;
+  float want[15], got[15];
+  bool reached = true;
+  for (uint64_t n = 0; reached; n += 1 + n / 24) {
+    OK(tg_scope_begin(C));
+    TgTensor *t = tg_shard(counted(2, (const int64_t[]){5, 3}), 4, D, 0);
+    OK(tg_realize(t));
+    OK(tg_scope_begin(C));
+    uint64_t failed = m->failed;
+    m->fail_at = n ? m->calls + n : 0;
+    bool ok = some_work(t, n ? got : want);
+    m->fail_at = 0;
+    reached = !n || m->failed > failed;
+    if (!ok && (!n || tg_error(C) != TG_ERR_NOMEM)) fail_msg("allocation %d: %s", (int)n, tg_errmsg(C));
+    if (ok && n && memcmp(got, want, sizeof got)) fail_msg("allocation %d: other numbers", (int)n);
+    tg_clear_error(C);
+    OK(tg_scope_end(C));
+    if (tg_read(t, got, sizeof got)) fail_msg("allocation %d: %s", (int)n, tg_errmsg(C));
+    OK(tg_scope_end(C));
+  }
+}
+
 /* ---- exchanges: what they move, and the order of sums */
 static uint64_t moved_by(TgTensor *t) {
   OK(tg_realize(t));
@@ -544,6 +490,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(trained, open_it, close_it),
       cmocka_unit_test_setup_teardown(split_state, open_it, close_it),
       cmocka_unit_test_setup_teardown(modules, open_it, close_it),
+      cmocka_unit_test_setup_teardown(no_memory, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured_store, open_it, close_it),
       cmocka_unit_test_setup_teardown(volumes, open_it, close_it),

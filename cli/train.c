@@ -250,8 +250,8 @@ static bool optimiser_new(Run *r) {
   bool master = r->o.bf16; /* what is updated is f32 */
   r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2,
                          .master = master, .split_state = r->o.split);
-  r->optim[1] = tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = 0, .beta2 = beta2,
-                         .master = master, .split_state = r->o.split);
+  r->optim[1] = tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = 0, .beta2 = beta2, .master = master,
+                         .split_state = r->o.split);
   if (master && !(r->scaler = tg_scaler(r->ctx))) return false;
   r->both = tg_optim_group(r->ctx, r->optim, 2);
   int64_t warm = r->steps / 20 < 200 ? r->steps / 20 : 200;
@@ -294,8 +294,7 @@ static bool run_new(Run *r, const char *folder) {
     ok = r->model && !tg_error(r->ctx) && (!r->o.weights || weights_load(r, r->o.weights));
     if (ok && r->o.bf16) ok = !tg_module_cast(r->task->module, r->model, TG_BF16);
     ok = ok && devices_named(r);
-    if (ok && r->ndevices)
-      ok = !tg_module_shard(r->task->module, r->model, r->ndevices, r->devices, NULL, 0);
+    if (ok && r->ndevices) ok = !tg_module_shard(r->task->module, r->model, r->ndevices, r->devices, NULL, 0);
     ok = ok && optimiser_new(r);
   }
   if (!ok) return r->model || failed("out of memory") ? false : false;

@@ -132,9 +132,7 @@ static TgStatus visit_cast(Walk *w, const TgField *f, TgTensor **t) {
   TgContext *ctx = tg_context(*t);
   if (f->role != TG_FIELD_PARAMETER || !tg_dtype_is_float(tg_dtype(*t)) || tg_dtype(*t) == to) return TG_OK;
   TgTensor *made = NULL;
-  TG_SCOPE(ctx) {
-    made = replaced(*t, tg_contiguous(tg_cast(tg_detach(*t), to)));
-  }
+  TG_SCOPE(ctx) { made = replaced(*t, tg_contiguous(tg_cast(tg_detach(*t), to))); }
   if (!made) return tg_error(ctx) ? tg_error(ctx) : TG_ERR_NOMEM;
   tg_release(*t);
   *t = made;

@@ -446,9 +446,10 @@ static TgStatus split_checked(TgContext *ctx, int i, TgTensor *t, const Given *g
   bool same = a->n == b->n && a->axis == b->axis &&
               !memcmp(a->device, b->device, (size_t)a->n * sizeof *a->device) &&
               (a->axis < 0 || !memcmp(a->bound, b->bound, (size_t)(a->n + 1) * sizeof *a->bound));
-  TG_REQUIRE_OR(ctx, same, TG_ERR_DEVICE, TG_ERR_DEVICE,
-                "jit: input %d is on %s, along axis %d, and was captured on other devices, or split otherwise", i,
-                tg_device(t), a->axis);
+  TG_REQUIRE_OR(
+      ctx, same, TG_ERR_DEVICE, TG_ERR_DEVICE,
+      "jit: input %d is on %s, along axis %d, and was captured on other devices, or split otherwise", i,
+      tg_device(t), a->axis);
   return TG_OK;
 }
 
@@ -467,7 +468,8 @@ static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
                   TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
                   SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
     bool several = on_several(in[i]->uop) || (j->given && j->given[i].at.n > 1);
-    TgStatus s = several ? split_checked(ctx, i, in[i], j->given ? &j->given[i] : &(Given){.at = {.n = 1}}) : TG_OK;
+    TgStatus s =
+        several ? split_checked(ctx, i, in[i], j->given ? &j->given[i] : &(Given){.at = {.n = 1}}) : TG_OK;
     if (s) return s;
   }
   return TG_OK;

@@ -67,7 +67,7 @@ struct TgJit {
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
   Vec(int64_t) input_stored; /* inputs that fn assigns to */
-  int nin, nout; /* each part of a tensor on several devices by itself */
+  int nin, nout;             /* each part of a tensor on several devices by itself */
   Want *in, *out;
   int ngiven, nmade; /* as the function has them; of a loaded one: NULL, the same lists */
   Given *given, *made;

@@ -103,7 +103,9 @@ static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & 
 static bool wanted_too(Run *r, bool only) {
   TgContext *ctx = r->ctx;
   for (size_t i = 0; i < ctx->pending.len; i++)
-    if (!has_multi(ctx->pending.at[i]->uop) && tensor_device(ctx->pending.at[i]) == r->g.device && !want(r, ctx->pending.at[i], only)) return false;
+    if (!has_multi(ctx->pending.at[i]->uop) && tensor_device(ctx->pending.at[i]) == r->g.device &&
+        !want(r, ctx->pending.at[i], only))
+      return false;
   for (bool grew = true; grew;) {
     Bits bits = bits_of(ctx, r->g.stored.at, r->g.stored.len);
     size_t n = r->g.stored.len;
@@ -394,7 +396,8 @@ static bool run_apart(Run *r, Watch *only) {
 /* ---- copies between devices */
 /* Movements of a value that lies in memory, as a view of that; NULL: they are of no such value. */
 static UOp *moved_in_memory(TgContext *ctx, UOp *u) {
-  for (UOp *m = u; (op_flags((Ops)m->op) & OPF_MOV || m->op == OPS_DETACH) && m->src[0]->is_tensor; m = m->src[0]) {
+  for (UOp *m = u; (op_flags((Ops)m->op) & OPF_MOV || m->op == OPS_DETACH) && m->src[0]->is_tensor;
+       m = m->src[0]) {
     UOp *v = value_of_node(ctx, m->src[0]);
     UOp *now = v && v != m->src[0] && view_bottom(v) ? view_on(ctx, u, m->src[0], v) : NULL;
     if (now) return view_bottom(now) ? now : NULL;
@@ -542,6 +545,10 @@ TgStatus realize_alone(TgContext *ctx, TgTensor *const *t, size_t n) {
   return realize(ctx, t, n, NULL, 0, NULL, true);
 }
 
+TgStatus realize_watched(TgContext *ctx, TgTensor *const *t, size_t n, Watch *only) {
+  return realize(ctx, t, n, NULL, 0, only, false);
+}
+
 bool realize_copy(TgContext *ctx, UOp *copy) { return copy_made(ctx, copy); }
 
 static TgStatus realize_asked(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores,
@@ -578,7 +585,8 @@ int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part, size_
       return error_set(&ctx->err, TG_ERR_VALUE, "schedule: part %zu is NULL or of another context", i), -1;
   if (!ctx) return -1;
   ctx->origins.told = true;
-  TgStatus s = realize(ctx, t, n, NULL, 0, &w, false);
+  TgStatus s =
+      shards_asked(ctx, t, n, 0) ? shards_watched(ctx, t, n, &w) : realize(ctx, t, n, NULL, 0, &w, false);
   ctx->origins.told = false;
   return s ? -1 : w.count;
 }
@@ -685,7 +693,8 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
 
 const void *engine_map(TgContext *ctx, TgTensor *t) {
   if (on_several(t->uop)) {
-    error_set(&ctx->err, TG_ERR_DEVICE, "map: the tensor is on %s; use tg_read, or tg_shard_part", tg_device(t));
+    error_set(&ctx->err, TG_ERR_DEVICE, "map: the tensor is on %s; use tg_read, or tg_shard_part",
+              tg_device(t));
     return NULL;
   }
   const Device *d = device_at(ctx, tensor_device(t));

@@ -1,7 +1,8 @@
-/* shards.c: values of tensors on several devices. In: handles. Out: each part in memory of its device, and the
- * stores that wait on parts done. What crosses devices cuts the graph in levels: at level 0 stands what needs
- * nothing of another device, behind a copy the next one begins. All of a level is computed at once, each
- * device its own; what later levels read of it stays in memory, so that nothing dear is computed twice. */
+/* shards.c: values of tensors on several devices. In: handles. Out: each part in memory of its device, and
+ * the stores that wait on parts done. What crosses devices cuts the graph in levels: at level 0 stands what
+ * needs nothing of another device, behind a copy the next one begins. All of a level is computed at once,
+ * each device its own; what later levels read of it stays in memory, so that nothing dear is computed twice.
+ */
 #include "engine/graph_copy.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
@@ -22,8 +23,8 @@ typedef struct WalkAt {
 
 typedef struct Levels {
   TgContext *ctx;
-  Map seen;  /* node -> level << 8 | weight */
-  Map kept;  /* nodes that are in `roots` */
+  Map seen; /* node -> level << 8 | weight */
+  Map kept; /* nodes that are in `roots` */
   Vec(WalkAt) stack;
   Vec(Leveled) roots, copies; /* to be kept in memory; to be copied then */
   int most;
@@ -302,6 +303,21 @@ TgStatus shards_realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   handles_free(ctx, &m.made);
   vec_free(&ctx->mem, &m.values), vec_free(&ctx->mem, &m.places);
   vec_free(&ctx->mem, &m.wholes), vec_free(&ctx->mem, &m.singles);
+  return s;
+}
+
+/* Each part as a tensor of one device. What the copies between them are of is computed, to be copied. */
+TgStatus shards_watched(TgContext *ctx, TgTensor *const *t, size_t n, Watch *only) {
+  Handles parts = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < n; i++) {
+    UOp *u = multi_lowered(ctx, t[i]->uop);
+    ok = u != NULL;
+    for (int k = 0; ok && k < (is_multi(u) ? u->nsrc : 1); k++)
+      ok = hide(ctx, &parts, is_multi(u) ? u->src[k] : u);
+  }
+  TgStatus s = ok ? realize_watched(ctx, parts.at, parts.len, only) : ctx->err.status;
+  handles_free(ctx, &parts);
   return s;
 }
 

@@ -56,11 +56,12 @@ struct TgTensor {
   UOp *then;                          /* scratch: what uop becomes if all of a list can be made */
   /* a contiguous copy of the elements, for tg_map of a strided view; and back */
   TgTensor *mapped, *mapped_of;
-  int64_t *sizes;                    /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
+  int64_t *sizes; /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
   /* on several devices, where it is memory: a hidden handle for each part, which is a place; and back */
   TgTensor **part, *whole;
   int nparts;
-  bool indirect; /* a view that is no view of each part: part are those of the memory that it is computed from */
+  bool
+      indirect; /* a view that is no view of each part: part are those of the memory that it is computed from */
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */
   uint32_t path;                     /* the scopes of names that it was made in (origin.c); 0: none */
   const char *origin;                /* the call that made it, "relu (net.c:12)"; NULL: not told */
@@ -153,11 +154,11 @@ struct TgContext {
   struct Profile *profile;      /* engine/profile.c; NULL: none is made */
   Vec(struct Device *) devices; /* by number */
   Draws draws[MOST_DEVICES];
-  int default_device;    /* where memory is made, and what is made of numbers alone */
-  int draw_device;       /* where keys are drawn (random.c) */
-  uint64_t draw_devices; /* that draw the same, 0: that one alone */
+  int default_device;           /* where memory is made, and what is made of numbers alone */
+  int draw_device;              /* where keys are drawn (random.c) */
+  uint64_t draw_devices;        /* that draw the same, 0: that one alone */
   Vec(DeviceList) device_lists; /* that were asked for by name */
-  Vec(Buffer *) buffers; /* by uid; NULL where freed */
+  Vec(Buffer *) buffers;        /* by uid; NULL where freed */
   /* uids of freed memories that no node names any more: those of the next ones */
   Vec(int64_t) free_uids;
   uint64_t buffers_made;

@@ -45,7 +45,8 @@ UOp *region_of(UOpStore *st, UOp *m, int axis, int64_t from, int64_t to, int dev
   int64_t d[TG_MAX_RANK]; /* nothing is in it */
   for (int i = 0; i < m->shape->n; i++)
     d[i] = i == axis ? to - from : m->shape->v[i];
-  UOp *none = u_full(st, (DType)m->dtype, op_identity(OPS_ADD, (DType)m->dtype), ints_get(st, m->shape->n, d));
+  UOp *none =
+      u_full(st, (DType)m->dtype, op_identity(OPS_ADD, (DType)m->dtype), ints_get(st, m->shape->n, d));
   return on_device(st, none, device);
 }
 

@@ -380,7 +380,8 @@ static bool same_place(const UOp *a, const UOp *b) {
   if (is_multi(a) || is_multi(b)) {
     bool same = a->op == b->op && a->nsrc == b->nsrc && a->arg.ints == b->arg.ints;
     for (int i = 0; same && i < a->nsrc; i++)
-      same = a->src[i] == b->src[i] || (in_memory(a->src[i]) && in_memory(b->src[i]) && same_place(a->src[i], b->src[i]));
+      same = a->src[i] == b->src[i] ||
+             (in_memory(a->src[i]) && in_memory(b->src[i]) && same_place(a->src[i], b->src[i]));
     return same;
   }
   for (;; a = a->src[0], b = b->src[0]) {
@@ -570,8 +571,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   Origin *from = ctx->origins.asked ? mem_alloc(mem, limit * sizeof *from) : NULL; /* readers tell sources */
   bool ok = needs && wanted && grad && uop_toposort(ctx->store, mem, &root, 1, &topo);
   for (size_t i = 0; ok && i < topo.len; i++)
-    if (in_memory(topo.at[i]) && topo.at[i]->op != OPS_DETACH)
-      ok = views_add(ctx, &views, topo.at[i]);
+    if (in_memory(topo.at[i]) && topo.at[i]->op != OPS_DETACH) ok = views_add(ctx, &views, topo.at[i]);
   for (int i = 0; ok && i < n; i++) {
     UOp *t = targets[i];
     out[i] = NULL;

@@ -404,7 +404,8 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
   TG_REQUIRE(ctx, dtype_is_float(dt(x)), TG_ERR_DTYPE, "dropout: %s is not a float", dtype_name(dt(x)));
   if (!ctx->training || p == 0 || nelem(x) == 0) return tensor_result(x, x);
   if (p == 1) return tg_zeros_like(x);
-  TgTensor *mask = kept_like(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p), x); /* a byte each */
+  TgTensor *mask =
+      kept_like(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p), x); /* a byte each */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
 }
 

@@ -1,7 +1,7 @@
 /* shard.c: tensors on several devices. In: tensors and names of devices. Out: SHARD nodes; the parts that a
- * graph on several devices is made of (rules/multi.rules); handles of memory that lies on several devices. Such
- * a handle has a hidden one for each part, an ordinary place: a store to the tensor is one to each part, and
- * the tensor's own node, movements over a MULTI of the parts, is kept up with them (memory.c). */
+ * graph on several devices is made of (rules/multi.rules); handles of memory that lies on several devices.
+ * Such a handle has a hidden one for each part, an ordinary place: a store to the tensor is one to each part,
+ * and the tensor's own node, movements over a MULTI of the parts, is kept up with them (memory.c). */
 #include "tensor/multi.h"
 #include "tensor/front.h"
 #include <stdio.h>
@@ -74,7 +74,8 @@ UOp *multi_lowered(TgContext *ctx, UOp *u) {
   bool parts = is_multi(u);
   for (int i = 0; parts && i < u->nsrc; i++)
     parts = !has_multi(u->src[i]);
-  TG_REQUIRE(ctx, parts || !has_multi(u), TG_ERR_INTERNAL, "shard: %s on several devices", op_name((Ops)u->op));
+  TG_REQUIRE(ctx, parts || !has_multi(u), TG_ERR_INTERNAL, "shard: %s on several devices",
+             op_name((Ops)u->op));
   return u;
 }
 
@@ -305,7 +306,9 @@ TgTensor *tg_gather_to(TgTensor *t, const char *device) {
   return to < 0 ? NULL : tensor_result(tensor_on(t, to), t);
 }
 
-int tg_shard_count(const TgTensor *t) { return t && on_several(t->uop) ? __builtin_popcountll(t->uop->devices) : 1; }
+int tg_shard_count(const TgTensor *t) {
+  return t && on_several(t->uop) ? __builtin_popcountll(t->uop->devices) : 1;
+}
 
 int tg_shard_axis(TgTensor *t) {
   Layout at;

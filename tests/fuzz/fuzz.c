@@ -333,7 +333,8 @@ static Place place_of(const Step *s) {
 
 static TgTensor *placed(TgTensor *t, const Step *s) {
   Place at = place_of(s);
-  return at.axis < 0 ? tg_replicate(t, 4, shard_names) : tg_shard(t, 4, shard_names, at.axis, .bounds = at.bound);
+  return at.axis < 0 ? tg_replicate(t, 4, shard_names)
+                     : tg_shard(t, 4, shard_names, at.axis, .bounds = at.bound);
 }
 
 /* Values stay whole and small: what may grow is clamped. */
@@ -593,7 +594,8 @@ typedef struct Result {
 static void slope_of(TgTensor *t, TgTensor *first, Result *r) {
   size_t n = (size_t)tg_numel(first);
   TgTensor *g = NULL;
-  if (!tg_dtype_is_float(tg_dtype(t)) || !tg_dtype_is_float(tg_dtype(first)) || n > TG_COUNT(r->slope)) return;
+  if (!tg_dtype_is_float(tg_dtype(t)) || !tg_dtype_is_float(tg_dtype(first)) || n > TG_COUNT(r->slope))
+    return;
   if (!tg_gradient(tg_sum(t), &first, 1, &g) && !tg_read_f64(g, r->slope, n)) r->nslope = n;
 }
 
@@ -609,7 +611,8 @@ static bool slopes_differ(const Result *a, const Result *b) {
   return a->nslope != b->nslope;
 }
 
-static bool run_on(const Prog *p, int upto, int device, bool slope, Result *r) { /* computes step `upto` alone */
+static bool run_on(const Prog *p, int upto, int device, bool slope,
+                   Result *r) { /* computes step `upto` alone */
   memset(r, 0, sizeof *r);
   setenv("TG_NOOPT", device == 3 ? "1" : "0", 1);
   TgContext *c =
@@ -672,7 +675,8 @@ static void write_program(const Prog *p, int device, const Result *want, const R
   printf("graphs: %s and %s%s differ: %s%s%s\n", device_names[0], device_names[device],
          device == SHARDED ? " of four devices"
          : device == 3     ? " with TG_NOOPT=1"
-                           : "", want->status ? want->msg : "", got->status ? got->msg : "",
+                           : "",
+         want->status ? want->msg : "", got->status ? got->msg : "",
          want->status || got->status ? "" : "other numbers");
   printf("#include <stdio.h>\n#include <tg.h>\nint main(void) {\n  TgContext *c = tg_open(NULL);   /* "
          "TG_DEV=%s and TG_DEV=%s%s */\n",
@@ -794,7 +798,8 @@ int main(int argc, char **argv) {
       for (int k = 0; ok && kind == 7 && k < 4; k++)
         ok = fuzz_memory(mine + (uint64_t)k, "INTERP", true, broken), done[7]++;
       if (kind == 7) fuzz_memory_end();
-      if (kind == 2) ok = one_graph(1, i % 8 ? 2 : SHARDED), done[2]++; /* the compiler costs most of the time */
+      if (kind == 2)
+        ok = one_graph(1, i % 8 ? 2 : SHARDED), done[2]++; /* the compiler costs most of the time */
     }
     if (!ok) found = 1, printf("found by: fuzz --cases 1 --seed %llu\n", (unsigned long long)mine);
   }

@@ -51,7 +51,7 @@ static struct {
   char text[16384];
   size_t len;
   bool bad, broken;
-  bool sharded; /* what is made lies on three devices, split or repeated at random */
+  bool sharded;   /* what is made lies on three devices, split or repeated at random */
   TgTensor *held; /* made in a captured function */
 } P;
 
@@ -144,7 +144,8 @@ static TgTensor *in_memory(TgTensor *t) {
 
 /* A view that is none of each device's part refuses a store: nothing has changed. */
 static bool refused(void) {
-  bool is = P.sharded && tg_error(P.ctx) == TG_ERR_DEVICE && strstr(tg_errmsg(P.ctx), "is a view, but not of");
+  bool is =
+      P.sharded && tg_error(P.ctx) == TG_ERR_DEVICE && strstr(tg_errmsg(P.ctx), "is a view, but not of");
   if (is) tg_clear_error(P.ctx);
   return is;
 }

@@ -208,7 +208,8 @@ static void same_losses(const char *a, const char *b) {
   int n = losses_of(a, x, 64), m = losses_of(b, y, 64);
   if (!n || n != m) fail_msg("%s has %d losses, %s %d", a, n, b, m);
   for (int i = 0; i < n; i++)
-    if (!(fabs(x[i] - y[i]) <= 1e-5 * (1 + fabs(x[i])))) fail_msg("%s, loss %d: %.9g, not %.9g", b, i, y[i], x[i]);
+    if (!(fabs(x[i] - y[i]) <= 1e-5 * (1 + fabs(x[i]))))
+      fail_msg("%s, loss %d: %.9g, not %.9g", b, i, y[i], x[i]);
 }
 
 /* Pictures that are stripes, and what stripe it is: idx files. */
@@ -218,8 +219,8 @@ static void write_digits(const char *name, int n) {
     snprintf(path, sizeof path, "%s/%s-%s-ubyte", folder, name, labels ? "labels-idx1" : "images-idx3");
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    const unsigned char head[] = {0, 0, 8, labels ? 1 : 3, 0, 0, (unsigned char)(n >> 8), (unsigned char)n,
-                                  0, 0, 0, 28, 0, 0, 0, 28};
+    const unsigned char head[] = {
+        0, 0, 8, labels ? 1 : 3, 0, 0, (unsigned char)(n >> 8), (unsigned char)n, 0, 0, 0, 28, 0, 0, 0, 28};
     fwrite(head, 1, labels ? 8 : 16, f);
     for (int i = 0; i < n; i++)
       for (int k = 0; k < (labels ? 1 : 28 * 28); k++)
@@ -234,18 +235,23 @@ static void test_train_devices(void **state) {
   write_digits("train", 60), write_digits("t10k", 20);
   device = "CPU";
   for (int n = 1; n <= 4; n *= 2) {
-    assert_int_equal(run(TG "train chargpt . " SMALL "--steps 12 --devices %d --log g%d --out g.safetensors", n, n), 0);
-    assert_int_equal(run(TG "train mnist . --batch 20 --steps 6 --devices %d --log m%d --out m.safetensors", n, n), 0);
+    assert_int_equal(
+        run(TG "train chargpt . " SMALL "--steps 12 --devices %d --log g%d --out g.safetensors", n, n), 0);
+    assert_int_equal(
+        run(TG "train mnist . --batch 20 --steps 6 --devices %d --log m%d --out m.safetensors", n, n), 0);
     char file[8];
     snprintf(file, sizeof file, "g%d", n), same_losses("g1", file);
     snprintf(file, sizeof file, "m%d", n), same_losses("m1", file);
   }
   /* the state in parts; a checkpoint of four goes on with two, and with one */
   assert_int_equal(run(TG "train chargpt . " SMALL "--steps 12 --devices 4 --split-state --log gs --every 7 "
-                          "--checkpoint s4 --out g.safetensors"), 0);
+                          "--checkpoint s4 --out g.safetensors"),
+                   0);
   same_losses("g1", "gs");
   for (int n = 1; n <= 2; n++) {
-    assert_int_equal(run(TG "train chargpt . --resume --checkpoint s4 --devices %d --log r%d --out g.safetensors", n, n), 0);
+    assert_int_equal(
+        run(TG "train chargpt . --resume --checkpoint s4 --devices %d --log r%d --out g.safetensors", n, n),
+        0);
     says("resumed");
   }
   same_losses("r1", "r2");
@@ -601,14 +607,13 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),        cmocka_unit_test(test_wrong_use),
-                                     cmocka_unit_test(test_completion),  cmocka_unit_test(test_json),
-                                     cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
-                                     cmocka_unit_test(test_train_devices),
-                                     cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_chat),        cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_profile),     cmocka_unit_test(test_compile),
-                                     cmocka_unit_test(test_boxes),       cmocka_unit_test(test_eval),
-                                     cmocka_unit_test(test_fetch)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
+                                     cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_train_devices), cmocka_unit_test(test_interrupted),
+                                     cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
+                                     cmocka_unit_test(test_run),           cmocka_unit_test(test_profile),
+                                     cmocka_unit_test(test_compile),       cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),          cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -19,7 +19,8 @@ static bool is_of_integers(Ops op) {
  * parts the walk itself gives theirs */
 static bool is_no_function(Ops op) {
   bool exchange = op == OPS_MSELECT || (op >= OPS_ALLREDUCE && op <= OPS_BROADCAST); /* made of the others */
-  return exchange || op == OPS_MULTI || op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH || op == OPS_CUSTOM_GRADIENT;
+  return exchange || op == OPS_MULTI || op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH ||
+         op == OPS_CUSTOM_GRADIENT;
 }
 
 static double value(Ops op, const double *x) {

@@ -1,6 +1,6 @@
-/* test_multitensor.c: tinygrad's tests of tensors on several devices, by name (its test/unit/test_multitensor.py).
- * Expected values are by hand, or those of the same program on one device. What tinygrad refuses because sizes do
- * not divide, or because items would move between devices, is right here. */
+/* test_multitensor.c: tinygrad's tests of tensors on several devices, by name (test/unit/test_multitensor.py
+ * there). Expected values are by hand, or those of the same program on one device. What tinygrad refuses
+ * because sizes do not divide, or because items would move between devices, is right here. */
 #include "shard.inc"
 
 static TgTensor *ones(int64_t n) { return tg_clone(tg_ones(C, TG_SHAPE(n))); }
@@ -51,7 +51,8 @@ static void alu_deviceless_const(void **state) {
 
 static void add_rank_expand_shard(void **state) {
   (void)state;
-  TgTensor *a = tg_shard(X("[1.0, 2.0, 3.0, 4.0]"), 2, D, 0), *b = tg_replicate(X("[[10.0, 20.0, 30.0, 40.0]]"), 2, D);
+  TgTensor *a = tg_shard(X("[1.0, 2.0, 3.0, 4.0]"), 2, D, 0),
+           *b = tg_replicate(X("[[10.0, 20.0, 30.0, 40.0]]"), 2, D);
   assert_int_equal(tg_shard_axis(tg_add(a, b)), 1);
   TEXT(tg_add(a, b), "[[11.0, 22.0, 33.0, 44.0]]");
 }
@@ -138,7 +139,8 @@ static TgStatus sums(TgContext *c, TgTensor *const *in, int nin, TgTensor **out,
   return tg_error(c);
 }
 
-static void jit_inputs(void **state) { /* multitensor_jit_input_reduce_shard_axis, _multiple_inputs, _different_sharding */
+static void jit_inputs(
+    void **state) { /* multitensor_jit_input_reduce_shard_axis, _multiple_inputs, _different_sharding */
   (void)state;
   for (int two = 0; two < 2; two++) {
     TgJit *j = tg_jit(C, sums, NULL);
@@ -155,7 +157,8 @@ static void jit_inputs(void **state) { /* multitensor_jit_input_reduce_shard_axi
 static void matmul_shard(void **state) { /* all of matmul_shard_* and double_matmul_shard_* */
   (void)state;
   const int64_t d[] = {24, 24};
-  TgTensor *x = counted(2, d), *w = tg_mul_scalar(counted(2, d), 0.25), *v = tg_mul_scalar(tg_transpose(w, 0, 1), 0.25);
+  TgTensor *x = counted(2, d), *w = tg_mul_scalar(counted(2, d), 0.25),
+           *v = tg_mul_scalar(tg_transpose(w, 0, 1), 0.25);
   for (int k = 0; k < 9; k++) {
     TgTensor *y = tg_matmul(put(x, 4, k % 3 - 1), put(w, 4, k / 3 - 1));
     SAME(y, tg_matmul(x, w), 1e-5);
@@ -171,7 +174,8 @@ static void convolved(TgTensor *x, TgTensor *w, TgTensor *b, TgTensor **y, TgTen
 
 static void conv(void **state) { /* conv_data_shard, conv_bias_data_shard, backprop_conv */
   (void)state;
-  TgTensor *x = tg_mul_scalar(counted(4, (const int64_t[]){4, 3, 6, 6}), 0.2), *b = counted(1, (const int64_t[]){5});
+  TgTensor *x = tg_mul_scalar(counted(4, (const int64_t[]){4, 3, 6, 6}), 0.2),
+           *b = counted(1, (const int64_t[]){5});
   TgTensor *w = tg_mul_scalar(counted(4, (const int64_t[]){5, 3, 3, 3}), 0.2), *y, *g[3], *sy, *sg[3];
   convolved(x, w, b, &y, g);
   for (int k = 0; k < 2; k++) {
@@ -185,7 +189,8 @@ static void conv(void **state) { /* conv_data_shard, conv_bias_data_shard, backp
 
 static void backward_sum(void **state) {
   (void)state;
-  TgTensor *x = tg_shard(counted(2, (const int64_t[]){3, 2}), 2, D, 0), *w = tg_requires_grad(tg_replicate(ones(2), 2, D), true);
+  TgTensor *x = tg_shard(counted(2, (const int64_t[]){3, 2}), 2, D, 0),
+           *w = tg_requires_grad(tg_replicate(ones(2), 2, D), true);
   OK(tg_backward(tg_sum(tg_mul(x, w))));
   SAME(tg_grad(w), tg_sum(counted(2, (const int64_t[]){3, 2}), .axis = TG_AXES(0)), 1e-6);
 }
@@ -306,7 +311,8 @@ static void add_different_tensors(void **state) { /* and add_two_partitions, ops
   TgTensor *x = counted(2, (const int64_t[]){8, 8}), *s = put(x, 4, 0);
   TgTensor *two = tg_add(tg_slice(s, 0, 0, 2), tg_slice(s, 0, 6, 8));
   EQUAL(two, tg_add(tg_slice(x, 0, 0, 2), tg_slice(x, 0, 6, 8)));
-  EQUAL(tg_add(tg_slice(s, 0, 1, 6), tg_slice(s, 0, 3, 8)), tg_add(tg_slice(x, 0, 1, 6), tg_slice(x, 0, 3, 8)));
+  EQUAL(tg_add(tg_slice(s, 0, 1, 6), tg_slice(s, 0, 3, 8)),
+        tg_add(tg_slice(x, 0, 1, 6), tg_slice(x, 0, 3, 8)));
   EQUAL(tg_pad(tg_slice(s, 0, 2, 4), (const int64_t[]){2, 0}, (const int64_t[]){4, 0}),
         tg_pad(tg_slice(x, 0, 2, 4), (const int64_t[]){2, 0}, (const int64_t[]){4, 0}));
   ERROR(tg_shrink(s, (const int64_t[]){3, 0}, (const int64_t[]){9, 8}), TG_ERR_SHAPE, "shrink");
@@ -318,7 +324,8 @@ static void from_npy(void **state) {
   EQUAL(tg_add_scalar(tg_shard(tg_clone(t), 2, D, 0), 1), tg_add_scalar(t, 1));
 }
 
-static void multi_assign(void **state) { /* multi_assign_realized, _unrealized, _scalar, _const_like, _piece.. */
+static void
+multi_assign(void **state) { /* multi_assign_realized, _unrealized, _scalar, _const_like, _piece.. */
   (void)state;
   for (int k = 0; k < 4; k++) {
     TgTensor *out = tg_shard(tg_clone(tg_zeros(C, TG_SHAPE(4))), 2, D, 0), *one = tg_shard(ones(4), 2, D, 0);
@@ -332,7 +339,8 @@ static void multi_assign(void **state) { /* multi_assign_realized, _unrealized, 
     TEXT(out, "[7.0, 7.0, 7.0, 7.0]");
     TgTensor *m = tg_shard(tg_clone(tg_zeros(C, TG_SHAPE(2, 3))), 2, D, 0);
     if (k % 2) OK(tg_realize(m));
-    tg_assign_slice(m, (const int64_t[]){0, 1}, (const int64_t[]){2, 2}, tg_shard(tg_ones(C, TG_SHAPE(2, 1)), 2, D, 0));
+    tg_assign_slice(m, (const int64_t[]){0, 1}, (const int64_t[]){2, 2},
+                    tg_shard(tg_ones(C, TG_SHAPE(2, 1)), 2, D, 0));
     TEXT(m, "[[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]");
   }
 }
@@ -349,7 +357,8 @@ static TgStatus writes_at(TgContext *c, TgTensor *const *in, int nin, TgTensor *
 static void multi_assign_var_offset_jit(void **state) { /* and _none */
   (void)state;
   for (int axis = -1; axis < 1; axis++) {
-    TgTensor *in[2] = {put(tg_clone(tg_zeros(C, TG_SHAPE(4, 6))), 2, axis), put(tg_clone(tg_ones(C, TG_SHAPE(4, 1))), 2, axis)};
+    TgTensor *in[2] = {put(tg_clone(tg_zeros(C, TG_SHAPE(4, 6))), 2, axis),
+                       put(tg_clone(tg_ones(C, TG_SHAPE(4, 1))), 2, axis)};
     OK(tg_realize_many(in, 2));
     TgVariable *i = tg_variable(C, axis < 0 ? "i" : "k", 0, 5);
     TgJit *j = tg_jit(C, writes_at, i);
@@ -357,9 +366,10 @@ static void multi_assign_var_offset_jit(void **state) { /* and _none */
       OK(tg_variable_bind(i, k));
       OK(tg_jit_run(j, in, 2, NULL, 0));
     }
-    TEXT(tg_shard_part(in[0], 0), axis < 0 ? "[[0.0, 1.0, 2.0, 3.0, 4.0, 0.0], [0.0, 1.0, 2.0, 3.0, 4.0, 0.0], "
-                                             "[0.0, 1.0, 2.0, 3.0, 4.0, 0.0], [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]]"
-                                           : "[[0.0, 1.0, 2.0, 3.0, 4.0, 0.0], [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]]");
+    TEXT(tg_shard_part(in[0], 0), axis < 0
+                                      ? "[[0.0, 1.0, 2.0, 3.0, 4.0, 0.0], [0.0, 1.0, 2.0, 3.0, 4.0, 0.0], "
+                                        "[0.0, 1.0, 2.0, 3.0, 4.0, 0.0], [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]]"
+                                      : "[[0.0, 1.0, 2.0, 3.0, 4.0, 0.0], [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]]");
     tg_jit_free(j);
   }
 }
@@ -404,19 +414,24 @@ static void bitcast(void **state) { /* also to another size */
   }
 }
 
-static void symbolic(void **state) { /* symbolic_broadcast_copy, _consumed; test_allreduce's test_symbolic_shape */
+static void
+symbolic(void **state) { /* symbolic_broadcast_copy, _consumed; test_allreduce's test_symbolic_shape */
   (void)state;
   TgVariable *v = tg_variable(C, "rows", 1, 4);
-  TgTensor *t = tg_shard(tg_clone(tg_ones(C, TG_SHAPE(4, 4))), 2, D, 1), *x = tg_clone(tg_ones(C, TG_SHAPE(4, 4)));
+  TgTensor *t = tg_shard(tg_clone(tg_ones(C, TG_SHAPE(4, 4))), 2, D, 1),
+           *x = tg_clone(tg_ones(C, TG_SHAPE(4, 4)));
   for (int rows = 1; rows < 5; rows++) {
     OK(tg_variable_bind(v, rows));
     TgTensor *sum = tg_sum(tg_slice(t, 0, 0, tg_size(v)), .axis = TG_AXES(1));
-    double all = tg_item_f64(tg_sum(sum)), copied = tg_item_f64(tg_sum(tg_replicate(tg_slice(x, 0, 0, tg_size(v)), 2, D)));
-    if (all != 4 * rows || copied != 4 * rows) fail_msg("%d rows: %g and %g: %s", rows, all, copied, tg_errmsg(C));
+    double all = tg_item_f64(tg_sum(sum)),
+           copied = tg_item_f64(tg_sum(tg_replicate(tg_slice(x, 0, 0, tg_size(v)), 2, D)));
+    if (all != 4 * rows || copied != 4 * rows)
+      fail_msg("%d rows: %g and %g: %s", rows, all, copied, tg_errmsg(C));
   }
 }
 
-static void lr_scheduler(void **state) { /* lr_scheduler_OneCycleLR: numbers of an optimiser of sharded tensors */
+static void
+lr_scheduler(void **state) { /* lr_scheduler_OneCycleLR: numbers of an optimiser of sharded tensors */
   (void)state;
   TgTensor *w = tg_replicate(ones(4), 2, D);
   TgOptim *o = tg_adam(C, &w, 1, .lr = 0.1);
@@ -431,19 +446,44 @@ static void lr_scheduler(void **state) { /* lr_scheduler_OneCycleLR: numbers of 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      CASE(arange_shrink),     CASE(shard_like),         CASE(shard_reshape),
-      CASE(shard_elementwise), CASE(alu_deviceless_const), CASE(add_rank_expand_shard),
-      CASE(shard_reduce),      CASE(shard_not_multiple), CASE(shard_reshape_cross_boundary),
-      CASE(sharded_arange),    CASE(shard_plus_one_sum), CASE(simple_add),
-      CASE(allreduce_shard_ring_sum), CASE(allreduce_cast_half), CASE(to_single_device),
-      CASE(jit_inputs),        CASE(matmul_shard),       CASE(conv),
-      CASE(backward_sum),      CASE(embedding),          CASE(rmsnorm),
-      CASE(sdpa_causal_shard_batch), CASE(bn_ast_on_devices), CASE(unsynced),
-      CASE(flip),              CASE(reshape_on_axis),    CASE(mlb_assign_change_axis),
-      CASE(clone_and_memory),  CASE(full_like_on_shard), CASE(add_different_tensors),
-      CASE(from_npy),          CASE(multi_assign),       CASE(multi_assign_var_offset_jit),
-      CASE(setitem),           CASE(interpolate),        CASE(bitcast),
-      CASE(symbolic),          CASE(lr_scheduler),
+      CASE(arange_shrink),
+      CASE(shard_like),
+      CASE(shard_reshape),
+      CASE(shard_elementwise),
+      CASE(alu_deviceless_const),
+      CASE(add_rank_expand_shard),
+      CASE(shard_reduce),
+      CASE(shard_not_multiple),
+      CASE(shard_reshape_cross_boundary),
+      CASE(sharded_arange),
+      CASE(shard_plus_one_sum),
+      CASE(simple_add),
+      CASE(allreduce_shard_ring_sum),
+      CASE(allreduce_cast_half),
+      CASE(to_single_device),
+      CASE(jit_inputs),
+      CASE(matmul_shard),
+      CASE(conv),
+      CASE(backward_sum),
+      CASE(embedding),
+      CASE(rmsnorm),
+      CASE(sdpa_causal_shard_batch),
+      CASE(bn_ast_on_devices),
+      CASE(unsynced),
+      CASE(flip),
+      CASE(reshape_on_axis),
+      CASE(mlb_assign_change_axis),
+      CASE(clone_and_memory),
+      CASE(full_like_on_shard),
+      CASE(add_different_tensors),
+      CASE(from_npy),
+      CASE(multi_assign),
+      CASE(multi_assign_var_offset_jit),
+      CASE(setitem),
+      CASE(interpolate),
+      CASE(bitcast),
+      CASE(symbolic),
+      CASE(lr_scheduler),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

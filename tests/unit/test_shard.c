@@ -20,7 +20,8 @@ static void split(void **state) {
   BOUNDS(r, -1, 0);
   TEXT(tg_mul(r, s), "[1.0, 4.0, 9.0, 16.0, 25.0, 36.0, 49.0]");
   BOUNDS(tg_mul(r, s), 0, 0, 2, 4, 6, 7);
-  TEXT(tg_sub(tg_shard(x, 4, D, 0, .bounds = (const int64_t[]){0, 0, 5, 7, 7}), s), "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]");
+  TEXT(tg_sub(tg_shard(x, 4, D, 0, .bounds = (const int64_t[]){0, 0, 5, 7, 7}), s),
+       "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]");
 }
 
 /* ---- each operation, against one device */
@@ -67,11 +68,16 @@ static void operations(void **state) {
         SAME(tg_matmul(s, sw), tg_matmul(x, w), 1e-5);
       }
       TgTensor *index = X("[[4, 0, 1], [2, 2, 3]]");
-      EQUAL(tg_getitem(s, TG_IDX(TG_TENSOR(tg_replicate(index, 4, D)))), tg_getitem(x, TG_IDX(TG_TENSOR(index))));
-      EQUAL(tg_getitem(s, TG_IDX(TG_TENSOR(tg_shard(index, 4, D, 1)))), tg_getitem(x, TG_IDX(TG_TENSOR(index))));
-      EQUAL(tg_getitem(s, TG_IDX(TG_AT(3), TG_SLICE(0, 5, 2))), tg_getitem(x, TG_IDX(TG_AT(3), TG_SLICE(0, 5, 2))));
-      EQUAL(tg_getitem(s, TG_IDX(TG_ALL, TG_ALL, TG_AT(-1))), tg_getitem(x, TG_IDX(TG_ALL, TG_ALL, TG_AT(-1))));
-      EQUAL(tg_pad(s, (const int64_t[]){1, 0, 3}, (const int64_t[]){0, 9, 2}), tg_pad(x, (const int64_t[]){1, 0, 3}, (const int64_t[]){0, 9, 2}));
+      EQUAL(tg_getitem(s, TG_IDX(TG_TENSOR(tg_replicate(index, 4, D)))),
+            tg_getitem(x, TG_IDX(TG_TENSOR(index))));
+      EQUAL(tg_getitem(s, TG_IDX(TG_TENSOR(tg_shard(index, 4, D, 1)))),
+            tg_getitem(x, TG_IDX(TG_TENSOR(index))));
+      EQUAL(tg_getitem(s, TG_IDX(TG_AT(3), TG_SLICE(0, 5, 2))),
+            tg_getitem(x, TG_IDX(TG_AT(3), TG_SLICE(0, 5, 2))));
+      EQUAL(tg_getitem(s, TG_IDX(TG_ALL, TG_ALL, TG_AT(-1))),
+            tg_getitem(x, TG_IDX(TG_ALL, TG_ALL, TG_AT(-1))));
+      EQUAL(tg_pad(s, (const int64_t[]){1, 0, 3}, (const int64_t[]){0, 9, 2}),
+            tg_pad(x, (const int64_t[]){1, 0, 3}, (const int64_t[]){0, 9, 2}));
       if (tg_error(C)) fail_msg("axis %d: %s", axis, tg_errmsg(C));
       OK(tg_scope_end(C));
     }
@@ -128,7 +134,7 @@ static void assigned(void **state) {
   OK(tg_realize(t));
   TgTensor *view = tg_slice(t, 0, 2, 6), *before = tg_add_scalar(t, 100);
   tg_assign(t, tg_mul_scalar(t, 2));
-  TEXT(view, "[4.0, 6.0, 8.0, 10.0]"); /* a view sees it */
+  TEXT(view, "[4.0, 6.0, 8.0, 10.0]");               /* a view sees it */
   TEXT(tg_slice(before, 0, 0, 2), "[100.0, 101.0]"); /* a value does not */
   tg_assign(view, tg_zeros(C, TG_SHAPE(4)));
   TEXT(t, "[0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0]");
@@ -137,7 +143,8 @@ static void assigned(void **state) {
   tg_setitem_scalar(t, TG_IDX(TG_SLICE(1, 16, 5)), -2);
   TEXT(t, "[-1.0, -2.0, 0.0, 0.0, -1.0, 0.0, -2.0, 14.0, -1.0, 18.0, 20.0, -2.0, -1.0, 99.0, 28.0, 30.0]");
   BOUNDS(t, 0, 0, 4, 8, 12, 16);
-  tg_setitem(t, TG_IDX(TG_TENSOR(tg_replicate(X("[3, 3, 15]"), 4, D))), tg_replicate(X("[1.0, 2.0, 3.0]"), 4, D));
+  tg_setitem(t, TG_IDX(TG_TENSOR(tg_replicate(X("[3, 3, 15]"), 4, D))),
+             tg_replicate(X("[1.0, 2.0, 3.0]"), 4, D));
   TEXT(tg_getitem(t, TG_IDX(TG_SLICE(0, 16, 3))), "[-1.0, 2.0, -2.0, 18.0, -1.0, 3.0]");
   tg_assign(tg_shard_part(t, 1), tg_to(X("[5.0, 5.0, 5.0, 5.0]"), D[1]));
   TEXT(tg_slice(t, 0, 3, 9), "[2.0, 5.0, 5.0, 5.0, 5.0, -1.0]");
@@ -179,6 +186,10 @@ static void refused(void **state) {
   ERROR(tg_shard_like(X("[1.0]"), s), TG_ERR_SHAPE, "shard_like: (1)");
   ERROR(tg_gather_to(s, "DISK"), TG_ERR_DEVICE, "DISK");
   ERROR(tg_map(s), TG_ERR_DEVICE, "tg_read");
+  assert_int_equal(tg_kernel(C, "u = 1:i32\n", &s, 1), TG_ERR_DEVICE);
+  ERROR(NULL, TG_ERR_DEVICE, "kernel: tensor 0 is on");
+  TgTensor *e = tg_exp(s);
+  assert_true(tg_schedule(&e, 1, NULL, NULL) >= 4); /* a kernel for each, or more */
   OK(tg_realize(s));
   ERROR(tg_assign(s, x), TG_ERR_DEVICE, "assign: a");
   assert_null(tg_shard(NULL, 4, D, 0));
@@ -196,7 +207,8 @@ static void random_draws(void **state) {
   TgTensor *d = tg_dropout(tg_add_scalar(x, 1), 0.5);
   OK(tg_realize_many((TgTensor *[]){a, b, c, d}, 4));
   tg_manual_seed(C, 5);
-  TgTensor *sa = tg_rand_like(s), *sb = tg_randn_like(s), *sc = tg_rand(C, TG_SHAPE(7), .device = tg_device(s));
+  TgTensor *sa = tg_rand_like(s), *sb = tg_randn_like(s),
+           *sc = tg_rand(C, TG_SHAPE(7), .device = tg_device(s));
   TgTensor *sd = tg_dropout(tg_add_scalar(s, 1), 0.5);
   BOUNDS(sa, 0, 0, 3, 5, 7, 9);
   BOUNDS(sc, -1, 0);
@@ -226,7 +238,8 @@ static void train(bool sharded, int kind, int place, double *losses, TgTensor **
   }
   tg_keep(w1), tg_keep(w2);
   TgTensor *w[2] = {w1, w2};
-  TgOptim *o = kind ? tg_adamw(C, w, 2, .lr = 0.05, .clip_norm = 0.5) : tg_sgd(C, w, 2, .lr = 0.1, .momentum = 0.9);
+  TgOptim *o =
+      kind ? tg_adamw(C, w, 2, .lr = 0.05, .clip_norm = 0.5) : tg_sgd(C, w, 2, .lr = 0.1, .momentum = 0.9);
   for (int i = 0; i < STEPS; i++) {
     OK(tg_scope_begin(C));
     TgTensor *loss = tg_sparse_cross_entropy(tg_matmul(tg_relu(tg_matmul(x, w1)), w2), y);
@@ -248,7 +261,8 @@ static void trained(void **state) {
     for (int place = 0; place < 2; place++) {
       train(true, kind, place, got, s);
       for (int i = 0; i < STEPS; i++)
-        if (fabs(got[i] - want[i]) > 1e-5) fail_msg("kind %d, step %d: %.9g, not %.9g: %s", kind, i, got[i], want[i], tg_errmsg(C));
+        if (fabs(got[i] - want[i]) > 1e-5)
+          fail_msg("kind %d, step %d: %.9g, not %.9g: %s", kind, i, got[i], want[i], tg_errmsg(C));
       for (int k = 0; k < 2; k++)
         SAME(s[k], w[k], 1e-5);
     }
@@ -285,7 +299,8 @@ typedef struct Pair {
   TgLinear up, down;
 } Pair;
 
-static const TgField pair_fields[] = {TG_LAYER(Pair, up, tg_linear_module), TG_LAYER(Pair, down, tg_linear_module)};
+static const TgField pair_fields[] = {TG_LAYER(Pair, up, tg_linear_module),
+                                      TG_LAYER(Pair, down, tg_linear_module)};
 static const TgModule pair_table = {"Pair", sizeof(Pair), pair_fields, 2, NULL};
 
 static const TgModule *pair_module(void) { return &pair_table; }
@@ -332,7 +347,8 @@ static TgStatus step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **ou
 
 static void captured(void **state) {
   (void)state;
-  TgTensor *w = tg_keep(tg_clone(tg_ones(C, TG_SHAPE(1, 3)))), *sw = tg_keep(tg_replicate(tg_ones(C, TG_SHAPE(1, 3)), 4, D));
+  TgTensor *w = tg_keep(tg_clone(tg_ones(C, TG_SHAPE(1, 3)))),
+           *sw = tg_keep(tg_replicate(tg_ones(C, TG_SHAPE(1, 3)), 4, D));
   OK(tg_realize_many((TgTensor *[]){w, sw}, 2));
   TgJit *j = tg_jit(C, step, sw), *one = tg_jit(C, step, w);
   for (int i = 0; i < 6; i++) {
@@ -366,7 +382,8 @@ static TgStatus adds_one(TgContext *ctx, TgTensor *const *in, int nin, TgTensor 
 
 static void captured_store(void **state) {
   (void)state;
-  TgTensor *t = tg_shard(tg_arange(C, 0, 4, .dtype = TG_F32), 4, D, 0), *u = tg_shard(tg_zeros(C, TG_SHAPE(4)), 4, D, 0);
+  TgTensor *t = tg_shard(tg_arange(C, 0, 4, .dtype = TG_F32), 4, D, 0),
+           *u = tg_shard(tg_zeros(C, TG_SHAPE(4)), 4, D, 0);
   OK(tg_realize_many((TgTensor *[]){t, u}, 2));
   TgJit *j = tg_jit(C, adds_one, NULL);
   for (int i = 0; i < 5; i++)
@@ -421,6 +438,7 @@ static uint64_t moved_by(TgTensor *t) {
 
 static void volumes(void **state) {
   (void)state;
+
   enum { N = 4096 };
 
   TgTensor *x = tg_keep(tg_mul_scalar(tg_randn(C, TG_SHAPE(8, N)), 100)), *first[4] = {NULL};
@@ -431,7 +449,8 @@ static void volumes(void **state) {
       assert_true(tg_setting(C, "ALLREDUCE", way) >= 0);
       TgTensor *s = tg_shard(x, n, D, 0);
       uint64_t want = way == 1 ? (uint64_t)(n * (n - 1)) * bytes : 2 * (uint64_t)(n - 1) * bytes;
-      if (moved_by(s) != want) fail_msg("%d devices, way %d: not %llu bytes", n, way, (unsigned long long)want);
+      if (moved_by(s) != want)
+        fail_msg("%d devices, way %d: not %llu bytes", n, way, (unsigned long long)want);
       TgTensor *sum = tg_sum(s, .axis = TG_AXES(0));
       SAME(sum, tg_sum(x, .axis = TG_AXES(0)), 1e-4);
       for (int i = 1; i < n; i++) /* every device has the same bits */
@@ -465,7 +484,8 @@ static void volumes(void **state) {
 /* What one level of exchanges leaves to the next is not computed again. */
 static void computed_once(void **state) {
   (void)state;
-  TgTensor *x = tg_shard(counted(2, (const int64_t[]){8, 32}), 4, D, 0), *w = tg_replicate(counted(2, (const int64_t[]){32, 32}), 4, D);
+  TgTensor *x = tg_shard(counted(2, (const int64_t[]){8, 32}), 4, D, 0),
+           *w = tg_replicate(counted(2, (const int64_t[]){32, 32}), 4, D);
   OK(tg_realize_many((TgTensor *[]){x, w}, 2));
   uint64_t flops[2];
   for (int k = 0; k < 2; k++) {

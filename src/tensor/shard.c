@@ -252,8 +252,14 @@ static bool devices_named(TgContext *ctx, const char *op, int n, const char *con
   return true;
 }
 
+/* As tg_to: on the device that it is on already, a view. */
+static TgTensor *on_one(TgTensor *t, int device) {
+  TgTensor *r = tensor_on(t, device);
+  return r == t ? tensor_view(t, t->uop) : r;
+}
+
 static TgTensor *placed(TgTensor *t, const Layout *at) {
-  if (at->n == 1) return tensor_result(tensor_on(t, at->device[0]), t);
+  if (at->n == 1) return on_one(t, at->device[0]);
   return tensor_new(t->ctx, shard_new(t->ctx->store, t->uop, at));
 }
 
@@ -292,7 +298,7 @@ TgTensor *tg_shard_like(TgTensor *t, TgTensor *like) {
   TgContext *ctx = t->ctx;
   Layout at;
   TG_REQUIRE(ctx, ctx == like->ctx, TG_ERR_VALUE, "shard_like: the tensors belong to different contexts");
-  if (!on_several(like->uop)) return tensor_result(tensor_on(t, tensor_device(like)), t);
+  if (!on_several(like->uop)) return on_one(t, tensor_device(like));
   if (!layout_asked(like, &at)) return NULL;
   bool fits = at.axis < 0 || (at.axis < rank(t) && dims(t)[at.axis] == dims(like)[at.axis]);
   TG_REQUIRE(ctx, fits, TG_ERR_SHAPE, "shard_like: %s like %s, which is split along axis %d", SHAPE_OF(t),
@@ -303,7 +309,7 @@ TgTensor *tg_shard_like(TgTensor *t, TgTensor *like) {
 TgTensor *tg_gather_to(TgTensor *t, const char *device) {
   if (!t) return NULL;
   int to = device_to_compute(t->ctx, "gather_to", device);
-  return to < 0 ? NULL : tensor_result(tensor_on(t, to), t);
+  return to < 0 ? NULL : on_one(t, to);
 }
 
 int tg_shard_count(const TgTensor *t) {

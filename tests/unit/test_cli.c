@@ -260,6 +260,34 @@ static void test_train_devices(void **state) {
   assert_int_equal(run(TG "train chargpt . " SMALL "--steps 2 --devices 8"), 1), says("less than --devices");
 }
 
+/* What each device sends is the least, 2 (n-1)/n of the gradients; a step takes what is computed and what of the
+ * exchange nothing hides. */
+static void test_plan(void **state) {
+  (void)state;
+  static const char *const of[] = {"8xH100 --link nvlink", "64xA100 --link ethernet --split-state", "1xH200"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(run(TG "plan --json --devices %s", of[i]), 0);
+    const char *at = text;
+    for (int k = 0; k < 5; k++) {
+      double step, compute, exchange, hidden, sent, least;
+      at = strstr(at, "\"step_ms\"");
+      int n =
+          sscanf(at,
+                 "\"step_ms\":%lf,\"compute_ms\":%lf,\"exchange_ms\":%lf,\"hidden\":%lf,\"sent_bytes\":%lf,"
+                 "\"least_bytes\":%lf",
+                 &step, &compute, &exchange, &hidden, &sent, &least);
+      assert_int_equal(n, 6);
+      assert_true(fabs(sent - least) <= 1e-9 * least + 1 && hidden >= 0 && hidden <= 1);
+      assert_true(step > compute + (1 - hidden) * exchange - 1e-3);
+      if (i == 0) assert_true(hidden > 0.7);
+      at++;
+    }
+  }
+  assert_int_equal(run(TG "plan"), 0), says("8 x H100, nvlink at 369 GB/s"), says("more than it has");
+  assert_int_equal(run(TG "plan --devices 8xB9"), 2), says("8xH100");
+  assert_int_equal(run(TG "plan --link rope"), 2), says("infiniband");
+}
+
 /* In bf16 it learns as in f32: the loss falls as far, and the bits of a run go on after a checkpoint. */
 static void test_bf16(void **state) {
   (void)state;
@@ -610,10 +638,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
                                      cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
                                      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
-                                     cmocka_unit_test(test_train_devices), cmocka_unit_test(test_interrupted),
-                                     cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
-                                     cmocka_unit_test(test_run),           cmocka_unit_test(test_profile),
-                                     cmocka_unit_test(test_compile),       cmocka_unit_test(test_boxes),
-                                     cmocka_unit_test(test_eval),          cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
+                                     cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_info_files),
+                                     cmocka_unit_test(test_chat),          cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1774,6 +1774,12 @@ inline TgTensor *tg_eye(TgContext *c, int64_t n, TgEyeOptions o = TgEyeOptions()
   return tg_eye_opt(c, n, &o);
 }
 
+inline TgTensor *tg_shard(TgTensor *x, int n, const char *const *devices, int axis,
+                          TgShardOptions o = TgShardOptions()) {
+  o.size = sizeof o;
+  return tg_shard_opt(x, n, devices, axis, &o);
+}
+
 inline TgTensor *tg_sort(TgTensor *x, TgTensor **i, TgSortOptions o = TgSortOptions()) {
   o.size = sizeof o;
   return tg_sort_opt(x, i, &o);

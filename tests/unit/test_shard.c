@@ -393,6 +393,78 @@ static void captured_store(void **state) {
   tg_jit_free(j);
 }
 
+/* ---- attention by heads: projections split by their outputs, the last by its inputs; one sum is exchanged */
+typedef struct Heads {
+  TgLinear q, k, v, out;
+} Heads;
+
+static const TgField heads_fields[] = {
+    TG_LAYER(Heads, q, tg_linear_module), TG_LAYER(Heads, k, tg_linear_module),
+    TG_LAYER(Heads, v, tg_linear_module), TG_LAYER(Heads, out, tg_linear_module)};
+static const TgModule heads_table = {"Heads", sizeof(Heads), heads_fields, 4, NULL};
+
+static const TgModule *heads_module(void) { return &heads_table; }
+
+enum { BATCH = 2, TIME = 5, WIDTH = 32, HEADS = 8 };
+
+static TgTensor *by_heads(TgTensor *x) {
+  return tg_transpose(tg_reshape(x, TG_SHAPE(BATCH, TIME, HEADS, WIDTH / HEADS)), 1, 2);
+}
+
+static TgTensor *heads_run(const Heads *h, TgTensor *x) {
+  TgTensor *q = by_heads(tg_linear_run(&h->q, x)), *k = by_heads(tg_linear_run(&h->k, x));
+  TgTensor *y = tg_scaled_dot_product_attention(q, k, by_heads(tg_linear_run(&h->v, x)), .causal = true);
+  return tg_linear_run(&h->out, tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(BATCH, TIME, WIDTH)));
+}
+
+static void attention(void **state) {
+  (void)state;
+  const TgShardRule rules[] = {{"out.weight", 1}, {"out.bias", TG_WHOLE}, {"*", 0}};
+  Heads h;
+  TgLinear *all[] = {&h.q, &h.k, &h.v, &h.out};
+  for (int i = 0; i < 4; i++)
+    *all[i] = tg_linear_new(C, WIDTH, WIDTH, true);
+  TgTensor *x = counted(3, (const int64_t[]){BATCH, TIME, WIDTH}), *g, *sg;
+  TgTensor *want = heads_run(&h, x);
+  OK(tg_gradient(tg_sum(tg_mul(want, want)), &x, 1, &g));
+  OK(tg_realize_many((TgTensor *[]){want, g}, 2));
+  OK(tg_module_shard(heads_module, &h, 4, D, rules, 3));
+  TgTensor *s = tg_replicate(x, 4, D);
+  OK(tg_realize(s));
+  tg_counters_reset(C);
+  TgTensor *y = heads_run(&h, s);
+  OK(tg_realize(y));
+  assert_int_equal(tg_counters(C).bytes_copied, 4 * 3 * BATCH * TIME * WIDTH * 4);
+  SAME(y, want, 1e-5);
+  OK(tg_gradient(tg_sum(tg_mul(y, y)), &s, 1, &sg));
+  SAME(sg, g, 1e-4);
+  tg_module_free(heads_module, &h);
+}
+
+/* ---- what gathers says so */
+static char said[2000];
+
+static void listen(const char *text, void *user) {
+  (void)user;
+  strncat(said, text, sizeof said - strlen(said) - 1);
+}
+
+static void gathers_say_so(void **state) {
+  (void)state;
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = D[0], .log = listen});
+  int before = tg_setting(c, "DEBUG", 3);
+  TgTensor *x = tg_shard(tg_clone(tg_ones(c, TG_SHAPE(6, 4))), 4, D, 0);
+  said[0] = 0;
+  OK(tg_realize(tg_permute(tg_reshape(x, TG_SHAPE(3, 8)), TG_SHAPE(1, 0))));
+  if (!strstr(said, "shard: RESHAPE needs all of f32 (6, 4), which is split along axis 0"))
+    fail_msg("%s", said);
+  said[0] = 0;
+  OK(tg_realize(tg_sum(tg_reshape(x, TG_SHAPE(6, 2, 2)))));
+  assert_null(strstr(said, "needs all of"));
+  assert_int_equal(before, 0);
+  tg_close(c);
+}
+
 /* ---- memory that fails: an error, and what there was is as it was */
 static bool some_work(TgTensor *t, float *out) {
   TgTensor *x = tg_shard(counted(2, (const int64_t[]){6, 3}), 4, D, 0), *g = NULL;
@@ -510,6 +582,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(trained, open_it, close_it),
       cmocka_unit_test_setup_teardown(split_state, open_it, close_it),
       cmocka_unit_test_setup_teardown(modules, open_it, close_it),
+      cmocka_unit_test_setup_teardown(attention, open_it, close_it),
+      cmocka_unit_test_setup_teardown(gathers_say_so, open_it, close_it),
       cmocka_unit_test_setup_teardown(no_memory, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured_store, open_it, close_it),

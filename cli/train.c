@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_TRAIN_DEVICES = 16 };
+
 typedef struct Run {
   const Task *task;
   TrainOptions o;
@@ -29,6 +31,9 @@ typedef struct Run {
   CliProgress progress;
   CliWait *wait; /* until the first step is done */
   char checkpoint[4096];
+  char names[MOST_TRAIN_DEVICES][64]; /* of the devices that share each batch, ndevices of them, or 0 */
+  const char *devices[MOST_TRAIN_DEVICES];
+  int ndevices;
 } Run;
 
 enum { TEST_BATCH = 200, TEXT_BATCH = 64 };
@@ -74,11 +79,18 @@ static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
   return out[0] ? TG_OK : tg_error(ctx);
 }
 
+/* A batch, shared out among the devices of the run. */
+static void batch_placed(const Run *r, TgTensor *const in[2], TgTensor *placed[2]) {
+  for (int i = 0; i < 2; i++)
+    placed[i] = r->ndevices ? tg_shard(in[i], r->ndevices, r->devices, 0) : in[i];
+}
+
 static bool step_run(Run *r, TgTensor *const in[2], double *loss) {
   bool ok = false;
   TG_SCOPE(r->ctx) {
-    TgTensor *out = NULL;
-    ok = !tg_jit_run(r->step, in, 2, &out, 1);
+    TgTensor *out = NULL, *placed[2];
+    batch_placed(r, in, placed);
+    ok = !tg_jit_run(r->step, placed, 2, &out, 1);
     if (ok) *loss = tg_item_f64(out);
     ok = ok && !tg_error(r->ctx);
   }
@@ -104,6 +116,7 @@ static bool evaluate(Run *r, int64_t *right) {
       int64_t n = tg_len(in[0]);
       for (int i = 0; i < 2; i++) /* what was captured has batches of one size */
         in[i] = n < batch ? padded(in[i], batch) : in[i];
+      batch_placed(r, in, in);
       ok = !tg_jit_run(r->test, in, 2, &out, 1) && !tg_read_f64(out, each, (size_t)batch);
       for (int64_t k = 0; ok && k < n; k++)
         sum += each[k];
@@ -236,15 +249,28 @@ static bool optimiser_new(Run *r) {
   double beta2 = r->task->is_text ? 0.99 : 0.999;
   bool master = r->o.bf16; /* what is updated is f32 */
   r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2,
-                         .master = master);
-  r->optim[1] =
-      tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = 0, .beta2 = beta2, .master = master);
+                         .master = master, .split_state = r->o.split);
+  r->optim[1] = tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = 0, .beta2 = beta2, .master = master,
+                         .split_state = r->o.split);
   if (master && !(r->scaler = tg_scaler(r->ctx))) return false;
   r->both = tg_optim_group(r->ctx, r->optim, 2);
   int64_t warm = r->steps / 20 < 200 ? r->steps / 20 : 200;
   r->rate =
       tg_lr_warmup_cosine(r->both, warm, r->steps ? r->steps : 1, .start = 0.1, .minimum = r->o.lr / 100);
   return r->rate && !tg_realize_many(all, (size_t)n);
+}
+
+/* The default device and those beside it: CPU, CPU:1, .. */
+static bool devices_named(Run *r) {
+  const char *first = tg_default_device(r->ctx);
+  if (r->o.devices < 2) return true;
+  if (r->o.batch < r->o.devices) return failed("--batch is less than --devices");
+  r->ndevices = (int)r->o.devices;
+  for (int i = 0; i < r->ndevices; i++) {
+    snprintf(r->names[i], sizeof r->names[i], i ? "%.40s:%d" : "%.40s", first, i);
+    r->devices[i] = r->names[i];
+  }
+  return true;
 }
 
 static bool run_new(Run *r, const char *folder) {
@@ -267,6 +293,8 @@ static bool run_new(Run *r, const char *folder) {
     r->model = r->task->model_new(r->ctx, d, &r->o);
     ok = r->model && !tg_error(r->ctx) && (!r->o.weights || weights_load(r, r->o.weights));
     if (ok && r->o.bf16) ok = !tg_module_cast(r->task->module, r->model, TG_BF16);
+    ok = ok && devices_named(r);
+    if (ok && r->ndevices) ok = !tg_module_shard(r->task->module, r->model, r->ndevices, r->devices, NULL, 0);
     ok = ok && optimiser_new(r);
   }
   if (!ok) return r->model || failed("out of memory") ? false : false;
@@ -372,7 +400,8 @@ static bool sample(Run *r) {
   tg_set_training(r->ctx, false);
   for (int64_t made = 0; ok && made < r->o.sample; made++) {
     TG_SCOPE(r->ctx) {
-      TgTensor *out = answers(r, tg_from(r->ctx, window, TG_I32, TG_SHAPE(1, context)));
+      TgTensor *x = tg_from(r->ctx, window, TG_I32, TG_SHAPE(1, context));
+      TgTensor *out = answers(r, r->ndevices ? tg_replicate(x, r->ndevices, r->devices) : x);
       ok = !tg_read_f64(out, logits, (size_t)(context * d->classes));
     }
     double *last = logits + (n - 1) * d->classes, most = last[0], sum = 0;
@@ -548,6 +577,10 @@ static const CliOption options[] = {
     CLI_FLAG_OF(TrainOptions, plot, "plot", "the loss as a curve at the end"),
     CLI_TEXT_OF(TrainOptions, svg, "svg", "FILE", "the loss as a curve in SVG"),
     CLI_TEXT_OF(TrainOptions, device, "device", "NAME", "instead of $TG_DEV"),
+    CLI_WHOLE_OF(TrainOptions, devices, "devices", 1, MOST_TRAIN_DEVICES,
+                 "share each batch out among so many devices of this kind"),
+    CLI_FLAG_OF(TrainOptions, split, "split-state",
+                "with --devices: each has a part of the optimiser's state, not all of it"),
     CLI_WHOLE_OF(TrainOptions, threads, "threads", 1, 4096,
                  "threads of the CPU; the numbers do not depend on it"),
     CLI_FLAG_OF(TrainOptions, json, "json", "the result as an object too")};

@@ -5,7 +5,7 @@
 #include "emu/emulate.h"
 #include <pthread.h>
 
-enum { GPUS = 2, MOST_GIVEN = 4096, ARCH = 120, VERSION = 13000 };
+enum { GPUS = 4, MOST_GIVEN = 4096, ARCH = 120, VERSION = 13000 };
 
 #define ARCH_TEXT "120"
 

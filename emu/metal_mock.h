@@ -4,7 +4,7 @@
 #include "emu/emulate.h"
 #include "emu/metal_emu.h"
 
-enum { GPUS = 2, MOST_BINDINGS = 31, MOST_USED = 1024 };
+enum { GPUS = 4, MOST_BINDINGS = 31, MOST_USED = 1024 };
 
 typedef enum MockKind {
   ANY_KIND,

@@ -380,6 +380,13 @@ typedef struct TgInterpolateOptions {
   int end_;
 } TgInterpolateOptions;
 
+typedef struct TgShardOptions {
+  size_t size;
+  const char *set;
+  const int64_t *bounds;
+  int end_;
+} TgShardOptions;
+
 typedef struct TgSortOptions {
   size_t size;
   const char *set;
@@ -532,6 +539,29 @@ TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will b
 /* x on another device (NULL: the default), lazily; if it is there, a view of x. Gradients come back the same
  * way. TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
 TG_API TgTensor *tg_to(TgTensor *x, const char *device);
+/* ---- tensors on several devices (docs/many.md). A tensor is split along an axis, each of n devices having a
+ * part, or all of it is on each. What is computed from it is computed on all of these devices, each on its
+ * part; sums over a split axis, products along one and the like exchange what they must, lazily as all else.
+ * tg_read gathers; gradients are where their tensors are; tg_assign stores to each part; numbers are wherever
+ * they are used. With a tensor of another device, or of other devices: TG_ERR_DEVICE. tg_device gives such a
+ * tensor's devices as one text, "CPU,CPU:1", which tg_to and .device take as well: all of it on each.
+ * [options] .bounds (n + 1 numbers, from 0 to the size of the axis: where each part begins, and the last one
+ * ends; parts of 0 are fine). Without it, sizes differ by 1 at most, the larger ones first. axis is negative
+ * from the end. n = 1: as tg_to. A tensor that is on several devices already moves. TG_ERR_SHAPE: no such
+ * axis, or its size is symbolic; TG_ERR_VALUE: a device is named twice, or none is called so, or bounds do not
+ * fit; TG_ERR_DEVICE: one does not open, or has files alone. */
+TG_API TgTensor *tg_shard_opt(TgTensor *x, int n, const char *const *devices, int axis,
+                              const TgShardOptions *o);
+TG_API TgTensor *tg_replicate(TgTensor *x, int n, const char *const *devices); /* all of x on each */
+/* Where `like` is, and split as that. TG_ERR_SHAPE: x has not that axis in that size. */
+TG_API TgTensor *tg_shard_like(TgTensor *x, TgTensor *like);
+TG_API TgTensor *tg_gather_to(TgTensor *x, const char *device); /* all of x on one (NULL: the default) */
+TG_API int tg_shard_count(const TgTensor *x);                   /* of its devices; 1: it is on one */
+TG_API int tg_shard_axis(TgTensor *x);                          /* that is split; -1: none is */
+/* Where each part begins and the last one ends, tg_shard_count + 1 numbers. TG_ERR_VALUE: x is not split. */
+TG_API TgStatus tg_shard_bounds(TgTensor *x, int64_t *bounds);
+/* Part i, 0 <= i < tg_shard_count, a tensor on its device: a view, where x is memory. Else TG_ERR_VALUE. */
+TG_API TgTensor *tg_shard_part(TgTensor *x, int i);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
 TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);
@@ -545,8 +575,8 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
-/* The setting `name` (NOOPT FUSE DEBUG, as the variable TG_.. of that name, TRAINING or ORIGIN), set to
- * value if that is not negative; the value before, so that a caller can put it back: int old =
+/* The setting `name` (NOOPT FUSE ALLREDUCE DEBUG, as the variable TG_.. of that name, TRAINING or ORIGIN),
+ * set to value if that is not negative; the value before, so that a caller can put it back: int old =
  * tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or
  * value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
@@ -1490,6 +1520,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);
 #define tg_kaiming_normal(...)  TG_OPT3_(tg_kaiming_normal_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #define tg_kaiming_uniform(...) TG_OPT3_(tg_kaiming_uniform_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #define tg_glorot_uniform(...)  TG_OPT3_(tg_glorot_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_shard(...)           TG_OPT4_(tg_shard_opt, TgShardOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sort(...)            TG_OPT2_(tg_sort_opt, TgSortOptions, __VA_ARGS__, .end_ = 0)
 #define tg_argsort(...)         TG_OPT1_(tg_argsort_opt, TgSortOptions, __VA_ARGS__, .end_ = 0)
 #define tg_topk(...)            TG_OPT3_(tg_topk_opt, TgTopkOptions, __VA_ARGS__, .end_ = 0)
@@ -1743,6 +1774,12 @@ inline TgTensor *tg_linspace(TgContext *c, double start, double stop, int64_t st
 inline TgTensor *tg_eye(TgContext *c, int64_t n, TgEyeOptions o = TgEyeOptions()) {
   o.size = sizeof o;
   return tg_eye_opt(c, n, &o);
+}
+
+inline TgTensor *tg_shard(TgTensor *x, int n, const char *const *devices, int axis,
+                          TgShardOptions o = TgShardOptions()) {
+  o.size = sizeof o;
+  return tg_shard_opt(x, n, devices, axis, &o);
 }
 
 inline TgTensor *tg_sort(TgTensor *x, TgTensor **i, TgSortOptions o = TgSortOptions()) {

@@ -24,6 +24,13 @@
 #define TG_SET5_(op, f, here, T, a, b, c, d, e, ...) \
   tg_origin(f(here((a), TG_PLACE_(op)), (b), (c), (d), (e), &TG_WITH_(T, __VA_ARGS__)), TG_PLACE_(op))
 #define tg_to(x, ...) TG_CALL_("to", tg_to, tg_origin_here, x, __VA_ARGS__)
+#undef tg_shard
+#define tg_shard(...) \
+  TG_SET4_("shard", tg_shard_opt, tg_origin_here, TgShardOptions, __VA_ARGS__, .end_ = 0)
+#define tg_replicate(x, ...) TG_CALL_("replicate", tg_replicate, tg_origin_here, x, __VA_ARGS__)
+#define tg_shard_like(x, y) TG_CALL2_("shard_like", tg_shard_like, tg_origin_here, x, y)
+#define tg_gather_to(x, ...) TG_CALL_("gather_to", tg_gather_to, tg_origin_here, x, __VA_ARGS__)
+#define tg_shard_part(x, ...) TG_CALL_("shard_part", tg_shard_part, tg_origin_here, x, __VA_ARGS__)
 #define tg_alu(...) TG_CALLS_("alu", tg_alu, __VA_ARGS__)
 #define tg_from(x, ...) TG_CALL_("from", tg_from, tg_origin_within, x, __VA_ARGS__)
 #undef tg_from_text

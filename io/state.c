@@ -246,7 +246,8 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
     if (!x) continue;
     x = o.view ? tg_to_context(x, ctx) : copied(x, ctx);
     fresh[i] = x && same_shape(t, x) ? x : tg_reshape(x, tg_ndim(t), tg_shape(t));
-    ok = fresh[i] != NULL;
+    if (tg_shard_count(t) > 1) fresh[i] = tg_shard_like(fresh[i], t); /* to the parts that t has */
+    ok = fresh[i] != NULL && (tg_shard_count(t) == 1 || !tg_realize(fresh[i]));
   }
   for (size_t i = 0; i < model->n && ok; i++)
     if (fresh[i]) ok = tg_replace(model->tensors[i], fresh[i]) != NULL;

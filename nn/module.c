@@ -120,18 +120,19 @@ TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on) {
   return walk(module, layer, NULL, visit_freeze, &on);
 }
 
+/* t in memory of its own, whose values `placed` has; trained if t is. NULL: recorded. */
+static TgTensor *replaced(TgTensor *t, TgTensor *placed) {
+  TgContext *ctx = tg_context(t);
+  if (placed && tg_is_parameter(t)) placed = tg_requires_grad(placed, true);
+  return placed && !tg_realize(placed) && !tg_error(ctx) ? tg_keep(placed) : NULL;
+}
+
 static TgStatus visit_cast(Walk *w, const TgField *f, TgTensor **t) {
   TgDType to = *(const TgDType *)w->user;
   TgContext *ctx = tg_context(*t);
   if (f->role != TG_FIELD_PARAMETER || !tg_dtype_is_float(tg_dtype(*t)) || tg_dtype(*t) == to) return TG_OK;
-  bool trained = tg_is_parameter(*t);
   TgTensor *made = NULL;
-  TG_SCOPE(ctx) {
-    made = tg_contiguous(tg_cast(tg_detach(*t), to));
-    if (trained) made = tg_requires_grad(made, true);
-    if (made && !tg_realize(made)) tg_keep(made);
-    if (tg_error(ctx)) made = NULL;
-  }
+  TG_SCOPE(ctx) { made = replaced(*t, tg_contiguous(tg_cast(tg_detach(*t), to))); }
   if (!made) return tg_error(ctx) ? tg_error(ctx) : TG_ERR_NOMEM;
   tg_release(*t);
   *t = made;
@@ -141,6 +142,45 @@ static TgStatus visit_cast(Walk *w, const TgField *f, TgTensor **t) {
 TgStatus tg_module_cast(TgModuleFn module, void *layer, TgDType dtype) {
   if (!tg_dtype_is_float(dtype)) return TG_ERR_DTYPE;
   return walk(module, layer, NULL, visit_cast, &dtype);
+}
+
+typedef struct ShardTable {
+  int n, nrules;
+  const char *const *devices;
+  const TgShardRule *rules;
+} ShardTable;
+
+static bool name_fits(const char *pattern, const char *name) {
+  for (; *pattern != '*'; pattern++, name++)
+    if (*pattern != *name || !*name) return *pattern == *name;
+  for (pattern++; *name; name++)
+    if (name_fits(pattern, name)) return true;
+  return name_fits(pattern, name);
+}
+
+static TgStatus visit_shard(Walk *w, const TgField *f, TgTensor **t) {
+  (void)f;
+  const ShardTable *table = w->user;
+  TgContext *ctx = tg_context(*t);
+  int axis = TG_WHOLE;
+  for (int i = table->nrules; i-- > 0;)
+    if (name_fits(table->rules[i].pattern, w->name)) axis = table->rules[i].axis;
+  TgTensor *made = NULL;
+  TG_SCOPE(ctx) {
+    TgTensor *x = tg_detach(*t);
+    made = replaced(*t, axis == TG_WHOLE ? tg_replicate(x, table->n, table->devices)
+                                         : tg_shard(x, table->n, table->devices, axis));
+  }
+  if (!made) return tg_error(ctx) ? tg_error(ctx) : TG_ERR_NOMEM;
+  tg_release(*t);
+  *t = made;
+  return TG_OK;
+}
+
+TgStatus tg_module_shard(TgModuleFn module, void *layer, int n, const char *const *devices,
+                         const TgShardRule *rules, int nrules) {
+  ShardTable table = {n, rules ? nrules : 0, devices, rules};
+  return walk(module, layer, NULL, visit_shard, &table);
 }
 
 static TgStatus visit_free(Walk *w, const TgField *f, TgTensor **t) {

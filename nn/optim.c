@@ -206,12 +206,33 @@ TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
 }
 
 /* ---- state */
+/* Along which axis the state of a parameter that is whole on each of n devices is split: the first that gives
+ * each a part. -1: none does. */
+static int state_axis(TgTensor *like, int n) {
+  if (n < 2 || tg_shard_axis(like) >= 0) return -1;
+  for (int i = 0; i < tg_ndim(like); i++)
+    if (tg_dim(like, i) >= n) return i;
+  return -1;
+}
+
+/* Where the parameter is, or with .split_state a part of it on each of its devices. */
+static TgTensor *state_placed(TgOptim *p, TgTensor *t, TgTensor *like) {
+  enum { MOST = 16 };
+
+  int n = tg_shard_count(like), axis = p->o.split_state ? state_axis(like, n) : -1;
+  const char *device[MOST];
+  if (axis < 0 || n > MOST) return t ? tg_shard_like(t, like) : NULL;
+  for (int i = 0; i < n; i++)
+    device[i] = tg_device(tg_shard_part(like, i));
+  return tg_shard(t, n, device, axis);
+}
+
 /* Memory of zeros of its own, written once: a constant would be shared by all parameters of that shape. */
 static TgTensor *memory_of(TgOptim *p, TgTensor **at, TgTensor *like, TgDType dtype) {
   if (*at) return *at;
   void *zeros = tg_alloc(p->ctx, (size_t)tg_numel(like) * tg_dtype_size(dtype) + 1);
   TgTensor *t = zeros ? tg_from(p->ctx, zeros, dtype, tg_ndim(like), tg_shape(like)) : NULL;
-  *at = tg_keep(t ? tg_to(t, tg_device(like)) : NULL);
+  *at = tg_keep(state_placed(p, t, like));
   tg_free(p->ctx, zeros);
   return *at;
 }

@@ -70,6 +70,21 @@ TG_API TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on);
  * is made afterwards (with .master, where they become narrower). Buffers, running statistics, stay as they
  * are. A tensor that stands in two fields becomes two. */
 TG_API TgStatus tg_module_cast(TgModuleFn module, void *layer, TgDType dtype);
+/* Which tensors of a module are split, by name (tg_module_state's): the first rule whose pattern fits. In a
+ * pattern, * stands for any characters. axis: that is split, as tg_shard takes it, or TG_WHOLE. */
+#define TG_WHOLE (-100) /* all of it on each device */
+
+typedef struct TgShardRule {
+  const char *pattern;
+  int axis;
+} TgShardRule;
+
+/* Its parameters and buffers on n devices, in memory of their own; what no rule fits, all of it on each. An
+ * optimiser is made afterwards. With no rule and inputs split along the batch that is data parallel; a linear
+ * layer is split by its outputs with {"*.weight", 0}, {"*.bias", 0}, by its inputs with {"*.weight", 1}. A
+ * tensor that stands in two fields becomes two. Errors as tg_shard. */
+TG_API TgStatus tg_module_shard(TgModuleFn module, void *layer, int n, const char *const *devices,
+                                const TgShardRule *rules, int nrules);
 /* As torch prints it: "Linear(in_features=3, out_features=4, bias=True)", inner layers a line each. As
  * snprintf: writes at most cap with its 0 and returns how long the whole text is. */
 TG_API int tg_module_print(TgModuleFn module, const void *layer, char *text, size_t cap);
@@ -346,6 +361,7 @@ typedef struct TgOptimOptions {
   bool nesterov, centered, classic, late_decay, master;
   double alpha, trust, clip_norm, clip_value;
   int steps;
+  bool split_state;
   int end_;
 } TgOptimOptions;
 

@@ -30,13 +30,15 @@ static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, c
   return true;
 }
 
+static bool has_past(const UOp *u) { return u->op == OPS_BUFFER || u->op == OPS_MULTI; }
+
 /* A live value in memory remembers how it was computed. The values on that way need no memory: they can be
  * computed again. */
 static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
   UOpVec more = {0};
   bool ok = true;
   for (size_t i = 0; ok && i < live->len; i++) { /* grows on the way */
-    UOp *e = live->at[i]->op == OPS_BUFFER ? map_get_ptr(&ctx->history, live->at[i]) : NULL;
+    UOp *e = has_past(live->at[i]) ? map_get_ptr(&ctx->history, live->at[i]) : NULL;
     if (!e || keep[e->id]) continue;
     more.len = 0;
     ok = uop_toposort(ctx->store, &ctx->mem, &e, 1, &more);
@@ -131,6 +133,13 @@ static void stale_forgotten(TgContext *ctx) {
   }
 }
 
+static bool handle_reaches(TgContext *ctx, UOpVec *roots, const TgTensor *t) {
+  bool ok = vec_push(&ctx->mem, roots, t->uop);
+  for (int i = 0; ok && i < t->nparts; i++)
+    ok = vec_push(&ctx->mem, roots, t->part[i]->uop);
+  return ok;
+}
+
 static bool is_file(const Buffer *b) { return b->file.at; }
 
 /* The context ends. A file is seen from outside: a store to one must run, though no handle is left, and
@@ -152,7 +161,7 @@ static TgStatus collect(TgContext *ctx) {
   stale_forgotten(ctx);
   for (size_t s = 0; s <= ctx->scopes.len && ok; s++)
     for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; t && ok; t = t->next)
-      ok = vec_push(&ctx->mem, &roots, t->uop);
+      ok = handle_reaches(ctx, &roots, t);
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (is_file(b)) ok = vec_push(&ctx->mem, &roots, b->store);

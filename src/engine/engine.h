@@ -101,6 +101,17 @@ void engine_close(TgContext *ctx);
 /* realize.c: realize, stores, read and map of EngineCalls */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
 TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n);
+/* The same for tensors of one device each, and the stores of these memories. */
+TgStatus realize_plain(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores);
+TgStatus realize_alone(TgContext *ctx, TgTensor *const *t, size_t n); /* and no store that they do not need */
+/* The kernels that these would take, none of which runs but those that copies between devices need. */
+TgStatus realize_watched(TgContext *ctx, TgTensor *const *t, size_t n, Watch *only);
+TgStatus shards_watched(TgContext *ctx, TgTensor *const *t, size_t n, Watch *only);
+bool realize_copy(TgContext *ctx, UOp *copy); /* of a value on another device; false: recorded */
+/* shards.c: whether one of these, or what a store brings along, is on several devices; then their values */
+bool shards_asked(TgContext *ctx, TgTensor *const *t, size_t n, size_t nstores);
+TgStatus shards_realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores);
+TgStatus shards_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes); /* the whole, row-major */
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);
 const void *engine_map(TgContext *ctx, TgTensor *t);
 /* collect.c */

@@ -91,9 +91,11 @@ void jit_clear(TgJit *j) {
       vec_free(&ctx->mem, &j->draws);
   vec_free(&ctx->mem, &j->input_stored), vec_free(&ctx->mem, &j->variables);
   wants_free(ctx, j->in, j->nin), wants_free(ctx, j->out, j->nout);
+  mem_free(&ctx->mem, j->given), mem_free(&ctx->mem, j->made);
   jit_memories_free(j);
   j->in = j->out = NULL;
-  j->nin = j->nout = j->runs = 0;
+  j->given = j->made = NULL;
+  j->nin = j->nout = j->ngiven = j->nmade = j->runs = 0;
 }
 
 void tg_jit_reset(TgJit *j) {
@@ -167,9 +169,23 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   return nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
 }
 
-/* Each input in a memory of its own: whole[i] is in[i], or a copy of what is a part of another; b[i] its
- * memory. */
-static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole, Buffer **b) {
+/* ---- tensors on several devices: each part is a tensor of the list */
+static int parts_count(TgTensor *const *t, int n) {
+  int parts = 0;
+  for (int i = 0; i < n; i++)
+    parts += t[i] && t[i]->part ? t[i]->nparts : 1;
+  return parts;
+}
+
+static bool has_own_memory(const TgTensor *t) {
+  for (int i = 0; i < t->nparts; i++)
+    if (!has_own_memory(t->part[i])) return false;
+  return (t->part && !t->indirect) || (t->memory && in_memory(t->uop));
+}
+
+/* Each input in a memory of its own, or one for each part: whole[i] is in[i], or a copy of what is a part of
+ * another. */
+static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
   for (int i = 0; i < nin; i++) {
     TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
                   "jit: input %d is NULL or of another context", i);
@@ -177,13 +193,24 @@ static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTen
                   "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i]));
     TgTensor *t = in[i];
     if (tg_realize(t)) return ctx->err.status;
-    UOp *own = t->memory && in_memory(t->uop) ? NULL : uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop);
+    UOp *own = has_own_memory(t) ? NULL : uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop);
     if (own && (!(t = tensor_new(ctx, own)) || tg_realize(t))) return ctx->err.status;
-    if (!(b[i] = value_of(ctx, t))) return ctx->err.status;
     whole[i] = t;
-    for (int k = 0; k < i; k++)
-      TG_REQUIRE_OR(ctx, b[k] != b[i], TG_ERR_VALUE, TG_ERR_VALUE, "jit: inputs %d and %d are one memory", k,
-                    i);
+  }
+  return TG_OK;
+}
+
+/* The memories of inputs, by part; none is two inputs'. */
+static TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin, Buffer **b) {
+  for (int i = 0, at = 0; i < nin; i++) {
+    TgTensor *const *part = whole[i]->part ? whole[i]->part : &whole[i];
+    for (int p = 0; p < TG_MAX(whole[i]->nparts, 1); p++, at++) {
+      if (!(b[at] = value_of(ctx, part[p]))) return ctx->err.status;
+      for (int k = 0, before = 0; before < at; k++)
+        for (int q = 0; q < TG_MAX(whole[k]->nparts, 1) && before < at; q++, before++)
+          TG_REQUIRE_OR(ctx, b[before] != b[at], TG_ERR_VALUE, TG_ERR_VALUE,
+                        "jit: inputs %d and %d are one memory", k, i);
+    }
   }
   return TG_OK;
 }
@@ -263,6 +290,14 @@ static Want want_of(TgTensor *t) {
   return w;
 }
 
+static bool given_of(TgTensor *t, Given *g) {
+  UOp *multi = on_several(t->uop) ? multi_lowered(t->ctx, t->uop) : NULL;
+  if (on_several(t->uop) && !multi) return false;
+  *g = (Given){.want = want_of(t), .at = {.n = 1, .axis = -1, .device = {tensor_device(t)}}};
+  if (multi) g->at = layout_of(multi);
+  return true;
+}
+
 /* Keys are drawn again in the order in which the function drew them. */
 static void sort_draws(TgJit *j) {
   for (size_t i = 1; i < j->draws.len; i++)
@@ -275,11 +310,38 @@ static void sort_draws(TgJit *j) {
 
 /* The outputs' values in memory, b, and what a replay must make of them. */
 static TgStatus outputs_taken(TgJit *j, TgTensor **out, Buffer **b) {
-  for (int i = 0; i < j->nout; i++) {
-    if (!(b[i] = value_of(j->ctx, out[i]))) return j->ctx->err.status;
-    j->out[i] = want_of(out[i]);
+  for (int i = 0, at = 0; i < j->nmade; i++) {
+    TgTensor *const *part = out[i]->part ? out[i]->part : &out[i];
+    if (!given_of(out[i], &j->made[i])) return j->ctx->err.status;
+    for (int p = 0; p < TG_MAX(out[i]->nparts, 1); p++, at++) {
+      if (!(b[at] = value_of(j->ctx, part[p]))) return j->ctx->err.status;
+      j->out[at] = want_of(part[p]);
+    }
   }
   return TG_OK;
+}
+
+/* Lists for n tensors of so many parts. */
+static TgStatus lists_made(TgJit *j, int n, int parts, Given **given, Want **want) {
+  *given = mem_alloc(&j->ctx->mem, ((size_t)n + 1) * sizeof **given);
+  *want = mem_alloc(&j->ctx->mem, ((size_t)parts + 1) * sizeof **want);
+  return *given && *want ? TG_OK : error_set(&j->ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+}
+
+/* What the function is given, in `whole`, and its memories. */
+static TgStatus inputs_taken(TgJit *j, TgTensor *const *whole, int nin, Buffer **b) {
+  TgStatus s = lists_made(j, nin, parts_count(whole, nin), &j->given, &j->in);
+  if (!s) s = inputs_memories(j->ctx, whole, nin, b);
+  if (s) return s;
+  j->ngiven = nin;
+  j->nin = parts_count(whole, nin);
+  for (int i = 0, at = 0; !s && i < nin; i++) {
+    TgTensor *const *part = whole[i]->part ? whole[i]->part : &whole[i];
+    if (!given_of(whole[i], &j->given[i])) s = j->ctx->err.status;
+    for (int p = 0; p < TG_MAX(whole[i]->nparts, 1); p++)
+      j->in[at++] = want_of(part[p]);
+  }
+  return s;
 }
 
 /* Every memory of the steps becomes an input, an output, memory of the capture's own or one that stays. What
@@ -306,18 +368,27 @@ static TgStatus memories_settled(TgJit *j, Buffer **b) {
   return ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
 }
 
+/* The input that memory k of the list is of. */
+static int given_at(const TgJit *j, int k) {
+  int i = 0;
+  for (; j->given && i < j->ngiven && k >= j->given[i].at.n; i++)
+    k -= j->given[i].at.n;
+  return j->given ? i : k;
+}
+
 /* Inputs that the function assigns to: another memory at every replay. What else is stored to and does not
  * stay is memory of the list's own, which nobody outside has a version of. */
 static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *whole, Buffer *const *b) {
   for (size_t i = 0; i < j->c.stored.len; i++) {
     for (int k = 0; k < j->nin + j->nout; k++) {
       if (j->c.stored.at[i] != b[k]) continue;
-      if (k < j->nin && whole[k] != in[k])
+      int of = given_at(j, k);
+      if (k < j->nin && whole[of] != in[of])
         return error_set(
             &j->ctx->err, TG_ERR_VALUE,
             "jit: input %d is assigned to by the function, and is no memory of its own; give the "
             "whole tensor",
-            k);
+            of);
       if (k < j->nin && !vec_push(&j->ctx->mem, &j->input_stored, k))
         return error_set(&j->ctx->err, TG_ERR_NOMEM, "jit: out of memory");
       j->c.stored.at[i] = NULL;
@@ -334,16 +405,10 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   TgContext *ctx = j->ctx;
   size_t n = (size_t)(nin + nout) + 1;
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
-  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
-  j->in = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *j->in);
-  j->out = mem_alloc(&ctx->mem, ((size_t)nout + 1) * sizeof *j->out);
-  bool room = whole && b && j->in && j->out;
-  TgStatus s =
-      room ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  j->nin = nin;
-  j->nout = nout;
-  for (int i = 0; !s && i < nin; i++)
-    j->in[i] = want_of(in[i]);
+  Buffer **b = mem_alloc(&ctx->mem, n * MOST_DEVICES * sizeof *b);
+  TgStatus s = whole && b ? inputs_ready(ctx, in, nin, whole)
+                          : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (!s) s = inputs_taken(j, whole, nin, b);
   if (!s) s = jit_stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
 
@@ -355,7 +420,12 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s && !j->c.steps.len) s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
 
-  if (!s) s = outputs_taken(j, out, b + nin);
+  if (!s) s = lists_made(j, nout, parts_count(out, nout), &j->made, &j->out);
+  if (!s) {
+    j->nmade = nout;
+    j->nout = parts_count(out, nout);
+    s = outputs_taken(j, out, b + j->nin);
+  }
   drop_copies(&j->c);
   if (!s) s = memories_settled(j, b);
   if (!s) s = stored_inputs(j, in, whole, b);
@@ -368,12 +438,27 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
 }
 
 /* ---- replay */
+/* An input is split as it was when it was captured. */
+static TgStatus split_checked(TgContext *ctx, int i, TgTensor *t, const Given *g) {
+  Given now;
+  if (!given_of(t, &now)) return ctx->err.status;
+  const Layout *a = &now.at, *b = &g->at;
+  bool same = a->n == b->n && a->axis == b->axis &&
+              !memcmp(a->device, b->device, (size_t)a->n * sizeof *a->device) &&
+              (a->axis < 0 || !memcmp(a->bound, b->bound, (size_t)(a->n + 1) * sizeof *a->bound));
+  TG_REQUIRE_OR(
+      ctx, same, TG_ERR_DEVICE, TG_ERR_DEVICE,
+      "jit: input %d is on %s, along axis %d, and was captured on other devices, or split otherwise", i,
+      tg_device(t), a->axis);
+  return TG_OK;
+}
+
 static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
   TgContext *ctx = j->ctx;
-  for (int i = 0; i < j->nin; i++) {
+  for (int i = 0; i < (j->given ? j->ngiven : j->nin); i++) {
     TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
                   "jit: input %d is NULL or of another context", i);
-    Want *w = &j->in[i];
+    Want *w = j->given ? &j->given[i].want : &j->in[i];
     TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE,
                   "jit: input %d is %s, captured as %s", i, dtype_name(dt(in[i])), dtype_name(w->dtype));
     TG_REQUIRE_OR(ctx, tensor_device(in[i]) == w->device, TG_ERR_DEVICE, TG_ERR_DEVICE,
@@ -382,24 +467,41 @@ static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
     TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims),
                   TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
                   SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
+    bool several = on_several(in[i]->uop) || (j->given && j->given[i].at.n > 1);
+    TgStatus s =
+        several ? split_checked(ctx, i, in[i], j->given ? &j->given[i] : &(Given){.at = {.n = 1}}) : TG_OK;
+    if (s) return s;
   }
   return TG_OK;
 }
 
+/* Memory for an output, or for one part of it. */
+static UOp *output_memory(TgJit *j, const Want *w, Buffer **b) {
+  TgContext *ctx = j->ctx;
+  int64_t nelem = 1;
+  for (int k = 0; k < w->n; k++)
+    nelem *= w->dims[k];
+  UOp *u = buffer_node(ctx, w->device, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
+  *b = u ? buffer_get(ctx, view_bottom(u)) : NULL;
+  if (!*b) return NULL;
+  (*b)->partly = j->cleared;
+  if (buffer_ready(ctx, *b)) return NULL;
+  (*b)->filled = true;
+  return u;
+}
+
 static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
   TgContext *ctx = j->ctx;
-  for (int i = 0; i < j->nout; i++) {
-    Want *w = &j->out[i];
-    int64_t nelem = 1;
-    for (int k = 0; k < w->n; k++)
-      nelem *= w->dims[k];
-    UOp *u = buffer_node(ctx, w->device, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
-    out[i] = tensor_memory(ctx, u);
-    if (out[i]) out[i]->memory->partly = j->cleared;
-    if (!out[i] || buffer_ready(ctx, out[i]->memory))
+  UOp *part[MOST_DEVICES];
+  for (int i = 0, at = 0; i < (j->made ? j->nmade : j->nout); i++) {
+    int n = j->made ? j->made[i].at.n : 1;
+    bool ok = true;
+    for (int p = 0; ok && p < n; p++, at++)
+      ok = (part[p] = output_memory(j, &j->out[at], &b[at])) != NULL;
+    UOp *all = !ok ? NULL : n > 1 ? multi_new(ctx->store, &j->made[i].at, part) : part[0];
+    out[i] = all ? n > 1 ? tensor_new(ctx, all) : tensor_memory(ctx, all) : NULL;
+    if (!out[i] || (n > 1 && !shard_parts(out[i], all, true)))
       return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-    out[i]->memory->filled = true;
-    b[i] = out[i]->memory;
   }
   return TG_OK;
 }
@@ -453,7 +555,9 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgStatus s = b && stored && whole ? jit_stores_flushed(ctx)
                                     : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s) s = inputs_checked(j, in);
-  if (!s) s = inputs_ready(ctx, in, j->nin, whole, b);
+  int ngiven = j->given ? j->ngiven : j->nin;
+  if (!s) s = inputs_ready(ctx, in, ngiven, whole);
+  if (!s) s = inputs_memories(ctx, whole, ngiven, b);
   if (!s) s = outputs_new(j, out, b + j->nin);
   if (!s) s = drawn_again(j);
   for (size_t i = 0; !s && i < j->own.len; i++)
@@ -463,12 +567,12 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   for (size_t i = 0; !s && i < j->c.stored.len; i++)
     if (j->c.stored.at[i]) stored[nstored++] = j->c.stored.at[i];
   for (size_t i = 0; !s && i < j->input_stored.len; i++) {
-    int k = j->input_stored.at[i];
-    if (whole[k] != in[k])
+    int k = j->input_stored.at[i], of = given_at(j, k);
+    if (whole[of] != in[of])
       s = error_set(
           &ctx->err, TG_ERR_VALUE,
           "jit: input %d is assigned to by the function, and is no memory of its own; give the whole tensor",
-          k);
+          of);
     stored[nstored++] = b[k];
   }
   if (!s) s = engine_before_stores(ctx, stored, nstored);
@@ -486,8 +590,9 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
     return s;
   }
   if (j->runs == 1) return capture_run(j, in, nin, out, nout);
-  TG_REQUIRE_OR(ctx, nin == j->nin && nout == j->nout, TG_ERR_VALUE, TG_ERR_VALUE,
-                "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, j->nin, j->nout);
+  int ngiven = j->given ? j->ngiven : j->nin, nmade = j->made ? j->nmade : j->nout;
+  TG_REQUIRE_OR(ctx, nin == ngiven && nout == nmade, TG_ERR_VALUE, TG_ERR_VALUE,
+                "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, ngiven, nmade);
   return replay(j, in, out);
 }
 

@@ -3,6 +3,7 @@
 #ifndef TG_JIT_H
 #define TG_JIT_H
 #include "engine/engine.h"
+#include "tensor/multi.h"
 
 /* plan NULL: what `from` holds from byte `offset` on is copied to `to`, all of that */
 typedef struct Step {
@@ -40,6 +41,12 @@ typedef struct Want {
   int64_t dims[TG_MAX_RANK];
 } Want;
 
+/* An input or output as the function has it: on at.n devices a tensor for each of them in the list. */
+typedef struct Given {
+  Want want;
+  Layout at;
+} Given;
+
 /* n elements of a memory that stays, from byte `offset` on, by name. t: keeps what was loaded. */
 typedef struct Memory {
   char *name;
@@ -60,8 +67,10 @@ struct TgJit {
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
   Vec(int64_t) input_stored; /* inputs that fn assigns to */
-  int nin, nout;
+  int nin, nout;             /* each part of a tensor on several devices by itself */
   Want *in, *out;
+  int ngiven, nmade; /* as the function has them; of a loaded one: NULL, the same lists */
+  Given *given, *made;
   bool loaded;          /* of text: there is no function to call again */
   bool cleared;         /* an output may be seen before all of it was written: it begins as zeros */
   Vec(int) variables;   /* by number in the text: the context's number */

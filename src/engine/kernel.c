@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "engine/graph_copy.h"
 #include "tensor/front.h"
+#include "tensor/multi.h"
 #include "uop/dims.h"
 #include "uop/spec.h"
 #include "uop/text.h"
@@ -149,6 +150,10 @@ TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *args, int 
   for (int i = 0; i < n; i++)
     if (!args[i] || args[i]->ctx != ctx)
       return error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensor %d is NULL or of another context", i);
+  for (int i = 0; i < n; i++)
+    if (on_several(args[i]->uop))
+      return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: tensor %d is on %s; tg_shard_part gives one part",
+                       i, tg_device(args[i]));
   for (int i = 1; i < n; i++)
     if (tensor_device(args[i]) != tensor_device(args[0]))
       return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: tensor %d is on %s, tensor 0 on %s", i,

@@ -4,6 +4,7 @@
  * tensor has the value of the moment it was built in, as if everything were computed at once. */
 #include "engine/graph_copy.h"
 #include "tensor/front.h"
+#include "tensor/multi.h"
 #include <string.h>
 
 /* t becomes the value of a root: made, NULL: another result's */
@@ -46,7 +47,9 @@ static bool own_copy(Run *r, TgTensor *t) {
 static bool want(Run *r, TgTensor *t, bool only) {
   TgContext *ctx = r->ctx;
   if (t->memory) return !t->memory->store || store_root(r, t->memory);
+  uint64_t failed = ctx->mem.failed;
   UOp *v = value_of_node(ctx, t->uop), *bottom = view_bottom(v);
+  if (failed != ctx->mem.failed) return no_memory(ctx);
   bool waits = bottom && uop_has(v, AFTER); /* what another handle's memory will hold */
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
   bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
@@ -100,7 +103,9 @@ static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & 
 static bool wanted_too(Run *r, bool only) {
   TgContext *ctx = r->ctx;
   for (size_t i = 0; i < ctx->pending.len; i++)
-    if (tensor_device(ctx->pending.at[i]) == r->g.device && !want(r, ctx->pending.at[i], only)) return false;
+    if (!has_multi(ctx->pending.at[i]->uop) && tensor_device(ctx->pending.at[i]) == r->g.device &&
+        !want(r, ctx->pending.at[i], only))
+      return false;
   for (bool grew = true; grew;) {
     Bits bits = bits_of(ctx, r->g.stored.at, r->g.stored.len);
     size_t n = r->g.stored.len;
@@ -198,7 +203,7 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
     if (r->results.at[i].expr->id < w.nseen) w.seen[r->results.at[i].expr->id] = 1;
   for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
     for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next)
-      if (!t->memory) ok = need(&w, t->uop);
+      if (!t->memory && !t->part) ok = need(&w, t->uop);
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (b->store && !stored_now(stored, n, b)) ok = need(&w, b->store->src[1]);
@@ -323,7 +328,7 @@ static bool run_planned(Run *r, Plan *p) {
     size_t left = 0;
     for (size_t i = 0; i < ctx->pending.len; i++) {
       TgTensor *t = ctx->pending.at[i];
-      if (tensor_device(t) == r->g.device)
+      if (tensor_device(t) == r->g.device && !has_multi(t->uop))
         t->pending = false;
       else
         ctx->pending.at[left++] = t;
@@ -389,13 +394,29 @@ static bool run_apart(Run *r, Watch *only) {
 }
 
 /* ---- copies between devices */
+/* Movements of a value that lies in memory, as a view of that; NULL: they are of no such value. */
+static UOp *moved_in_memory(TgContext *ctx, UOp *u) {
+  for (UOp *m = u; (op_flags((Ops)m->op) & OPF_MOV || m->op == OPS_DETACH) && m->src[0]->is_tensor;
+       m = m->src[0]) {
+    UOp *v = value_of_node(ctx, m->src[0]);
+    UOp *now = v && v != m->src[0] && view_bottom(v) ? view_on(ctx, u, m->src[0], v) : NULL;
+    if (now) return view_bottom(now) ? now : NULL;
+  }
+  return NULL;
+}
+
 /* What is in memory already, in one piece, is copied from there; all else is computed first, where it is. */
 static UOp *piece_for_copy(TgContext *ctx, UOp *source, TgTensor **computed) {
   int64_t start;
   UOp *v = value_of_node(ctx, source);
+  if (!v || !view_bottom(v)) v = moved_in_memory(ctx, source);
   Buffer *b = v && view_bottom(v) ? buffer_of_value(ctx, view_bottom(v)) : NULL;
   if (b && b->data && piece_of(v, &start)) return v;
-  *computed = made_contiguous(ctx, source);
+  /* alone: what would be stored with it may need other copies, and these this one */
+  UOp *whole = uop_alu1(ctx->store, OPS_CONTIGUOUS, source);
+  TgTensor *t = whole ? tensor_new(ctx, whole) : NULL;
+  if (t && realize_alone(ctx, &t, 1)) tg_release(t), t = NULL;
+  *computed = t;
   return *computed ? value_of_node(ctx, (*computed)->uop) : NULL;
 }
 
@@ -516,16 +537,36 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   return s;
 }
 
+TgStatus realize_plain(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores) {
+  return realize(ctx, t, n, stores, nstores, NULL, false);
+}
+
+TgStatus realize_alone(TgContext *ctx, TgTensor *const *t, size_t n) {
+  return realize(ctx, t, n, NULL, 0, NULL, true);
+}
+
+TgStatus realize_watched(TgContext *ctx, TgTensor *const *t, size_t n, Watch *only) {
+  return realize(ctx, t, n, NULL, 0, only, false);
+}
+
+bool realize_copy(TgContext *ctx, UOp *copy) { return copy_made(ctx, copy); }
+
+static TgStatus realize_asked(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores,
+                              size_t nstores) {
+  bool shards = ctx->dev_open && shards_asked(ctx, t, n, nstores);
+  return shards ? shards_realize(ctx, t, n, stores, nstores) : realize_plain(ctx, t, n, stores, nstores);
+}
+
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
   double begin = profile_now(ctx);
-  TgStatus s = realize(ctx, t, n, NULL, 0, NULL, false);
+  TgStatus s = realize_asked(ctx, t, n, NULL, 0);
   profile_span(ctx, "realize", begin, "\"tensors\":%zu", n);
   return s;
 }
 
 TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) {
   double begin = profile_now(ctx);
-  TgStatus s = realize(ctx, NULL, 0, b, n, NULL, false);
+  TgStatus s = realize_asked(ctx, NULL, 0, b, n);
   profile_span(ctx, "store", begin, "\"memories\":%zu", n);
   return s;
 }
@@ -544,7 +585,8 @@ int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part, size_
       return error_set(&ctx->err, TG_ERR_VALUE, "schedule: part %zu is NULL or of another context", i), -1;
   if (!ctx) return -1;
   ctx->origins.told = true;
-  TgStatus s = realize(ctx, t, n, NULL, 0, &w, false);
+  TgStatus s =
+      shards_asked(ctx, t, n, 0) ? shards_watched(ctx, t, n, &w) : realize(ctx, t, n, NULL, 0, &w, false);
   ctx->origins.told = false;
   return s ? -1 : w.count;
 }
@@ -643,13 +685,18 @@ static TgStatus read_value(TgContext *ctx, TgTensor *t, void *out, size_t nbytes
 
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   double begin = profile_now(ctx);
-  TgStatus s = read_value(ctx, t, out, nbytes);
+  TgStatus s = on_several(t->uop) ? shards_read(ctx, t, out, nbytes) : read_value(ctx, t, out, nbytes);
   profile_span(ctx, "read", begin, "\"bytes\":%zu", nbytes);
   inside_read(ctx, nbytes);
   return s;
 }
 
 const void *engine_map(TgContext *ctx, TgTensor *t) {
+  if (on_several(t->uop)) {
+    error_set(&ctx->err, TG_ERR_DEVICE, "map: the tensor is on %s; use tg_read, or tg_shard_part",
+              tg_device(t));
+    return NULL;
+  }
   const Device *d = device_at(ctx, tensor_device(t));
   if (d->backend->has & HAS_OWN_MEMORY) {
     error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", d->name);

@@ -1,5 +1,6 @@
 /* context.c: what a context holds, scopes, handles, errors. */
 #include "tensor/front.h"
+#include "tensor/multi.h"
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -80,6 +81,9 @@ void context_free(TgContext *ctx) {
   for (size_t i = 0; i < ctx->hooks.len; i++)
     if (ctx->hooks.at[i].own) mem_free(&ctx->mem, ctx->hooks.at[i].user);
   vec_free(&ctx->mem, &ctx->hooks);
+  for (size_t i = 0; i < ctx->device_lists.len; i++)
+    mem_free(&ctx->mem, ctx->device_lists.at[i].names);
+  vec_free(&ctx->mem, &ctx->device_lists);
   pass_env_free(&ctx->passes);
   origins_free(ctx);
   Str *const texts[] = {&ctx->text,         &ctx->describe,  &ctx->opt_text,    &ctx->origin_text,
@@ -188,7 +192,7 @@ static void link_out(TgTensor *t) {
 /* what no call has seen by itself: lists of tensors */
 static bool on_one_device(TgContext *ctx, const UOp *u) {
   uint64_t rest = u->devices & (u->devices - 1);
-  if (!rest) return true;
+  if (!rest || has_multi(u)) return true;
   error_set(&ctx->err, TG_ERR_DEVICE, "tensors on %s and on %s in one operation; tg_to moves them",
             ctx->calls->facts(ctx, __builtin_ctzll(u->devices)).name,
             ctx->calls->facts(ctx, __builtin_ctzll(rest)).name);
@@ -216,6 +220,10 @@ TgTensor *tensor_memory(TgContext *ctx, UOp *u) {
 }
 
 TgTensor *tensor_view(TgTensor *x, UOp *u) {
+  if (x->part) {
+    TgTensor *t = tensor_new(x->ctx, u);
+    return t && shard_place(t) ? t : NULL;
+  }
   return x->memory ? tensor_memory(x->ctx, u) : tensor_new(x->ctx, u);
 }
 
@@ -234,8 +242,9 @@ TgTensor *tg_keep(TgTensor *t) {
 void tg_release(TgTensor *t) {
   if (!t) return;
   TgContext *ctx = t->ctx;
-  link_out(t);
+  if (t->link) link_out(t);
   places_unlink(t);
+  shard_unlink(t);
   tg_release(t->mapped);
   if (t->mapped_of) t->mapped_of->mapped = NULL;
   if (t->grad) t->grad->grad_of = NULL;

@@ -56,7 +56,12 @@ struct TgTensor {
   UOp *then;                          /* scratch: what uop becomes if all of a list can be made */
   /* a contiguous copy of the elements, for tg_map of a strided view; and back */
   TgTensor *mapped, *mapped_of;
-  int64_t *sizes;                    /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
+  int64_t *sizes; /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
+  /* on several devices, where it is memory: a hidden handle for each part, which is a place; and back */
+  TgTensor **part, *whole;
+  int nparts;
+  bool
+      indirect; /* a view that is no view of each part: part are those of the memory that it is computed from */
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */
   uint32_t path;                     /* the scopes of names that it was made in (origin.c); 0: none */
   const char *origin;                /* the call that made it, "relu (net.c:12)"; NULL: not told */
@@ -99,6 +104,12 @@ typedef struct Draws {
   uint64_t counter;
   int order;
 } Draws;
+
+/* The names of several devices as one text, which lives as long as the context. */
+typedef struct DeviceList {
+  uint64_t devices;
+  char *names;
+} DeviceList;
 
 /* What the front end knows of a device, which is a number in its context. */
 typedef struct DeviceFacts {
@@ -143,9 +154,11 @@ struct TgContext {
   struct Profile *profile;      /* engine/profile.c; NULL: none is made */
   Vec(struct Device *) devices; /* by number */
   Draws draws[MOST_DEVICES];
-  int default_device;    /* where memory is made, and what is made of numbers alone */
-  int draw_device;       /* where keys are drawn (random.c) */
-  Vec(Buffer *) buffers; /* by uid; NULL where freed */
+  int default_device;           /* where memory is made, and what is made of numbers alone */
+  int draw_device;              /* where keys are drawn (random.c) */
+  uint64_t draw_devices;        /* that draw the same, 0: that one alone */
+  Vec(DeviceList) device_lists; /* that were asked for by name */
+  Vec(Buffer *) buffers;        /* by uid; NULL where freed */
   /* uids of freed memories that no node names any more: those of the next ones */
   Vec(int64_t) free_uids;
   uint64_t buffers_made;
@@ -231,6 +244,8 @@ bool is_place(const UOp *u);
 bool place_ready(const char *op, TgTensor *t, bool keep_value);
 /* value to view, a view of place t's memory: waits. All places of the memory see it */
 bool store_to(TgTensor *t, UOp *view, UOp *value);
+/* t, on several devices: its node names what its memories hold now, by no store that has run. False: recorded */
+bool whole_renewed(TgTensor *t);
 bool memory_flush(TgContext *ctx, Buffer *b); /* runs the store that waits, if any; false: recorded */
 /* before a store runs: what its places become is made; false: recorded */
 bool memory_prepare(TgContext *ctx, Buffer *b);

@@ -3,6 +3,7 @@
  * PyTorch and tinygrad, numbers, ranges and new axes are applied first; index tensors are broadcast together
  * and their axes stand where the first one stood, or in front where something else is between them. */
 #include "tensor/front.h"
+#include "tensor/multi.h"
 
 /* of x: r(ange), a(t begin), t(ensor) */
 typedef struct Axis {
@@ -345,7 +346,7 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   UOpStore *st = ctx->store;
   for (int i = 0; i < p.ndim; i++)
     if (p.dims[i] == 0) return x;
-  if (!x->memory) { /* an expression: another graph, through which both gradients flow */
+  if (!x->memory && !x->part) { /* an expression: another graph, through which both gradients flow */
     UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
     x->uop = u;
@@ -353,8 +354,9 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   }
   if (!place_ready("setitem", x, true)) return NULL;
   UOp *view = p.ntensor ? x->uop : view_of(st, x->uop, &p);
-  UOp *stored =
-      p.ntensor ? written(x, &p, value, false) : u_broadcast(st, value->uop, view ? view->shape : NULL);
+  bool part = !p.ntensor && (!x->part || shard_is_view(x, view)); /* else all of x is stored */
+  UOp *stored = part ? u_broadcast(st, value->uop, view ? view->shape : NULL) : written(x, &p, value, false);
+  if (!part) view = x->uop;
   return store_to(x, view, stored) ? x : NULL;
 }
 

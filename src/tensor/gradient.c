@@ -4,8 +4,17 @@
  * target to the root are visited by rules; gradients pass through floats alone. */
 #include "tensor/front.h"
 #include "tensor/gradient.h"
+#include "tensor/multi.h"
 
 UOp *gradient_number(Rewrite *rw, const UOp *like, double v) { return u_num(rw->st, v, (UOp *)like); }
+
+/* A gradient where x is, which is on several devices; what x is split by, its readers' rules find. */
+static UOp *replicated(UOpStore *st, UOp *g, uint64_t devices) {
+  Layout at = {.axis = -1};
+  for (; devices; devices &= devices - 1)
+    at.device[at.n++] = __builtin_ctzll(devices);
+  return shard_new(st, g, &at);
+}
 
 bool is_detached_zero(const UOp *u) {
   while (op_flags((Ops)u->op) & OPF_MOV)
@@ -16,6 +25,7 @@ bool is_detached_zero(const UOp *u) {
 /* ---- movement */
 UOp *moved_back(Rewrite *rw, const UOp *copy, UOp *g) {
   uint64_t from = copy->src[0]->devices;
+  if (g && (from & (from - 1))) return g->devices == from ? g : replicated(rw->st, g, from);
   Arg to = {.i = from ? __builtin_ctzll(from) : 0};
   return from && g ? uop_new(rw->st, OPS_COPY, (DType)g->dtype, 1, 1, &g, to) : g;
 }
@@ -304,6 +314,16 @@ static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
   return ok;
 }
 
+/* Each part of a value on several devices gets its part, where it is. */
+static bool multi_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
+  Layout at = layout_of(u);
+  UOp *split = shard_new(ctx->store, g, &at);
+  bool ok = split != NULL;
+  for (int i = 0; ok && i < at.n; i++)
+    ok = (part[i] = exchange_part(ctx->store, split, i, at.device[i])) != NULL;
+  return ok;
+}
+
 static bool same_hook(const GradientHook *h, TgGradientFn fn, const void *user, size_t own) {
   return h->fn == fn && h->own == own && (own ? !memcmp(h->user, user, own) : h->user == user);
 }
@@ -350,8 +370,20 @@ TgTensor *tg_contiguous_backward(TgTensor *x) {
   return x ? tg_custom_gradient(x, &x, 1, keep_gradient, NULL) : NULL;
 }
 
+/* u is a view of memory, or several are its parts: the first of them; NULL: neither. */
+static UOp *first_memory(UOp *u) { return view_bottom(is_multi(u) ? u->src[0] : u); }
+
+static bool in_memory(UOp *u) { return first_memory(u) != NULL; }
+
 /* The same view of the same memory, of whatever versions. */
 static bool same_place(const UOp *a, const UOp *b) {
+  if (is_multi(a) || is_multi(b)) {
+    bool same = a->op == b->op && a->nsrc == b->nsrc && a->arg.ints == b->arg.ints;
+    for (int i = 0; same && i < a->nsrc; i++)
+      same = a->src[i] == b->src[i] ||
+             (in_memory(a->src[i]) && in_memory(b->src[i]) && same_place(a->src[i], b->src[i]));
+    return same;
+  }
   for (;; a = a->src[0], b = b->src[0]) {
     while (a->op == OPS_AFTER || a->op == OPS_DETACH)
       a = a->src[0];
@@ -371,7 +403,7 @@ typedef struct Views {
 } Views;
 
 static bool views_add(TgContext *ctx, Views *v, UOp *u) {
-  uint64_t uid = (uint64_t)buffer_uid(view_bottom(u)), before = 0;
+  uint64_t uid = (uint64_t)buffer_uid(first_memory(u)), before = 0;
   v->last.mem = &ctx->mem;
   map_get(&v->last, uid, &before);
   return vec_push(&ctx->mem, &v->at, u) && vec_push(&ctx->mem, &v->before, (size_t)before) &&
@@ -381,7 +413,7 @@ static bool views_add(TgContext *ctx, Views *v, UOp *u) {
 /* The last one of the memory that u is a view of, then v->before.at[number - 1]; 0: there is none. */
 static size_t views_last(const Views *v, UOp *u) {
   uint64_t last = 0;
-  if (v->at.len) map_get(&v->last, (uint64_t)buffer_uid(view_bottom(u)), &last);
+  if (v->at.len) map_get(&v->last, (uint64_t)buffer_uid(first_memory(u)), &last);
   return (size_t)last;
 }
 
@@ -400,7 +432,7 @@ static bool targets_index(TgContext *ctx, Targets *t, int n, UOp *const *u) {
   bool ok = true;
   map_init(&t->nodes, &ctx->mem);
   for (int i = 0; ok && i < n; i++)
-    ok = map_put_ptr(&t->nodes, u[i], u[i]) && (!(u[i]->mark & MARK_VIEW) || views_add(ctx, &t->views, u[i]));
+    ok = map_put_ptr(&t->nodes, u[i], u[i]) && (!in_memory(u[i]) || views_add(ctx, &t->views, u[i]));
   return ok;
 }
 
@@ -408,9 +440,14 @@ static void targets_free(TgContext *ctx, Targets *t) { map_free(&t->nodes), view
 
 static bool is_target(const Targets *t, UOp *u) {
   if (map_get_ptr(&t->nodes, u)) return true;
-  for (size_t i = u->mark & MARK_VIEW ? views_last(&t->views, u) : 0; i; i = t->views.before.at[i - 1])
+  for (size_t i = in_memory(u) ? views_last(&t->views, u) : 0; i; i = t->views.before.at[i - 1])
     if (same_place(u, t->views.at.at[i - 1])) return true;
   return false;
+}
+
+/* What a value in memory was computed by; NULL: not known, or u is none. */
+static UOp *past_of(TgContext *ctx, const UOp *u) {
+  return u->op == OPS_BUFFER || is_multi(u) ? map_get_ptr(&ctx->history, u) : NULL;
 }
 
 /* All nodes that e is computed from, through whatever values in memory, sources first. */
@@ -422,7 +459,7 @@ static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
     topo->len = 0;
     ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, topo);
     for (size_t i = 0; ok && i < topo->len; i++) {
-      UOp *before = topo->at[i]->op == OPS_BUFFER ? map_get_ptr(&ctx->history, topo->at[i]) : NULL;
+      UOp *before = past_of(ctx, topo->at[i]);
       for (size_t k = 0; before && k < roots.len; k++)
         if (roots.at[k] == before) before = NULL;
       if (before) grew = ok = vec_push(&ctx->mem, &roots, before);
@@ -458,8 +495,12 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
     Targets targets = {0};
     ok = ok && targets_index(ctx, &targets, n - 1, graph + 1);
     for (size_t i = 0; ok && i < topo.len; i++) {
-      UOp *b = topo.at[i], *e = b->op == OPS_BUFFER ? map_get_ptr(&ctx->history, b) : NULL;
+      UOp *b = topo.at[i], *e = past_of(ctx, b);
       if (!e || !leads_to(ctx, e, &targets)) continue;
+      if (is_multi(b)) {
+        ok = vec_push(mem, &from, b) && vec_push(mem, &to, e);
+        continue;
+      }
       UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v),
           *flat = u_reshape(ctx->store, e, 1, b->shape->v);
       ok = seen && flat && vec_push(mem, &from, seen) && vec_push(mem, &to, e);
@@ -476,6 +517,7 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
 
 static int64_t version_of(const UOp *place) {
   int64_t stored = 0;
+  if (is_multi(place)) place = place->src[0];
   for (; place->op != OPS_BUFFER; place = place->src[0])
     stored |= place->op == OPS_AFTER;
   return buffer_version(place) + stored;
@@ -485,7 +527,7 @@ static int64_t version_of(const UOp *place) {
  * been assigned to since, or between. */
 static UOp *of_target(UOpStore *st, UOp *t, const Views *views, UOp *const *grad, uint32_t limit) {
   UOp *g = t->id < limit ? grad[t->id] : NULL;
-  if (!(t->mark & MARK_VIEW)) return g;
+  if (!in_memory(t)) return g;
   int64_t newest = -1;
   g = NULL;
   for (size_t i = views_last(views, t); i; i = views->before.at[i - 1]) {
@@ -529,13 +571,12 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   Origin *from = ctx->origins.asked ? mem_alloc(mem, limit * sizeof *from) : NULL; /* readers tell sources */
   bool ok = needs && wanted && grad && uop_toposort(ctx->store, mem, &root, 1, &topo);
   for (size_t i = 0; ok && i < topo.len; i++)
-    if ((topo.at[i]->mark & MARK_VIEW) && topo.at[i]->op != OPS_DETACH)
-      ok = views_add(ctx, &views, topo.at[i]);
+    if (in_memory(topo.at[i]) && topo.at[i]->op != OPS_DETACH) ok = views_add(ctx, &views, topo.at[i]);
   for (int i = 0; ok && i < n; i++) {
     UOp *t = targets[i];
     out[i] = NULL;
     if (t->id < limit) wanted[t->id] = true;
-    for (size_t k = t->mark & MARK_VIEW ? views_last(&views, t) : 0; k; k = views.before.at[k - 1]) {
+    for (size_t k = in_memory(t) ? views_last(&views, t) : 0; k; k = views.before.at[k - 1]) {
       const UOp *v = views.at.at[k - 1];
       if (v->shape == t->shape && same_place(v, t)) wanted[v->id] = true;
     }
@@ -565,6 +606,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
     if (u->nsrc <= TG_COUNT(part)) memset(part, 0, u->nsrc * sizeof *part);
     int done = u->nsrc > TG_COUNT(part)       ? -1
                : u->op == OPS_CUSTOM_GRADIENT ? custom_gradient(ctx, u, g, part)
+               : is_multi(u)                  ? multi_gradient(ctx, u, g, part)
                                               : gradient_rule(&rw, u, g, part);
     if (done < 0) {
       error_set(&ctx->err, TG_ERR_INTERNAL, "gradient: none is known for %s", op_name((Ops)u->op));

@@ -110,8 +110,8 @@ Scalar scalar_number(DType d, double v) {
 TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b) {
   if (!a || !b) return NULL;
   TG_REQUIRE(a->ctx, a->ctx == b->ctx, TG_ERR_VALUE, "%s: the tensors belong to different contexts", op);
-  uint64_t on = a->uop->devices | b->uop->devices;
-  TG_REQUIRE(a->ctx, !(on & (on - 1)), TG_ERR_DEVICE,
+  uint64_t on = a->uop->devices, too = b->uop->devices;
+  TG_REQUIRE(a->ctx, !on || !too || on == too, TG_ERR_DEVICE,
              "%s: a tensor on %s, shape %s, and one on %s, shape %s; tg_to moves one", op, tg_device(a),
              SHAPE_OF(a), tg_device(b), SHAPE_OF(b));
   return a->ctx;

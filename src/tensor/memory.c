@@ -5,6 +5,7 @@
  * then each place is AFTER(view, STORE) with its own movements on top; once it has run, the same view of the
  * next version. */
 #include "tensor/front.h"
+#include "tensor/multi.h"
 
 /* ---- buffers */
 /* The Buffer under a uid: one that was given back, or the next. False: out of memory. */
@@ -145,23 +146,58 @@ static UOp *after_at(UOp *u, const UOp *view) {
   return u == view || whole->op != OPS_RESHAPE ? u : whole;
 }
 
+/* u, a place of the memory that a store to view waits for. */
+static UOp *place_after(TgContext *ctx, UOp *u, const UOp *view, UOp *store) {
+  UOp *at = after_at(u, view);
+  UOp *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
+  return after ? view_on(ctx, u, at, after) : NULL;
+}
+
+/* What a tensor on several devices is when the part of it in b is: after a store to view, or, with none, what
+ * the memory holds now. NULL: out of memory. */
+static UOp *whole_with(TgContext *ctx, UOp *whole, const Buffer *b, const UOp *view, UOp *store) {
+  UOp *multi = whole, *src[MOST_DEVICES];
+  while (multi->op != OPS_MULTI)
+    multi = multi->src[0];
+  for (int i = 0; i < multi->nsrc; i++) {
+    UOp *s = src[i] = multi->src[i], *bottom = view_bottom(s);
+    if (!bottom || buffer_get(ctx, bottom) != b) continue;
+    UOp *now = store ? NULL : memory_node(ctx, b);
+    src[i] = store ? place_after(ctx, s, view, store) : now ? view_on(ctx, s, bottom, now) : NULL;
+  }
+  UOp *with = uop_with_src(ctx->store, multi, src);
+  return with ? view_on(ctx, whole, multi, with) : NULL;
+}
+
+bool whole_renewed(TgTensor *t) {
+  for (int i = 0; i < t->nparts; i++) {
+    if (!t->part[i]->memory) continue;
+    UOp *now = whole_with(t->ctx, t->uop, t->part[i]->memory, NULL, NULL);
+    if (!now) return error_set(&t->ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
+    t->uop = now;
+  }
+  return true;
+}
+
 bool store_to(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
+  if (t->part) return shard_store(t, view, value);
+  if (value && has_multi(value) && !(value = multi_lowered(ctx, value))) return false;
   Buffer *b = t->memory;
   UOp *store = view && value ? UNEW(ctx->store, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value) : NULL;
   bool ok = store && vec_reserve(&ctx->mem, &ctx->waiting, ctx->waiting.len + 1);
   for (TgTensor *h = b->places; ok && h; h = h->next_place) {
-    UOp *at = after_at(h->uop, view);
-    UOp *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
-    h->then = after ? view_on(ctx, h->uop, at, after) : NULL;
-    ok = h->then != NULL;
+    ok = (h->then = place_after(ctx, h->uop, view, store)) != NULL;
+    if (ok && h->whole) ok = (h->whole->then = whole_with(ctx, h->whole->uop, b, view, store)) != NULL;
   }
   if (!ok) {
     error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory");
     return false;
   }
-  for (TgTensor *h = b->places; h; h = h->next_place)
+  for (TgTensor *h = b->places; h; h = h->next_place) {
     h->uop = h->then;
+    if (h->whole) h->whole->uop = h->whole->then;
+  }
   b->store = store;
   b->waits_at = ctx->waiting.len;
   ctx->waiting.at[ctx->waiting.len++] = b->uid;
@@ -195,8 +231,12 @@ void memory_written(TgContext *ctx, Buffer *b) {
   b->origin = 0;
   b->constant = false;
   b->version = (b->version + 1) & INT32_MAX;
-  for (TgTensor *h = b->places; h; h = h->next_place)
+  for (TgTensor *h = b->places; h; h = h->next_place) {
     h->uop = h->then;
+    /* where there is no memory for a shorter name, AFTER is the same value */
+    UOp *whole = h->whole ? whole_with(ctx, h->whole->uop, b, NULL, NULL) : NULL;
+    if (whole) h->whole->uop = whole;
+  }
 }
 
 bool value_known(TgContext *ctx, UOp *u, UOp *place) {
@@ -230,6 +270,7 @@ bool memories_renewed(TgContext *ctx) {
 bool place_ready(const char *op, TgTensor *t, bool keep_value) {
   TgContext *ctx = t->ctx;
   Buffer *b = t->memory;
+  if (on_several(t->uop)) return shard_ready(op, t, keep_value);
   if (b) {
     TG_REQUIRE_OR(ctx, is_place(t->uop), false, TG_ERR_STATE,
                   "%s: several elements of the tensor, shape %s, are one place in memory (it was expanded); "

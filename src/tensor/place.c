@@ -2,6 +2,7 @@
  * are run when the value is asked for (engine/realize.c). A node knows the devices of the memory below it
  * (UOp.devices); one without any is a number, and has a COPY only to say where it is computed. */
 #include "tensor/front.h"
+#include "tensor/multi.h"
 
 int tensor_device(const TgTensor *t) {
   if (t->memory) return t->memory->device;
@@ -24,6 +25,7 @@ TgStatus tg_set_default_device(TgContext *ctx, const char *device) {
 }
 
 const char *tg_device(const TgTensor *t) {
+  if (t && on_several(t->uop)) return devices_name(t->ctx, t->uop->devices);
   return t && t->ctx->dev_open ? t->ctx->calls->facts(t->ctx, tensor_device(t)).name : "";
 }
 
@@ -32,13 +34,17 @@ const char *tg_device_describe(const TgContext *ctx) {
 }
 
 TgTensor *tensor_on(TgTensor *t, int device) {
-  if (!t || tensor_device(t) == device) return t;
+  if (!t || (tensor_device(t) == device && !on_several(t->uop))) return t;
   UOpStore *st = t->ctx->store;
   return tensor_new(t->ctx, uop_new(st, OPS_COPY, dt(t), 1, 1, &t->uop, (Arg){.i = device}));
 }
 
 TgTensor *tensor_placed(TgTensor *t, const char *op, const char *device) {
   if (!t || !device) return t;
+  if (strchr(device, ',')) {
+    uint64_t all = devices_find(t->ctx, op, device);
+    return all ? tensor_on_all(t, all) : NULL;
+  }
   int to = t->ctx->calls->find(t->ctx, op, device);
   if (to < 0) return NULL;
   DeviceFacts d = t->ctx->calls->facts(t->ctx, to);

@@ -10,6 +10,7 @@
  * program that draws is the same graph each time, and what replays it moves on by drawing keys again
  * (draw_again). */
 #include "tensor/front.h"
+#include "tensor/multi.h"
 
 /* Low 32 bits of SHA-256 of 0, 1, .. in four bytes, big endian: tinygrad's numbers of the devices, in the
  * order in which they draw first. */
@@ -99,7 +100,8 @@ static UOp *words(TgContext *ctx, const char *op, int64_t n) {
     Buffer *b = t ? t->memory : NULL;
     if (!b) return NULL;
     b->draws = TG_MIN(n - at, most_words);
-    part[parts] = words_of(ctx->store, t->uop, b->draws);
+    TgTensor *all = ctx->draw_devices ? tensor_on_all(t, ctx->draw_devices) : t;
+    part[parts] = all ? words_of(ctx->store, all->uop, b->draws) : NULL;
   }
   d->counter += (uint64_t)n;
   return joined_words(ctx, part, parts);
@@ -185,6 +187,11 @@ static TgTensor *kept(TgTensor *t) {
   return t ? tensor_new(t->ctx, uop_alu1(t->ctx->store, OPS_CONTIGUOUS, t->uop)) : NULL;
 }
 
+/* The same, split as x is. */
+static TgTensor *kept_like(TgTensor *t, TgTensor *x) {
+  return kept(t && on_several(x->uop) ? tg_shard_like(t, x) : t);
+}
+
 static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem;
   TG_REQUIRE(ctx, dtype_is_float(d), TG_ERR_DTYPE, "%s: %s is not a float", op, dtype_name(d));
@@ -195,19 +202,25 @@ static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int6
   return tg_reshape(unit(ctx, w, d, nelem), n, dm);
 }
 
-/* Draws are made on the device called so (NULL: where they were) until draw_end, which gets what this
- * returns; -1: recorded. */
+/* Draws are made on the device called so (NULL: where they were), or by each of a list alike, until draw_end,
+ * which gets what this returns; -1: recorded. */
 static int draw_begin(TgContext *ctx, const char *op, const char *device) {
-  int before = ctx->draw_device, on = device ? ctx->calls->find(ctx, op, device) : before;
+  bool several = device && strchr(device, ',');
+  uint64_t all = several ? devices_find(ctx, op, device) : 0;
+  if (several && !all) return -1;
+  int before = ctx->draw_device;
+  int on = several ? __builtin_ctzll(all) : device ? ctx->calls->find(ctx, op, device) : before;
   if (on < 0) return -1;
   TG_REQUIRE_OR(ctx, !ctx->dev_open || !(ctx->calls->facts(ctx, on).files_only), -1, TG_ERR_DEVICE,
                 "%s: %s has files alone", op, device);
   ctx->draw_device = on;
+  ctx->draw_devices = all;
   return before;
 }
 
 static TgTensor *draw_end(TgContext *ctx, int before, TgTensor *t) {
   ctx->draw_device = before;
+  ctx->draw_devices = 0;
   return t;
 }
 
@@ -263,17 +276,30 @@ static bool like(const char *op, TgTensor *t, const TgDTypeOptions *opt, TgDType
 
 TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   TgDTypeOptions o;
-  return like("rand_like", t, opt, &o) ? tg_rand_opt(t->ctx, rank(t), dims(t), &o) : NULL;
+  DType d;
+  if (!like("rand_like", t, opt, &o)) return NULL;
+  if (!on_several(t->uop)) return tg_rand_opt(t->ctx, rank(t), dims(t), &o);
+  TG_NUMBERS(t, "rand_like");
+  if (!dtype_wanted(t->ctx, "rand_like", o.dtype, DT_F32, &d)) return NULL;
+  int before = draw_begin(t->ctx, "rand_like", o.device);
+  TgTensor *r = before < 0 ? NULL : draw_end(t->ctx, before, draw(t->ctx, "rand_like", d, rank(t), dims(t)));
+  return kept_like(r, t);
 }
 
 TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   TgDTypeOptions o;
-  return like("randn_like", t, opt, &o) ? tg_randn_opt(t->ctx, rank(t), dims(t), &o) : NULL;
+  if (!like("randn_like", t, opt, &o)) return NULL;
+  TgTensor *r = tg_randn_opt(t->ctx, rank(t), dims(t), &o);
+  return on_several(t->uop) ? tg_shard_like(r, t) : r;
 }
 
 TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   TgDTypeOptions o;
   if (!like("empty_like", t, opt, &o)) return NULL;
+  if (on_several(t->uop)) {
+    TgTensor *r = tg_cast(tg_zeros_like(t), o.dtype);
+    return r && shard_memory(r, r->uop) ? r : NULL;
+  }
   return tensor_empty(t->ctx, o.device, o.dtype, rank(t), dims(t));
 }
 
@@ -378,7 +404,8 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
   TG_REQUIRE(ctx, dtype_is_float(dt(x)), TG_ERR_DTYPE, "dropout: %s is not a float", dtype_name(dt(x)));
   if (!ctx->training || p == 0 || nelem(x) == 0) return tensor_result(x, x);
   if (p == 1) return tg_zeros_like(x);
-  TgTensor *mask = kept(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p)); /* a byte each */
+  TgTensor *mask =
+      kept_like(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p), x); /* a byte each */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
 }
 

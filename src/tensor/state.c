@@ -1,20 +1,28 @@
 /* state.c: tensors as memory: copies, handles that move, updates in place written as operators, and what a
  * context can be told and asked. */
 #include "tensor/front.h"
+#include "tensor/multi.h"
 #include <strings.h>
 
 /* ---- copies and handles */
+static TgTensor *cloned(TgTensor *x) {
+  UOp *n = buffer_node(x->ctx, tensor_device(x), dt(x), nelem(x), x->uop->shape);
+  TgTensor *t = tensor_memory(x->ctx, n);
+  if (!t) return NULL;
+  if (!nelem(x)) t->memory->filled = true;
+  return !nelem(x) || store_to(t, n, x->uop) ? t : NULL;
+}
+
+static TgTensor *cloned_shard(TgTensor *x) {
+  TgTensor *t = tensor_new(x->ctx, x->uop);
+  return t && shard_memory(t, x->uop) && shard_store(t, t->uop, x->uop) ? t : NULL;
+}
+
 TgTensor *tg_clone(TgTensor *x) {
   if (!x) return NULL;
-  TgContext *ctx = x->ctx;
-  UOp *n = buffer_node(ctx, tensor_device(x), dt(x), nelem(x), x->uop->shape);
-  TgTensor *t = tensor_memory(ctx, n);
+  TgTensor *t = on_several(x->uop) ? cloned_shard(x) : cloned(x);
   if (!t) return NULL;
-  if (!nelem(x))
-    t->memory->filled = true;
-  else if (!store_to(t, n, x->uop))
-    return NULL;
-  t->requires_grad = t->memory->leaf = x->requires_grad;
+  if (x->requires_grad && !tg_requires_grad(t, true)) return NULL;
   if (x->grad && (t->grad = tg_clone(x->grad)) != NULL) t->grad->grad_of = t;
   return t;
 }
@@ -38,13 +46,15 @@ TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
   TG_REQUIRE(t->ctx, t->ctx == x->ctx, TG_ERR_VALUE, "replace: the tensors belong to different contexts");
   TG_REQUIRE(t->ctx, t->uop->shape == x->uop->shape, TG_ERR_SHAPE, "replace: %s by %s", SHAPE_OF(t),
              SHAPE_OF(x));
+  if (t == x) return t;
+  shard_unlink(t);
   if (x->memory)
     tensor_set(t, x->uop);
   else {
     places_unlink(t);
     t->uop = x->uop;
   }
-  return t;
+  return !x->part || shard_place(t) ? t : NULL;
 }
 
 TgTensor *tg_from_bytes(TgContext *ctx, const void *data, size_t nbytes, TgDType dtype) {
@@ -133,6 +143,7 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
     bool plans;
   } const s[] = {{"NOOPT", &ctx->env.noopt, 0, 1, true},
                  {"FUSE", &ctx->env.fuse, 0, 1, true},
+                 {"ALLREDUCE", &ctx->env.allreduce, 0, 3, false},
                  {"DEBUG", &ctx->env.debug, 0, 7, false}};
 
   if (name && !strcasecmp(name, "ORIGIN")) {

@@ -1,5 +1,6 @@
 /* tensor.c: questions about tensors, data in and out, constants, in-place assignment. */
 #include "tensor/front.h"
+#include "tensor/multi.h"
 
 /* ---- questions */
 int tg_ndim(const TgTensor *t) { return t ? rank(t) : 0; }
@@ -108,7 +109,9 @@ TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, Tg
 }
 
 TgTensor *tg_full_like(TgTensor *t, double v) {
-  return t ? tensor_on(tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)), tensor_device(t)) : NULL;
+  if (!t) return NULL;
+  TgTensor *like = tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop));
+  return on_several(t->uop) ? tg_shard_like(like, t) : tensor_on(like, tensor_device(t));
 }
 
 TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
@@ -390,7 +393,7 @@ static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
 TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
   UOp *v = t ? value_for(t, t->uop->shape, value) : NULL;
   if (!v) return NULL;
-  if (nelem(t) == 0 || (v == t->uop && t->memory)) return t;
+  if (nelem(t) == 0 || (v == t->uop && (t->memory || t->part))) return t;
   if (v == t->uop) return place_ready("assign", t, true) ? t : NULL;
   return place_ready("assign", t, false) && store_to(t, t->uop, v) ? t : NULL;
 }
@@ -421,7 +424,8 @@ TgTensor *tg_contiguous(TgTensor *x) {
   UOp *u = x->uop;
   while ((u->op == OPS_RESHAPE && u->src[0]->is_tensor) || u->op == OPS_AFTER)
     u = u->src[0];
-  if ((u->op == OPS_BUFFER && x->memory) || x->uop->op == OPS_CONTIGUOUS) return tensor_result(x, x);
+  bool parts = u->op == OPS_MULTI && x->part; /* realized, so that each is one piece */
+  if ((u->op == OPS_BUFFER && x->memory) || parts || x->uop->op == OPS_CONTIGUOUS) return tensor_result(x, x);
   return tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_CONTIGUOUS, x->uop));
 }
 
@@ -435,7 +439,10 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   TgContext *ctx = t->ctx;
   TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float",
              dtype_name(dt(t)));
-  if (on && !t->requires_grad && !t->memory) {
+  if (on && !t->requires_grad && !t->part && on_several(t->uop)) {
+    UOp *value = t->uop;
+    if (!shard_memory(t, value) || !shard_store(t, t->uop, value)) return NULL;
+  } else if (on && !t->requires_grad && !t->memory && !t->part) {
     UOp *value = t->uop, *n = buffer_node(ctx, tensor_device(t), dt(t), nelem(t), value->shape);
     TG_REQUIRE(ctx, n, TG_ERR_NOMEM, "requires_grad: out of memory");
     tensor_set(t, n);
@@ -445,7 +452,9 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
       return NULL;
   }
   t->requires_grad = on;
-  if (on) t->memory->leaf = true;
+  if (on && t->memory) t->memory->leaf = true;
+  for (int i = 0; on && i < t->nparts; i++)
+    if (t->part[i]->memory) t->part[i]->memory->leaf = true;
   return t;
 }
 

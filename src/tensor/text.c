@@ -269,7 +269,7 @@ const char *tg_describe(const TgTensor *t) {
   str_put(o, " ");
   str_put(o, SHAPE_OF(t));
   str_put(o, " on ");
-  str_put(o, tg_default_device(ctx));
+  str_put(o, tg_device(t));
   if (t->requires_grad) str_put(o, t->grad ? ", with a gradient" : ", requires a gradient");
   return str_text(o);
 }

@@ -267,6 +267,48 @@ static bool check_copy(Check *c, const UOp *u) {
          (known || broken(c, u, "device %lld", (long long)u->arg.i));
 }
 
+/* Bounds of n parts of an axis of x: from 0 to its size, none before the one before. */
+static bool check_bounds(Check *c, const UOp *u, const Ints *shape, const int64_t *at, int n) {
+  int64_t axis = at[0];
+  if (axis < 0 || axis >= shape->n) return broken(c, u, "axis %lld", (long long)axis);
+  bool ok = at[1] == 0 && at[1 + n] == shape->v[axis];
+  for (int i = 0; i < n; i++)
+    ok = ok && at[1 + i] <= at[2 + i];
+  return ok || broken(c, u, "the parts of axis %lld do not make it up", (long long)axis);
+}
+
+static bool check_multi(Check *c, const UOp *u) {
+  const Ints *p = u->arg.ints;
+  bool split = p->n > 0 && p->v[0] >= 0;
+  if (p->n != (split ? u->nsrc + 2 : 1)) return broken(c, u, "%d numbers for %d parts", p->n, u->nsrc);
+  uint64_t on = 0;
+  for (int i = 0; i < u->nsrc; i++) {
+    uint64_t d = u->src[i]->devices;
+    if (!same_type(c, u, u->src[i], "a part")) return false;
+    if (!d || (d & (d - 1)) || (d & on)) return broken(c, u, "part %d has no device of its own", i);
+    on |= d;
+  }
+  return !split || check_bounds(c, u, u->shape, p->v, u->nsrc);
+}
+
+static bool check_shard(Check *c, const UOp *u) {
+  const Ints *p = u->arg.ints;
+  bool split = p->n > 1 && p->v[0] >= 0;
+  if (!same_type(c, u, u->src[0], "the source")) return false;
+  if (p->n < 3 || p->n != (split ? 3 + 2 * p->v[1] : 2 + p->v[1])) return broken(c, u, "%d numbers", p->n);
+  if (!split) return true;
+  int64_t at[2 + 64] = {p->v[0]};
+  for (int64_t i = 0; i <= p->v[1] && i <= 64; i++)
+    at[1 + i] = p->v[2 + p->v[1] + i];
+  return check_bounds(c, u, u->src[0]->shape, at, (int)p->v[1]);
+}
+
+static bool check_exchange_of(Check *c, const UOp *u) { /* what every exchange is: of one dtype */
+  for (int i = 0; i < u->nsrc; i++)
+    if (!same_type(c, u, u->src[i], "a source")) return false;
+  return true;
+}
+
 static bool check_range(Check *c, const UOp *u) {
   int64_t t = u->arg.range.type;
   if (!is_address(c, u, u, "the loop variable") || !is_address(c, u, u->src[0], "the extent")) return false;
@@ -566,6 +608,14 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_CONTIGUOUS] = {T, 1, check_same},
     [OPS_DETACH] = {T, 1, check_same},
     [OPS_COPY] = {T, 1, check_copy},
+    [OPS_MULTI] = {T, 1, check_multi},
+    [OPS_SHARD] = {T, 1, check_shard},
+    [OPS_MSELECT] = {T, 1, check_exchange_of},
+    [OPS_ALLREDUCE] = {T, 1, check_exchange_of},
+    [OPS_REDUCESCATTER] = {T, 1, check_exchange_of},
+    [OPS_ALLGATHER] = {T, 1, check_exchange_of},
+    [OPS_ALLTOALL] = {T, 1, check_exchange_of},
+    [OPS_BROADCAST] = {T, 1, check_exchange_of},
     [OPS_CUSTOM_GRADIENT] = {T, 1, check_custom_gradient},
     [OPS_RANGE] = {S | K | N | L | P, 1, check_range},
     [OPS_INDEX] = {S | K | N | L | P, 1, check_index},

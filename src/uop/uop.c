@@ -328,6 +328,27 @@ static void set_bounds(UOp *u) {
   u->vmax = bhi;
 }
 
+/* s with another size of one axis. */
+static bool with_size(UOpStore *st, const Ints *s, int64_t axis, int64_t size, const Ints **out) {
+  int64_t d[16];
+  for (int i = 0; i < s->n; i++)
+    d[i] = i == axis ? size : s->v[i];
+  return (*out = ints_get(st, s->n, d)) != NULL;
+}
+
+/* Of part i of an exchange, or of a SHARD: all of it, or what lies between two bounds. */
+static bool part_shape(UOpStore *st, const UOp *exchange, int64_t i, const Ints **out) {
+  const Ints *cut = exchange->op == OPS_ALLTOALL        ? exchange->arg.ints
+                    : exchange->op == OPS_REDUCESCATTER ? exchange->arg.reduce.axes
+                                                        : NULL;
+  *out = exchange->shape;
+  if (exchange->op == OPS_SHARD && exchange->arg.ints->v[0] >= 0) {
+    const int64_t *p = exchange->arg.ints->v, *bound = p + 2 + p[1];
+    return with_size(st, exchange->shape, p[0], bound[i + 1] - bound[i], out);
+  }
+  return !cut || with_size(st, exchange->shape, cut->v[0], cut->v[2 + i] - cut->v[1 + i], out);
+}
+
 /* *out NULL: u has no shape, as in a kernel. False: out of memory. */
 static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   const Ints *s = u->nsrc && u->src[0]->is_tensor ? u->src[0]->shape : NULL, *p = u->arg.ints;
@@ -358,6 +379,8 @@ static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
     for (int i = 0; i < u->arg.reduce.axes->n; i++)
       d[u->arg.reduce.axes->v[i]] = 1;
     return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_MULTI: return p->v[0] < 0 ? (*out = s) != NULL : with_size(st, s, p->v[0], p->v[p->n - 1], out);
+  case OPS_MSELECT: return part_shape(st, u->src[0], p->v[0], out);
   default:
     if (s && u->op != OPS_SINK && !(op_flags((Ops)u->op) & OPF_KERNEL)) *out = s;
     return true;
@@ -407,6 +430,14 @@ bool store_set_device(UOpStore *st, int64_t uid, int device) {
   return true;
 }
 
+/* Those of a list of their numbers. */
+static uint64_t devices_listed(const int64_t *device, int64_t n) {
+  uint64_t all = 0;
+  for (int64_t i = 0; i < n; i++)
+    all |= 1ull << (device[i] & 63);
+  return all;
+}
+
 /* An AFTER is on the device of its memory: what is stored there comes from it, too. */
 static uint64_t devices_of(const UOpStore *st, const UOp *u) {
   uint64_t all = 0;
@@ -415,6 +446,9 @@ static uint64_t devices_of(const UOpStore *st, const UOp *u) {
     return 1ull << (uid < (int64_t)st->devices.len ? st->devices.at[uid] : 0);
   }
   if (u->op == OPS_COPY) return 1ull << (u->arg.i & 63);
+  if (u->op == OPS_MSELECT) return devices_listed(u->arg.ints->v + 1, 1);
+  if (u->op == OPS_SHARD) return devices_listed(u->arg.ints->v + 2, u->arg.ints->v[1]);
+  if (u->op == OPS_BROADCAST) return devices_listed(u->arg.ints->v, u->arg.ints->n);
   for (int i = 0; i < (u->op == OPS_AFTER ? 1 : u->nsrc); i++)
     if (u->src[i]->is_tensor) all |= u->src[i]->devices;
   return all;

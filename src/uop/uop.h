@@ -300,7 +300,9 @@ static inline bool op_in_set(OpMask set, Ops op) { return set >> op & 1; }
   X(THREEFRY)                                                                                                \
   X(SCALE)                                                                                                   \
   X(SHIFT)                                                                                                   \
-  X(GATE)
+  X(GATE)                                                                                                    \
+  X(MULTI)                                                                                                   \
+  X(SHARD)
 
 enum {
 

@@ -49,6 +49,7 @@ static void argument(const char *type, const char *name, bool counts, bool small
                                            {"double *", "out_doubles()"},
                                            {"const char *", "in_text()"},
                                            {"const char **", "out_texts()"},
+                                           {"const char *const *", "in_devices()"},
                                            {"const void *", "in_bytes()"},
                                            {"TgTensor *const *", "in_tensors()"},
                                            {"TgTensor **", "out_tensors()"},

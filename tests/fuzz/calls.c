@@ -138,6 +138,8 @@ const char *in_text(void) {
                                       "[[1], 2",
                                       "NOOPT",
                                       "FUSE",
+                                      "ALLREDUCE",
+                                      "INTERP,INTERP:1",
                                       "TRAINING",
                                       "ADD",
                                       "WHERE",
@@ -221,6 +223,14 @@ const char **out_texts(void) {
   return rarely() ? NULL : v;
 }
 
+const char *const *in_devices(void) { /* of more than four, some stand twice */
+  static const char *v[ROOM];
+  static const char *const names[] = {"INTERP", "INTERP:1", "INTERP:2", "INTERP:3"};
+  for (int i = 0; i < ROOM; i++)
+    v[i] = names[i % 4];
+  return rarely() ? NULL : v;
+}
+
 void *out_bytes(void) {
   static unsigned char v[1 << 19];
   return rarely() ? NULL : v;
@@ -283,6 +293,12 @@ static bool is_view(const char *name) {
                                       "tg_broadcast_to",
                                       "tg_to",
                                       "tg_to_context",
+                                      "tg_gather_to",
+                                      "tg_shard",
+                                      "tg_shard_opt",
+                                      "tg_shard_like",
+                                      "tg_replicate",
+                                      "tg_shard_part",
                                       "tg_repeat",
                                       "tg_repeat_interleave",
                                       "tg_pixel_shuffle",

@@ -41,6 +41,7 @@ TgSizes in_spatial(void);
 int64_t *out_int64(void);
 double *out_doubles(void);
 const char **out_texts(void);
+const char *const *in_devices(void);
 void *out_bytes(void);
 TgTensor **out_tensors(void);
 #endif

@@ -5,6 +5,8 @@
  *                of its own; bounds hold
  *   graphs       random tensor programs: the same numbers on CPU, on CPU with TG_NOOPT=1, on INTERP and on
  *                INTERP:CUDA
+ *   shards       the same programs on four devices, what they begin with split or repeated at random: the same
+ *                numbers as on one
  *   text         damaged graphs in text form: refused or taken, and what is taken prints and reads back as
  *                itself
  *   files        damaged model files and archives: refused with a reason, or read (tests/fuzz/files.c)
@@ -16,7 +18,7 @@
  * are whole and small enough for f32 to be exact, so devices must agree bit for bit, but for the sign of
  * zeros.
  *
- *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|text|files|memory|programs|export] [--broken]
+ *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|shards|text|files|memory|programs|export] [--broken]
  *
  * --broken: a seeded defect, to see that it is found. */
 #define _GNU_SOURCE
@@ -309,12 +311,36 @@ typedef struct Program {
   int n;
 } Prog;
 
-static const char *const device_names[] = {"INTERP", "INTERP:CUDA", "CPU", "CPU"};
+enum { SHARDED = 4 }; /* of the devices: four INTERPs */
+
+static const char *const device_names[] = {"INTERP", "INTERP:CUDA", "CPU", "CPU", "INTERP"};
+static const char *const shard_names[] = {"INTERP", "INTERP:1", "INTERP:2", "INTERP:3"};
+
+/* How the data of a step lie on several devices; axis -1: all on each. */
+typedef struct Place {
+  int axis;
+  int64_t bound[5];
+} Place;
+
+static Place place_of(const Step *s) {
+  uint64_t h = (uint64_t)(s->p * 7919 + s->q * 104729 + s->shape[0] * 31 + (int)s->dtype);
+  Place at = {.axis = (int)(h % (uint64_t)(s->rank + 1)) - 1};
+  int64_t n = at.axis < 0 ? 0 : s->shape[at.axis];
+  for (int k = 0; k < 5; k++)
+    at.bound[k] = h / 16 % 2 ? (n * k + 3) / 4 : n * k * k / 16; /* even or not, some of them empty */
+  return at;
+}
+
+static TgTensor *placed(TgTensor *t, const Step *s) {
+  Place at = place_of(s);
+  return at.axis < 0 ? tg_replicate(t, 4, shard_names)
+                     : tg_shard(t, 4, shard_names, at.axis, .bounds = at.bound);
+}
 
 /* Values stay whole and small: what may grow is clamped. */
 static TgTensor *tame(TgTensor *t) { return tg_clamp(t, -64, 64); }
 
-static TgTensor *build(TgContext *c, const Step *s, TgTensor **t) {
+static TgTensor *build(TgContext *c, const Step *s, TgTensor **t, bool sharded) {
   TgTensor *a = t[s->a], *b = t[s->b];
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, order[TG_MAX_RANK];
   int n = tg_ndim(a);
@@ -323,7 +349,8 @@ static TgTensor *build(TgContext *c, const Step *s, TgTensor **t) {
     int32_t v[ELEMENTS];
     for (int i = 0; i < ELEMENTS; i++)
       v[i] = (int32_t)((i * s->p + s->q) % 23 - 11);
-    return tg_cast(tg_from(c, v, TG_I32, s->rank, s->shape), s->dtype);
+    TgTensor *x = tg_cast(tg_from(c, v, TG_I32, s->rank, s->shape), s->dtype);
+    return sharded ? placed(x, s) : x;
   }
   case K_NEG: return tg_neg(a);
   case K_ABS: return tg_abs(a);
@@ -443,6 +470,19 @@ static void write_step(const Step *s, int i) {
   printf(";\n");
 }
 
+static void write_place(const Step *s, int i) {
+  Place at = place_of(s);
+  printf("  const char *d%d[] = {\"INTERP\", \"INTERP:1\", \"INTERP:2\", \"INTERP:3\"};\n", i);
+  if (at.axis < 0) {
+    printf("  t%d = tg_replicate(t%d, 4, d%d);\n", i, i, i);
+    return;
+  }
+  printf("  const int64_t b%d[] = {", i);
+  for (int k = 0; k < 5; k++)
+    printf("%s%lld", k ? ", " : "", (long long)at.bound[k]);
+  printf("};\n  t%d = tg_shard(t%d, 4, d%d, %d, .bounds = b%d);\n", i, i, i, at.axis, i);
+}
+
 static bool same_shape(TgTensor *a, TgTensor *b) {
   return tg_ndim(a) == tg_ndim(b) && !memcmp(tg_shape(a), tg_shape(b), (size_t)tg_ndim(a) * sizeof(int64_t));
 }
@@ -546,19 +586,46 @@ typedef struct Result {
   char msg[400];
   size_t n;
   uint8_t at[ELEMENTS * 8 * 2];
+  double slope[ELEMENTS * 2]; /* of the sum, by the first step's elements; nslope 0: not asked, or none */
+  size_t nslope;
 } Result;
 
-static bool run_on(const Prog *p, int upto, int device, Result *r) { /* computes step `upto` alone */
+/* The gradient of the sum of what a sharded program gives. */
+static void slope_of(TgTensor *t, TgTensor *first, Result *r) {
+  size_t n = (size_t)tg_numel(first);
+  TgTensor *g = NULL;
+  if (!tg_dtype_is_float(tg_dtype(t)) || !tg_dtype_is_float(tg_dtype(first)) || n > TG_COUNT(r->slope))
+    return;
+  if (!tg_gradient(tg_sum(t), &first, 1, &g) && !tg_read_f64(g, r->slope, n)) r->nslope = n;
+}
+
+/* Sums are made in another order: within what that changes. */
+static bool slopes_differ(const Result *a, const Result *b) {
+  double most = 1;
+  for (size_t i = 0; i < a->nslope; i++)
+    most = a->slope[i] > most ? a->slope[i] : -a->slope[i] > most ? -a->slope[i] : most;
+  for (size_t i = 0; i < a->nslope && a->nslope == b->nslope; i++) {
+    double d = a->slope[i] - b->slope[i];
+    if (d > 1e-4 * most || -d > 1e-4 * most) return true;
+  }
+  return a->nslope != b->nslope;
+}
+
+static bool run_on(const Prog *p, int upto, int device, bool slope,
+                   Result *r) { /* computes step `upto` alone */
   memset(r, 0, sizeof *r);
   setenv("TG_NOOPT", device == 3 ? "1" : "0", 1);
   TgContext *c =
       tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device_names[device], .threads = 2});
   TgTensor *t[STEPS] = {NULL};
   for (int i = 0; i <= upto && !tg_error(c); i++)
-    t[i] = build(c, &p->at[i], t);
+    t[i] = build(c, &p->at[i], t, device == SHARDED);
+  for (int i = 0; slope && i < upto && !tg_error(c); i += 3) /* some lie in memory before */
+    tg_realize(t[i]);
   if (tg_dtype_is_float(tg_dtype(t[upto]))) t[upto] = tg_cast(t[upto], TG_F32);
   r->n = tg_nbytes(t[upto]);
   if (!tg_error(c) && r->n <= sizeof r->at) tg_read(t[upto], r->at, r->n);
+  if (slope && !tg_error(c)) slope_of(t[upto], t[0], r);
   uint64_t text = tg_counters(c).largest_source;
   if (text > MOST_SOURCE)
     printf("  a kernel of %llu bytes on %s\n", (unsigned long long)text, device_names[device]), r->n = 0;
@@ -577,7 +644,9 @@ static bool run_on(const Prog *p, int upto, int device, Result *r) { /* computes
 }
 
 static bool differs(const Prog *p, int upto, int device, Result *want, Result *got) {
-  bool a = run_on(p, upto, 0, want), b = run_on(p, upto, device, got);
+  bool slope = device == SHARDED;
+  bool a = run_on(p, upto, 0, slope, want), b = run_on(p, upto, device, slope, got);
+  if (slope && a && b && slopes_differ(want, got)) return true;
   return a != b || !a || want->n != got->n || memcmp(want->at, got->at, want->n);
 }
 
@@ -604,13 +673,18 @@ static void prune(Prog *p) {
 
 static void write_program(const Prog *p, int device, const Result *want, const Result *got) {
   printf("graphs: %s and %s%s differ: %s%s%s\n", device_names[0], device_names[device],
-         device == 3 ? " with TG_NOOPT=1" : "", want->status ? want->msg : "", got->status ? got->msg : "",
+         device == SHARDED ? " of four devices"
+         : device == 3     ? " with TG_NOOPT=1"
+                           : "",
+         want->status ? want->msg : "", got->status ? got->msg : "",
          want->status || got->status ? "" : "other numbers");
   printf("#include <stdio.h>\n#include <tg.h>\nint main(void) {\n  TgContext *c = tg_open(NULL);   /* "
          "TG_DEV=%s and TG_DEV=%s%s */\n",
          device_names[0], device_names[device], device == 3 ? " TG_NOOPT=1" : "");
-  for (int i = 0; i < p->n; i++)
+  for (int i = 0; i < p->n; i++) {
     write_step(&p->at[i], i);
+    if (device == SHARDED && p->at[i].kind == K_DATA) write_place(&p->at[i], i);
+  }
   printf("  double out[%d]; tg_read_f64(t%d, out, (size_t)tg_numel(t%d));\n", ELEMENTS * 2, p->n - 1,
          p->n - 1);
   printf("  for (int i = 0; i < tg_numel(t%d); i++) printf(\"%%g%%c\", out[i], i + 1 < tg_numel(t%d) ? ' ' : "
@@ -619,7 +693,7 @@ static void write_program(const Prog *p, int device, const Result *want, const R
   printf("  puts(tg_errmsg(c)); tg_close(c);\n}\n");
 }
 
-static bool one_graph(int devices) {
+static bool one_graph(int from, int devices) {
   Prog p = {.n = 0};
   TgTensor *t[STEPS] = {NULL};
   setenv("TG_NOOPT", "0", 1);
@@ -633,7 +707,7 @@ static bool one_graph(int devices) {
     while ((s.kind == K_DATA && data == 2) && ++tries < 100); /* data takes two lines */
     data += s.kind == K_DATA;
     p.at[p.n] = s;
-    t[p.n] = build(c, &s, t);
+    t[p.n] = build(c, &s, t, false);
     if (!t[p.n]) { /* the generator made what the front end refuses */
       printf("graphs: refused: %s\n", tg_errmsg(c));
       write_step(&s, p.n);
@@ -648,7 +722,7 @@ static bool one_graph(int devices) {
   tg_close(c);
   if (!p.n) return true;
   Result want, got;
-  for (int device = 1; device < devices; device++) {
+  for (int device = from; device < devices; device++) {
     if (!differs(&p, p.n - 1, device, &want, &got)) continue;
     prune(&p);
     for (int k = 0; k < p.n; k++) /* the first step that differs by itself is enough */
@@ -672,11 +746,11 @@ static double now(void) {
 
 int main(int argc, char **argv) {
   double seconds = 0;
-  int64_t cases = 0, done[7] = {0};
+  int64_t cases = 0, done[8] = {0};
   uint64_t seed = (uint64_t)time(NULL);
   const char *only = NULL;
   static const char *const names[] = {"expressions", "text",     "graphs", "files",
-                                      "memory",      "programs", "export"};
+                                      "memory",      "programs", "export", "shards"};
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--broken"))
       broken = true;
@@ -704,7 +778,7 @@ int main(int argc, char **argv) {
     rng = seed + (uint64_t)i * 0x632be59bd9b4e019u;
     uint64_t mine = rng;
     bool ok = true;
-    for (int kind = 0; ok && kind < 7; kind++) {
+    for (int kind = 0; ok && kind < 8; kind++) {
       if (only && strcmp(only, names[kind])) continue;
       rng = mine + (uint64_t)kind; /* no kind's numbers depend on the others */
       for (int k = 0; ok && kind == 0 && k < 40; k++)
@@ -714,12 +788,18 @@ int main(int argc, char **argv) {
       for (int k = 0; ok && kind == 3 && k < 10; k++)
         ok = fuzz_file(mine + (uint64_t)(16 * k + 3), broken), done[3]++;
       for (int k = 0; ok && kind == 4 && k < 20; k++)
-        ok = fuzz_memory(mine + (uint64_t)k, i % 16 ? "INTERP" : "CPU", broken), done[4]++;
+        ok = fuzz_memory(mine + (uint64_t)k, i % 16 ? "INTERP" : "CPU", false, broken), done[4]++;
       if (kind == 4) fuzz_memory_end();
       for (int k = 0; ok && kind == 5 && k < 2; k++)
         ok = fuzz_program(mine + (uint64_t)(16 * k + 5), broken), done[5]++;
       if (kind == 6 && (only || i % 16 == 0)) ok = fuzz_export(mine + 7, folder, broken), done[6]++;
-      if (kind == 2) ok = one_graph(i % 8 ? 2 : 4), done[2]++; /* the compiler costs most of the time */
+      for (int k = 0; ok && kind == 7 && k < 4; k++)
+        ok = one_graph(SHARDED, SHARDED + 1), done[7]++;
+      for (int k = 0; ok && kind == 7 && k < 4; k++)
+        ok = fuzz_memory(mine + (uint64_t)k, "INTERP", true, broken), done[7]++;
+      if (kind == 7) fuzz_memory_end();
+      if (kind == 2)
+        ok = one_graph(1, i % 8 ? 2 : SHARDED), done[2]++; /* the compiler costs most of the time */
     }
     if (!ok) found = 1, printf("found by: fuzz --cases 1 --seed %llu\n", (unsigned long long)mine);
   }
@@ -727,9 +807,9 @@ int main(int argc, char **argv) {
   if (system(line)) found = 1;
   fprintf(stderr,
           "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files, %lld memories, %lld "
-          "programs, %lld exports: %s\n",
+          "programs, %lld exports, %lld sharded graphs: %s\n",
           (unsigned long long)seed, (long long)done[0], (long long)done[1], (long long)done[2],
-          (long long)done[3], (long long)done[4], (long long)done[5], (long long)done[6],
+          (long long)done[3], (long long)done[4], (long long)done[5], (long long)done[6], (long long)done[7],
           found ? "found one" : "nothing found");
   return found;
 }

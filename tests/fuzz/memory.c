@@ -51,6 +51,7 @@ static struct {
   char text[16384];
   size_t len;
   bool bad, broken;
+  bool sharded;   /* what is made lies on three devices, split or repeated at random */
   TgTensor *held; /* made in a captured function */
 } P;
 
@@ -122,6 +123,33 @@ static const char *name(int i) {
   return s[at];
 }
 
+/* On three devices, where the program is of such. */
+static TgTensor *on(TgTensor *t) {
+  static const char *const devices[] = {"INTERP", "INTERP:1", "INTERP:2"};
+  if (!P.sharded || !t) return t;
+  int axis = below(tg_ndim(t) + 1) - 1;
+  int64_t n = axis < 0 ? 0 : tg_dim(t, axis), bound[4] = {0, below((int)n + 1), 0, n};
+  bound[2] = bound[1] + below((int)(n - bound[1]) + 1);
+  if (axis < 0)
+    say("  /* on each of three devices: */\n");
+  else
+    say("  /* axis %d split at %d and %d: */\n", axis, (int)bound[1], (int)bound[2]);
+  return axis < 0 ? tg_replicate(t, 3, devices) : tg_shard(t, 3, devices, axis, .bounds = bound);
+}
+
+static TgTensor *in_memory(TgTensor *t) {
+  TgTensor *s = on(t);
+  return P.sharded && s && tg_realize(s) ? NULL : s;
+}
+
+/* A view that is none of each device's part refuses a store: nothing has changed. */
+static bool refused(void) {
+  bool is =
+      P.sharded && tg_error(P.ctx) == TG_ERR_DEVICE && strstr(tg_errmsg(P.ctx), "is a view, but not of");
+  if (is) tg_clear_error(P.ctx);
+  return is;
+}
+
 static Handle *handle(int i) { return i < 0 ? &P.state[-1 - i] : &P.h[i]; }
 
 static int any(void) { return below(6) == 0 ? -1 - below(2) : below(P.n); }
@@ -172,9 +200,9 @@ static void step_new(void) {
   for (int i = 0; i < h.n; i++)
     v[i] = how < 2 ? below(100) : how == 2 ? 7 : i;
   TgTensor *t = NULL;
-  if (how < 2) t = tg_from(P.ctx, v, TG_I32, h.rank, h.d), h.memory = true;
-  if (how == 2) t = tg_full(P.ctx, h.rank, h.d, 7, .dtype = TG_I32);
-  if (how == 3) t = tg_reshape(tg_arange(P.ctx, 0, h.n), h.rank, h.d);
+  if (how < 2) t = in_memory(tg_from(P.ctx, v, TG_I32, h.rank, h.d)), h.memory = true;
+  if (how == 2) t = on(tg_full(P.ctx, h.rank, h.d, 7, .dtype = TG_I32));
+  if (how == 3) t = on(tg_reshape(tg_arange(P.ctx, 0, h.n), h.rank, h.d));
   say("  %s = %s;   /* %d elements */\n", name(P.n),
       how < 2    ? "tg_from(..)"
       : how == 2 ? "tg_full(.., 7)"
@@ -348,6 +376,7 @@ static void step_assign(void) {
     t = tg_assign(a->t, tg_add_scalar(tg_mul_scalar(a->t, 2), 1)),
     say("  tg_assign(%s, 2 %s + 1);\n", name(x), name(x));
   }
+  if (!t && refused()) return;
   if (!can) {
     if (t || tg_error(P.ctx) != TG_ERR_STATE) wrong("an expanded view was assigned to");
     tg_clear_error(P.ctx);
@@ -376,7 +405,7 @@ static void step_setitem(void) {
   for (int d = a->rank; --d > axis;)
     stride *= a->d[d];
   int32_t where = (int32_t)at;
-  TgTensor *places = by_tensor ? tg_from(P.ctx, &where, TG_I32, TG_SHAPE(1)) : NULL;
+  TgTensor *places = by_tensor ? on(tg_from(P.ctx, &where, TG_I32, TG_SHAPE(1))) : NULL;
   idx[axis] = by_tensor ? (TgIndex)TG_TENSOR(places) : (TgIndex)TG_AT(at);
   int64_t other = below((int)size);
   TgIndex from[RANK];
@@ -391,6 +420,7 @@ static void step_setitem(void) {
   else
     say("  tg_setitem_scalar(%s, axis %d at %s%d%s, %d);\n", name(x), axis, by_tensor ? "[" : "", (int)at,
         by_tensor ? "]" : "", (int)k);
+  if (!t && refused()) return;
   if (!t) {
     wrong("setitem");
     return;
@@ -579,13 +609,21 @@ static void step_text(const Body *b) {
   P.nstorage = used;
 }
 
+/* The input of a captured function lies as it did when that was captured. */
+static TgTensor *input_of(const int32_t *v) {
+  static const char *const devices[] = {"INTERP", "INTERP:1", "INTERP:2"};
+  TgTensor *t = tg_from(P.ctx, v, TG_I32, TG_SHAPE(6));
+  TgTensor *s = P.sharded ? tg_shard(t, 3, devices, 0) : t;
+  return P.sharded && tg_realize(s) ? NULL : s;
+}
+
 static void step_jit(void) {
   int which = below(CAPTURES);
   Body *b = &P.body[which];
   if (P.n + 4 > HANDLES || b->runs > 8) return;
   if (!b->jit) {
     for (int i = 0; i < 3; i++)
-      b->kind[i] = below(6), b->a[i] = below(2), b->b[i] = below(2);
+      b->kind[i] = below(P.sharded ? 5 : 6), b->a[i] = below(2), b->b[i] = below(2);
     b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9), b->drops = below(3) == 0;
     b->jit = tg_jit(P.ctx, body_run, b);
     say("  j%d = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d%s */\n", which,
@@ -598,7 +636,7 @@ static void step_jit(void) {
   in = own(&in), in.memory = true;
   for (int i = 0; i < 6; i++)
     P.storage[in.s].at[i] = below(10);
-  add(in, tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6)));
+  add(in, input_of(P.storage[in.s].at));
   TgTensor *out[3] = {NULL}, *x = P.h[P.n - 1].t;
   int32_t want[3][6];
   say("  n = %d, tg_jit_run(j%d, %s);   /* run %d */\n", (int)P.now, which, name(P.n - 1), b->runs++);
@@ -613,7 +651,7 @@ static void step_jit(void) {
     memcpy(P.storage[h.s].at, want[o], sizeof want[o]), h.memory = true;
     add(h, out[o]);
   }
-  if (b->runs == 3 && b->k == 0) step_text(b); /* of some: it is planned anew */
+  if (b->runs == 3 && b->k == 0 && !P.sharded) step_text(b); /* of some: it is planned anew */
 }
 
 /* ---- a program */
@@ -631,8 +669,8 @@ static void begin(const char *device) {
     s.kept = true;
     for (int k = 0; k < 6; k++)
       P.storage[s.s].at[k] = i ? 5 : 10 * k;
-    s.t = tg_keep(i ? tg_full(P.ctx, TG_SHAPE(6), 5, .dtype = TG_I32)
-                    : tg_from(P.ctx, P.storage[s.s].at, TG_I32, TG_SHAPE(6)));
+    s.t = tg_keep(on(i ? tg_full(P.ctx, TG_SHAPE(6), 5, .dtype = TG_I32)
+                       : tg_from(P.ctx, P.storage[s.s].at, TG_I32, TG_SHAPE(6))));
     s.memory = true;
     if (!s.t || tg_realize(s.t)) wrong("state");
     P.state[i] = s;
@@ -651,8 +689,8 @@ static void end(void) {
   if (P.bad) tg_clear_error(P.ctx);
 }
 
-bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
-  P.rng = seed * 2654435761u + 99, P.broken = broken;
+bool fuzz_memory(uint64_t seed, const char *device, bool sharded, bool broken) {
+  P.rng = seed * 2654435761u + 99, P.broken = broken, P.sharded = sharded;
   draw(), draw();
   begin(device);
   step_new(), step_new();
@@ -696,7 +734,9 @@ bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
   for (int i = -2; i < P.n && !P.bad; i++)
     check(i);
   bool ok = !P.bad;
-  if (!ok) printf("memory, seed %llu on %s:\n%s", (unsigned long long)seed, tg_default_device(P.ctx), P.text);
+  if (!ok)
+    printf("memory, seed %llu on %s%s:\n%s", (unsigned long long)seed, tg_default_device(P.ctx),
+           P.sharded ? " and others" : "", P.text);
   end();
   return ok;
 }

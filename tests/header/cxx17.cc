@@ -23,6 +23,8 @@ int main() {
   (void)tg_getitem(x, TG_IDX(TG_AT(0), TG_SLICE(1, -1), TG_SLICE(TG_OPEN, 2, -1), TG_NEW, TG_ELLIPSIS, TG_ALL, TG_TENSOR(x), TG_MASK(x)));
   (void)tg_einsum("ij,jk->ik", TG_TENSORS(x, x)), (void)tg_rearrange(x, "(a b) c -> a b c", TG_NAMED({"a", 2}, {"b", 3}));
   (void)tg_setitem(x, TG_IDX(TG_ALL), x), (void)tg_index_put(x, TG_IDX(TG_ALL), x), (void)tg_sort(x, nullptr), (void)tg_conv2d(x, x, TgConvOptions());
+  const char *devices[] = {"CPU", "CPU:1"};
+  (void)tg_shard(x, 2, devices, 0), (void)tg_replicate(x, 2, devices), (void)tg_shard_like(x, s);
   TgLlm *model = tg_llm_open(c, "m.gguf");
   TgSampler *sampler = tg_sampler_new(c, 8);
   (void)tg_tokenize(tg_llm_tokenizer(model), "a", 1, nullptr, 0), (void)tg_template_render(nullptr, "{}", nullptr);

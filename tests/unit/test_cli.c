@@ -194,6 +194,100 @@ static void test_train(void **state) {
   assert_int_equal(run(TG "train mnist . --resume --checkpoint c"), 1), says("no checkpoint of mnist");
 }
 
+/* ---- several devices share each batch: the losses are those of one, within rounding */
+static int losses_of(const char *file, double *loss, int most) {
+  int n = 0;
+  assert_int_equal(run("cat %s", file), 0);
+  for (const char *at = text; n < most && (at = strstr(at, "\"loss\":")) != NULL; at++)
+    loss[n++] = atof(at + strlen("\"loss\":"));
+  return n;
+}
+
+static void same_losses(const char *a, const char *b) {
+  double x[64], y[64];
+  int n = losses_of(a, x, 64), m = losses_of(b, y, 64);
+  if (!n || n != m) fail_msg("%s has %d losses, %s %d", a, n, b, m);
+  for (int i = 0; i < n; i++)
+    if (!(fabs(x[i] - y[i]) <= 1e-5 * (1 + fabs(x[i]))))
+      fail_msg("%s, loss %d: %.9g, not %.9g", b, i, y[i], x[i]);
+}
+
+/* Pictures that are stripes, and what stripe it is: idx files. */
+static void write_digits(const char *name, int n) {
+  char path[200];
+  for (int labels = 0; labels < 2; labels++) {
+    snprintf(path, sizeof path, "%s/%s-%s-ubyte", folder, name, labels ? "labels-idx1" : "images-idx3");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    const unsigned char head[] = {
+        0, 0, 8, labels ? 1 : 3, 0, 0, (unsigned char)(n >> 8), (unsigned char)n, 0, 0, 0, 28, 0, 0, 0, 28};
+    fwrite(head, 1, labels ? 8 : 16, f);
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < (labels ? 1 : 28 * 28); k++)
+        fputc(labels ? i % 10 : k / 28 / 3 == i % 10 ? 200 + i % 50 : (k * 7 + i) % 40, f);
+    fclose(f);
+  }
+}
+
+static void test_train_devices(void **state) {
+  (void)state;
+  write_text();
+  write_digits("train", 60), write_digits("t10k", 20);
+  device = "CPU";
+  for (int n = 1; n <= 4; n *= 2) {
+    assert_int_equal(
+        run(TG "train chargpt . " SMALL "--steps 12 --devices %d --log g%d --out g.safetensors", n, n), 0);
+    assert_int_equal(
+        run(TG "train mnist . --batch 20 --steps 6 --devices %d --log m%d --out m.safetensors", n, n), 0);
+    char file[8];
+    snprintf(file, sizeof file, "g%d", n), same_losses("g1", file);
+    snprintf(file, sizeof file, "m%d", n), same_losses("m1", file);
+  }
+  /* the state in parts; a checkpoint of four goes on with two, and with one */
+  assert_int_equal(run(TG "train chargpt . " SMALL "--steps 12 --devices 4 --split-state --log gs --every 7 "
+                          "--checkpoint s4 --out g.safetensors"),
+                   0);
+  same_losses("g1", "gs");
+  for (int n = 1; n <= 2; n++) {
+    assert_int_equal(
+        run(TG "train chargpt . --resume --checkpoint s4 --devices %d --log r%d --out g.safetensors", n, n),
+        0);
+    says("resumed");
+  }
+  same_losses("r1", "r2");
+  assert_int_equal(run("head -12 g1 | tail -5 > tail; head -5 r1 > begin"), 0);
+  same_losses("tail", "begin");
+  assert_int_equal(run(TG "train chargpt . " SMALL "--steps 2 --devices 8"), 1), says("less than --devices");
+}
+
+/* What each device sends is the least, 2 (n-1)/n of the gradients; a step takes what is computed and what of the
+ * exchange nothing hides. */
+static void test_plan(void **state) {
+  (void)state;
+  static const char *const of[] = {"8xH100 --link nvlink", "64xA100 --link ethernet --split-state", "1xH200"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(run(TG "plan --json --devices %s", of[i]), 0);
+    const char *at = text;
+    for (int k = 0; k < 5; k++) {
+      double step, compute, exchange, hidden, sent, least;
+      at = strstr(at, "\"step_ms\"");
+      int n =
+          sscanf(at,
+                 "\"step_ms\":%lf,\"compute_ms\":%lf,\"exchange_ms\":%lf,\"hidden\":%lf,\"sent_bytes\":%lf,"
+                 "\"least_bytes\":%lf",
+                 &step, &compute, &exchange, &hidden, &sent, &least);
+      assert_int_equal(n, 6);
+      assert_true(fabs(sent - least) <= 1e-9 * least + 1 && hidden >= 0 && hidden <= 1);
+      assert_true(step > compute + (1 - hidden) * exchange - 1e-3);
+      if (i == 0) assert_true(hidden > 0.7);
+      at++;
+    }
+  }
+  assert_int_equal(run(TG "plan"), 0), says("8 x H100, nvlink at 369 GB/s"), says("more than it has");
+  assert_int_equal(run(TG "plan --devices 8xB9"), 2), says("8xH100");
+  assert_int_equal(run(TG "plan --link rope"), 2), says("infiniband");
+}
+
 /* In bf16 it learns as in f32: the loss falls as far, and the bits of a run go on after a checkpoint. */
 static void test_bf16(void **state) {
   (void)state;
@@ -541,13 +635,14 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),        cmocka_unit_test(test_wrong_use),
-                                     cmocka_unit_test(test_completion),  cmocka_unit_test(test_json),
-                                     cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
-                                     cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_chat),        cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_profile),     cmocka_unit_test(test_compile),
-                                     cmocka_unit_test(test_boxes),       cmocka_unit_test(test_eval),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
+                                     cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
+                                     cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_info_files),
+                                     cmocka_unit_test(test_chat),          cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
                                      cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

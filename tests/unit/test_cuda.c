@@ -63,7 +63,7 @@ static void says_what_is_missing(void **state) {
   assert_true(strstr(text, "libcuda") || strstr(text, "GPU") || strstr(text, "libnvrtc"));
   tg_close(ctx);
   emulate(1);
-  ctx = opened("CUDA:2");
+  ctx = opened("CUDA:4");
   assert_non_null(strstr(tg_errmsg(ctx), "fewer GPUs"));
   tg_close(ctx);
   nothing_left();

@@ -15,9 +15,12 @@ static bool is_of_integers(Ops op) {
          op == OPS_OR || op == OPS_XOR || op == OPS_SHL || op == OPS_SHR || op == OPS_THREEFRY;
 }
 
-/* part of the tensor graph, but not a function of floats: leaves, and DETACH, where the walk stops */
+/* part of the tensor graph, but not a function of floats: leaves, and DETACH, where the walk stops; MULTI, whose
+ * parts the walk itself gives theirs */
 static bool is_no_function(Ops op) {
-  return op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH || op == OPS_CUSTOM_GRADIENT;
+  bool exchange = op == OPS_MSELECT || (op >= OPS_ALLREDUCE && op <= OPS_BROADCAST); /* made of the others */
+  return exchange || op == OPS_MULTI || op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH ||
+         op == OPS_CUSTOM_GRADIENT;
 }
 
 static double value(Ops op, const double *x) {
@@ -108,7 +111,8 @@ static void test_every_op(void **state) { /* of the tensor graph */
                       tg_sum(x, .axis = TG_AXES(0), .keepdim = true),
                       tg_cumsum(x, 0),
                       tg_gather(x, 1, i),
-                      tg_scatter(x, 1, i, x)};
+                      tg_scatter(x, 1, i, x),
+                      tg_replicate(x, 2, (const char *[]){"INTERP", "INTERP:1"})};
   for (int op = 0; op < OPS_COUNT; op++) {
     unsigned flags = op_flags((Ops)op);
     if (!(flags & (OPF_MOV | OPF_TENSOR)) || is_no_function((Ops)op)) continue;

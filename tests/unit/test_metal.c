@@ -62,7 +62,7 @@ static void says_what_is_missing(void **state) {
   assert_true(strstr(text, "Objective-C") || strstr(text, "framework") || strstr(text, "GPU"));
   tg_close(ctx);
   emulate(1);
-  ctx = opened("METAL:2");
+  ctx = opened("METAL:4");
   assert_non_null(strstr(tg_errmsg(ctx), "fewer GPUs"));
   tg_close(ctx);
   nothing_left();

@@ -1,0 +1,204 @@
+/* plan.c: `tg plan`: what training a transformer on many devices would take, by formulae and no device.
+ * In: how many of which device, how they are linked. Out: for models from 124M to 7B parameters the time
+ * of a step, what is exchanged and how much of that hides behind the backward pass, memory for each
+ * device. The formulae and where they are from: docs/many.md. */
+#include "cli.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tables: of what is sold, what its maker says */
+typedef struct Gpu {
+  const char *name;
+  double flops, bytes, bandwidth; /* dense bf16 a second; memory; bytes a second of it */
+  double link;                    /* bytes a second of NVLink in one direction; 0: it has none */
+} Gpu;
+
+static const Gpu gpus[] = {{"A100", 312e12, 80e9, 2.04e12, 300e9},
+                           {"H100", 989e12, 80e9, 3.35e12, 450e9},
+                           {"H200", 989e12, 141e9, 4.8e12, 450e9}};
+
+/* bytes a second in one direction, 0: the device's; what a protocol leaves of them; seconds that a message
+ * takes */
+typedef struct Link {
+  const char *name;
+  double bandwidth, efficiency, latency;
+} Link;
+
+static const Link links[] = {
+    {"nvlink", 0, 0.82, 3e-6}, {"infiniband", 50e9, 0.9, 5e-6}, {"ethernet", 12.5e9, 0.85, 20e-6}};
+
+typedef struct Model {
+  const char *name;
+  int layers, width, inner, heads, vocabulary;
+  bool gated; /* three matrices of width by inner, else two */
+} Model;
+
+static const Model models[] = {{"GPT-2 small", 12, 768, 3072, 12, 50257, false},
+                               {"GPT-2 medium", 24, 1024, 4096, 16, 50257, false},
+                               {"GPT-2 large", 36, 1280, 5120, 20, 50257, false},
+                               {"GPT-2 XL", 48, 1600, 6400, 25, 50257, false},
+                               {"Llama 7B", 32, 4096, 11008, 32, 32000, true}};
+
+typedef struct Options {
+  const char *devices, *link;
+  int64_t batch, context;
+  double utilisation;
+  bool split, json;
+} Options;
+
+typedef struct Plan {
+  int n;
+  const Gpu *gpu;
+  Link link;
+  const Options *o;
+} Plan;
+
+typedef struct Times {
+  double compute, update, exchange, exposed, step; /* seconds */
+  double moved;                                    /* bytes that each device sends in a step */
+  double memory;                                   /* bytes of each device */
+} Times;
+
+/* ---- the formulae */
+static double layer_parameters(const Model *m) {
+  return 4.0 * m->width * m->width + (m->gated ? 3.0 : 2.0) * m->width * m->inner;
+}
+
+static double embedding_parameters(const Model *m) {
+  return (double)m->vocabulary * m->width *
+         (m->gated ? 2 : 1); /* the last layer's weights are the first's, or not */
+}
+
+static double parameters(const Model *m) { return m->layers * layer_parameters(m) + embedding_parameters(m); }
+
+/* Of one device: 6 for each parameter and token (2 forward, 4 backward), and the products of attention. */
+static double step_flops(const Plan *p, const Model *m) {
+  double tokens = (double)p->o->batch * (double)p->o->context;
+  return tokens * (6 * parameters(m) + 12.0 * m->layers * m->width * (double)p->o->context);
+}
+
+/* An all-reduce of S bytes: each device sends 2 (n-1)/n S, in 2 (n-1) messages one after another. */
+static double exchange_seconds(const Plan *p, double bytes) {
+  double n = p->n;
+  return n < 2 ? 0
+               : 2 * (n - 1) / n * bytes / (p->link.bandwidth * p->link.efficiency) +
+                     2 * (n - 1) * p->link.latency;
+}
+
+/* bf16 weights and gradients; f32 weights and two moments, a part of them where the state is split;
+ * activations of a layer, attention computed in blocks: 34 bytes for each element of width. */
+static double device_bytes(const Plan *p, const Model *m) {
+  double n = parameters(m), tokens = (double)p->o->batch * (double)p->o->context;
+  return 4 * n + 12 * n / (p->o->split ? p->n : 1) + 34.0 * tokens * m->width * m->layers +
+         4.0 * tokens * m->vocabulary;
+}
+
+/* The timeline of one step: gradients of a layer go out when its backward is done and the link is free, the
+ * embedding's last. */
+static Times timeline(const Plan *p, const Model *m) {
+  Times t = {.compute = step_flops(p, m) / (p->gpu->flops * p->o->utilisation), .memory = device_bytes(p, m)};
+  double forward = t.compute / 3, backward = t.compute - forward, link_free = 0;
+  for (int i = 0; i <= m->layers; i++) {
+    bool last = i == m->layers;
+    double bytes = 2 * (last ? embedding_parameters(m) : layer_parameters(m)); /* bf16 */
+    double ready = forward + backward * (last ? 1 : (i + 1.0) / (m->layers + 1));
+    double takes = exchange_seconds(p, bytes);
+    link_free = (ready > link_free ? ready : link_free) + takes;
+    t.exchange += takes;
+    t.moved += p->n < 2 ? 0 : 2.0 * (p->n - 1) / p->n * bytes;
+  }
+  t.exposed = link_free > t.compute && t.exchange > 0 ? link_free - t.compute : 0;
+  /* weights, moments and gradients are read, weights and moments written */
+  t.update = 30 * parameters(m) / (p->o->split ? p->n : 1) / p->gpu->bandwidth;
+  t.step = t.compute + t.exposed + t.update;
+  return t;
+}
+
+/* ---- the command */
+static double hidden_of(const Times *t) { return t->exchange > 0 ? 1 - t->exposed / t->exchange : 1; }
+
+static bool devices_read(Plan *p, const char *text) {
+  char *end = NULL;
+  long n = strtol(text, &end, 10);
+  if (n < 1 || n > 65536 || (*end != 'x' && *end != 'X')) return false;
+  p->n = (int)n;
+  for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+    if (!strcmp(end + 1, gpus[i].name)) p->gpu = &gpus[i];
+  return p->gpu != NULL;
+}
+
+static bool link_read(Plan *p, const char *text) {
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+    if (!strcmp(text, links[i].name)) p->link = links[i];
+  if (p->link.name && p->link.bandwidth == 0) p->link.bandwidth = p->gpu->link;
+  return p->link.name != NULL;
+}
+
+static void row_print(const Plan *p, const Model *m, const Times *t) {
+  char count[32];
+  bool fits = t->memory < p->gpu->bytes;
+  printf("%-13s %14s %9.1f %9.1f %9.1f %6.0f%% %9.2f %9.1f%s\n", m->name,
+         cli_count((int64_t)parameters(m), count), 1e3 * t->step, 1e3 * t->compute, 1e3 * t->exchange,
+         100 * hidden_of(t), t->moved / 1e9, t->memory / 1e9, fits ? "" : "  more than it has");
+}
+
+static void row_json(const Plan *p, const Model *m, const Times *t, bool last) {
+  double bound = p->n < 2 ? 0 : 2.0 * (p->n - 1) / p->n * 2 * parameters(m);
+  printf("  {\"model\":\"%s\",\"parameters\":%.0f,\"step_ms\":%.4f,\"compute_ms\":%.4f,\"exchange_ms\":%.4f,"
+         "\"hidden\":%.4f,\"sent_bytes\":%.0f,\"least_bytes\":%.0f,\"device_bytes\":%.0f,\"fits\":%s}%s\n",
+         m->name, parameters(m), 1e3 * t->step, 1e3 * t->compute, 1e3 * t->exchange, hidden_of(t), t->moved,
+         bound, t->memory, t->memory < p->gpu->bytes ? "true" : "false", last ? "" : ",");
+}
+
+static int run_plan(const void *options, char **argument, int n) {
+  Plan p = {.o = options};
+  size_t count = sizeof models / sizeof *models;
+  (void)argument, (void)n;
+  if (!devices_read(&p, p.o->devices))
+    return cli_refuse(CLI_USAGE, "plan", "--devices %s is not as 8xH100: a number and A100, H100 or H200",
+                      p.o->devices);
+  if (!link_read(&p, p.o->link))
+    return cli_refuse(CLI_USAGE, "plan", "--link %s is none of nvlink, infiniband, ethernet", p.o->link);
+  if (p.o->json)
+    puts("[");
+  else
+    printf("%d x %s, %s at %.0f GB/s, %lld sequences of %lld tokens on each, %.0f%% of its peak\n"
+           "%-13s %14s %9s %9s %9s %7s %9s %9s\n",
+           p.n, p.gpu->name, p.link.name, p.link.bandwidth * p.link.efficiency / 1e9, (long long)p.o->batch,
+           (long long)p.o->context, 100 * p.o->utilisation, "model", "params", "step ms", "compute",
+           "exchange", "hidden", "sent GB", "memory GB");
+  for (size_t i = 0; i < count; i++) {
+    Times t = timeline(&p, &models[i]);
+    if (p.o->json)
+      row_json(&p, &models[i], &t, i + 1 == count);
+    else
+      row_print(&p, &models[i], &t);
+  }
+  if (p.o->json) puts("]");
+  return CLI_OK;
+}
+
+static const Options defaults = {
+    .devices = "8xH100", .link = "nvlink", .batch = 8, .context = 1024, .utilisation = 0.4};
+
+static const CliOption options[] = {
+    CLI_TEXT_OF(Options, devices, "devices", "8xH100", "how many of A100, H100 or H200"),
+    CLI_TEXT_OF(Options, link, "link", "NAME", "nvlink, infiniband (400 Gb/s) or ethernet (100 Gb/s)"),
+    CLI_WHOLE_OF(Options, batch, "batch", 1, 65536, "sequences on each device (8)"),
+    CLI_WHOLE_OF(Options, context, "context", 1, 1048576, "tokens of a sequence (1024)"),
+    CLI_REAL_OF(Options, utilisation, "utilisation", 0.01, 1,
+                "of a device's peak that computing reaches (0.4)"),
+    CLI_FLAG_OF(Options, split, "split-state", "each device has a part of the optimiser's state"),
+    CLI_FLAG_OF(Options, json, "json", "the table as objects")};
+
+const CliCommand command_plan = {
+    .name = "plan",
+    .summary = "what training on many devices would take, by formulae",
+    .arguments = "",
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(Options),
+    .defaults = &defaults,
+    .run = run_plan,
+    .more = "Data parallel training in bf16 with AdamW. No device is asked; docs/many.md has the formulae."};

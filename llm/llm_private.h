@@ -28,6 +28,8 @@ size_t llm_utf8(const char *p, size_t n, int32_t *code);
 size_t llm_utf8_tail(const char *p, size_t n);
 uint64_t llm_hash(const void *p, size_t n);
 
+TgContext *llm_context(const TgLlm *m); /* model.c */
+
 /* ---- key-values. A key that is there with the wrong kind is an error; `fallback` where it is not there. */
 const TgValue *llm_kv(const TgValue *gguf, const char *key);
 bool llm_kv_int(TgContext *ctx, const TgValue *gguf, const char *key, int64_t fallback, int64_t *out);

@@ -151,16 +151,22 @@ static TgTensor *find(Finder *f, const char *name, bool must, int n, const int64
   return t;
 }
 
+int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]) {
+  const LlmWeightShape *s = &llm_weights_of_layer[w];
+  int n = 0;
+  while (n < 3 && s->dims[n] != SIZE_NONE) {
+    dims[n] = size_of(&m->k, s->dims[n]);
+    n++;
+  }
+  return n;
+}
+
 /* Weight w of a layer, and its bias. A bias that is not required is taken where there is one. */
 static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, bool bias) {
   const LlmWeightShape *s = &llm_weights_of_layer[w];
   char name[80];
   int64_t dims[3];
-  int n = 0;
-  while (n < 3 && s->dims[n] != SIZE_NONE) {
-    dims[n] = size_of(&f->m->k, s->dims[n]);
-    n++;
-  }
+  int n = llm_weight_shape(f->m, w, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, s->name);
   to->w[w] = find(f, name, true, n, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.bias", (long long)layer, s->name);
@@ -348,9 +354,23 @@ TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) 
   return NULL;
 }
 
+void llm_graphs_change(TgLlm *m) {
+  for (int i = 0; i < m->nsteps; i++) {
+    for (int64_t k = 0; k < m->step[i].nparts; k++)
+      tg_jit_reset(m->step[i].part[k].jit);
+    tg_jit_reset(m->step[i].hidden.jit);
+  }
+  for (int64_t i = 0; i < m->sequences; i++) {
+    m->sequence[i].nids = 0;
+    m->sequence[i].has_logits = false;
+  }
+}
+
 void tg_llm_free(TgLlm *m) {
   if (!m) return;
   TgContext *ctx = m->ctx;
+  while (m->loras)
+    tg_lora_free(m->loras);
   for (int i = 0; i < m->nsteps; i++) {
     for (int64_t k = 0; m->step[i].part && k < m->step[i].nparts; k++)
       tg_jit_free(m->step[i].part[k].jit);
@@ -510,6 +530,8 @@ const int32_t *tg_llm_ids(const TgLlm *m, int64_t *n) {
   if (n) *n = m ? m->now->nids : 0;
   return m ? m->now->ids : NULL;
 }
+
+TgContext *llm_context(const TgLlm *m) { return m->ctx; }
 
 TgTokenizer *tg_llm_tokenizer(const TgLlm *m) { return m ? m->tokenizer : NULL; }
 

@@ -73,6 +73,17 @@ static bool grammar_open(LlmSession *s) {
   return s->grammar != NULL;
 }
 
+/* "FILE" or "FILE=0.5" */
+static bool lora_open(LlmSession *s, const char *text) {
+  char path[4096];
+  const char *equals = strrchr(text, '=');
+  char *end = NULL;
+  double scale = equals && equals[1] ? strtod(equals + 1, &end) : 1;
+  bool scaled = end && !*end;
+  snprintf(path, sizeof path, "%.*s", (int)(scaled ? (size_t)(equals - text) : strlen(text)), text);
+  return tg_lora_load(s->m, path, scaled ? scale : 1) != NULL;
+}
+
 bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences) {
   *s = (LlmSession){.o = o, .seed = (uint64_t)o->seed};
   CliWait *wait = cli_wait_begin("reading the model");
@@ -82,6 +93,8 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
     s->m =
         tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache), .sequences = sequences);
   ok = s->m != NULL;
+  for (int i = 0; ok && i < o->lora.n; i++)
+    ok = lora_open(s, o->lora.at[i]);
   if (ok) s->tokenizer = tg_llm_tokenizer(s->m);
   if (ok) s->sampler = sampler_of(s);
   ok = ok && grammar_open(s);

@@ -344,7 +344,8 @@ TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) 
   TgLlm *m = ctx && path ? tg_alloc(ctx, sizeof *m) : NULL;
   if (!m) return NULL;
   m->ctx = ctx;
-  m->gguf = tg_gguf_load_file(ctx, path);
+  if ((m->path = tg_alloc(ctx, strlen(path) + 1))) memcpy(m->path, path, strlen(path) + 1);
+  m->gguf = m->path ? tg_gguf_load_file(ctx, path) : NULL;
   bool ok = false;
   if (m->gguf) TG_SCOPE(ctx) {
       ok = open_all(m, o);
@@ -385,7 +386,7 @@ void tg_llm_free(TgLlm *m) {
   tg_tokenizer_free(m->tokenizer);
   tg_value_free(m->gguf);
   sequences_free(m);
-  tg_free(ctx, m->layer), tg_free(ctx, m->wanted);
+  tg_free(ctx, m->layer), tg_free(ctx, m->wanted), tg_free(ctx, m->path);
   tg_free(ctx, m);
 }
 

@@ -46,8 +46,6 @@ static float put_f16(uint8_t *to, float v) {
 }
 
 /* ---- fits */
-enum { MOST_FIT = 64 };
-
 static int rounded(float v, int lo, int hi) {
   float r = nearbyintf(v);
   return r < (float)lo ? lo : r > (float)hi ? hi : (int)r;
@@ -100,9 +98,9 @@ static Line fit_line(const float *x, int n, int most, bool below) {
   Line best = {(hi - lo) / (float)most, lo};
   if (hi <= lo) return (Line){0, lo};
   double sums[4], least = line_error(x, n, most, best, sums);
-  for (int k = -8; k <= 8; k++) {
-    Line l = {(hi - lo) / ((float)most + 0.1f * (float)k), lo};
-    for (int turn = 0; turn < 2; turn++) {
+  for (int k = -10; k <= 10; k++) {
+    Line l = {(hi - lo) / ((float)most + 0.15f * (float)k), lo};
+    for (int turn = 0; turn < 4; turn++) {
       double error = line_error(x, n, most, l, sums), under = n * sums[1] - sums[0] * sums[0];
       if (error < least) least = error, best = l;
       if (under <= 0) break;
@@ -178,7 +176,23 @@ static void q5_1(const float *x, uint8_t *to) {
 }
 
 /* ---- blocks of 256: each piece of them has a scale of few bits, in units of the block's */
-/* Pieces as lines: scales and minima, and q by them. bits: of q; unit: the largest scale. */
+/* The whole numbers of a scale and of a minimum near those that were found that do best together. */
+static void near_line(const float *x, int piece, int most, int unit, const float by[2], Line l, uint8_t *scale,
+                      uint8_t *least) {
+  int s = by[0] > 0 ? rounded(l.d / by[0], 0, unit) : 0, m = by[1] > 0 ? rounded(-l.m / by[1], 0, unit) : 0;
+  double best = INFINITY, sums[4];
+  for (int i = s - 1; i <= s + 1; i++)
+    for (int k = m - 2; k <= m + 2; k++) {
+      if (i < 0 || i > unit || k < 0 || k > unit) continue;
+      double e = line_error(x, piece, most, (Line){by[0] * (float)i, -by[1] * (float)k}, sums);
+      if (e >= best) continue;
+      best = e;
+      *scale = (uint8_t)i;
+      *least = (uint8_t)k;
+    }
+}
+
+/* Pieces as lines: scales and minima, and q by them. most: the largest q; unit: the largest scale. */
 static void lines256(const float *x, int piece, int most, int unit, uint8_t *d, uint8_t *dmin, uint8_t *scale,
                      uint8_t *least, uint8_t q[256]) {
   Line l[16];
@@ -189,11 +203,10 @@ static void lines256(const float *x, int piece, int most, int unit, uint8_t *d, 
     scales = fmaxf(scales, l[i].d);
     minima = fmaxf(minima, -l[i].m);
   }
-  float ds = put_f16(d, scales / (float)unit), dm = put_f16(dmin, minima / (float)unit);
+  float by[2] = {put_f16(d, scales / (float)unit), put_f16(dmin, minima / (float)unit)};
   for (int i = 0; i < n; i++) {
-    scale[i] = (uint8_t)(ds > 0 ? rounded(l[i].d / ds, 0, unit) : 0);
-    least[i] = (uint8_t)(dm > 0 ? rounded(-l[i].m / dm, 0, unit) : 0);
-    float s = ds * (float)scale[i], m = dm * (float)least[i];
+    near_line(x + i * piece, piece, most, unit, by, l[i], &scale[i], &least[i]);
+    float s = by[0] * (float)scale[i], m = by[1] * (float)least[i];
     for (int k = 0; k < piece; k++)
       q[i * piece + k] = (uint8_t)(s > 0 ? rounded((x[i * piece + k] + m) / s, 0, most) : 0);
   }

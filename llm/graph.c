@@ -274,9 +274,11 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
 static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
   bool ok = tg_ndim(ids) == 2 && tg_ndim(targets) == 2 && tg_dim(ids, 0) == tg_dim(targets, 0) &&
             tg_dim(ids, 1) == tg_dim(targets, 1) && tg_numel(ids) > 0;
+  char a[120], b[120];
   if (!ok)
-    return llm_fail(m->ctx, TG_ERR_SHAPE, "llm_loss: ids %.60s and targets %.60s: both are (texts, tokens)",
-                    tg_describe(ids), tg_describe(targets));
+    return llm_fail(m->ctx, TG_ERR_SHAPE, "llm_loss: ids %s and targets %s: both are (texts, tokens)",
+                    llm_dims_text(a, sizeof a, tg_ndim(ids), tg_shape(ids)),
+                    llm_dims_text(b, sizeof b, tg_ndim(targets), tg_shape(targets)));
   if (tg_dim(ids, 1) <= m->context) return true;
   return llm_fail(m->ctx, TG_ERR_LIMIT, "llm_loss: texts of %lld tokens are more than the context of %lld",
                   (long long)tg_dim(ids, 1), (long long)m->context);

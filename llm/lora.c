@@ -233,11 +233,11 @@ static bool shape_is(const TgLlm *m, const char *name, TgTensor *t, int64_t rows
   if (tg_ndim(t) == 2 && (rows < 0 || tg_dim(t, 0) == rows) && (columns < 0 || tg_dim(t, 1) == columns) &&
       tg_numel(t) > 0 && tg_dtype_is_float(tg_dtype(t)))
     return true;
-  char want[60];
+  char want[60], is[120];
   snprintf(want, sizeof want, rows < 0 ? "(rank, %lld)" : "(%lld, rank)",
            (long long)(rows < 0 ? columns : rows));
-  return llm_fail(m->ctx, TG_ERR_SHAPE, "lora: tensor '%.120s' is %.60s, where the model wants %s", name,
-                  tg_describe(t), want);
+  return llm_fail(m->ctx, TG_ERR_SHAPE, "lora: tensor '%.120s' is %s %s, where the model wants %s", name,
+                  tg_dtype_name(tg_dtype(t)), llm_dims_text(is, sizeof is, tg_ndim(t), tg_shape(t)), want);
 }
 
 static bool tensor_take(TgLora *l, const char *name, TgTensor *t) {

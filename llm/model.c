@@ -109,13 +109,6 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
   return sizes[s];
 }
 
-static void dims_text(char *to, size_t cap, int n, const int64_t *dims) {
-  size_t at = (size_t)snprintf(to, cap, "(");
-  for (int i = 0; i < n && at < cap; i++)
-    at += (size_t)snprintf(to + at, cap - at, "%s%lld", i ? ", " : "", (long long)dims[i]);
-  if (at < cap) snprintf(to + at, cap - at, ")");
-}
-
 /* The tensor of that name, whose shape must be as dims say (n 0: any). A one-row matrix is a row. NULL: it is
  * not there (an error where it must be), or is otherwise (an error). *used counts those that are taken. */
 typedef struct Finder {
@@ -140,8 +133,8 @@ static TgTensor *find(Finder *f, const char *name, bool must, int n, const int64
   for (int i = 0; same && i < n; i++)
     same = tg_dim(t, i) == dims[i];
   if (!same) {
-    dims_text(is, sizeof is, tg_ndim(t), tg_shape(t));
-    dims_text(should, sizeof should, n, dims);
+    llm_dims_text(is, sizeof is, tg_ndim(t), tg_shape(t));
+    llm_dims_text(should, sizeof should, n, dims);
     f->ok =
         llm_fail(f->m->ctx, TG_ERR_VALUE, "llm: tensor '%s' is %s, where the model has %s", name, is, should);
     return NULL;

@@ -121,33 +121,36 @@ static char *rendered(Texts *t, const json_t *o, size_t n, bool asks) {
   return copy;
 }
 
-/* What is written when message i is added, from `done` bytes on, which are there: a part that asks for it, and
- * the message, which counts. */
-static bool put_reply(Texts *t, const json_t *o, size_t i, size_t *done) {
+/* What is written when message i is added to *done, the text so far: a part that asks for it, and the message,
+ * which counts. */
+static bool put_reply(Texts *t, const json_t *o, size_t i, char **done) {
   char *before = rendered(t, o, i, true), *after = before ? rendered(t, o, i + 1, false) : NULL;
-  size_t same = 0;
+  size_t same = 0, there = *done ? strlen(*done) : 0;
   while (after && before[same] && before[same] == after[same])
     same++;
   bool ok = after != NULL;
-  if (ok && same < *done) ok = bad(t, "the template writes what is before a reply otherwise than after it");
-  ok = ok && put_piece(t, after + *done, same - *done, !*done, true, false) &&
+  if (ok && (same < there || (there && memcmp(after, *done, there))))
+    ok = bad(t, "the template writes what is before a reply otherwise than after it");
+  ok = ok && put_piece(t, after + there, same - there, !there, true, false) &&
        put_piece(t, after + same, strlen(after + same), false, true, true);
-  if (ok) *done = strlen(after);
-  free(before), free(after);
+  free(before), free(*done);
+  *done = after;
   return ok;
 }
 
 static bool put_messages(Texts *t, const json_t *o) {
   const json_t *messages = json_object_get(o, "messages");
-  size_t done = 0;
+  char *done = NULL;
+  bool ok = true;
   if (!t->template_) return bad(t, "messages, and the model's file has no chat template");
   if (!json_is_array(messages)) return bad(t, "messages is no list");
-  for (size_t i = 0; i < json_array_size(messages); i++) {
+  for (size_t i = 0; ok && i < json_array_size(messages); i++) {
     const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
-    if (!role) return bad(t, "a message without a role");
-    if (!strcmp(role, "assistant") && !put_reply(t, o, i, &done)) return false;
+    if (!role) ok = bad(t, "a message without a role");
+    if (role && !strcmp(role, "assistant")) ok = put_reply(t, o, i, &done);
   }
-  return true;
+  free(done);
+  return ok;
 }
 
 static bool put_object(Texts *t, const json_t *o) {

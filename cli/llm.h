@@ -94,7 +94,8 @@ bool llm_is_gguf(const char *path); /* by its first bytes */
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 
 #define LLM_LORA_OF(T, field)                                                                                \
-  CLI_TEXTS_OF(T, field.lora, "lora", "FILE[=SCALE]", "an adapter, as tg train lora writes it; several add up")
+  CLI_TEXTS_OF(T, field.lora, "lora", "FILE[=SCALE]",                                                        \
+               "an adapter, as tg train lora writes it; several add up")
 #define LLM_OPTIONS_OF(T, field)                                                                             \
   CLI_WHOLE_OF(T, field.context, "context", 1, 1 << 24, "tokens of context (the model's, at most 4096)"),    \
       CLI_WHOLE_OF(T, field.tokens, "tokens", 1, INT32_MAX,                                                  \

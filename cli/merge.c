@@ -25,7 +25,8 @@ static int run_merge(const void *options, char **argument, int n) {
   if (ok && o->json)
     printf("{\"weights\":%lld,\"error\":%.6g}\n", (long long)about.weights, about.error);
   else if (ok)
-    printf("%s: %lld weights changed; stored as their types have it, they are off by %.2g of their size at most\n",
+    printf("%s: %lld weights changed; stored as their types have it, they are off by %.2g of their size at "
+           "most\n",
            o->out, (long long)about.weights, about.error);
   llm_session_close(&s);
   return rc;
@@ -49,6 +50,7 @@ const CliCommand command_merge = {.name = "merge",
                                   .nbytes = sizeof(MergeOptions),
                                   .defaults = &defaults,
                                   .run = run_merge,
-                                  .more = "An adapter is peft's safetensors file, or its folder. Weights that "
-                                          "it adds to are stored as their types have it, quantised ones "
-                                          "quantised again; all else of the file stays."};
+                                  .more =
+                                      "An adapter is peft's safetensors file, or its folder. Weights that "
+                                      "it adds to are stored as their types have it, quantised ones "
+                                      "quantised again; all else of the file stays."};

@@ -61,9 +61,9 @@ typedef struct Number {
 #define REAL(field)                                                                                          \
   { #field, offsetof(LoraOptions, field), true }
 
-static const Number numbers[] = {WHOLE(rank),   WHOLE(batch), WHOLE(length),  WHOLE(steps), WHOLE(warmup),
-                                 WHOLE(epochs), WHOLE(seed),  REAL(alpha),    REAL(dropout), REAL(lr),
-                                 REAL(decay)};
+static const Number numbers[] = {WHOLE(rank),   WHOLE(batch),  WHOLE(length), WHOLE(steps),
+                                 WHOLE(warmup), WHOLE(epochs), WHOLE(seed),   REAL(alpha),
+                                 REAL(dropout), REAL(lr),      REAL(decay)};
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
@@ -152,8 +152,7 @@ static bool data_open(Run *r) {
   r->per_epoch = (r->read.count + r->o.batch - 1) / r->o.batch;
   r->data.count = r->per_epoch * r->o.batch;
   r->steps = r->o.steps ? r->o.steps : r->o.epochs * r->per_epoch;
-  r->loader =
-      tg_loader(r->ctx, &r->data, .batch = r->o.batch, .shuffle = true, .seed = (uint64_t)r->o.seed);
+  r->loader = tg_loader(r->ctx, &r->data, .batch = r->o.batch, .shuffle = true, .seed = (uint64_t)r->o.seed);
   return r->loader != NULL;
 }
 
@@ -248,9 +247,9 @@ static bool train(Run *r, bool *stopped) {
 static void say_begin(const Run *r) {
   char params[32], tokens[32];
   TgLlmAbout a = tg_llm_about(r->m);
-  fprintf(stderr, "tg train lora  %s, %s of %.2f M params  %lld pieces of text, %s tokens to learn", a.architecture,
-          cli_count(tg_module_count(tg_lora_module, r->lora), params), (double)a.parameters / 1e6,
-          (long long)r->texts.items, cli_count(r->texts.tokens, tokens));
+  fprintf(stderr, "tg train lora  %s, %s of %.2f M params  %lld pieces of text, %s tokens to learn",
+          a.architecture, cli_count(tg_module_count(tg_lora_module, r->lora), params),
+          (double)a.parameters / 1e6, (long long)r->texts.items, cli_count(r->texts.tokens, tokens));
   if (r->texts.cut) fprintf(stderr, " (%lld cut at %lld)", (long long)r->texts.cut, (long long)r->o.length);
   fprintf(stderr, "  batch %lld  seed %lld%s\n", (long long)r->o.batch, (long long)r->o.seed,
           r->o.resume ? "  resumed" : "");
@@ -258,13 +257,14 @@ static void say_begin(const Run *r) {
 
 static void say_done(const Run *r, double took) {
   int64_t made = r->at - r->began_at;
-  printf("done  %lld steps in %.1f s  loss %.4f to %.4f  saved %s\n", (long long)made, took, r->first, r->loss,
-         r->o.out);
+  printf("done  %lld steps in %.1f s  loss %.4f to %.4f  saved %s\n", (long long)made, took, r->first,
+         r->loss, r->o.out);
   if (r->o.json)
-    printf("{\"steps\":%lld,\"seconds\":%.3f,\"first_loss\":%.6g,\"loss\":%.6g,\"items\":%lld,\"tokens\":%lld,"
-           "\"peak_bytes\":%llu}\n",
-           (long long)r->at, took, r->first, r->loss, (long long)r->texts.items, (long long)r->texts.tokens,
-           (unsigned long long)tg_counters(r->ctx).peak_bytes);
+    printf(
+        "{\"steps\":%lld,\"seconds\":%.3f,\"first_loss\":%.6g,\"loss\":%.6g,\"items\":%lld,\"tokens\":%lld,"
+        "\"peak_bytes\":%llu}\n",
+        (long long)r->at, took, r->first, r->loss, (long long)r->texts.items, (long long)r->texts.tokens,
+        (unsigned long long)tg_counters(r->ctx).peak_bytes);
 }
 
 static int train_all(Run *r, const char *path) {
@@ -359,9 +359,10 @@ const CliCommand command_train_lora = {
     .nbytes = sizeof(LoraOptions),
     .defaults = &defaults,
     .run = run_lora,
-    .more = "A line of the data is {\"text\"}, {\"prompt\", \"completion\"}, of which the completion is "
-            "learned, or "
-            "{\"messages\"}, of which what the assistant says is. The model's weights, quantised or not, stay "
-            "as they are. The adapter is safetensors with peft's names, and adapter_config.json beside it; tg "
-            "chat, run and serve take it by --lora, and tg merge puts it into a model's file. Ctrl-C writes a "
-            "checkpoint."};
+    .more =
+        "A line of the data is {\"text\"}, {\"prompt\", \"completion\"}, of which the completion is "
+        "learned, or "
+        "{\"messages\"}, of which what the assistant says is. The model's weights, quantised or not, stay "
+        "as they are. The adapter is safetensors with peft's names, and adapter_config.json beside it; tg "
+        "chat, run and serve take it by --lora, and tg merge puts it into a model's file. Ctrl-C writes a "
+        "checkpoint."};

@@ -82,7 +82,8 @@ static double line_error(const float *x, int n, int most, Line l, double sums[4]
   double error = 0;
   memset(sums, 0, 4 * sizeof *sums);
   for (int i = 0; i < n; i++) {
-    double q = l.d != 0 ? rounded((x[i] - l.m) / l.d, 0, most) : 0, e = (double)l.d * q + (double)l.m - (double)x[i];
+    double q = l.d != 0 ? rounded((x[i] - l.m) / l.d, 0, most) : 0,
+           e = (double)l.d * q + (double)l.m - (double)x[i];
     error += e * e;
     sums[0] += q, sums[1] += q * q, sums[2] += (double)x[i], sums[3] += q * (double)x[i];
   }
@@ -177,8 +178,8 @@ static void q5_1(const float *x, uint8_t *to) {
 
 /* ---- blocks of 256: each piece of them has a scale of few bits, in units of the block's */
 /* The whole numbers of a scale and of a minimum near those that were found that do best together. */
-static void near_line(const float *x, int piece, int most, int unit, const float by[2], Line l, uint8_t *scale,
-                      uint8_t *least) {
+static void near_line(const float *x, int piece, int most, int unit, const float by[2], Line l,
+                      uint8_t *scale, uint8_t *least) {
   int s = by[0] > 0 ? rounded(l.d / by[0], 0, unit) : 0, m = by[1] > 0 ? rounded(-l.m / by[1], 0, unit) : 0;
   double best = INFINITY, sums[4];
   for (int i = s - 1; i <= s + 1; i++)
@@ -336,13 +337,14 @@ TgStatus tg_ggml_encode(TgContext *ctx, int type, const float *x, int64_t n, voi
   }
   if (n < 0 || n % t->block || (n && (!x || !out)) || (uint64_t)n / (uint64_t)t->block > SIZE_MAX / 256 ||
       (size_t)(n / t->block) * (size_t)t->nbytes != nbytes) {
-    ctx_fail(ctx, TG_ERR_VALUE, "ggml: %lld values of %s, %d a block of %d bytes, are not %zu bytes", (long long)n,
-             t->name, t->block, t->nbytes, nbytes);
+    ctx_fail(ctx, TG_ERR_VALUE, "ggml: %lld values of %s, %d a block of %d bytes, are not %zu bytes",
+             (long long)n, t->name, t->block, t->nbytes, nbytes);
     return TG_ERR_VALUE;
   }
   for (int64_t i = 0; i < n; i++)
     if (t->block > 1 && !isfinite(x[i])) {
-      ctx_fail(ctx, TG_ERR_VALUE, "ggml: value %lld is %g, which %s has not", (long long)i, (double)x[i], t->name);
+      ctx_fail(ctx, TG_ERR_VALUE, "ggml: value %lld is %g, which %s has not", (long long)i, (double)x[i],
+               t->name);
       return TG_ERR_VALUE;
     }
   for (int64_t i = 0; i < n / t->block; i++)

@@ -233,8 +233,7 @@ static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, in
 static TgTensor *embedded(const TgLlm *m, TgTensor *ids, Rows r) {
   TgTensor *x = tg_cast(tg_take(m->embedding, ids), TG_F32);
   if (m->arch->scale_embedding) x = tg_mul_scalar(x, sqrt((double)m->k.width));
-  if (m->positions)
-    x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
+  if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
   return tg_contiguous(x);
 }
 

@@ -170,7 +170,9 @@ TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *given) {
   bool ok = true;
   for (int64_t i = 0; ok && i < m->k.layers; i++)
     for (int w = 0; ok && w < W_COUNT; w++)
-      if (chosen & BIT(w)) TG_SCOPE(m->ctx) { ok = pair_new(l, i, (LlmWeight)w, o.rank); }
+      if (chosen & BIT(w)) TG_SCOPE(m->ctx) {
+          ok = pair_new(l, i, (LlmWeight)w, o.rank);
+        }
   if (ok) return lora_join(l), l;
   tg_lora_free(l);
   return NULL;
@@ -181,8 +183,8 @@ TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *given) {
 static TgTensor *reordered(const TgLlm *m, TgTensor *b, LlmWeight w, bool to_file) {
   if (!m->arch->permuted || (w != W_Q && w != W_K) || !b) return b;
   int64_t heads = w == W_Q ? m->k.heads : m->k.kv_heads, half = m->k.head / 2, rank = tg_dim(b, 1);
-  TgTensor *two = to_file ? tg_reshape(b, TG_SHAPE(heads, half, 2, rank))
-                          : tg_reshape(b, TG_SHAPE(heads, 2, half, rank));
+  TgTensor *two =
+      to_file ? tg_reshape(b, TG_SHAPE(heads, half, 2, rank)) : tg_reshape(b, TG_SHAPE(heads, 2, half, rank));
   return tg_reshape(tg_transpose(two, 1, 2), TG_SHAPE(heads * m->k.head, rank));
 }
 
@@ -300,7 +302,7 @@ static bool is_set(const json_t *v) {
 
 /* What would make it another kind of adapter. */
 static bool config_is_plain(const TgLlm *m, const char *path, const json_t *c) {
-  static const char *const other[] = {"use_dora",       "alpha_pattern",     "modules_to_save",
+  static const char *const other[] = {"use_dora",          "alpha_pattern",           "modules_to_save",
                                       "layer_replication", "trainable_token_indices", "use_qalora",
                                       "lora_bias"};
   const char *type = json_string_value(json_object_get(c, "peft_type"));
@@ -359,15 +361,17 @@ static bool config_write(const TgLora *l, const char *path, const char *base) {
   int64_t rank = 0;
   json_t *targets = json_array();
   bool ok = targets && config_about(l, &rank, targets);
-  json_t *c = ok ? json_pack("{s:s, s:s, s:s, s:I, s:f, s:f, s:O, s:s, s:b, s:b, s:b, s:b}", "peft_type", "LORA",
-                             "task_type", "CAUSAL_LM", "base_model_name_or_path", base ? base : m->architecture,
-                             "r", (json_int_t)rank, "lora_alpha", l->alpha, "lora_dropout", l->dropout,
-                             "target_modules", targets, "bias", "none", "fan_in_fan_out", is_gpt2(m),
-                             "use_rslora", l->rooted, "use_dora", 0, "inference_mode", 1)
-                 : NULL;
+  json_t *c =
+      ok ? json_pack("{s:s, s:s, s:s, s:I, s:f, s:f, s:O, s:s, s:b, s:b, s:b, s:b}", "peft_type", "LORA",
+                     "task_type", "CAUSAL_LM", "base_model_name_or_path", base ? base : m->architecture, "r",
+                     (json_int_t)rank, "lora_alpha", l->alpha, "lora_dropout", l->dropout, "target_modules",
+                     targets, "bias", "none", "fan_in_fan_out", is_gpt2(m), "use_rslora", l->rooted,
+                     "use_dora", 0, "inference_mode", 1)
+         : NULL;
   snprintf(beside, sizeof beside, "%s.tmp", path);
   ok = c && !json_dump_file(c, beside, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) && !rename(beside, path);
-  if (!ok) llm_fail(m->ctx, TG_ERR_IO, "lora: %.300s: %s", path, errno ? strerror(errno) : "cannot be written");
+  if (!ok)
+    llm_fail(m->ctx, TG_ERR_IO, "lora: %.300s: %s", path, errno ? strerror(errno) : "cannot be written");
   json_decref(c), json_decref(targets);
   return ok;
 }
@@ -419,7 +423,8 @@ TgStatus tg_lora_save(const TgLora *l, const char *path, const char *base) {
 TgLora *tg_lora_load(TgLlm *m, const char *path, double scale) {
   Paths p;
   if (!m) return NULL;
-  if (!path || !isfinite(scale)) return tg_set_error(m->ctx, TG_ERR_VALUE, "lora_load: no path, or scale"), NULL;
+  if (!path || !isfinite(scale))
+    return tg_set_error(m->ctx, TG_ERR_VALUE, "lora_load: no path, or scale"), NULL;
   TgLora *l = paths_of(m->ctx, path, &p) ? lora_new(m) : NULL;
   if (!l) return NULL;
   l->scale = scale;

@@ -18,7 +18,8 @@ typedef struct Merge {
 } Merge;
 
 static bool failed(const Merge *g, const char *path) {
-  return llm_fail(g->m->ctx, TG_ERR_IO, "llm_merge: %.300s: %s", path, errno ? strerror(errno) : "cannot be written");
+  return llm_fail(g->m->ctx, TG_ERR_IO, "llm_merge: %.300s: %s", path,
+                  errno ? strerror(errno) : "cannot be written");
 }
 
 static bool can_merge(const Merge *g) {
@@ -28,7 +29,8 @@ static bool can_merge(const Merge *g) {
   if (tg_value_int(llm_kv(m->gguf, "split.count")) > 1)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: %.300s is one of several files", m->path);
   if (!g->path || strlen(g->path) > 4000) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: no path");
-  if (!stat(m->path, &own) && !stat(g->path, &other) && own.st_dev == other.st_dev && own.st_ino == other.st_ino)
+  if (!stat(m->path, &own) && !stat(g->path, &other) && own.st_dev == other.st_dev &&
+      own.st_ino == other.st_ino)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: %.300s is the model's own file", g->path);
   return true;
 }

@@ -204,8 +204,7 @@ static bool put_file(Texts *t, const char *s, size_t n) {
   size_t blank = 0;
   while (blank < n && strchr(" \t\r\n", s[blank]))
     blank++;
-  if (blank == n || s[blank] != '{')
-    return put_piece(t, s, n, true, false, true) && items_add(t, 0, true);
+  if (blank == n || s[blank] != '{') return put_piece(t, s, n, true, false, true) && items_add(t, 0, true);
   for (size_t at = 0; at < n;) {
     const char *end = memchr(s + at, '\n', n - at);
     size_t length = end ? (size_t)(end - s) - at : n - at, k = 0;

@@ -161,7 +161,7 @@ TG_API TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *o);
 TG_API TgLora *tg_lora_load(TgLlm *m, const char *path, double scale);
 /* base: what the original model is called, for peft; may be NULL. A folder is made where there is none. */
 TG_API TgStatus tg_lora_save(const TgLora *l, const char *path, const char *base);
-TG_API void tg_lora_free(TgLora *l);           /* NULL is fine; tg_llm_free ends those that are left */
+TG_API void tg_lora_free(TgLora *l);         /* NULL is fine; tg_llm_free ends those that are left */
 TG_API const TgModule *tg_lora_module(void); /* a TgLora as a module: training state, parameters */
 
 /* weights: so many changed. error: the largest over them of |stored - exact| / |exact|, by the roots of sums

@@ -136,4 +136,5 @@ def main():
         print("%.6f" % loss.item())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -936,13 +936,15 @@ static void test_ggml_encode(void **state) {
     int type = (int)tg_value_int(tg_value_at(at, 0));
     size_t n = (size_t)tg_value_int(tg_value_at(at, 2));
     const char *name = tg_value_string(tg_value_key(places, i), NULL);
-    if (!strstr(name, ".q") || n > sizeof bytes || tg_value_kind(tg_value_at(t, i)) != TG_KIND_TENSOR) continue;
+    if (!strstr(name, ".q") || n > sizeof bytes || tg_value_kind(tg_value_at(t, i)) != TG_KIND_TENSOR)
+      continue;
     FILE *f = fopen(file, "rb");
     fseek(f, (long)tg_value_int(tg_value_at(at, 1)), SEEK_SET);
     assert_int_equal(fread(bytes, 1, n, f), n);
     fclose(f);
     assert_int_equal(tg_read_f64(tg_value_tensor(tg_value_at(t, i)), theirs, 1024), TG_OK);
-    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, bytes, n, TG_U8), 1024, type), TG_F32), got, sizeof got);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, bytes, n, TG_U8), 1024, type), TG_F32), got,
+            sizeof got);
     for (int k = 0; k < 1024; k++)
       assert_true((double)got[k] == theirs[k]);
     double of_theirs = off(got, src);
@@ -952,14 +954,17 @@ static void test_ggml_encode(void **state) {
       continue;
     }
     memcpy(mean, got, sizeof mean);
-    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 1024, type), TG_F32), got, sizeof got);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 1024, type), TG_F32), got,
+            sizeof got);
     ok(c);
-    if (!(off(got, src) <= of_theirs * 1.001)) fail_msg("%s: off by %g, ggml's by %g", name, off(got, src), of_theirs);
+    if (!(off(got, src) <= of_theirs * 1.001))
+      fail_msg("%s: off by %g, ggml's by %g", name, off(got, src), of_theirs);
     encoded++;
     /* blocks of one scale come back as they were */
     if (type != 8 && type != 1 && type != 30) continue;
     assert_int_equal(tg_ggml_encode(c, type, mean, 1024, again, n), TG_OK);
-    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 1024, type), TG_F32), got, sizeof got);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 1024, type), TG_F32), got,
+            sizeof got);
     assert_true(off(got, theirs) < (type == 8 ? 1e-3 : 1e-12));
   }
   assert_int_equal(encoded, 12);
@@ -975,7 +980,8 @@ static void test_ggml_encode(void **state) {
   for (int k = 0; k < 5; k++) { /* zeros are zeros */
     size_t n = (size_t[]){18, 20, 22, 24, 34}[k];
     assert_int_equal(tg_ggml_encode(c, types[k], wrong, 32, again, n), TG_OK);
-    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 32, types[k]), TG_F32), got, 128);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 32, types[k]), TG_F32), got,
+            128);
     for (int i = 0; i < 32; i++)
       assert_true(got[i] == 0);
   }
@@ -1411,9 +1417,9 @@ int main(void) {
 #endif
                                      cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_old),
                                      cmocka_unit_test(test_torch_cut),    cmocka_unit_test(test_gguf_golden),
-                                     cmocka_unit_test(test_ggml_encode),
-                                     cmocka_unit_test(test_ggml_blocks),  cmocka_unit_test(test_gguf),
-                                     cmocka_unit_test(test_gguf_split),   cmocka_unit_test(test_gguf_models),
-                                     cmocka_unit_test(test_datasets),     cmocka_unit_test(test_npy)};
+                                     cmocka_unit_test(test_ggml_encode),  cmocka_unit_test(test_ggml_blocks),
+                                     cmocka_unit_test(test_gguf),         cmocka_unit_test(test_gguf_split),
+                                     cmocka_unit_test(test_gguf_models),  cmocka_unit_test(test_datasets),
+                                     cmocka_unit_test(test_npy)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

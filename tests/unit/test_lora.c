@@ -103,7 +103,8 @@ static void whole(const char *name) {
   TgLlm *m = tg_llm_open(C, golden(file), .context = 24, .block = 4);
   if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
   const TgValue *kv = tg_value_get(tg_llm_gguf(m), "kv");
-  TgTensor *t = tg_value_tensor(tg_value_get(kv, "test.ids")), *l = tg_value_tensor(tg_value_get(kv, "test.logits"));
+  TgTensor *t = tg_value_tensor(tg_value_get(kv, "test.ids")),
+           *l = tg_value_tensor(tg_value_get(kv, "test.logits"));
   int64_t n = tg_numel(t) - 1, v = tg_llm_about(m).vocabulary;
   assert_true(n <= 10 && tg_numel(l) <= 512);
   assert_int_equal(tg_read(t, ids, tg_nbytes(t)), TG_OK);
@@ -134,10 +135,9 @@ static void whole(const char *name) {
 
 static void test_whole(void **state) {
   (void)state;
-  static const char *const names[] = {"llama",        "llama-tied-linear", "llama-yarn", "llama-window",
-                                      "llama-experts", "qwen2",            "qwen3",      "qwen2moe",
-                                      "qwen3moe",     "gemma2",            "gemma3",     "phi3",
-                                      "glm4",         "gpt2"};
+  static const char *const names[] = {
+      "llama",    "llama-tied-linear", "llama-yarn", "llama-window", "llama-experts", "qwen2", "qwen3",
+      "qwen2moe", "qwen3moe",          "gemma2",     "gemma3",       "phi3",          "glm4",  "gpt2"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     whole(names[i]);
 }
@@ -244,11 +244,13 @@ static void gradients(const char *kind) {
   TgTensor *p[MOST], *g[MOST];
   int n = tg_module_parameters(tg_lora_module, l, p, MOST);
   assert_int_equal(n, 2 * 7 * 5);
-  static const int32_t ids[] = {1, 403, 407, 261, 378, 31, 40, 99}, targets[] = {403, 407, 261, -1, 31, 40, 99, 5};
+  static const int32_t ids[] = {1, 403, 407, 261, 378, 31, 40, 99},
+                       targets[] = {403, 407, 261, -1, 31, 40, 99, 5};
   for (int i = 0; i < n; i += 3) {
     double at[2], want, got;
     TG_SCOPE(C) {
-      TgTensor *loss = tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(2, 4)), tg_from(C, targets, TG_I32, TG_SHAPE(2, 4)));
+      TgTensor *loss = tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(2, 4)),
+                                   tg_from(C, targets, TG_I32, TG_SHAPE(2, 4)));
       assert_int_equal(tg_gradient(loss, &p[i], 1, g), TG_OK);
       /* along the gradient, which is the steepest */
       got = tg_item_f64(tg_sqrt(tg_sum(tg_square(g[0]))));
@@ -353,8 +355,8 @@ static void test_order(void **state) {
 }
 
 /* ---- wrong files: one tensor of a right one renamed, or of another shape; another configuration */
-static void wrong_tensor(TgLlm *m, const char *name, const char *as, int64_t rows, int64_t columns, TgStatus status,
-                         const char *part) {
+static void wrong_tensor(TgLlm *m, const char *name, const char *as, int64_t rows, int64_t columns,
+                         TgStatus status, const char *part) {
   TgState *s = tg_safe_load_file(C, "test_lora_files/adapter_model.safetensors");
   TG_SCOPE(C) {
     TgTensor *t = tg_state_remove(s, name);
@@ -382,17 +384,20 @@ static void test_wrong(void **state) {
   TgLora *l = tg_lora_new(m);
   assert_int_equal(tg_lora_save(l, "test_lora_files", NULL), TG_OK);
   tg_lora_free(l);
-  wrong_tensor(m, q, NULL, 0, 0, TG_ERR_VALUE, "there is no tensor 'base_model.model.model.layers.1.self_attn.q_proj.lora_A");
-  wrong_tensor(m, q, q, 8, 63, TG_ERR_SHAPE, "q_proj.lora_A.weight' is f32 (8, 63), where the model wants (rank, 64)");
+  wrong_tensor(m, q, NULL, 0, 0, TG_ERR_VALUE,
+               "there is no tensor 'base_model.model.model.layers.1.self_attn.q_proj.lora_A");
+  wrong_tensor(m, q, q, 8, 63, TG_ERR_SHAPE,
+               "q_proj.lora_A.weight' is f32 (8, 63), where the model wants (rank, 64)");
   wrong_tensor(m, b, b, 65, 8, TG_ERR_SHAPE, "where the model wants (64, rank)");
   wrong_tensor(m, b, b, 64, 4, TG_ERR_SHAPE, "rank 4, and lora_A beside it of rank 8");
   wrong_tensor(m, q, "base_model.model.model.layers.5.self_attn.q_proj.lora_A.weight", 0, 0, TG_ERR_VALUE,
                "no such weight in its 5 layers");
   wrong_tensor(m, q, "base_model.model.model.layers.1.self_attn.x_proj.lora_A.weight", 0, 0, TG_ERR_VALUE,
                "x_proj.lora_A.weight' is none that an adapter of llama has here");
-  wrong_tensor(m, q, "base_model.model.model.layers.99999999999999999999.self_attn.q_proj.lora_A.weight", 0, 0, TG_ERR_VALUE,
-               "no such weight");
-  wrong_tensor(m, q, "base_model.model.model.layers.self_attn.q_proj.lora_A.weight", 0, 0, TG_ERR_VALUE, "is none that");
+  wrong_tensor(m, q, "base_model.model.model.layers.99999999999999999999.self_attn.q_proj.lora_A.weight", 0,
+               0, TG_ERR_VALUE, "no such weight");
+  wrong_tensor(m, q, "base_model.model.model.layers.self_attn.q_proj.lora_A.weight", 0, 0, TG_ERR_VALUE,
+               "is none that");
   wrong_tensor(m, q, "x", 0, 0, TG_ERR_VALUE, "'x' is none that");
   wrong_config(m, "{}", "no number lora_alpha");
   wrong_config(m, "{\"lora_alpha\": 1", "adapter_config.json");
@@ -529,11 +534,14 @@ static void item_is(TgLlm *m, const TgDataset *d, int64_t item, const char *show
     for (int k = 0; k < 2; k++) {
       size_t length = 0;
       int32_t id = k ? targets[i] : ids[i];
-      const char *piece = id < 0 ? "-" : id < 3 ? &"_^$"[id] : tg_token_text(tg_llm_tokenizer(m), id, &length);
+      const char *piece = id < 0   ? "-"
+                          : id < 3 ? &"_^$"[id]
+                                   : tg_token_text(tg_llm_tokenizer(m), id, &length);
       strncat(text[k], piece, id < 3 ? 1 : length);
     }
   if (strcmp(text[0], shown) || strcmp(text[1], wanted))
-    fail_msg("item %lld is '%s' and '%s', not '%s' and '%s'", (long long)item, text[0], text[1], shown, wanted);
+    fail_msg("item %lld is '%s' and '%s', not '%s' and '%s'", (long long)item, text[0], text[1], shown,
+             wanted);
 }
 
 static void text_is_wrong(TgLlm *m, const char *text, const char *part) {
@@ -546,7 +554,8 @@ static void test_texts(void **state) {
   (void)state;
   TgLlmTexts about;
   TgLlm *m = tg_llm_open(C, stories("f32"), .context = 32, .block = 1);
-  TgDataset d = texts(m, "{\"prompt\": \"the\", \"completion\": \" dog\"}\n\n {\"text\": \"a dog\"}\r\n", 8, &about);
+  TgDataset d =
+      texts(m, "{\"prompt\": \"the\", \"completion\": \" dog\"}\n\n {\"text\": \"a dog\"}\r\n", 8, &about);
   if (!d.item) fail_msg("%s", tg_errmsg(C));
   assert_true(d.count == 2 && about.items == 2 && about.cut == 0);
   item_is(m, &d, 0, "^▁the▁dog$___", "-▁dog$----");
@@ -590,17 +599,20 @@ static void with_template(const char *from, const char *to, const char *template
   count++;
   FILE *f = fopen(to, "wb");
   fwrite(file, 1, 16, f), fwrite(&count, 8, 1, f);
-  fwrite(&length, 8, 1, f), fwrite(key, 1, length, f), fwrite(&(uint32_t){8}, 4, 1, f), fwrite(&size, 8, 1, f);
+  fwrite(&length, 8, 1, f), fwrite(key, 1, length, f), fwrite(&(uint32_t){8}, 4, 1, f),
+      fwrite(&size, 8, 1, f);
   fwrite(text, 1, size, f), fwrite(file + 24, 1, n - 24, f);
   fclose(f), free(file);
 }
 
 static void test_messages(void **state) {
   (void)state;
-  static const char two[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": "
-                            "\"b\"}, {\"role\": \"user\", \"content\": \"c\"}, {\"role\": \"assistant\", \"content\": \"d\"}]}";
+  static const char two[] =
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": "
+      "\"b\"}, {\"role\": \"user\", \"content\": \"c\"}, {\"role\": \"assistant\", \"content\": \"d\"}]}";
   with_template(stories("f32"), "test_lora.gguf",
-                "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}Q{{ m.content }}{% else %}A{{ m.content "
+                "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}Q{{ m.content }}{% else "
+                "%}A{{ m.content "
                 "}}{{ eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}A{% endif %}");
   TgLlm *m = tg_llm_open(C, "test_lora.gguf", .context = 32, .block = 1);
   if (!m) fail_msg("%s", tg_errmsg(C));
@@ -613,7 +625,8 @@ static void test_messages(void **state) {
   text_is_wrong(m, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "nothing to learn");
   tg_llm_free(m);
   with_template(stories("f32"), "test_lora.gguf", /* earlier replies are written otherwise */
-                "{% for m in messages %}{% if m.role == 'user' %}Q{{ m.content }}{% elif loop.last %}A{{ m.content }}{% "
+                "{% for m in messages %}{% if m.role == 'user' %}Q{{ m.content }}{% elif loop.last %}A{{ "
+                "m.content }}{% "
                 "else %}B{% endif %}{% endfor %}{% if add_generation_prompt %}A{% endif %}");
   m = tg_llm_open(C, "test_lora.gguf", .context = 32, .block = 1);
   text_is_wrong(m, two, "line 1: the template writes what is before a reply otherwise than after it");
@@ -622,12 +635,11 @@ static void test_messages(void **state) {
 }
 
 #define SUITE(open)                                                                                          \
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole),     cmocka_unit_test(test_pytorch),       \
-                                     cmocka_unit_test(test_gradients), cmocka_unit_test(test_files),         \
-                                     cmocka_unit_test(test_order),     cmocka_unit_test(test_wrong),         \
-                                     cmocka_unit_test(test_names),     cmocka_unit_test(test_merged),        \
-                                     cmocka_unit_test(test_resume),    cmocka_unit_test(test_texts),        \
-                                     cmocka_unit_test(test_messages)};        \
+  const struct CMUnitTest tests[] = {                                                                        \
+      cmocka_unit_test(test_whole), cmocka_unit_test(test_pytorch), cmocka_unit_test(test_gradients),        \
+      cmocka_unit_test(test_files), cmocka_unit_test(test_order),   cmocka_unit_test(test_wrong),            \
+      cmocka_unit_test(test_names), cmocka_unit_test(test_merged),  cmocka_unit_test(test_resume),           \
+      cmocka_unit_test(test_texts), cmocka_unit_test(test_messages)};                                        \
   return cmocka_run_group_tests(tests, open, close_it)
 
 int main(void) { SUITE(open_it); }

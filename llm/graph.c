@@ -7,10 +7,11 @@
 #include <math.h>
 
 /* The tokens of a graph: rows of each tensor, `each` of them of a text. A text's first token is at
- * `position`, or, where there is no cache, at 0. */
+ * `position`, or, where there is no cache, at 0. Or they are the next tokens of several sequences. */
 typedef struct Rows {
   int64_t texts, each;
-  bool whole; /* no cache: the tokens see each other */
+  bool whole;           /* no cache: the tokens see each other */
+  TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
 } Rows;
 
 static int64_t count(Rows r) { return r.texts * r.each; }
@@ -39,20 +40,22 @@ static TgTensor *capped(TgTensor *x, double cap) {
   return cap > 0 ? tg_mul_scalar(tg_tanh(tg_div_scalar(x, cap)), cap) : x;
 }
 
-/* The positions of a text's tokens, i32: (each) */
+/* The positions of a text's tokens, i32: (each), or of each text's one */
 static TgTensor *positions_of(const TgLlm *m, Rows r) {
+  if (r.at) return r.at;
   TgTensor *at = tg_arange(m->ctx, 0, (double)r.each);
   return r.whole ? at : tg_add(at, tg_variable_tensor(m->position));
 }
 
 /* x (each, size), the same for each text: (tokens, size) */
 static TgTensor *for_texts(TgTensor *x, Rows r) {
-  if (r.texts == 1) return x;
+  if (r.texts == 1 || r.at) return x;
   return tg_flatten(tg_expand(tg_unsqueeze(x, 0), TG_SHAPE(r.texts, -1, -1)), 0, 1);
 }
 
 /* What a table (positions, size) has for the tokens: (tokens, size). */
 static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
+  if (r.at) return tg_take(table, r.at);
   int64_t at = r.whole ? 0 : tg_size(m->position);
   return for_texts(tg_slice(table, 0, at, tg_size_add(m->ctx, at, r.each)), r);
 }
@@ -112,9 +115,12 @@ static bool cache_put(const TgLlm *m, TgTensor *cache, int64_t at, int64_t n, Tg
   return tg_assign_slice(cache, begin, end, tg_unsqueeze(values, 0)) != NULL;
 }
 
-/* rows (n, kv heads, size) to the cache, at this step's positions */
-static bool remember(const TgLlm *m, TgTensor *cache, TgTensor *rows, int64_t n) {
-  return cache_put(m, cache, tg_size(m->position), n, tg_cast(tg_transpose(rows, 0, 1), m->cache));
+/* rows (tokens, kv heads, size) to the cache, at this step's positions */
+static bool remember(const TgLlm *m, TgTensor *cache, TgTensor *rows, Rows r) {
+  rows = tg_cast(rows, m->cache);
+  if (!r.at) return cache_put(m, cache, tg_size(m->position), r.each, tg_transpose(rows, 0, 1));
+  const TgIndex places[] = {TG_TENSOR(r.which), TG_ALL, TG_TENSOR(r.at), TG_ALL};
+  return tg_setitem(cache, places, 4, rows) != NULL;
 }
 
 TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
@@ -128,16 +134,16 @@ TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   return TG_OK;
 }
 
-/* Which of `seen` keys a token of its text may see: (each, seen). NULL: all of them. */
+/* Which of `seen` keys a token may see: (1 or texts, 1, 1, each, seen). NULL: all of them. */
 static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, Rows r, int64_t seen) {
   bool windowed = l->windowed && m->k.window < m->room;
-  if (r.each == 1 && !windowed) return NULL;
+  if (r.each == 1 && !windowed && !r.at) return NULL;
   TgTensor *key = tg_slice(tg_arange(m->ctx, 0, (double)m->room), 0, 0, seen);
   TgTensor *query = tg_unsqueeze(positions_of(m, r), 1);
   key = tg_unsqueeze(key, 0);
   TgTensor *mask = tg_le(key, query);
   if (windowed) mask = tg_mul(mask, tg_gt(tg_add_scalar(key, (double)m->k.window), query));
-  return mask;
+  return tg_reshape(mask, TG_SHAPE(r.at ? r.texts : 1, 1, 1, r.each, seen));
 }
 
 /* q (tokens, heads, size), keys and values (texts, kv heads, seen, size) -> (tokens, heads * size). Heads
@@ -149,15 +155,17 @@ static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, in
   q = tg_permute(q, 5, (const int64_t[]){0, 2, 3, 1, 4});
   TgTensor *score = tg_matmul(tg_mul_scalar(q, k->scale), tg_unsqueeze(tg_transpose(h.k, 2, 3), 2));
   score = capped(score, k->attention_cap); /* (texts, kv heads, group, each, seen) */
-  TgTensor *mask = mask_of(m, l, r, seen);
+  TgTensor *mask = mask_of(m, l, r, seen), *v = tg_unsqueeze(h.v, 2);
   if (mask) score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
-  TgTensor *y = tg_matmul(tg_softmax(score), tg_unsqueeze(h.v, 2));
+  if (r.at) v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* nothing of what is not there */
+  TgTensor *y = tg_matmul(tg_softmax(score), v);
   y = tg_permute(y, 5, (const int64_t[]){0, 3, 1, 2, 4});
   return tg_reshape(y, TG_SHAPE(count(r), k->heads * k->value_head));
 }
 
-/* What this step's tokens see of the cache: (1, kv heads, seen, size). */
-static TgTensor *remembered(const TgLlm *m, TgTensor *cache, int64_t seen) {
+/* What this step's tokens see of the cache: (texts, kv heads, seen, size). */
+static TgTensor *remembered(const TgLlm *m, TgTensor *cache, Rows r, int64_t seen) {
+  if (r.at) return tg_cast(tg_take(tg_slice(cache, 2, 0, seen), r.which), TG_F32);
   return tg_unsqueeze(tg_cast(tg_slice(of_sequence(m, cache, m->which), 1, 0, seen), TG_F32), 0);
 }
 
@@ -173,10 +181,10 @@ static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows 
     h.k = of_texts(r, h.k);
     h.v = of_texts(r, h.v);
   } else {
-    if (!remember(m, l->keys, h.k, r.each) || !remember(m, l->values, h.v, r.each)) return NULL;
-    seen = tg_size_add(m->ctx, tg_size(m->position), r.each);
-    h.k = remembered(m, l->keys, seen);
-    h.v = remembered(m, l->values, seen);
+    if (!remember(m, l->keys, h.k, r) || !remember(m, l->values, h.v, r)) return NULL;
+    seen = r.at ? tg_size(m->reach) : tg_size_add(m->ctx, tg_size(m->position), r.each);
+    h.k = remembered(m, l->keys, r, seen);
+    h.v = remembered(m, l->values, r, seen);
   }
   TgTensor *y = product(m, l, attended(m, l, h, r, seen), W_OUT);
   return part_normed(m, l, y, W_ATTN_POST_NORM);
@@ -255,12 +263,15 @@ static TgTensor *logits_of(const TgLlm *m, TgTensor *x) {
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   const LlmPart *part = user;
   const TgLlm *m = part->m;
-  Rows r = {1, part->n, false};
+  Rows r = {.texts = 1, .each = part->n};
   (void)nout;
+  if (part->many) r = (Rows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
   TgTensor *x = part->first ? in[0] : embedded(m, in[0], r);
   x = layers_of(m, x, r, part->first, part->last);
   if (part->hidden)
     x = normed(m, x, m->norm, m->norm_bias);
+  else if (part->last == m->k.layers && part->many)
+    x = logits_of(m, x);
   else if (part->last == m->k.layers) {
     x = logits_of(m, nin > 1 ? tg_take(x, in[1]) : x); /* of one token */
     x = tg_reshape(x, TG_SHAPE(m->k.vocabulary));
@@ -285,7 +296,7 @@ static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
 
 TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets) {
   if (!m || !ids || !targets || !whole_fits(m, ids, targets)) return NULL;
-  Rows r = {tg_dim(ids, 0), tg_dim(ids, 1), true};
+  Rows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
   TgTensor *x = layers_of(m, embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
   TgTensor *wanted = tg_flatten(targets, 0, -1);
   TgTensor *sum = tg_sparse_cross_entropy(logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,

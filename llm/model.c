@@ -233,6 +233,10 @@ static bool weights_find(TgLlm *m) {
 /* ---- opening */
 enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, MOST_SEQUENCES = 1024 };
 
+/* What a step of several sequences sees of the cache is a multiple of this: no sum has a tail, whose order
+ * would depend on the longest of them. */
+enum { REACH_STEP = 64 };
+
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   TgLlmOptions o;
   if (tg_options_read(m->ctx, "llm_open", "TgLlmOptions", &o, sizeof o, given)) return false;
@@ -244,11 +248,14 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",
                     (long long)m->context, (long long)m->block);
-  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences", (long long)m->sequences);
+  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES || o.batch < 0 || o.batch > m->sequences)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences, %lld in a step", (long long)m->sequences,
+                    (long long)o.batch);
+  m->batch = o.batch;
   if (m->positions && m->context > m->k.trained) m->context = m->k.trained;
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;
+  if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
   if (m->cache == TG_F32 || m->cache == TG_F16 || m->cache == TG_BF16) return true;
   return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %s: it is f32, f16 or bf16",
                   tg_dtype_name(m->cache));
@@ -271,9 +278,10 @@ static bool parts_make(TgLlm *m, LlmStep *s) {
   if (!(s->part = tg_alloc(m->ctx, (size_t)s->nparts * sizeof *s->part))) return false;
   for (int64_t i = 0; i < s->nparts; i++) {
     LlmPart *p = &s->part[i];
-    *p = (LlmPart){m, s->n, i * layers, (i + 1) * layers, false, NULL};
+    *p = (LlmPart){.m = m, .n = s->n, .first = i * layers, .last = (i + 1) * layers, .many = s->many};
     if (!(p->jit = tg_jit(m->ctx, llm_part, p))) return false;
   }
+  if (s->many) return true;
   s->hidden = s->part[s->nparts - 1];
   s->hidden.hidden = true;
   return (s->hidden.jit = tg_jit(m->ctx, llm_part, &s->hidden)) != NULL;
@@ -297,6 +305,15 @@ static void sequences_free(TgLlm *m) {
   tg_free(m->ctx, m->sequence);
 }
 
+/* The program of several sequences' next tokens. */
+static bool several_make(TgLlm *m) {
+  if (!m->batch) return true;
+  m->several = (LlmStep){.n = m->batch, .many = true};
+  m->reach = tg_variable(m->ctx, "reach", REACH_STEP, m->room, .multiple_of = REACH_STEP);
+  m->batch_logits = tg_alloc(m->ctx, (size_t)(m->batch * m->k.vocabulary) * sizeof *m->batch_logits);
+  return m->reach && m->batch_logits && parts_make(m, &m->several);
+}
+
 /* Programs of whole blocks, small blocks and single tokens, the largest first. */
 static bool steps_make(TgLlm *m) {
   const int64_t sizes[MOST_STEPS] = {m->block, SMALL_BLOCK, 1};
@@ -313,7 +330,7 @@ static bool steps_make(TgLlm *m) {
     s->n = sizes[i];
     if (!parts_make(m, s)) return false;
   }
-  return m->position != NULL;
+  return m->position && several_make(m);
 }
 
 static bool open_all(TgLlm *m, const TgLlmOptions *o) {
@@ -348,12 +365,23 @@ TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) 
   return NULL;
 }
 
+static void step_reset(LlmStep *s) {
+  for (int64_t k = 0; k < s->nparts; k++)
+    tg_jit_reset(s->part[k].jit);
+  if (s->hidden.jit) tg_jit_reset(s->hidden.jit);
+}
+
+static void step_free(TgContext *ctx, LlmStep *s) {
+  for (int64_t k = 0; s->part && k < s->nparts; k++)
+    tg_jit_free(s->part[k].jit);
+  tg_jit_free(s->hidden.jit);
+  tg_free(ctx, s->part);
+}
+
 void llm_graphs_change(TgLlm *m) {
-  for (int i = 0; i < m->nsteps; i++) {
-    for (int64_t k = 0; k < m->step[i].nparts; k++)
-      tg_jit_reset(m->step[i].part[k].jit);
-    tg_jit_reset(m->step[i].hidden.jit);
-  }
+  for (int i = 0; i < m->nsteps; i++)
+    step_reset(&m->step[i]);
+  step_reset(&m->several);
   for (int64_t i = 0; i < m->sequences; i++) {
     m->sequence[i].nids = 0;
     m->sequence[i].has_logits = false;
@@ -365,12 +393,10 @@ void tg_llm_free(TgLlm *m) {
   TgContext *ctx = m->ctx;
   while (m->loras)
     tg_lora_free(m->loras);
-  for (int i = 0; i < m->nsteps; i++) {
-    for (int64_t k = 0; m->step[i].part && k < m->step[i].nparts; k++)
-      tg_jit_free(m->step[i].part[k].jit);
-    tg_jit_free(m->step[i].hidden.jit);
-    tg_free(ctx, m->step[i].part);
-  }
+  for (int i = 0; i < m->nsteps; i++)
+    step_free(ctx, &m->step[i]);
+  step_free(ctx, &m->several);
+  tg_free(ctx, m->batch_logits);
   tg_jit_free(m->copy);
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
     tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
@@ -421,12 +447,12 @@ static LlmStep *step_for(TgLlm *m, int64_t count) {
   return &m->step[m->nsteps - 1];
 }
 
-/* Whether these tokens can follow; else an error. */
-static bool can_follow(TgLlm *m, const char *what, const int32_t *ids, int64_t n) {
+/* Whether these tokens can follow in a sequence; else an error. */
+static bool follows(TgLlm *m, const LlmSequence *s, const char *what, const int32_t *ids, int64_t n) {
   if (n < 1 || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "%s: no tokens", what);
-  if (n > m->context - m->now->nids)
+  if (n > m->context - s->nids)
     return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens after %lld are more than the context of %lld",
-                    what, (long long)n, (long long)m->now->nids, (long long)m->context);
+                    what, (long long)n, (long long)s->nids, (long long)m->context);
   for (int64_t i = 0; i < n; i++)
     if (ids[i] < 0 || ids[i] >= m->k.vocabulary)
       return llm_fail(m->ctx, TG_ERR_VALUE, "%s: token %d of %lld", what, (int)ids[i],
@@ -436,7 +462,7 @@ static bool can_follow(TgLlm *m, const char *what, const int32_t *ids, int64_t n
 
 TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   if (!m) return TG_ERR_NOMEM;
-  if (!can_follow(m, "llm_eval", ids, n)) return tg_error(m->ctx);
+  if (!follows(m, m->now, "llm_eval", ids, n)) return tg_error(m->ctx);
   for (int64_t at = 0; at < n;) {
     LlmStep *s = step_for(m, n - at);
     int64_t count = n - at < s->n ? n - at : s->n;
@@ -445,6 +471,73 @@ TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   }
   m->now->has_logits = true;
   return TG_OK;
+}
+
+/* ---- the next tokens of several sequences */
+typedef struct Batch {
+  int32_t *ids, *at, *which; /* rows of the step */
+} Batch;
+
+/* One step on `count` sequences; rows that are left write behind the context, and nobody reads them. */
+static bool several_rows(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count, Batch b) {
+  int64_t reach = REACH_STEP;
+  for (int64_t i = 0; i < m->batch; i++) {
+    bool there = i < count;
+    b.which[i] = there ? sequences[i] : 0;
+    b.ids[i] = there ? ids[i] : 0;
+    b.at[i] = (int32_t)(there ? m->sequence[sequences[i]].nids : m->context);
+    while (there && b.at[i] >= reach)
+      reach += REACH_STEP;
+  }
+  if (tg_variable_bind(m->reach, reach)) return false;
+  TgTensor *x = tg_from(m->ctx, b.ids, TG_I32, TG_SHAPE(m->batch));
+  TgTensor *at = tg_from(m->ctx, b.at, TG_I32, TG_SHAPE(m->batch));
+  TgTensor *which = tg_from(m->ctx, b.which, TG_I32, TG_SHAPE(m->batch));
+  for (int64_t i = 0; i < m->several.nparts; i++) {
+    TgTensor *in[] = {x, at, which};
+    if (tg_cancelled(m->ctx) || tg_jit_run(m->several.part[i].jit, in, 3, &x, 1)) return false;
+  }
+  return !tg_read(x, m->batch_logits, (size_t)(m->batch * m->k.vocabulary) * sizeof *m->batch_logits);
+}
+
+static void several_done(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count) {
+  size_t v = (size_t)m->k.vocabulary;
+  for (int64_t i = 0; i < count; i++) {
+    LlmSequence *s = &m->sequence[sequences[i]];
+    s->ids[s->nids++] = ids[i];
+    memcpy(s->logits, m->batch_logits + (size_t)i * v, v * sizeof *s->logits);
+    s->has_logits = true;
+  }
+}
+
+static bool several_fit(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n) {
+  if (!m->batch) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: the model was opened without a batch");
+  if (n < 1 || !sequences || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: no tokens");
+  for (int64_t i = 0; i < n; i++) {
+    if (sequences[i] < 0 || sequences[i] >= m->sequences)
+      return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: sequence %d of %lld", (int)sequences[i],
+                      (long long)m->sequences);
+    for (int64_t k = 0; k < i; k++)
+      if (sequences[k] == sequences[i])
+        return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: sequence %d twice", (int)sequences[i]);
+    if (!follows(m, &m->sequence[sequences[i]], "llm_eval_many", ids + i, 1)) return false;
+  }
+  return true;
+}
+
+TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n) {
+  if (!m) return TG_ERR_NOMEM;
+  if (!several_fit(m, sequences, ids, n)) return tg_error(m->ctx);
+  int32_t *rows = tg_alloc(m->ctx, 3 * (size_t)m->batch * sizeof *rows);
+  bool ok = rows != NULL;
+  for (int64_t at = 0; ok && at < n; at += m->batch) {
+    int64_t count = n - at < m->batch ? n - at : m->batch;
+    Batch b = {rows, rows + m->batch, rows + 2 * m->batch};
+    TG_SCOPE(m->ctx) { ok = several_rows(m, sequences + at, ids + at, count, b); }
+    if (ok) several_done(m, sequences + at, ids + at, count);
+  }
+  tg_free(m->ctx, rows);
+  return ok ? TG_OK : tg_error(m->ctx);
 }
 
 /* ---- embeddings: the mean of the tokens, of length 1 */
@@ -464,7 +557,7 @@ static bool means_add(TgLlm *m, const int32_t *ids, int64_t n, float *hidden, do
 TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
   if (!m) return TG_ERR_NOMEM;
   if (!out) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_embed: nowhere to write to");
-  if (tg_llm_rewind(m, 0) || !can_follow(m, "llm_embed", ids, n)) return tg_error(m->ctx);
+  if (tg_llm_rewind(m, 0) || !follows(m, m->now, "llm_embed", ids, n)) return tg_error(m->ctx);
   double *sum = tg_alloc(m->ctx, (size_t)m->k.width * sizeof *sum), length = 0;
   float *hidden = tg_alloc(m->ctx, (size_t)(m->block * m->k.width) * sizeof *hidden);
   bool ok = sum && hidden && means_add(m, ids, n, hidden, sum);

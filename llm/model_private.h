@@ -114,6 +114,7 @@ typedef struct LlmPart {
   struct TgLlm *m;
   int64_t n, first, last;
   bool hidden; /* the last part ends with the tokens (n, width) instead of logits */
+  bool many;   /* the tokens are of n sequences; the last part ends with the logits (n, vocabulary) */
   TgJit *jit;
 } LlmPart;
 
@@ -121,6 +122,7 @@ typedef struct LlmPart {
  * weights is given back before the next layer, so a whole model is never decoded at once. */
 typedef struct LlmStep {
   int64_t n, nparts;
+  bool many;
   LlmPart *part, hidden; /* hidden: what stands in for the last part where no logits are wanted */
 } LlmStep;
 
@@ -176,6 +178,10 @@ struct TgLlm {
   TgJit *copy;
   LlmStep step[MOST_STEPS];
   int nsteps;
+  int64_t batch; /* rows of the step of several sequences; 0: there is none */
+  LlmStep several;
+  TgVariable *reach; /* of that step: what the longest of its texts has in the cache */
+  float *batch_logits;
   int32_t *wanted; /* the tokens of a step */
 };
 
@@ -188,6 +194,6 @@ bool llm_rotations_make(TgLlm *m);
 /* graph.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
 TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the token
- * whose logits are wanted (1); out: tokens, or logits */
+ * whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or logits */
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 #endif

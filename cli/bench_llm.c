@@ -93,7 +93,7 @@ static int run_llm(const void *options, char **argument, int n) {
   const BenchOptions *o = options;
   LlmSession s;
   (void)n;
-  if (!llm_session_open(&s, argument[0], &o->llm, 1)) return CLI_FAILED;
+  if (!llm_session_open(&s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
   bool ok = bench(o, &s, argument[0]);
   int rc = ok ? CLI_OK : cli_fail(s.ctx, "bench llm");
   llm_session_close(&s);

@@ -338,7 +338,7 @@ static int run_chat(const void *options, char **argument, int n) {
   double begin = cli_now();
   (void)n;
   if (!llm_is_gguf(argument[0])) return cli_refuse(CLI_FAILED, "chat", "%s: no gguf file", argument[0]);
-  if (!llm_session_open(&c.s, argument[0], &o->llm, 1)) return CLI_FAILED;
+  if (!llm_session_open(&c.s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
   bool live = isatty(0) && isatty(1);
   int rc = CLI_FAILED;
   if (live) llm_session_say(&c.s, argument[0], cli_now() - begin);

@@ -84,14 +84,15 @@ static bool lora_open(LlmSession *s, const char *text) {
   return tg_lora_load(s->m, path, scaled ? scale : 1) != NULL;
 }
 
-bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences) {
+bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences, int64_t batch) {
   *s = (LlmSession){.o = o, .seed = (uint64_t)o->seed};
   CliWait *wait = cli_wait_begin("reading the model");
   s->ctx = tg_open_with(.device = o->device, .threads = (int)o->threads, .log = cli_log);
   bool ok = s->ctx && !tg_error(s->ctx);
   if (ok)
     s->m =
-        tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache), .sequences = sequences);
+        tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache), .sequences = sequences,
+                       .batch = batch);
   ok = s->m != NULL;
   for (int i = 0; ok && i < o->lora.n; i++)
     ok = lora_open(s, o->lora.at[i]);
@@ -180,7 +181,7 @@ static void to_stdout(const char *text, size_t n, void *user) {
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o) {
   LlmSession s;
   double begin = cli_now();
-  if (!llm_session_open(&s, path, o, 1)) return CLI_FAILED;
+  if (!llm_session_open(&s, path, o, 1, 0)) return CLI_FAILED;
   llm_session_say(&s, path, cli_now() - begin);
   llm_catch_interrupt(SIGINT);
   bool ok = llm_reply(&s, prompt, strlen(prompt), false, to_stdout, NULL);

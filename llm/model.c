@@ -237,6 +237,15 @@ enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, MOST_SEQUENCES
  * would depend on the longest of them. */
 enum { REACH_STEP = 64 };
 
+/* Rows of a step of several sequences that cost little more than one: as many as a product takes in which
+ * quantised weights are decoded where they are used. */
+static int64_t usual_batch(const TgLlm *m) {
+  const TgValue *place = tg_value_get(tg_value_get(m->gguf, "places"), "blk.0.attn_output.weight");
+  const char *type = tg_ggml_type_name((int)tg_value_int(tg_value_at(place, 0)));
+  int64_t rows = type && strcmp(type, "F32") && strcmp(type, "F16") && strcmp(type, "BF16") ? 2 : 4;
+  return m->sequences < 2 ? 0 : rows < m->sequences ? rows : m->sequences;
+}
+
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   TgLlmOptions o;
   if (tg_options_read(m->ctx, "llm_open", "TgLlmOptions", &o, sizeof o, given)) return false;
@@ -248,10 +257,10 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",
                     (long long)m->context, (long long)m->block);
-  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES || o.batch < 0 || o.batch > m->sequences)
+  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES || o.batch > m->sequences)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences, %lld in a step", (long long)m->sequences,
                     (long long)o.batch);
-  m->batch = o.batch;
+  m->batch = o.batch < 0 ? usual_batch(m) : o.batch;
   if (m->positions && m->context > m->k.trained) m->context = m->k.trained;
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;
@@ -383,7 +392,7 @@ void llm_graphs_change(TgLlm *m) {
     step_reset(&m->step[i]);
   step_reset(&m->several);
   for (int64_t i = 0; i < m->sequences; i++) {
-    m->sequence[i].nids = 0;
+    m->sequence[i].nids = m->sequence[i].settled = 0;
     m->sequence[i].has_logits = false;
   }
 }
@@ -434,8 +443,10 @@ static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count, fl
   if (m->which && tg_variable_bind(m->which, m->now - m->sequence)) return false;
   TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1, hidden); }
   if (!ok) return false;
-  memcpy(m->now->ids + m->now->nids, ids, (size_t)count * sizeof *ids);
-  m->now->nids += count;
+  LlmSequence *now = m->now;
+  memcpy(now->ids + now->nids, ids, (size_t)count * sizeof *ids);
+  if (now->settled == now->nids && count == m->block) now->settled += count;
+  now->nids += count;
   return true;
 }
 
@@ -581,6 +592,12 @@ TgStatus tg_llm_use(TgLlm *m, int64_t sequence) {
   return TG_OK;
 }
 
+/* Of the first `length` tokens those that are settled. */
+static int64_t blocks_within(const TgLlm *m, const LlmSequence *s, int64_t length) {
+  int64_t most = s->settled < length ? s->settled : length;
+  return most - most % m->block;
+}
+
 TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length) {
   if (!m) return TG_ERR_NOMEM;
   if (from < 0 || from >= m->sequences || length < 0 || length > m->sequence[from].nids) {
@@ -592,11 +609,12 @@ TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length) {
   if (source == m->now) return tg_llm_rewind(m, length);
   if (tg_variable_bind(m->which, m->now - m->sequence) || tg_variable_bind(m->other, from))
     return tg_error(m->ctx);
-  m->now->nids = 0; /* what fails has written some of it */
+  m->now->nids = m->now->settled = 0; /* what fails has written some of it */
   m->now->has_logits = false;
   if (tg_jit_run(m->copy, NULL, 0, NULL, 0)) return tg_error(m->ctx);
   memcpy(m->now->ids, source->ids, (size_t)length * sizeof *source->ids);
   m->now->nids = length;
+  m->now->settled = blocks_within(m, source, length);
   return TG_OK;
 }
 
@@ -607,6 +625,7 @@ TgStatus tg_llm_rewind(TgLlm *m, int64_t length) {
     return TG_ERR_VALUE;
   }
   if (length < m->now->nids) m->now->has_logits = false;
+  m->now->settled = blocks_within(m, m->now, length);
   m->now->nids = length;
   return TG_OK;
 }
@@ -619,6 +638,8 @@ const int32_t *tg_llm_ids(const TgLlm *m, int64_t *n) {
 }
 
 TgContext *llm_context(const TgLlm *m) { return m->ctx; }
+
+int64_t tg_llm_settled(const TgLlm *m) { return m ? m->now->settled : 0; }
 
 TgTokenizer *tg_llm_tokenizer(const TgLlm *m) { return m ? m->tokenizer : NULL; }
 
@@ -636,6 +657,7 @@ TgLlmAbout tg_llm_about(const TgLlm *m) {
   a.layers = m->k.layers;
   a.sequences = m->sequences;
   a.block = m->block;
+  a.batch = m->batch;
   a.width = m->k.width;
   a.vocabulary = m->k.vocabulary;
   a.cache_bytes = 0;

@@ -129,7 +129,7 @@ typedef struct LlmStep {
 /* A text: what of it is in its part of the cache. */
 typedef struct LlmSequence {
   int32_t *ids;
-  int64_t nids;
+  int64_t nids, settled; /* settled: tokens of whole blocks, from the first on */
   float *logits;
   bool has_logits;
 } LlmSequence;

@@ -79,8 +79,8 @@ typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
- * its own; 0: 1. batch: of so many of them tg_llm_eval_many computes the next token at once; 0: there is no
- * such step. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
+ * its own; 0: 1. batch: of so many of them tg_llm_eval_many computes the next token at once; -1: 2 where
+ * weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -101,7 +101,7 @@ TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
 typedef struct TgLlmAbout {
   size_t size;
   const char *name, *architecture, *chat_template;
-  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences, block;
+  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences, block, batch;
 } TgLlmAbout;
 
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
@@ -131,6 +131,10 @@ TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out
 TG_API const float *tg_llm_logits(const TgLlm *m);
 TG_API const int32_t *tg_llm_ids(const TgLlm *m,
                                  int64_t *n); /* the tokens in the cache, and how many (n may be NULL) */
+/* Of the first tokens so many were computed as whole blocks, one after the other from the first on: what the
+ * cache has of them is to the bit what any text gets that begins with them. What a text has after them
+ * depends on where its prompt ended: who wants the same bits keeps these and reads the rest again. */
+TG_API int64_t tg_llm_settled(const TgLlm *m);
 /* Only the first `length` tokens stay in the cache. TG_ERR_VALUE: there are not so many. */
 TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
 

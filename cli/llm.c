@@ -84,15 +84,15 @@ static bool lora_open(LlmSession *s, const char *text) {
   return tg_lora_load(s->m, path, scaled ? scale : 1) != NULL;
 }
 
-bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences, int64_t batch) {
+bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences,
+                      int64_t batch) {
   *s = (LlmSession){.o = o, .seed = (uint64_t)o->seed};
   CliWait *wait = cli_wait_begin("reading the model");
   s->ctx = tg_open_with(.device = o->device, .threads = (int)o->threads, .log = cli_log);
   bool ok = s->ctx && !tg_error(s->ctx);
   if (ok)
-    s->m =
-        tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache), .sequences = sequences,
-                       .batch = batch);
+    s->m = tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache),
+                       .sequences = sequences, .batch = batch);
   ok = s->m != NULL;
   for (int i = 0; ok && i < o->lora.n; i++)
     ok = lora_open(s, o->lora.at[i]);

@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_MODELS = 8, MOST_SLOTS = 64, WORTH_COPYING = 32 /* tokens of a prefix that another sequence has */ };
+enum {
+  MOST_MODELS = 8,
+  MOST_SLOTS = 64,
+  WORTH_COPYING = 32 /* tokens of a prefix that another sequence has */
+};
 
 typedef struct Model Model;
 
@@ -409,7 +413,8 @@ static bool model_open(Serving *v, const char *path) {
   double begin = cli_now();
   if (!llm_is_gguf(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
   int64_t batch = v->o->batch > v->o->slots ? v->o->slots : v->o->batch;
-  if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch ? batch : -1)) return false;
+  batch = !batch ? -1 : batch == 1 ? 0 : batch; /* one: without a program of its own */
+  if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch)) return false;
   m->s.exact = !v->o->reuse;
   v->n++;
   name_of(m, path);

@@ -157,7 +157,8 @@ static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, in
   score = capped(score, k->attention_cap); /* (texts, kv heads, group, each, seen) */
   TgTensor *mask = mask_of(m, l, r, seen), *v = tg_unsqueeze(h.v, 2);
   if (mask) score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
-  if (r.at) v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* nothing of what is not there */
+  if (r.at)
+    v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* nothing of what is not there */
   TgTensor *y = tg_matmul(tg_softmax(score), v);
   y = tg_permute(y, 5, (const int64_t[]){0, 3, 1, 2, 4});
   return tg_reshape(y, TG_SHAPE(count(r), k->heads * k->value_head));

@@ -101,7 +101,8 @@ TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
 typedef struct TgLlmAbout {
   size_t size;
   const char *name, *architecture, *chat_template;
-  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences, block, batch;
+  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences, block,
+      batch;
 } TgLlmAbout;
 
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);

@@ -147,6 +147,109 @@ static void test_sequences(void **state) {
   sequences_of("gemma3");
 }
 
+/* Tokens of several sequences at once: near the expected logits, and the bits of each alone in a step,
+ * whatever its place, its sequence, the others, and how far they are. */
+static void many_of(const char *name, int64_t sequences, int64_t batch) {
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS], alone[MOST_LOGITS];
+  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .sequences = sequences, .batch = batch);
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  assert_int_equal(tg_llm_about(m).batch, batch);
+  int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
+  int32_t last = (int32_t)sequences - 1;
+  assert_int_equal(tg_llm_use(m, last), TG_OK);
+  for (int64_t i = 0; i < n; i++) {
+    if (tg_llm_eval_many(m, &last, &ids[i], 1)) fail_msg("%s: %s", name, tg_errmsg(C));
+    logits_are(m, name, want, i, 1e-4);
+    memcpy(alone + i * v, tg_llm_logits(m), (size_t)v * sizeof *alone);
+  }
+  assert_int_equal(tg_llm_rewind(m, 0), TG_OK);
+  for (int64_t step = 0; step < n + 2 * sequences; step++) {
+    int32_t which[8], id[8], k = 0;
+    for (int64_t i = 0; i < sequences; i++) {
+      int64_t s = (i + step) % sequences, at = step - 2 * s; /* they begin one after the other */
+      if (at < 0 || at >= n) continue;
+      which[k] = (int32_t)s;
+      id[k++] = ids[at];
+    }
+    if (!k) continue;
+    if (tg_llm_eval_many(m, which, id, k)) fail_msg("%s: %s", name, tg_errmsg(C));
+    for (int i = 0; i < k; i++) {
+      int64_t at = step - 2 * which[i];
+      assert_int_equal(tg_llm_use(m, which[i]), TG_OK);
+      if (memcmp(tg_llm_logits(m), alone + at * v, (size_t)v * sizeof *alone))
+        fail_msg("%s: sequence %d, token %lld differs from itself alone", name, which[i], (long long)at);
+    }
+  }
+  tg_llm_free(m);
+}
+
+static void test_many(void **state) {
+  (void)state;
+  for (int i = 0; i < NAMES; i++)
+    many_of(names[i], 3, 2);
+  many_of("llama", 5, 4);
+  many_of("gemma3", 4, 4);
+  many_of("qwen3", 4, 3);
+  many_of("llama", 2, 1);
+  TgLlm *m = tg_llm_open(C, golden("llama"), .context = 24, .sequences = 3, .batch = 2);
+  int64_t n = 0;
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 0}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 3}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, -1}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 1}, (int32_t[]){1, 20}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, NULL, NULL, 1), TG_ERR_VALUE), tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, (int32_t[]){1}, 0), TG_ERR_VALUE), tg_clear_error(C);
+  for (int i = 0; i < 24; i++)
+    assert_int_equal(tg_llm_eval_many(m, (int32_t[]){1}, (int32_t[]){1}, 1), TG_OK);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 1}, (int32_t[]){1, 1}, 2), TG_ERR_LIMIT),
+      tg_clear_error(C);
+  tg_llm_ids(m, &n); /* of the first: nothing was done */
+  assert_int_equal(n, 0);
+  tg_cancel(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, (int32_t[]){1}, 1), TG_ERR_CANCELLED),
+      tg_clear_error(C);
+  tg_llm_ids(m, &n);
+  assert_int_equal(n, 0);
+  tg_llm_free(m);
+  m = tg_llm_open(C, golden("llama"), .sequences = 3);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, (int32_t[]){1}, 1), TG_ERR_VALUE);
+  assert_non_null(strstr(tg_errmsg(C), "without a batch")), tg_clear_error(C);
+  tg_llm_free(m);
+  assert_null(tg_llm_open(C, golden("llama"), .sequences = 3, .batch = 4)), tg_clear_error(C);
+  m = tg_llm_open(C, golden("llama"), .sequences = 3, .batch = -1);
+  assert_int_equal(tg_llm_about(m).batch, 3);
+  tg_llm_free(m);
+}
+
+/* What a text that goes on may keep: whole blocks from the first token on, of prompts. */
+static void test_settled(void **state) {
+  (void)state;
+  int32_t ids[24] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3};
+  TgLlm *m = tg_llm_open(C, golden("llama"), .context = 24, .block = 4, .sequences = 2, .batch = 2);
+  assert_int_equal(tg_llm_settled(m), 0);
+  assert_int_equal(tg_llm_eval(m, ids, 10), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 8);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, ids, 1), TG_OK);
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK); /* a block, but not after whole ones */
+  assert_int_equal(tg_llm_settled(m), 8);
+  assert_int_equal(tg_llm_use(m, 1), TG_OK);
+  assert_int_equal(tg_llm_copy(m, 0, 7), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 4);
+  assert_int_equal(tg_llm_use(m, 0), TG_OK);
+  assert_int_equal(tg_llm_rewind(m, 8), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 8);
+  assert_int_equal(tg_llm_rewind(m, 6), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 4);
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 4);
+  tg_llm_free(m);
+}
+
 /* An embedding has the direction of the tokens' sum, so its products with the head are to each other as the
  * sums of the expected logits are. */
 static void embedding_of(const char *name) {
@@ -442,6 +545,7 @@ static void test_memory(void **state) {
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest open##_tests[] = {                                                                 \
       cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
+      cmocka_unit_test(test_many),          cmocka_unit_test(test_settled),                                  \
       cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                    \
       cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
       cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \

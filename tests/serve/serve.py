@@ -5,6 +5,7 @@ else is asked."""
 import concurrent.futures, http.client, json, os, random, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
 
 TG, MODEL = sys.argv[1:3]
+model = MODEL
 TEMPLATE = ("{% if bos_token != '<s>' or eos_token != '</s>' %}{{ raise_exception('tokens') }}{% endif %}{% for m in messages %}{% if m.role == 'system' %}{{ m.content }} {% else %}{{ m.content }}{% endif %}{% endfor %}"
             "{% if tools %} {{ tools[0].function.name }}{% endif %}")
 ONCE = "Once upon a time"
@@ -398,26 +399,32 @@ def test_openai(s):
         assert "temperature" in str(e)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    model = os.path.join(folder, "chat.gguf")
-    with_template(MODEL, model)
-    server = Server()
-    tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
-    tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
-    try:
-        import openai
-        tests.append(("test_openai", lambda: test_openai(server)))
-    except ImportError:
-        print("no openai client in this Python: its test is left out")
-    tests.append(("the server ends", server.stop))
-    tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_end)]
-    failed = 0
-    for name, run in tests:
+def main():
+    global model
+    with tempfile.TemporaryDirectory() as folder:
+        model = os.path.join(folder, "chat.gguf")
+        with_template(MODEL, model)
+        server = Server()
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
+        tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
-            run()
-            print(name, "ok", flush=True)
-        except Exception as e: # the next ones may still say something
-            failed += 1
-            print(name, "FAILED:", type(e).__name__, str(e)[:600], "line", [t.lineno for t in traceback.extract_tb(e.__traceback__)], flush=True)
-    if server.process.poll() is None: server.process.kill()
-    sys.exit(failed > 0)
+            import openai
+            tests.append(("test_openai", lambda: test_openai(server)))
+        except ImportError:
+            print("no openai client in this Python: its test is left out")
+        tests.append(("the server ends", server.stop))
+        tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_end)]
+        failed = 0
+        for name, run in tests:
+            try:
+                run()
+                print(name, "ok", flush=True)
+            except Exception as e: # the next ones may still say something
+                failed += 1
+                print(name, "FAILED:", type(e).__name__, str(e)[:600], "line", [t.lineno for t in traceback.extract_tb(e.__traceback__)], flush=True)
+        if server.process.poll() is None: server.process.kill()
+        sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -158,11 +158,11 @@ const CliCommand command_devices = {.name = "devices",
 
 /* ---- main */
 static const char *first_word(int i, const void *of) {
-  static char word[32];
+  static char word[sizeof commands / sizeof *commands][32]; /* the closest one is kept */
   (void)of;
   const CliCommand *c = cli_command(i);
-  if (c) snprintf(word, sizeof word, "%.*s", (int)strcspn(c->name, " "), c->name);
-  return c ? strchr(c->name, ' ') ? word : c->name : NULL;
+  if (c) snprintf(word[i], sizeof word[i], "%.*s", (int)strcspn(c->name, " "), c->name);
+  return c ? word[i] : NULL;
 }
 
 static int unknown(int argc, char **argv) {

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const LlmChoices llm_usual = {
     .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1};
@@ -35,8 +37,10 @@ void llm_interrupts_reset(LlmSession *s) {
 }
 
 /* ---- opening */
-bool llm_is_gguf(const char *path) {
-  char first[4] = "";
+bool llm_is_model(const char *path) {
+  char first[4] = "", config[4096];
+  snprintf(config, sizeof config, "%.4000s/config.json", path);
+  if (!access(config, R_OK)) return true;
   FILE *f = fopen(path, "rb");
   bool is = f && fread(first, 1, 4, f) == 4 && !memcmp(first, "GGUF", 4);
   if (f) fclose(f);
@@ -118,16 +122,16 @@ void llm_session_close(LlmSession *s) {
 void llm_session_say(const LlmSession *s, const char *path, double seconds) {
   TgLlmAbout a = tg_llm_about(s->m);
   const char *slash = strrchr(path, '/');
-  char bytes[32];
-  FILE *f = fopen(path, "rb");
-  double size = f && !fseek(f, 0, SEEK_END) ? (double)ftell(f) : 0;
-  if (f) fclose(f);
-  fprintf(stderr, "%s (%s, %.2f M params, %s) on %s, context %lld, loaded in %.0f ms\n",
+  char bytes[32], size[40] = "";
+  struct stat file;
+  if (!stat(path, &file) && S_ISREG(file.st_mode))
+    snprintf(size, sizeof size, ", %s", cli_bytes((double)file.st_size, bytes));
+  fprintf(stderr, "%s (%s, %.2f M params%s) on %s, context %lld, loaded in %.0f ms\n",
           *a.name ? a.name
           : slash ? slash + 1
                   : path,
-          a.architecture, (double)a.parameters / 1e6, cli_bytes(size, bytes), tg_default_device(s->ctx),
-          (long long)a.context, seconds * 1e3);
+          a.architecture, (double)a.parameters / 1e6, size, tg_default_device(s->ctx), (long long)a.context,
+          seconds * 1e3);
 }
 
 /* ---- a reply */

@@ -94,7 +94,7 @@ void llm_catch_interrupt(int number);
 int llm_interrupts(void);
 void llm_interrupts_reset(LlmSession *s);
 
-bool llm_is_gguf(const char *path); /* by its first bytes */
+bool llm_is_model(const char *path); /* a gguf file by its first bytes, or a folder with config.json */
 /* `tg run FILE.gguf --prompt`: the completion to stdout. The exit code. */
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 

@@ -411,7 +411,7 @@ static void name_of(Model *m, const char *path) {
 static bool model_open(Serving *v, const char *path) {
   Model *m = &v->model[v->n];
   double begin = cli_now();
-  if (!llm_is_gguf(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
+  if (!llm_is_model(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
   int64_t batch = v->o->batch > v->o->slots ? v->o->slots : v->o->batch;
   batch = !batch ? -1 : batch == 1 ? 0 : batch; /* one: without a program of its own */
   if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch)) return false;

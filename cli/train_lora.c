@@ -297,7 +297,8 @@ static int run_lora(const void *options, char **argument, int n) {
   Run r = {.o = *(const LoraOptions *)options};
   (void)n;
   if (!r.o.data) return cli_refuse(CLI_USAGE, "train lora", "--data FILE: what is it to learn?");
-  if (!llm_is_gguf(argument[0])) return cli_refuse(CLI_FAILED, "train lora", "%s: no gguf file", argument[0]);
+  if (!llm_is_model(argument[0]))
+    return cli_refuse(CLI_FAILED, "train lora", "%s: no gguf file", argument[0]);
   cli_catch_interrupt();
   int rc = train_all(&r, argument[0]);
   wait_over(&r);

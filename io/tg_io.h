@@ -177,6 +177,12 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 /* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown
  * type, n no multiple of its block. */
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
+/* A folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards, tokenizer.json
+ * and tokenizer_config.json where they are there: the map that a gguf file of the model would give, without
+ * places; "rope.halves" says that q and k have a head's halves one after the other. model_type llama, mistral,
+ * qwen2, qwen3, phi3, gemma2, gemma3_text; tokenizers of byte pairs. NULL: TG_ERR_IO; TG_ERR_VALUE: what is not
+ * read here, by name. */
+TG_API TgValue *tg_hf_load(TgContext *ctx, const char *path);
 TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 /* n values at x as ggml's type, into the nbytes at out, which are as many as these have: F32, F16, BF16, Q4_0,
  * Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K. TG_ERR_VALUE: another type, n no multiple of its block, another number

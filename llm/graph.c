@@ -63,13 +63,13 @@ static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
 /* x (n, heads, size) at its positions: partners are swapped by a flip, their signs stand in the table of
  * sines. */
 static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows rows) {
-  if (m->arch->rope == ROPE_NONE || !x) return x;
+  if (m->rope == ROPE_NONE || !x) return x;
   const LlmRotation *t = l->windowed && m->local_rotation.cos ? &m->local_rotation : &m->rotation;
   int64_t n = count(rows), heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.rotary;
   TgTensor *c = tg_unsqueeze(turns(m, t->cos, rows), 1);
   TgTensor *s = tg_unsqueeze(turns(m, t->sin, rows), 1);
   TgTensor *y = r < size ? tg_slice(x, 2, 0, r) : x;
-  bool pairs = m->arch->rope == ROPE_PAIRS;
+  bool pairs = m->rope == ROPE_PAIRS;
   TgTensor *two =
       pairs ? tg_reshape(y, TG_SHAPE(n, heads, r / 2, 2)) : tg_reshape(y, TG_SHAPE(n, heads, 2, r / 2));
   TgTensor *swapped = tg_reshape(tg_flip(two, 1, &(int64_t){pairs ? 3 : 2}), TG_SHAPE(n, heads, r));

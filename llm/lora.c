@@ -181,7 +181,7 @@ TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *given) {
 /* ---- the order of rows */
 /* b (heads * size, rank): the two axes that a head's rows are made of change places. */
 static TgTensor *reordered(const TgLlm *m, TgTensor *b, LlmWeight w, bool to_file) {
-  if (!m->arch->permuted || (w != W_Q && w != W_K) || !b) return b;
+  if (!m->permuted || (w != W_Q && w != W_K) || !b) return b;
   int64_t heads = w == W_Q ? m->k.heads : m->k.kv_heads, half = m->k.head / 2, rank = tg_dim(b, 1);
   TgTensor *two =
       to_file ? tg_reshape(b, TG_SHAPE(heads, half, 2, rank)) : tg_reshape(b, TG_SHAPE(heads, 2, half, rank));

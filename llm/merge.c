@@ -26,6 +26,8 @@ static bool can_merge(const Merge *g) {
   const TgLlm *m = g->m;
   struct stat own, other;
   if (!m->loras) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: the model has no adapter");
+  if (!tg_value_get(m->gguf, "places"))
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: %.300s is no gguf file", m->path);
   if (tg_value_int(llm_kv(m->gguf, "split.count")) > 1)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: %.300s is one of several files", m->path);
   if (!g->path || strlen(g->path) > 4000) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: no path");

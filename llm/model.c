@@ -6,6 +6,7 @@
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* ---- numbers */
 typedef struct Field {
@@ -69,6 +70,17 @@ static bool together(TgLlm *m, bool ok, const char *what, int64_t a, int64_t b) 
                   (long long)b);
 }
 
+/* The two elements of a head that rotate together, in this file. */
+static bool rope_order(TgLlm *m) {
+  char name[128];
+  int64_t halves;
+  snprintf(name, sizeof name, "%.60s.rope.halves", m->architecture);
+  if (!llm_kv_int(m->ctx, m->gguf, name, 0, &halves)) return false;
+  m->rope = halves && m->arch->rope == ROPE_PAIRS ? ROPE_HALVES : m->arch->rope;
+  m->permuted = m->arch->permuted && !halves;
+  return true;
+}
+
 static bool numbers_read(TgLlm *m) {
   LlmNumbers *k = &m->k;
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -87,7 +99,7 @@ static bool numbers_read(TgLlm *m) {
                   k->rotary, k->head) &&
          together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
                   "experts, and used ones", k->experts, k->experts_used) &&
-         reals_read(m);
+         reals_read(m) && rope_order(m);
 }
 
 /* ---- weights */
@@ -364,7 +376,9 @@ TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) 
   if (!m) return NULL;
   m->ctx = ctx;
   if ((m->path = tg_alloc(ctx, strlen(path) + 1))) memcpy(m->path, path, strlen(path) + 1);
-  m->gguf = m->path ? tg_gguf_load_file(ctx, path) : NULL;
+  struct stat about;
+  bool folder = !stat(path, &about) && S_ISDIR(about.st_mode);
+  m->gguf = !m->path ? NULL : folder ? tg_hf_load(ctx, path) : tg_gguf_load_file(ctx, path);
   bool ok = false;
   if (m->gguf) TG_SCOPE(ctx) {
       ok = open_all(m, o);

@@ -162,6 +162,8 @@ struct TgLlm {
   TgValue *gguf;
   TgTokenizer *tokenizer; /* NULL: the file has none */
   const LlmArch *arch;
+  LlmRope rope; /* the row's, unless the file is in the original's order */
+  bool permuted;
   const char *name, *architecture, *template_;
   char *path;
   LlmNumbers k;

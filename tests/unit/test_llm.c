@@ -1,11 +1,14 @@
 /* test_llm.c: language models. Expected logits are those of plain forward passes in NumPy, kept in the files
  * (tests/llm/make_models.py), and of stories260K (shared data): its published text, token for token. Each
  * runs by single tokens and by blocks, on CPU and INTERP; files that contradict themselves are refused. */
+#define _GNU_SOURCE
 #include "llm/made.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 static TgContext *C;
 
@@ -385,6 +388,157 @@ static void test_first_logits(void **state) {
   tg_llm_free(m);
 }
 
+/* ---- folders as Hugging Face has them: logits are those of transformers, ids those of tokenizers
+ * (tests/llm/make_hf.py) */
+static void folder(const char *name) {
+  char path[600], file[700];
+  size_t n = 0;
+  snprintf(path, sizeof path, "%s/goldens/llm/hf/%s", TG_TESTS, name);
+  snprintf(file, sizeof file, "%s/expected.json", path);
+  TgLlm *m = tg_llm_open(C, path, .context = 24, .block = 4);
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  char *text = file_text(file, &n);
+  json_t *want = text ? json_loads(text, 0, NULL) : NULL, *each;
+  assert_non_null(want);
+  size_t i;
+  int32_t ids[200], k = 0;
+  json_array_foreach(json_object_get(want, "ids"), i, each) { ids[k++] = (int32_t)json_integer_value(each); }
+  json_array_foreach(json_object_get(want, "rows"), i, each) {
+    int64_t row = json_integer_value(each), at = 0;
+    tg_llm_ids(m, &at);
+    assert_true(row < k);
+    if (tg_llm_eval(m, ids + at, row + 1 - at)) fail_msg("%s: %s", name, tg_errmsg(C));
+    const float *got = tg_llm_logits(m);
+    json_t *logits = json_array_get(json_object_get(want, "logits"), i);
+    assert_int_equal(json_array_size(logits), tg_llm_about(m).vocabulary);
+    for (size_t j = 0; j < json_array_size(logits); j++) {
+      double theirs = json_real_value(json_array_get(logits, j));
+      if (!(fabs((double)got[j] - theirs) < 1e-4 * (1 + fabs(theirs))))
+        fail_msg("%s: row %lld, logit %zu is %g, not %g", name, (long long)row, j, (double)got[j], theirs);
+    }
+  }
+  json_array_foreach(json_object_get(want, "texts"), i, each) {
+    const char *s = json_string_value(json_object_get(each, "text"));
+    const json_t *theirs = json_object_get(each, "ids");
+    int64_t count = tg_tokenize(tg_llm_tokenizer(m), s, strlen(s), ids, 200, .ends = true);
+    if (count != (int64_t)json_array_size(theirs))
+      fail_msg("%s: '%s' is %lld tokens, not %zu", name, s, (long long)count, json_array_size(theirs));
+    for (int64_t j = 0; j < count; j++)
+      if (ids[j] != json_integer_value(json_array_get(theirs, (size_t)j)))
+        fail_msg("%s: '%s': token %lld is %d, not %d", name, s, (long long)j, ids[j],
+                 (int)json_integer_value(json_array_get(theirs, (size_t)j)));
+  }
+  assert_non_null(tg_llm_about(m).chat_template);
+  assert_int_equal(tg_tokenize(tg_llm_tokenizer(m), "<|end|>", 7, ids, 200, .special = true, .inside = true),
+                   1);
+  assert_int_equal(ids[0], tg_token_special(tg_llm_tokenizer(m), TG_TOKEN_EOS));
+  json_decref(want), free(text), tg_llm_free(m);
+}
+
+static void test_folders(void **state) {
+  (void)state;
+  static const char *const kinds[] = {"llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gemma3"};
+  for (int i = 0; i < 7; i++)
+    folder(kinds[i]);
+}
+
+/* A folder of which one file has other bytes (to NULL: it is not there). */
+static void folder_is_wrong(const char *name, const char *file, const char *from, const char *to,
+                            const char *part) {
+  static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json",
+                                      "tokenizer_config.json"};
+  char path[700];
+  mkdir("test_llm_folder", 0777);
+  for (int i = 0; i < 4; i++) {
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/goldens/llm/hf/%s/%s", TG_TESTS, name, files[i]);
+    char *text = file_text(path, &n),
+         *at = from && !strcmp(file, files[i]) ? memmem(text, n, from, strlen(from)) : NULL;
+    snprintf(path, sizeof path, "test_llm_folder/%s", files[i]);
+    remove(path);
+    bool gone = !to && !strcmp(file, files[i]);
+    FILE *f = gone ? NULL : fopen(path, "wb");
+    if (from && !strcmp(file, files[i])) assert_non_null(at);
+    if (f && at) {
+      size_t before = (size_t)(at - text), after = before + strlen(from);
+      fwrite(text, 1, before, f), fwrite(to, 1, strlen(to), f), fwrite(text + after, 1, n - after, f);
+    } else if (f)
+      fwrite(text, 1, n, f);
+    if (f) fclose(f);
+    free(text);
+  }
+  TgLlm *m = tg_llm_open(C, "test_llm_folder", .context = 8);
+  if (!part) {
+    if (!m) fail_msg("%s: %s", file, tg_errmsg(C));
+    tg_llm_free(m);
+    return;
+  }
+  if (m || !strstr(tg_errmsg(C), part)) fail_msg("%s: %s, not about \"%s\"", file, tg_errmsg(C), part);
+  tg_clear_error(C);
+}
+
+static void test_wrong_folders(void **state) {
+  (void)state;
+  folder_is_wrong("llama", "config.json", NULL, NULL, "config.json");
+  folder_is_wrong("llama", "model.safetensors", NULL, NULL, "model.safetensors");
+  folder_is_wrong("llama", "tokenizer.json", NULL, NULL, NULL); /* a model without a tokenizer */
+  folder_is_wrong("llama", "config.json", "\"llama\"", "\"lama\"", "model_type 'lama' is not read here");
+  folder_is_wrong("llama", "config.json", "\"hidden_size\": 16", "\"hidden_size\": \"x\"",
+                  "hidden_size is no number");
+  folder_is_wrong("llama", "config.json", "\"hidden_size\": 16", "\"hidden_size\": 17",
+                  "where the model has");
+  folder_is_wrong("llama", "config.json", "\"silu\"", "\"relu\"", "hidden_act 'relu'");
+  folder_is_wrong("llama", "config.json", "\"llama3\"", "\"dynamic\"", "rope_scaling of the kind dynamic");
+  folder_is_wrong("llama", "config.json", "{", "[", "config.json");
+  folder_is_wrong("llama", "model.safetensors", "self_attn.q_proj", "self_attn.x_proj",
+                  "x_proj.weight' is none that is known here");
+  folder_is_wrong("llama", "tokenizer.json", "\"BPE\"", "\"Unigram\"", "of the kind Unigram");
+  folder_is_wrong("llama", "tokenizer.json", "\\\\p{N}{1,3}", "\\\\p{N}{1,9}",
+                  "whose patterns are not known here");
+  folder_is_wrong("qwen2", "tokenizer.json", "\"ByteLevel\"", "\"Bytelevel\"", "neither of bytes");
+  assert_null(tg_hf_load(C, "test_llm_none"));
+  assert_int_equal(tg_error(C), TG_ERR_IO);
+  tg_clear_error(C);
+}
+
+/* Bytes of a folder's files changed: an error that says something, or a model. */
+static void test_damaged_folders(void **state) {
+  (void)state;
+  static const char *const files[] = {"config.json", "tokenizer.json", "tokenizer_config.json",
+                                      "model.safetensors"};
+  uint64_t random = 1;
+  const char *many = getenv("N");
+  folder_is_wrong("llama", "config.json", "{", "{", NULL);
+  for (int i = 0; i < (many ? atoi(many) : 200); i++) {
+    char path[700];
+    size_t n = 0;
+    const char *file = files[i % 4];
+    snprintf(path, sizeof path, "%s/goldens/llm/hf/llama/%s", TG_TESTS, file);
+    char *text = file_text(path, &n), *was = malloc(n);
+    assert_true(text && was);
+    memcpy(was, text, n);
+    size_t part = i % 4 == 3 && n > 2000 ? 2000 : n;
+    for (int k = 0; k < 1 + i % 3; k++) {
+      static const char bytes[] = "0123456789{}[],:\"-.e\\tfn ";
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      text[(random >> 33) % part] = bytes[(random >> 20) % (sizeof bytes - 1)];
+    }
+    snprintf(path, sizeof path, "test_llm_folder/%s", file);
+    for (int back = 0; back < 2; back++) {
+      FILE *f = fopen(path, "wb");
+      assert_non_null(f);
+      fwrite(back ? was : text, 1, n, f);
+      fclose(f);
+      if (back) break;
+      TgLlm *m = tg_llm_open(C, "test_llm_folder", .context = 8);
+      if (!m && !*tg_errmsg(C)) fail_msg("%s, %d: no model and no error", file, i);
+      tg_clear_error(C);
+      tg_llm_free(m);
+    }
+    free(text), free(was);
+  }
+}
+
 /* ---- a step that was captured plans and compiles nothing */
 static void test_replay(void **state) {
   (void)state;
@@ -544,13 +698,14 @@ static void test_memory(void **state) {
 
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest open##_tests[] = {                                                                 \
-      cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
-      cmocka_unit_test(test_many),          cmocka_unit_test(test_settled),                                  \
-      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                    \
-      cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
-      cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \
-      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
-      cmocka_unit_test(test_memory),                                                                         \
+      cmocka_unit_test(test_architectures),   cmocka_unit_test(test_sequences),                              \
+      cmocka_unit_test(test_folders),         cmocka_unit_test(test_wrong_folders),                          \
+      cmocka_unit_test(test_damaged_folders), cmocka_unit_test(test_many),                                   \
+      cmocka_unit_test(test_settled),         cmocka_unit_test(test_embedding),                              \
+      cmocka_unit_test(test_cache),           cmocka_unit_test(test_story),                                  \
+      cmocka_unit_test(test_story_q8),        cmocka_unit_test(test_replay),                                 \
+      cmocka_unit_test(test_limits),          cmocka_unit_test(test_first_logits),                           \
+      cmocka_unit_test(test_hostile),         cmocka_unit_test(test_memory),                                 \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

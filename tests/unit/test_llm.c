@@ -626,27 +626,6 @@ static void test_hostile(void **state) {
 }
 
 /* ---- memory that ends: each allocation fails in turn, and all is given back */
-typedef struct Short {
-  long left, held; /* allocations before one fails; blocks that are out */
-} Short;
-
-static void *short_allocate(size_t n, void *user) {
-  Short *s = user;
-  void *p = s->left-- == 0 ? NULL : malloc(n ? n : 1);
-  if (p) __atomic_add_fetch(&s->held, 1, __ATOMIC_RELAXED);
-  return p;
-}
-
-static void *short_reallocate(void *p, size_t n, void *user) {
-  if (!p) return short_allocate(n, user);
-  return ((Short *)user)->left-- == 0 ? NULL : realloc(p, n ? n : 1);
-}
-
-static void short_release(void *p, void *user) {
-  if (p) __atomic_sub_fetch(&((Short *)user)->held, 1, __ATOMIC_RELAXED);
-  free(p);
-}
-
 /* All that there is, once; false: something failed. */
 static bool everything(TgContext *c) {
   static const char text[] = "{% for m in messages %}{{ m.role | upper }}{% endfor %}";

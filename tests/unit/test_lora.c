@@ -634,12 +634,62 @@ static void test_messages(void **state) {
   remove("test_lora.gguf");
 }
 
+/* ---- memory that ends: each allocation fails in turn, and all is given back */
+static bool everything(TgContext *c) {
+  char path[600];
+  TgTensor *p[MOST], *in[2];
+  bool ok = false;
+  snprintf(path, sizeof path, "%s/goldens/llm/hf/llama", TG_TESTS);
+  TgLlm *m = tg_llm_open(c, path, .context = 8, .block = 2);
+  TgDataset d = tg_llm_dataset(m, "test_lora_memory.jsonl", .length = 8);
+  TgLora *l = m && d.item ? tg_lora_new(m, .rank = 2) : NULL;
+  int n = l ? tg_module_parameters(tg_lora_module, l, p, MOST) : 0;
+  TgOptim *o = n ? tg_adamw(c, p, n, .lr = 0.1) : NULL;
+  TgLoader *loader = o ? tg_loader(c, &d, .workers = 0) : NULL;
+  if (loader && tg_loader_next(loader, in)) TG_SCOPE(c) {
+      TgTensor *loss = tg_llm_loss(m, in[0], in[1]);
+      ok = loss && !tg_backward(loss) && !tg_optim_step(o) && isfinite(tg_item_f64(loss));
+    }
+  ok = ok && !tg_lora_save(l, "test_lora_memory", NULL) && tg_lora_load(m, "test_lora_memory", 1);
+  tg_loader_free(loader), tg_optim_free(o), tg_dataset_end(&d), tg_llm_free(m);
+  m = ok ? tg_llm_open(c, golden("llama.gguf"), .context = 8, .block = 2) : NULL;
+  l = m ? tg_lora_new(m, .rank = 1) : NULL;
+  ok = l && !tg_llm_merge(m, "test_lora_memory.gguf", NULL);
+  tg_llm_free(m);
+  return ok;
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  file_put("test_lora_memory.jsonl",
+           "{\"text\": \"the dog\"}\n{\"messages\": [{\"role\": \"assistant\", \"content\": \"cat\"}]}\n");
+  long failed = 0, stride = getenv("TG_TORTURE") ? 1 : 97;
+  for (long at = 0;; at += stride) {
+    Short s = {at, 0};
+    TgAllocator a = {short_allocate, short_reallocate, short_release, &s};
+    TgContext *c = tg_open_with(.device = "INTERP", .allocator = &a);
+    bool ok = c && !tg_error(c) && everything(c);
+    bool told = c && (tg_error(c) == TG_ERR_NOMEM || strstr(tg_errmsg(c), "is no size of this context"));
+    if (!ok && c && !told) fail_msg("allocation %ld: %s", at, tg_errmsg(c));
+    bool over = s.left >= 0;
+    tg_close(c);
+    if (s.held) fail_msg("allocation %ld: %ld blocks are not given back", at, s.held);
+    if (over) {
+      assert_true(ok);
+      break;
+    }
+    failed += !ok;
+  }
+  assert_true(failed > 20);
+  remove("test_lora_memory.jsonl"), remove("test_lora_memory.gguf");
+}
+
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest tests[] = {                                                                        \
-      cmocka_unit_test(test_whole), cmocka_unit_test(test_pytorch), cmocka_unit_test(test_gradients),        \
-      cmocka_unit_test(test_files), cmocka_unit_test(test_order),   cmocka_unit_test(test_wrong),            \
-      cmocka_unit_test(test_names), cmocka_unit_test(test_merged),  cmocka_unit_test(test_resume),           \
-      cmocka_unit_test(test_texts), cmocka_unit_test(test_messages)};                                        \
+      cmocka_unit_test(test_whole), cmocka_unit_test(test_pytorch),  cmocka_unit_test(test_gradients),       \
+      cmocka_unit_test(test_files), cmocka_unit_test(test_order),    cmocka_unit_test(test_wrong),           \
+      cmocka_unit_test(test_names), cmocka_unit_test(test_merged),   cmocka_unit_test(test_resume),          \
+      cmocka_unit_test(test_texts), cmocka_unit_test(test_messages), cmocka_unit_test(test_memory)};         \
   return cmocka_run_group_tests(tests, open, close_it)
 
 int main(void) { SUITE(open_it); }

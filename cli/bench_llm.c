@@ -93,7 +93,7 @@ static int run_llm(const void *options, char **argument, int n) {
   const BenchOptions *o = options;
   LlmSession s;
   (void)n;
-  if (!llm_session_open(&s, argument[0], &o->llm, 1)) return CLI_FAILED;
+  if (!llm_session_open(&s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
   bool ok = bench(o, &s, argument[0]);
   int rc = ok ? CLI_OK : cli_fail(s.ctx, "bench llm");
   llm_session_close(&s);
@@ -112,6 +112,7 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(BenchOptions, runs, "runs", 1, 1000, "runs of each (5)"),
     CLI_WHOLE_OF(BenchOptions, llm.context, "context", 1, 1 << 24, "tokens of context"),
     CLI_TEXT_OF(BenchOptions, llm.cache, "cache", "f32|f16|bf16", "what keys and values are kept as (f32)"),
+    LLM_LORA_OF(BenchOptions, llm),
     CLI_TEXT_OF(BenchOptions, llm.device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(BenchOptions, llm.threads, "threads", 1, 4096, "threads of the CPU"),
     CLI_FLAG_OF(BenchOptions, json, "json", "an object per row, one a line")};

@@ -337,8 +337,8 @@ static int run_chat(const void *options, char **argument, int n) {
   Chat c = {.n = 0};
   double begin = cli_now();
   (void)n;
-  if (!llm_is_gguf(argument[0])) return cli_refuse(CLI_FAILED, "chat", "%s: no gguf file", argument[0]);
-  if (!llm_session_open(&c.s, argument[0], &o->llm, 1)) return CLI_FAILED;
+  if (!llm_is_model(argument[0])) return cli_refuse(CLI_FAILED, "chat", "%s: no gguf file", argument[0]);
+  if (!llm_session_open(&c.s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
   bool live = isatty(0) && isatty(1);
   int rc = CLI_FAILED;
   if (live) llm_session_say(&c.s, argument[0], cli_now() - begin);
@@ -363,20 +363,21 @@ static const CliOption options[] = {
     CLI_FLAG_OF(ChatOptions, plain, "plain", "without the file's template: the text goes on"),
     LLM_OPTIONS_OF(ChatOptions, llm)};
 
-const CliCommand command_chat = {.name = "chat",
-                                 .summary = "talk with a language model of a gguf file",
-                                 .arguments = "FILE.gguf",
-                                 .least = 1,
-                                 .most = 1,
-                                 .options = options,
-                                 .noptions = CLI_COUNT(options),
-                                 .nbytes = sizeof(ChatOptions),
-                                 .defaults = &defaults,
-                                 .run = run_chat,
-                                 .more = "The file has all that is needed: weights, vocabulary and the "
-                                         "template that makes a prompt of messages; "
-                                         "a file without a template goes on with the text. /help lists what "
-                                         "can be done between messages. Ctrl-C "
-                                         "ends a reply.\n"
-                                         "Where stdin or stdout is no terminal, all of stdin is one message, "
-                                         "and stdout gets the reply alone."};
+const CliCommand command_chat = {
+    .name = "chat",
+    .summary = "talk with a language model of a gguf file, or of a folder with config.json",
+    .arguments = "FILE.gguf",
+    .least = 1,
+    .most = 1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(ChatOptions),
+    .defaults = &defaults,
+    .run = run_chat,
+    .more = "The file has all that is needed: weights, vocabulary and the "
+            "template that makes a prompt of messages; "
+            "a file without a template goes on with the text. /help lists what "
+            "can be done between messages. Ctrl-C "
+            "ends a reply.\n"
+            "Where stdin or stdout is no terminal, all of stdin is one message, "
+            "and stdout gets the reply alone."};

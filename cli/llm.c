@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const LlmChoices llm_usual = {
     .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1};
@@ -35,8 +37,10 @@ void llm_interrupts_reset(LlmSession *s) {
 }
 
 /* ---- opening */
-bool llm_is_gguf(const char *path) {
-  char first[4] = "";
+bool llm_is_model(const char *path) {
+  char first[4] = "", config[4096];
+  snprintf(config, sizeof config, "%.4000s/config.json", path);
+  if (!access(config, R_OK)) return true;
   FILE *f = fopen(path, "rb");
   bool is = f && fread(first, 1, 4, f) == 4 && !memcmp(first, "GGUF", 4);
   if (f) fclose(f);
@@ -73,15 +77,29 @@ static bool grammar_open(LlmSession *s) {
   return s->grammar != NULL;
 }
 
-bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences) {
+/* "FILE" or "FILE=0.5" */
+static bool lora_open(LlmSession *s, const char *text) {
+  char path[4096];
+  const char *equals = strrchr(text, '=');
+  char *end = NULL;
+  double scale = equals && equals[1] ? strtod(equals + 1, &end) : 1;
+  bool scaled = end && !*end;
+  snprintf(path, sizeof path, "%.*s", (int)(scaled ? (size_t)(equals - text) : strlen(text)), text);
+  return tg_lora_load(s->m, path, scaled ? scale : 1) != NULL;
+}
+
+bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences,
+                      int64_t batch) {
   *s = (LlmSession){.o = o, .seed = (uint64_t)o->seed};
   CliWait *wait = cli_wait_begin("reading the model");
   s->ctx = tg_open_with(.device = o->device, .threads = (int)o->threads, .log = cli_log);
   bool ok = s->ctx && !tg_error(s->ctx);
   if (ok)
-    s->m =
-        tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache), .sequences = sequences);
+    s->m = tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache),
+                       .sequences = sequences, .batch = batch);
   ok = s->m != NULL;
+  for (int i = 0; ok && i < o->lora.n; i++)
+    ok = lora_open(s, o->lora.at[i]);
   if (ok) s->tokenizer = tg_llm_tokenizer(s->m);
   if (ok) s->sampler = sampler_of(s);
   ok = ok && grammar_open(s);
@@ -104,16 +122,16 @@ void llm_session_close(LlmSession *s) {
 void llm_session_say(const LlmSession *s, const char *path, double seconds) {
   TgLlmAbout a = tg_llm_about(s->m);
   const char *slash = strrchr(path, '/');
-  char bytes[32];
-  FILE *f = fopen(path, "rb");
-  double size = f && !fseek(f, 0, SEEK_END) ? (double)ftell(f) : 0;
-  if (f) fclose(f);
-  fprintf(stderr, "%s (%s, %.2f M params, %s) on %s, context %lld, loaded in %.0f ms\n",
+  char bytes[32], size[40] = "";
+  struct stat file;
+  if (!stat(path, &file) && S_ISREG(file.st_mode))
+    snprintf(size, sizeof size, ", %s", cli_bytes((double)file.st_size, bytes));
+  fprintf(stderr, "%s (%s, %.2f M params%s) on %s, context %lld, loaded in %.0f ms\n",
           *a.name ? a.name
           : slash ? slash + 1
                   : path,
-          a.architecture, (double)a.parameters / 1e6, cli_bytes(size, bytes), tg_default_device(s->ctx),
-          (long long)a.context, seconds * 1e3);
+          a.architecture, (double)a.parameters / 1e6, size, tg_default_device(s->ctx), (long long)a.context,
+          seconds * 1e3);
 }
 
 /* ---- a reply */
@@ -167,7 +185,7 @@ static void to_stdout(const char *text, size_t n, void *user) {
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o) {
   LlmSession s;
   double begin = cli_now();
-  if (!llm_session_open(&s, path, o, 1)) return CLI_FAILED;
+  if (!llm_session_open(&s, path, o, 1, 0)) return CLI_FAILED;
   llm_session_say(&s, path, cli_now() - begin);
   llm_catch_interrupt(SIGINT);
   bool ok = llm_reply(&s, prompt, strlen(prompt), false, to_stdout, NULL);

@@ -9,7 +9,7 @@ typedef struct LlmChoices {
   int64_t context, tokens, top_k, seed, threads;
   double temperature, top_p, min_p, repeat;
   const char *device, *cache, *grammar, *schema;
-  CliTexts stop;
+  CliTexts stop, lora;
 } LlmChoices;
 
 extern const LlmChoices llm_usual;
@@ -28,6 +28,7 @@ typedef struct LlmSession {
   TgSampler *sampler;
   TgGrammar *grammar; /* NULL: none is asked for */
   LlmRates rates;
+  bool exact;   /* of what the cache has only whole blocks are taken: the same prompt, the same bits */
   bool stopped; /* Ctrl-C ended the reply */
   uint64_t seed;
 } LlmSession;
@@ -35,8 +36,8 @@ typedef struct LlmSession {
 /* A piece of the reply, as soon as it is known. */
 typedef void (*LlmPiece)(const char *text, size_t n, void *user);
 
-bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o,
-                      int64_t sequences); /* false: it was said why */
+/* batch: of TgLlmOptions. false: it was said why */
+bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences, int64_t batch);
 void llm_session_close(LlmSession *s);
 /* One line about the model, after it was opened in so many seconds. */
 void llm_session_say(const LlmSession *s, const char *path, double seconds);
@@ -74,6 +75,10 @@ int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool specia
 LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask); /* NULL: an error in the context */
 /* A block of the prompt, or a token; the last block makes the first token. */
 LlmEnd llm_reply_step(LlmReply *r);
+/* The token that is to be computed next, where it is one that the reply made; -1: the prompt goes on. Who
+ * computes it in the reply's sequence (tg_llm_eval_many, in so many seconds) says so, and the next is made. */
+int32_t llm_reply_next(const LlmReply *r);
+LlmEnd llm_reply_computed(LlmReply *r, double seconds);
 int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt); /* made so far; and those of the prompt */
 /* What is held back goes out. How it ended; LLM_GOES_ON: it was left. NULL, which failed, is fine. */
 LlmEnd llm_reply_end(LlmReply *r);
@@ -89,10 +94,13 @@ void llm_catch_interrupt(int number);
 int llm_interrupts(void);
 void llm_interrupts_reset(LlmSession *s);
 
-bool llm_is_gguf(const char *path); /* by its first bytes */
+bool llm_is_model(const char *path); /* a gguf file by its first bytes, or a folder with config.json */
 /* `tg run FILE.gguf --prompt`: the completion to stdout. The exit code. */
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 
+#define LLM_LORA_OF(T, field)                                                                                \
+  CLI_TEXTS_OF(T, field.lora, "lora", "FILE[=SCALE]",                                                        \
+               "an adapter, as tg train lora writes it; several add up")
 #define LLM_OPTIONS_OF(T, field)                                                                             \
   CLI_WHOLE_OF(T, field.context, "context", 1, 1 << 24, "tokens of context (the model's, at most 4096)"),    \
       CLI_WHOLE_OF(T, field.tokens, "tokens", 1, INT32_MAX,                                                  \
@@ -106,6 +114,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
       CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
       CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \
+      LLM_LORA_OF(T, field),                                                                                 \
       CLI_TEXT_OF(T, field.cache, "cache", "f32|f16|bf16", "what keys and values are kept as (f32)"),        \
       CLI_TEXT_OF(T, field.device, "device", "NAME", "instead of $TG_DEV"),                                  \
       CLI_WHOLE_OF(T, field.threads, "threads", 1, 4096, "threads of the CPU")

@@ -10,7 +10,7 @@
 /* ---- the commands */
 /* clang-format off */
 #define COMMANDS(F) \
-  F(demo) F(train) F(run) F(compile) F(chat) F(serve) F(fetch) F(info) F(profile) F(explain) F(viz) F(bisect) F(devices) F(plan) F(opt) F(source) F(bench_lower) F(bench_tensor) F(bench_net) \
+  F(demo) F(train_lora) F(train) F(run) F(compile) F(chat) F(serve) F(merge) F(fetch) F(info) F(profile) F(explain) F(viz) F(bisect) F(devices) F(plan) F(opt) F(source) F(bench_lower) F(bench_tensor) F(bench_net) \
   F(bench_ops) F(bench_llm) F(completion) F(manual)
 /* clang-format on */
 #define DECLARED(name) extern const CliCommand command_##name;
@@ -158,11 +158,11 @@ const CliCommand command_devices = {.name = "devices",
 
 /* ---- main */
 static const char *first_word(int i, const void *of) {
-  static char word[32];
+  static char word[sizeof commands / sizeof *commands][32]; /* the closest one is kept */
   (void)of;
   const CliCommand *c = cli_command(i);
-  if (c) snprintf(word, sizeof word, "%.*s", (int)strcspn(c->name, " "), c->name);
-  return c ? strchr(c->name, ' ') ? word : c->name : NULL;
+  if (c) snprintf(word[i], sizeof word[i], "%.*s", (int)strcspn(c->name, " "), c->name);
+  return c ? word[i] : NULL;
 }
 
 static int unknown(int argc, char **argv) {

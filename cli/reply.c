@@ -97,12 +97,15 @@ int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool specia
   return ids;
 }
 
-/* What the cache and the prompt have in common stays, but for the last token, whose logits are needed. */
+/* What the cache and the prompt have in common stays, but for the last token, whose logits are needed; where
+ * bits count, of it what any prompt gets that begins so. */
 static bool prefix_kept(LlmReply *r) {
   int64_t n, same = 0;
   const int32_t *cached = tg_llm_ids(r->s->m, &n);
   while (same < n && same < r->count - 1 && cached[same] == r->ids[same])
     same++;
+  if (r->s->exact && same > tg_llm_settled(r->s->m)) same = tg_llm_settled(r->s->m);
+  if (r->s->exact) same -= same % tg_llm_about(r->s->m).block;
   r->at = r->s->rates.kept = same;
   r->s->rates.prompt = r->count - same;
   return !tg_llm_rewind(r->s->m, same);
@@ -185,6 +188,17 @@ static bool token_made(LlmReply *r) {
   return true;
 }
 
+/* All that there is was computed: the next token. */
+static LlmEnd goes_on(LlmReply *r, bool ok) {
+  double begin = cli_now();
+  if (ok && r->at == r->count) {
+    ok = token_made(r);
+    r->s->rates.tokens_s += cli_now() - begin;
+  }
+  if (!ok) r->end = LLM_FAILED;
+  return r->end;
+}
+
 LlmEnd llm_reply_step(LlmReply *r) {
   LlmSession *s = r->s;
   double begin = cli_now();
@@ -193,12 +207,16 @@ LlmEnd llm_reply_step(LlmReply *r) {
   if (n > block) n = block;
   bool ok = !tg_llm_use(s->m, r->ask.sequence) && !tg_llm_eval(s->m, r->ids + r->at, n);
   if (ok) r->at += n;
-  if (prompt) s->rates.prompt_s += cli_now() - begin;
-  begin = prompt ? cli_now() : begin;
-  if (ok && r->at == r->count) ok = token_made(r);
-  if (!prompt || r->at == r->asked) s->rates.tokens_s += cli_now() - begin;
-  if (!ok) r->end = LLM_FAILED;
-  return r->end;
+  *(prompt ? &s->rates.prompt_s : &s->rates.tokens_s) += cli_now() - begin;
+  return goes_on(r, ok);
+}
+
+int32_t llm_reply_next(const LlmReply *r) { return r->at < r->asked ? -1 : r->ids[r->at]; }
+
+LlmEnd llm_reply_computed(LlmReply *r, double seconds) {
+  r->at++;
+  r->s->rates.tokens_s += seconds;
+  return goes_on(r, !tg_llm_use(r->s->m, r->ask.sequence));
 }
 
 int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt) {

@@ -315,6 +315,7 @@ static int run_llm(const RunOptions *o, char **argument, int n) {
   c.seed = o->seed;
   c.tokens = o->tokens;
   c.temperature = o->temperature;
+  c.lora = o->lora;
   return llm_complete(argument[0], o->prompt, &c);
 }
 
@@ -373,6 +374,8 @@ static const CliOption options[] = {
     CLI_TEXT_OF(RunOptions, prompt, "prompt", "TEXT", "of a gguf file: say what follows it"),
     CLI_WHOLE_OF(RunOptions, tokens, "tokens", 1, INT32_MAX, "of what follows, at most (all of the context)"),
     CLI_REAL_OF(RunOptions, temperature, "temperature", 0, 100, "of what follows; 0: the likeliest (0.8)"),
+    CLI_TEXTS_OF(RunOptions, lora, "lora", "FILE[=SCALE]",
+                 "an adapter of the language model; several add up"),
     CLI_FLAG_OF(RunOptions, json, "json", "an object per output and class, one a line")};
 
 const CliCommand command_run = {

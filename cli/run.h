@@ -7,7 +7,7 @@
 #include "picture.h"
 
 typedef struct RunOptions {
-  CliTexts sizes;
+  CliTexts sizes, lora;
   const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle, *boxes, *draw, *prompt;
   int64_t image, top, runs, rows, seed, threads, loop_limit, tokens;
   double score, overlap, temperature;

@@ -1,7 +1,7 @@
 /* serve.c: `tg serve`: language models behind OpenAI's HTTP API. In: gguf files, jobs of serve_http.c. Out:
- * replies. One thread works on all replies in turn: a block of a prompt or a token of each, in a sequence of
- * its own. What a reply is made of never depends on the others, so the same request gives the same text
- * whatever else is asked. */
+ * replies. One thread works on all replies: a block of a prompt of each, in turn, then the next tokens of all
+ * that have read theirs, several at once. Each has a sequence of its own. What a reply is made of never depends
+ * on the others, so the same request gives the same text whatever else is asked. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #ifdef TG_HAVE_MICROHTTPD
@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_MODELS = 8, WORTH_COPYING = 32 /* tokens of a prefix that another sequence has */ };
+enum {
+  MOST_MODELS = 8,
+  MOST_SLOTS = 64,
+  WORTH_COPYING = 32 /* tokens of a prefix that another sequence has */
+};
 
 typedef struct Model Model;
 
@@ -109,7 +113,7 @@ static int64_t in_common(Model *m, int64_t slot, const int32_t *ids, int64_t cou
   const int32_t *has = tg_llm_ids(m->s.m, &n);
   while (same < n && same < count && has[same] == ids[same])
     same++;
-  return same;
+  return m->s.exact && same > tg_llm_settled(m->s.m) ? tg_llm_settled(m->s.m) : same;
 }
 
 /* The free slot whose cache has most of the prompt. A longer beginning that another has is copied. */
@@ -270,25 +274,13 @@ static void embed_step(Serving *v, Model *m, Slot *s) {
   slot_clear(s);
 }
 
-/* A block of the prompt, or a token. */
-static void step(Serving *v, Model *m, Slot *s) {
-  if (job_gone(s->job)) {
-    Job *j = s->job;
-    counted(v, s);
-    slot_clear(s);
-    job_end(j, 499);
-    return;
-  }
-  if (s->job->route == ROUTE_EMBED) {
-    embed_step(v, m, s);
-    return;
-  }
-  m->s.rates = (LlmRates){.tokens = 0};
-  LlmEnd end = llm_reply_step(s->reply);
+/* What a step of a reply has come to. */
+static void went_on(Serving *v, Model *m, Slot *s, LlmEnd end) {
   pthread_mutex_lock(&v->http.lock);
   v->http.counts.prompt_s += m->s.rates.prompt_s;
   v->http.counts.tokens_s += m->s.rates.tokens_s;
   pthread_mutex_unlock(&v->http.lock);
+  m->s.rates = (LlmRates){.tokens = 0};
   if (end == LLM_FAILED) {
     give_up(v, s);
     return;
@@ -305,6 +297,76 @@ static void step(Serving *v, Model *m, Slot *s) {
   counted(v, s);
   answer_end(&s->answer);
   slot_clear(s);
+}
+
+/* A block of the prompt, or a token where they are made one by one. */
+static void step(Serving *v, Model *m, Slot *s) {
+  m->s.rates = (LlmRates){.tokens = 0};
+  if (s->job->route == ROUTE_EMBED)
+    embed_step(v, m, s);
+  else
+    went_on(v, m, s, llm_reply_step(s->reply));
+}
+
+static void leave(Serving *v, Slot *s) {
+  Job *j = s->job;
+  counted(v, s);
+  slot_clear(s);
+  job_end(j, 499);
+}
+
+/* ---- the next tokens of several replies */
+typedef struct Tokens {
+  Slot *slot[MOST_SLOTS];
+  int32_t sequence[MOST_SLOTS], id[MOST_SLOTS];
+  int64_t n;
+} Tokens;
+
+static void tokens_add(const Model *m, Tokens *t, Slot *s) {
+  t->slot[t->n] = s;
+  t->sequence[t->n] = (int32_t)(s - m->slot);
+  t->id[t->n++] = llm_reply_next(s->reply);
+}
+
+/* What fails here fails for all of them. */
+static void tokens_failed(Serving *v, Model *m, const Tokens *t) {
+  char why[400];
+  TgStatus status = tg_error(m->s.ctx);
+  snprintf(why, sizeof why, "%s", tg_errmsg(m->s.ctx));
+  for (int64_t i = 0; i < t->n; i++) {
+    tg_clear_error(m->s.ctx);
+    tg_set_error(m->s.ctx, status, why);
+    give_up(v, t->slot[i]);
+  }
+}
+
+static void tokens_step(Serving *v, Model *m, const Tokens *t) {
+  double begin = cli_now();
+  if (!t->n) return;
+  if (tg_llm_eval_many(m->s.m, t->sequence, t->id, t->n)) {
+    tokens_failed(v, m, t);
+    return;
+  }
+  double each = (cli_now() - begin) / (double)t->n;
+  for (int64_t i = 0; i < t->n; i++) {
+    m->s.rates = (LlmRates){.tokens = 0};
+    went_on(v, m, t->slot[i], llm_reply_computed(t->slot[i]->reply, each));
+  }
+}
+
+static void model_step(Serving *v, Model *m) {
+  Tokens t = {.n = 0};
+  bool batch = tg_llm_about(m->s.m).batch > 0;
+  for (int64_t k = 0; k < v->o->slots; k++) {
+    Slot *s = &m->slot[k];
+    if (s->job && job_gone(s->job)) leave(v, s);
+    if (!s->job) continue;
+    if (batch && s->reply && llm_reply_next(s->reply) >= 0)
+      tokens_add(m, &t, s);
+    else
+      step(v, m, s);
+  }
+  tokens_step(v, m, &t);
 }
 
 /* ---- the loop */
@@ -333,8 +395,7 @@ static void loop(Serving *v) {
     for (Job *j; !v->told && (j = http_next(&v->http, has_room, v));)
       take(v, j);
     for (int i = 0; i < v->n; i++)
-      for (int64_t k = 0; k < v->o->slots; k++)
-        if (v->model[i].slot[k].job) step(v, &v->model[i], &v->model[i].slot[k]);
+      model_step(v, &v->model[i]);
     if (!any_active(v)) http_wait(&v->http, 0.2);
   }
 }
@@ -350,8 +411,11 @@ static void name_of(Model *m, const char *path) {
 static bool model_open(Serving *v, const char *path) {
   Model *m = &v->model[v->n];
   double begin = cli_now();
-  if (!llm_is_gguf(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
-  if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots)) return false;
+  if (!llm_is_model(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
+  int64_t batch = v->o->batch > v->o->slots ? v->o->slots : v->o->batch;
+  batch = !batch ? -1 : batch == 1 ? 0 : batch; /* one: without a program of its own */
+  if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch)) return false;
+  m->s.exact = !v->o->reuse;
   v->n++;
   name_of(m, path);
   for (int i = 0; i < v->n - 1; i++)
@@ -420,8 +484,12 @@ static const CliOption options[] = {
                 "where to listen (127.0.0.1); another one wants a key"),
     CLI_WHOLE_OF(ServeOptions, port, "port", 0, 65535, "0: any that is free (8080)"),
     CLI_TEXT_OF(ServeOptions, key, "key", "TEXT", "who asks must send it: Authorization: Bearer TEXT"),
-    CLI_WHOLE_OF(ServeOptions, slots, "slots", 1, 64,
+    CLI_WHOLE_OF(ServeOptions, slots, "slots", 1, MOST_SLOTS,
                  "replies of a model that are made at the same time (4)"),
+    CLI_WHOLE_OF(ServeOptions, batch, "batch", 1, MOST_SLOTS,
+                 "tokens of so many replies are computed at once (2 where weights are quantised, else 4)"),
+    CLI_FLAG_OF(ServeOptions, reuse, "reuse",
+                "take all that the cache has of a prompt: sooner, but texts may differ in rare cases"),
     CLI_WHOLE_OF(ServeOptions, queue, "queue", 1, 100000, "requests that may wait (64)"),
     LLM_OPTIONS_OF(ServeOptions, llm)};
 

@@ -10,7 +10,8 @@
 typedef struct ServeOptions {
   LlmChoices llm; /* what a request does not say */
   const char *host, *key;
-  int64_t port, slots, queue;
+  int64_t port, slots, queue, batch; /* batch: 0: what suits the model */
+  bool reuse;
 } ServeOptions;
 
 /* ---- requests */

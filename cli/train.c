@@ -596,6 +596,8 @@ const CliCommand command_train = {
     .nbytes = sizeof(TrainOptions),
     .defaults = &defaults,
     .run = run_train,
-    .more = "mnist: a convolutional network on the four idx files. cifar: ResNet-20 on the binary batches, "
-            "or on one of "
-            "them. chargpt: a GPT of characters on a text. Ctrl-C writes a checkpoint."};
+    .more =
+        "mnist: a convolutional network on the four idx files. cifar: ResNet-20 on the binary batches, "
+        "or on one of "
+        "them. chargpt: a GPT of characters on a text. Ctrl-C writes a checkpoint. Language models: tg train "
+        "lora."};

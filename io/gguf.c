@@ -180,10 +180,12 @@ static bool header_read(Reader *r, uint64_t *kv, uint64_t *tensors) {
   /* the shortest ones */
   if (*kv > (s->n - r->at) / 13 || *tensors > (s->n - r->at) / 24)
     return bad(r, "more entries than the file has room for");
-  return doc_items(r->d, root, TG_KIND_MAP, 2) && doc_string(r->d, &root->u.at[0], "kv", 2) &&
+  return doc_items(r->d, root, TG_KIND_MAP, 3) && doc_string(r->d, &root->u.at[0], "kv", 2) &&
          doc_items(r->d, &root->u.at[1], TG_KIND_MAP, *kv) &&
          doc_string(r->d, &root->u.at[2], "tensors", 7) &&
-         doc_items(r->d, &root->u.at[3], TG_KIND_MAP, *tensors);
+         doc_items(r->d, &root->u.at[3], TG_KIND_MAP, *tensors) &&
+         doc_string(r->d, &root->u.at[4], "places", 6) &&
+         doc_items(r->d, &root->u.at[5], TG_KIND_MAP, *tensors);
 }
 
 /* Entry i of the key-value pairs, into k[0] and k[1]. */
@@ -230,6 +232,15 @@ static bool tensor_made(Reader *r, const Info *t, uint64_t data, TgValue *k) {
   return doc_tensor(r->d, k + 1, tg_reshape(tg_ggml_data_to_tensor(b, t->nelem, t->type->id), t->n, t->dims));
 }
 
+/* Its name, and where its bytes are in the file: {type, offset, nbytes}. */
+static bool place_made(Reader *r, const Info *t, uint64_t data, TgValue *k) {
+  const uint64_t numbers[] = {(uint64_t)t->type->id, data + t->offset, t->nbytes};
+  if (!doc_string(r->d, k, t->name, t->len) || !doc_items(r->d, k + 1, TG_KIND_LIST, 3)) return false;
+  for (int i = 0; i < 3; i++)
+    k[1].u.at[i] = (TgValue){.kind = TG_KIND_INT, .u.i = (int64_t)numbers[i]};
+  return true;
+}
+
 static bool read_all(Reader *r, Info **info) {
   uint64_t tensors, kv, alignment = 32;
   Index names = {0};
@@ -244,7 +255,8 @@ static bool read_all(Reader *r, Info **info) {
   index_free(r->d->ctx, &names);
   uint64_t data = (r->at + alignment - 1) & ~(alignment - 1);
   for (uint64_t i = 0; i < tensors && ok; i++)
-    ok = tensor_made(r, &(*info)[i], data, &root->u.at[3].u.at[2 * i]);
+    ok = tensor_made(r, &(*info)[i], data, &root->u.at[3].u.at[2 * i]) &&
+         place_made(r, &(*info)[i], data, &root->u.at[5].u.at[2 * i]);
   return ok;
 }
 

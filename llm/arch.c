@@ -40,6 +40,7 @@ const LlmWeightShape llm_weights_of_layer[W_COUNT] = {
 static const LlmArch table[] = {
     {.name = "llama",
      .rope = ROPE_PAIRS,
+     .permuted = true,
      .renormalized = true,
      .weights = ATTENTION | GATED,
      .experts = EXPERTS},

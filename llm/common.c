@@ -14,6 +14,14 @@ bool llm_fail(TgContext *ctx, TgStatus status, const char *format, ...) {
   return false;
 }
 
+const char *llm_dims_text(char *to, size_t cap, int n, const int64_t *dims) {
+  size_t at = (size_t)snprintf(to, cap, "(");
+  for (int i = 0; i < n && at < cap; i++)
+    at += (size_t)snprintf(to + at, cap - at, "%s%lld", i ? ", " : "", (long long)dims[i]);
+  if (at < cap) snprintf(to + at, cap - at, ")");
+  return to;
+}
+
 void *llm_grow(TgContext *ctx, void *at, size_t n, size_t more, size_t *cap, size_t size) {
   if (more <= *cap - n) return at;
   size_t room = *cap > n / 2 + more ? *cap : n / 2 + more, want, bytes;

@@ -1,9 +1,20 @@
-/* graph.c: the graph of a step, or of a part of it. In: ids (n), and the place of the token whose logits are
- * wanted. Out: its logits. Keys and values of the n tokens are written to the cache at the variable
- * `position`, and every token sees what is in the cache up to itself. The architecture's row says which
- * parts there are. */
+/* graph.c: the graphs of a model. A step, or a part of it: in: ids (n), and the place of the token whose
+ * logits are wanted; out: its logits. Keys and values of the n tokens are written to the cache at the variable
+ * `position`, and every token sees what is in the cache up to itself. Whole texts, which a training needs: in:
+ * ids (texts, tokens); out: a loss; no cache, every token sees what is before it in its text. The
+ * architecture's row says which parts there are. */
 #include "model_private.h"
 #include <math.h>
+
+/* The tokens of a graph: rows of each tensor, `each` of them of a text. A text's first token is at
+ * `position`, or, where there is no cache, at 0. Or they are the next tokens of several sequences. */
+typedef struct Rows {
+  int64_t texts, each;
+  bool whole;           /* no cache: the tokens see each other */
+  TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
+} Rows;
+
+static int64_t count(Rows r) { return r.texts * r.each; }
 
 static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (!w) return x;
@@ -16,8 +27,12 @@ static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, Llm
   return normed(m, x, l->w[w], l->b[w]);
 }
 
-static TgTensor *product(const LlmLayer *l, TgTensor *x, LlmWeight w) {
-  return tg_linear(x, l->w[w], l->b[w] ? tg_cast(l->b[w], TG_F32) : NULL);
+/* x times a weight, and what the adapters add to it. */
+static TgTensor *product(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w) {
+  TgTensor *y = tg_linear(x, l->w[w], l->b[w] ? tg_cast(l->b[w], TG_F32) : NULL);
+  for (const TgLora *lora = m->loras; lora; lora = lora->next)
+    y = llm_lora_added(lora, l - m->layer, w, x, y);
+  return y;
 }
 
 /* cap tanh(x / cap): what is far beyond cap stays below it */
@@ -25,17 +40,36 @@ static TgTensor *capped(TgTensor *x, double cap) {
   return cap > 0 ? tg_mul_scalar(tg_tanh(tg_div_scalar(x, cap)), cap) : x;
 }
 
-/* x (n, heads, size) at the positions of this step: partners are swapped by a flip, their signs stand in the
- * table of sines. */
-static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
-  if (m->arch->rope == ROPE_NONE || !x) return x;
+/* The positions of a text's tokens, i32: (each), or of each text's one */
+static TgTensor *positions_of(const TgLlm *m, Rows r) {
+  if (r.at) return r.at;
+  TgTensor *at = tg_arange(m->ctx, 0, (double)r.each);
+  return r.whole ? at : tg_add(at, tg_variable_tensor(m->position));
+}
+
+/* x (each, size), the same for each text: (tokens, size) */
+static TgTensor *for_texts(TgTensor *x, Rows r) {
+  if (r.texts == 1 || r.at) return x;
+  return tg_flatten(tg_expand(tg_unsqueeze(x, 0), TG_SHAPE(r.texts, -1, -1)), 0, 1);
+}
+
+/* What a table (positions, size) has for the tokens: (tokens, size). */
+static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
+  if (r.at) return tg_take(table, r.at);
+  int64_t at = r.whole ? 0 : tg_size(m->position);
+  return for_texts(tg_slice(table, 0, at, tg_size_add(m->ctx, at, r.each)), r);
+}
+
+/* x (n, heads, size) at its positions: partners are swapped by a flip, their signs stand in the table of
+ * sines. */
+static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows rows) {
+  if (m->rope == ROPE_NONE || !x) return x;
   const LlmRotation *t = l->windowed && m->local_rotation.cos ? &m->local_rotation : &m->rotation;
-  int64_t heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.rotary, at = tg_size(m->position);
-  int64_t end = tg_size_add(m->ctx, at, n);
-  TgTensor *c = tg_unsqueeze(tg_slice(t->cos, 0, at, end), 1),
-           *s = tg_unsqueeze(tg_slice(t->sin, 0, at, end), 1);
+  int64_t n = count(rows), heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.rotary;
+  TgTensor *c = tg_unsqueeze(turns(m, t->cos, rows), 1);
+  TgTensor *s = tg_unsqueeze(turns(m, t->sin, rows), 1);
   TgTensor *y = r < size ? tg_slice(x, 2, 0, r) : x;
-  bool pairs = m->arch->rope == ROPE_PAIRS;
+  bool pairs = m->rope == ROPE_PAIRS;
   TgTensor *two =
       pairs ? tg_reshape(y, TG_SHAPE(n, heads, r / 2, 2)) : tg_reshape(y, TG_SHAPE(n, heads, 2, r / 2));
   TgTensor *swapped = tg_reshape(tg_flip(two, 1, &(int64_t){pairs ? 3 : 2}), TG_SHAPE(n, heads, r));
@@ -45,21 +79,22 @@ static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t
 
 /* ---- attention */
 typedef struct Heads {
-  TgTensor *q, *k, *v; /* (n, heads, size) */
+  TgTensor *q, *k, *v; /* (tokens, heads, size) */
 } Heads;
 
-static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
+static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
   const LlmNumbers *k = &m->k;
+  int64_t n = count(r);
   int64_t nq = k->heads * k->head, nk = k->kv_heads * k->head, nv = k->kv_heads * k->value_head;
-  TgTensor *all = l->w[W_QKV] ? product(l, x, W_QKV) : NULL;
-  TgTensor *q = all ? tg_slice(all, 1, 0, nq) : product(l, x, W_Q);
-  TgTensor *key = all ? tg_slice(all, 1, nq, nq + nk) : product(l, x, W_K);
-  TgTensor *v = all ? tg_slice(all, 1, nq + nk, nq + nk + nv) : product(l, x, W_V);
+  TgTensor *all = l->w[W_QKV] ? product(m, l, x, W_QKV) : NULL;
+  TgTensor *q = all ? tg_slice(all, 1, 0, nq) : product(m, l, x, W_Q);
+  TgTensor *key = all ? tg_slice(all, 1, nq, nq + nk) : product(m, l, x, W_K);
+  TgTensor *v = all ? tg_slice(all, 1, nq + nk, nq + nk + nv) : product(m, l, x, W_V);
   Heads h = {tg_reshape(q, TG_SHAPE(n, k->heads, k->head)),
              tg_reshape(key, TG_SHAPE(n, k->kv_heads, k->head)),
              tg_reshape(v, TG_SHAPE(n, k->kv_heads, k->value_head))};
-  h.q = rotated(m, l, part_normed(m, l, h.q, W_Q_NORM), n);
-  h.k = rotated(m, l, part_normed(m, l, h.k, W_K_NORM), n);
+  h.q = rotated(m, l, part_normed(m, l, h.q, W_Q_NORM), r);
+  h.k = rotated(m, l, part_normed(m, l, h.k, W_K_NORM), r);
   return h;
 }
 
@@ -80,9 +115,12 @@ static bool cache_put(const TgLlm *m, TgTensor *cache, int64_t at, int64_t n, Tg
   return tg_assign_slice(cache, begin, end, tg_unsqueeze(values, 0)) != NULL;
 }
 
-/* rows (n, kv heads, size) to the cache, at this step's positions */
-static bool remember(const TgLlm *m, TgTensor *cache, TgTensor *rows, int64_t n) {
-  return cache_put(m, cache, tg_size(m->position), n, tg_cast(tg_transpose(rows, 0, 1), m->cache));
+/* rows (tokens, kv heads, size) to the cache, at this step's positions */
+static bool remember(const TgLlm *m, TgTensor *cache, TgTensor *rows, Rows r) {
+  rows = tg_cast(rows, m->cache);
+  if (!r.at) return cache_put(m, cache, tg_size(m->position), r.each, tg_transpose(rows, 0, 1));
+  const TgIndex places[] = {TG_TENSOR(r.which), TG_ALL, TG_TENSOR(r.at), TG_ALL};
+  return tg_setitem(cache, places, 4, rows) != NULL;
 }
 
 TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
@@ -96,38 +134,60 @@ TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   return TG_OK;
 }
 
-/* Which of the keys 0 .. position + n - 1 a token may see: (n, seen). NULL: all of them. */
-static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, int64_t n, int64_t seen) {
+/* Which of `seen` keys a token may see: (1 or texts, 1, 1, each, seen). NULL: all of them. */
+static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, Rows r, int64_t seen) {
   bool windowed = l->windowed && m->k.window < m->room;
-  if (n == 1 && !windowed) return NULL;
+  if (r.each == 1 && !windowed && !r.at) return NULL;
   TgTensor *key = tg_slice(tg_arange(m->ctx, 0, (double)m->room), 0, 0, seen);
-  TgTensor *query = tg_add(tg_arange(m->ctx, 0, (double)n), tg_variable_tensor(m->position));
+  TgTensor *query = tg_unsqueeze(positions_of(m, r), 1);
   key = tg_unsqueeze(key, 0);
-  query = tg_unsqueeze(query, 1);
   TgTensor *mask = tg_le(key, query);
   if (windowed) mask = tg_mul(mask, tg_gt(tg_add_scalar(key, (double)m->k.window), query));
-  return mask;
+  return tg_reshape(mask, TG_SHAPE(r.at ? r.texts : 1, 1, 1, r.each, seen));
 }
 
-/* Heads share keys and values in groups: a group's queries are rows of one product. */
-static TgTensor *attended(const TgLlm *m, const LlmLayer *l, TgTensor *q, int64_t n) {
+/* q (tokens, heads, size), keys and values (texts, kv heads, seen, size) -> (tokens, heads * size). Heads
+ * share keys and values in groups: a group's queries are rows of one product. */
+static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, int64_t seen) {
   const LlmNumbers *k = &m->k;
-  int64_t seen = tg_size_add(m->ctx, tg_size(m->position), n), group = k->heads / k->kv_heads;
-  TgTensor *keys = tg_cast(tg_slice(of_sequence(m, l->keys, m->which), 1, 0, seen), TG_F32);
-  TgTensor *values = tg_cast(tg_slice(of_sequence(m, l->values, m->which), 1, 0, seen), TG_F32);
-  q = tg_permute(tg_reshape(q, TG_SHAPE(n, k->kv_heads, group, k->head)), 4, (const int64_t[]){1, 2, 0, 3});
-  TgTensor *score = tg_matmul(tg_mul_scalar(q, k->scale), tg_unsqueeze(tg_transpose(keys, 1, 2), 1));
-  score = capped(score, k->attention_cap); /* (kv heads, group, n, seen) */
-  TgTensor *mask = mask_of(m, l, n, seen);
+  int64_t group = k->heads / k->kv_heads;
+  TgTensor *q = tg_reshape(h.q, TG_SHAPE(r.texts, r.each, k->kv_heads, group, k->head));
+  q = tg_permute(q, 5, (const int64_t[]){0, 2, 3, 1, 4});
+  TgTensor *score = tg_matmul(tg_mul_scalar(q, k->scale), tg_unsqueeze(tg_transpose(h.k, 2, 3), 2));
+  score = capped(score, k->attention_cap); /* (texts, kv heads, group, each, seen) */
+  TgTensor *mask = mask_of(m, l, r, seen), *v = tg_unsqueeze(h.v, 2);
   if (mask) score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
-  TgTensor *y = tg_matmul(tg_softmax(score), tg_unsqueeze(values, 1));
-  return tg_reshape(tg_permute(y, 4, (const int64_t[]){2, 0, 1, 3}), TG_SHAPE(n, k->heads * k->value_head));
+  if (r.at)
+    v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* nothing of what is not there */
+  TgTensor *y = tg_matmul(tg_softmax(score), v);
+  y = tg_permute(y, 5, (const int64_t[]){0, 3, 1, 2, 4});
+  return tg_reshape(y, TG_SHAPE(count(r), k->heads * k->value_head));
 }
 
-static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
-  Heads h = heads_of(m, l, part_normed(m, l, x, W_ATTN_NORM), n);
-  if (!remember(m, l->keys, h.k, n) || !remember(m, l->values, h.v, n)) return NULL;
-  TgTensor *y = product(l, attended(m, l, h.q, n), W_OUT);
+/* What this step's tokens see of the cache: (texts, kv heads, seen, size). */
+static TgTensor *remembered(const TgLlm *m, TgTensor *cache, Rows r, int64_t seen) {
+  if (r.at) return tg_cast(tg_take(tg_slice(cache, 2, 0, seen), r.which), TG_F32);
+  return tg_unsqueeze(tg_cast(tg_slice(of_sequence(m, cache, m->which), 1, 0, seen), TG_F32), 0);
+}
+
+/* rows (tokens, kv heads, size) of whole texts: (texts, kv heads, each, size) */
+static TgTensor *of_texts(Rows r, TgTensor *rows) {
+  return tg_transpose(tg_unflatten(rows, 0, 2, (const int64_t[]){r.texts, r.each}), 1, 2);
+}
+
+static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
+  Heads h = heads_of(m, l, part_normed(m, l, x, W_ATTN_NORM), r);
+  int64_t seen = r.each;
+  if (r.whole) {
+    h.k = of_texts(r, h.k);
+    h.v = of_texts(r, h.v);
+  } else {
+    if (!remember(m, l->keys, h.k, r) || !remember(m, l->values, h.v, r)) return NULL;
+    seen = r.at ? tg_size(m->reach) : tg_size_add(m->ctx, tg_size(m->position), r.each);
+    h.k = remembered(m, l->keys, r, seen);
+    h.v = remembered(m, l->values, r, seen);
+  }
+  TgTensor *y = product(m, l, attended(m, l, h, r, seen), W_OUT);
   return part_normed(m, l, y, W_ATTN_POST_NORM);
 }
 
@@ -138,16 +198,16 @@ static TgTensor *activated(const TgLlm *m, TgTensor *x) {
 
 static TgTensor *gated(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight gate, LlmWeight up,
                        LlmWeight down) {
-  TgTensor *y = tg_mul(activated(m, product(l, x, gate)), product(l, x, up));
-  return product(l, y, down);
+  TgTensor *y = tg_mul(activated(m, product(m, l, x, gate)), product(m, l, x, up));
+  return product(m, l, y, down);
 }
 
 static TgTensor *dense(const TgLlm *m, const LlmLayer *l, TgTensor *x) {
   if (l->w[W_GATE]) return gated(m, l, x, W_GATE, W_UP, W_DOWN);
-  if (!l->w[W_GATE_UP]) return product(l, activated(m, product(l, x, W_UP)), W_DOWN);
-  TgTensor *both = product(l, x, W_GATE_UP);
+  if (!l->w[W_GATE_UP]) return product(m, l, activated(m, product(m, l, x, W_UP)), W_DOWN);
+  TgTensor *both = product(m, l, x, W_GATE_UP);
   TgTensor *gate = tg_slice(both, 1, 0, m->k.ffn), *up = tg_slice(both, 1, m->k.ffn, 2 * m->k.ffn);
-  return product(l, tg_mul(activated(m, gate), up), W_DOWN);
+  return product(m, l, tg_mul(activated(m, gate), up), W_DOWN);
 }
 
 /* x (n, used, 1, in) by the matrices (n, used, out, in) of the chosen experts: (n, used, out) */
@@ -158,7 +218,7 @@ static TgTensor *by_experts(const LlmLayer *l, TgTensor *x, LlmWeight w, TgTenso
 
 static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
   const LlmNumbers *k = &m->k;
-  TgTensor *chosen = NULL, *share = tg_softmax(product(l, x, W_ROUTER));
+  TgTensor *chosen = NULL, *share = tg_softmax(product(m, l, x, W_ROUTER));
   share = tg_topk(share, k->experts_used, &chosen);
   if (m->arch->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
   TgTensor *each = tg_expand(tg_unsqueeze(x, 1), TG_SHAPE(n, k->experts_used, k->width));
@@ -179,37 +239,69 @@ static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, in
 }
 
 /* ---- the whole */
-static TgTensor *embedded(const TgLlm *m, TgTensor *ids, int64_t n) {
+static TgTensor *embedded(const TgLlm *m, TgTensor *ids, Rows r) {
   TgTensor *x = tg_cast(tg_take(m->embedding, ids), TG_F32);
   if (m->arch->scale_embedding) x = tg_mul_scalar(x, sqrt((double)m->k.width));
-  if (m->positions) {
-    TgTensor *at = tg_add(tg_arange(m->ctx, 0, (double)n), tg_variable_tensor(m->position));
-    x = tg_add(x, tg_cast(tg_take(m->positions, at), TG_F32));
-  }
+  if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
   return tg_contiguous(x);
 }
 
-/* the logits of token in[1] of x (n, width) */
-static TgTensor *logits_of(const TgLlm *m, TgTensor *x, TgTensor *wanted) {
-  x = wanted ? tg_take(x, wanted) : x; /* (1, width) */
+static TgTensor *layers_of(const TgLlm *m, TgTensor *x, Rows r, int64_t first, int64_t last) {
+  for (int64_t i = first; x && i < last; i++) {
+    const LlmLayer *l = &m->layer[i];
+    x = tg_contiguous(tg_add(x, attention(m, l, x, r)));
+    x = tg_contiguous(tg_add(x, feed_forward(m, l, x, count(r))));
+  }
+  return x;
+}
+
+/* x (n, width) -> (n, vocabulary) */
+static TgTensor *logits_of(const TgLlm *m, TgTensor *x) {
   x = normed(m, x, m->norm, m->norm_bias);
-  return tg_reshape(capped(tg_linear(x, m->head, NULL), m->k.final_cap), TG_SHAPE(m->k.vocabulary));
+  return capped(tg_linear(x, m->head, NULL), m->k.final_cap);
 }
 
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   const LlmPart *part = user;
   const TgLlm *m = part->m;
+  Rows r = {.texts = 1, .each = part->n};
   (void)nout;
-  TgTensor *x = part->first ? in[0] : embedded(m, in[0], part->n);
-  for (int64_t i = part->first; x && i < part->last; i++) {
-    const LlmLayer *l = &m->layer[i];
-    x = tg_contiguous(tg_add(x, attention(m, l, x, part->n)));
-    x = tg_contiguous(tg_add(x, feed_forward(m, l, x, part->n)));
-  }
+  if (part->many) r = (Rows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
+  TgTensor *x = part->first ? in[0] : embedded(m, in[0], r);
+  x = layers_of(m, x, r, part->first, part->last);
   if (part->hidden)
     x = normed(m, x, m->norm, m->norm_bias);
-  else if (part->last == m->k.layers)
-    x = logits_of(m, x, nin > 1 ? in[1] : NULL);
+  else if (part->last == m->k.layers && part->many)
+    x = logits_of(m, x);
+  else if (part->last == m->k.layers) {
+    x = logits_of(m, nin > 1 ? tg_take(x, in[1]) : x); /* of one token */
+    x = tg_reshape(x, TG_SHAPE(m->k.vocabulary));
+  }
   out[0] = x;
   return out[0] ? TG_OK : tg_error(ctx) ? tg_error(ctx) : TG_ERR_INTERNAL;
+}
+
+/* ---- whole texts */
+static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
+  bool ok = tg_ndim(ids) == 2 && tg_ndim(targets) == 2 && tg_dim(ids, 0) == tg_dim(targets, 0) &&
+            tg_dim(ids, 1) == tg_dim(targets, 1) && tg_numel(ids) > 0;
+  char a[120], b[120];
+  if (!ok)
+    return llm_fail(m->ctx, TG_ERR_SHAPE, "llm_loss: ids %s and targets %s: both are (texts, tokens)",
+                    llm_dims_text(a, sizeof a, tg_ndim(ids), tg_shape(ids)),
+                    llm_dims_text(b, sizeof b, tg_ndim(targets), tg_shape(targets)));
+  if (tg_dim(ids, 1) <= m->context) return true;
+  return llm_fail(m->ctx, TG_ERR_LIMIT, "llm_loss: texts of %lld tokens are more than the context of %lld",
+                  (long long)tg_dim(ids, 1), (long long)m->context);
+}
+
+TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets) {
+  if (!m || !ids || !targets || !whole_fits(m, ids, targets)) return NULL;
+  Rows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
+  TgTensor *x = layers_of(m, embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
+  TgTensor *wanted = tg_flatten(targets, 0, -1);
+  TgTensor *sum = tg_sparse_cross_entropy(logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,
+                                          .ignore_index = -1);
+  TgTensor *counted = tg_sum(tg_float(tg_ge_scalar(wanted, 0)));
+  return tg_div(sum, tg_maximum(counted, tg_ones_like(counted)));
 }

@@ -8,6 +8,8 @@
 /* Records an error of the context, unless there is one already; false. */
 bool llm_fail(TgContext *ctx, TgStatus status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+const char *llm_dims_text(char *to, size_t cap, int n, const int64_t *dims); /* "(3, 4)", into to */
+
 /* at, n elements of size bytes, grown so that `more` others fit; NULL: out of memory, and at is as it was. */
 void *llm_grow(TgContext *ctx, void *at, size_t n, size_t more, size_t *cap, size_t size);
 
@@ -27,6 +29,8 @@ size_t llm_utf8(const char *p, size_t n, int32_t *code);
 /* How many bytes at the end of p may be the beginning of a character. */
 size_t llm_utf8_tail(const char *p, size_t n);
 uint64_t llm_hash(const void *p, size_t n);
+
+TgContext *llm_context(const TgLlm *m); /* model.c */
 
 /* ---- key-values. A key that is there with the wrong kind is an error; `fallback` where it is not there. */
 const TgValue *llm_kv(const TgValue *gguf, const char *key);

@@ -6,6 +6,7 @@
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* ---- numbers */
 typedef struct Field {
@@ -69,6 +70,17 @@ static bool together(TgLlm *m, bool ok, const char *what, int64_t a, int64_t b) 
                   (long long)b);
 }
 
+/* The two elements of a head that rotate together, in this file. */
+static bool rope_order(TgLlm *m) {
+  char name[128];
+  int64_t halves;
+  snprintf(name, sizeof name, "%.60s.rope.halves", m->architecture);
+  if (!llm_kv_int(m->ctx, m->gguf, name, 0, &halves)) return false;
+  m->rope = halves && m->arch->rope == ROPE_PAIRS ? ROPE_HALVES : m->arch->rope;
+  m->permuted = m->arch->permuted && !halves;
+  return true;
+}
+
 static bool numbers_read(TgLlm *m) {
   LlmNumbers *k = &m->k;
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -87,7 +99,7 @@ static bool numbers_read(TgLlm *m) {
                   k->rotary, k->head) &&
          together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
                   "experts, and used ones", k->experts, k->experts_used) &&
-         reals_read(m);
+         reals_read(m) && rope_order(m);
 }
 
 /* ---- weights */
@@ -107,13 +119,6 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
                            [SIZE_SHARED_FFN] = k->shared_ffn,
                            [SIZE_ONE] = 1};
   return sizes[s];
-}
-
-static void dims_text(char *to, size_t cap, int n, const int64_t *dims) {
-  size_t at = (size_t)snprintf(to, cap, "(");
-  for (int i = 0; i < n && at < cap; i++)
-    at += (size_t)snprintf(to + at, cap - at, "%s%lld", i ? ", " : "", (long long)dims[i]);
-  if (at < cap) snprintf(to + at, cap - at, ")");
 }
 
 /* The tensor of that name, whose shape must be as dims say (n 0: any). A one-row matrix is a row. NULL: it is
@@ -140,8 +145,8 @@ static TgTensor *find(Finder *f, const char *name, bool must, int n, const int64
   for (int i = 0; same && i < n; i++)
     same = tg_dim(t, i) == dims[i];
   if (!same) {
-    dims_text(is, sizeof is, tg_ndim(t), tg_shape(t));
-    dims_text(should, sizeof should, n, dims);
+    llm_dims_text(is, sizeof is, tg_ndim(t), tg_shape(t));
+    llm_dims_text(should, sizeof should, n, dims);
     f->ok =
         llm_fail(f->m->ctx, TG_ERR_VALUE, "llm: tensor '%s' is %s, where the model has %s", name, is, should);
     return NULL;
@@ -151,16 +156,22 @@ static TgTensor *find(Finder *f, const char *name, bool must, int n, const int64
   return t;
 }
 
+int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]) {
+  const LlmWeightShape *s = &llm_weights_of_layer[w];
+  int n = 0;
+  while (n < 3 && s->dims[n] != SIZE_NONE) {
+    dims[n] = size_of(&m->k, s->dims[n]);
+    n++;
+  }
+  return n;
+}
+
 /* Weight w of a layer, and its bias. A bias that is not required is taken where there is one. */
 static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, bool bias) {
   const LlmWeightShape *s = &llm_weights_of_layer[w];
   char name[80];
   int64_t dims[3];
-  int n = 0;
-  while (n < 3 && s->dims[n] != SIZE_NONE) {
-    dims[n] = size_of(&f->m->k, s->dims[n]);
-    n++;
-  }
+  int n = llm_weight_shape(f->m, w, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, s->name);
   to->w[w] = find(f, name, true, n, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.bias", (long long)layer, s->name);
@@ -234,6 +245,19 @@ static bool weights_find(TgLlm *m) {
 /* ---- opening */
 enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, MOST_SEQUENCES = 1024 };
 
+/* What a step of several sequences sees of the cache is a multiple of this: no sum has a tail, whose order
+ * would depend on the longest of them. */
+enum { REACH_STEP = 64 };
+
+/* Rows of a step of several sequences that cost little more than one: as many as a product takes in which
+ * quantised weights are decoded where they are used. */
+static int64_t usual_batch(const TgLlm *m) {
+  const TgValue *place = tg_value_get(tg_value_get(m->gguf, "places"), "blk.0.attn_output.weight");
+  const char *type = tg_ggml_type_name((int)tg_value_int(tg_value_at(place, 0)));
+  int64_t rows = type && strcmp(type, "F32") && strcmp(type, "F16") && strcmp(type, "BF16") ? 2 : 4;
+  return m->sequences < 2 ? 0 : rows < m->sequences ? rows : m->sequences;
+}
+
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   TgLlmOptions o;
   if (tg_options_read(m->ctx, "llm_open", "TgLlmOptions", &o, sizeof o, given)) return false;
@@ -245,11 +269,14 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",
                     (long long)m->context, (long long)m->block);
-  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences", (long long)m->sequences);
+  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES || o.batch > m->sequences)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences, %lld in a step", (long long)m->sequences,
+                    (long long)o.batch);
+  m->batch = o.batch < 0 ? usual_batch(m) : o.batch;
   if (m->positions && m->context > m->k.trained) m->context = m->k.trained;
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;
+  if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
   if (m->cache == TG_F32 || m->cache == TG_F16 || m->cache == TG_BF16) return true;
   return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %s: it is f32, f16 or bf16",
                   tg_dtype_name(m->cache));
@@ -272,9 +299,10 @@ static bool parts_make(TgLlm *m, LlmStep *s) {
   if (!(s->part = tg_alloc(m->ctx, (size_t)s->nparts * sizeof *s->part))) return false;
   for (int64_t i = 0; i < s->nparts; i++) {
     LlmPart *p = &s->part[i];
-    *p = (LlmPart){m, s->n, i * layers, (i + 1) * layers, false, NULL};
+    *p = (LlmPart){.m = m, .n = s->n, .first = i * layers, .last = (i + 1) * layers, .many = s->many};
     if (!(p->jit = tg_jit(m->ctx, llm_part, p))) return false;
   }
+  if (s->many) return true;
   s->hidden = s->part[s->nparts - 1];
   s->hidden.hidden = true;
   return (s->hidden.jit = tg_jit(m->ctx, llm_part, &s->hidden)) != NULL;
@@ -298,6 +326,15 @@ static void sequences_free(TgLlm *m) {
   tg_free(m->ctx, m->sequence);
 }
 
+/* The program of several sequences' next tokens. */
+static bool several_make(TgLlm *m) {
+  if (!m->batch) return true;
+  m->several = (LlmStep){.n = m->batch, .many = true};
+  m->reach = tg_variable(m->ctx, "reach", REACH_STEP, m->room, .multiple_of = REACH_STEP);
+  m->batch_logits = tg_alloc(m->ctx, (size_t)(m->batch * m->k.vocabulary) * sizeof *m->batch_logits);
+  return m->reach && m->batch_logits && parts_make(m, &m->several);
+}
+
 /* Programs of whole blocks, small blocks and single tokens, the largest first. */
 static bool steps_make(TgLlm *m) {
   const int64_t sizes[MOST_STEPS] = {m->block, SMALL_BLOCK, 1};
@@ -314,7 +351,7 @@ static bool steps_make(TgLlm *m) {
     s->n = sizes[i];
     if (!parts_make(m, s)) return false;
   }
-  return m->position != NULL;
+  return m->position && several_make(m);
 }
 
 static bool open_all(TgLlm *m, const TgLlmOptions *o) {
@@ -338,7 +375,10 @@ TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) 
   TgLlm *m = ctx && path ? tg_alloc(ctx, sizeof *m) : NULL;
   if (!m) return NULL;
   m->ctx = ctx;
-  m->gguf = tg_gguf_load_file(ctx, path);
+  if ((m->path = tg_alloc(ctx, strlen(path) + 1))) memcpy(m->path, path, strlen(path) + 1);
+  struct stat about;
+  bool folder = !stat(path, &about) && S_ISDIR(about.st_mode);
+  m->gguf = !m->path ? NULL : folder ? tg_hf_load(ctx, path) : tg_gguf_load_file(ctx, path);
   bool ok = false;
   if (m->gguf) TG_SCOPE(ctx) {
       ok = open_all(m, o);
@@ -348,15 +388,38 @@ TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o) 
   return NULL;
 }
 
+static void step_reset(LlmStep *s) {
+  for (int64_t k = 0; k < s->nparts; k++)
+    tg_jit_reset(s->part[k].jit);
+  if (s->hidden.jit) tg_jit_reset(s->hidden.jit);
+}
+
+static void step_free(TgContext *ctx, LlmStep *s) {
+  for (int64_t k = 0; s->part && k < s->nparts; k++)
+    tg_jit_free(s->part[k].jit);
+  tg_jit_free(s->hidden.jit);
+  tg_free(ctx, s->part);
+}
+
+void llm_graphs_change(TgLlm *m) {
+  for (int i = 0; i < m->nsteps; i++)
+    step_reset(&m->step[i]);
+  step_reset(&m->several);
+  for (int64_t i = 0; i < m->sequences; i++) {
+    m->sequence[i].nids = m->sequence[i].settled = 0;
+    m->sequence[i].has_logits = false;
+  }
+}
+
 void tg_llm_free(TgLlm *m) {
   if (!m) return;
   TgContext *ctx = m->ctx;
-  for (int i = 0; i < m->nsteps; i++) {
-    for (int64_t k = 0; m->step[i].part && k < m->step[i].nparts; k++)
-      tg_jit_free(m->step[i].part[k].jit);
-    tg_jit_free(m->step[i].hidden.jit);
-    tg_free(ctx, m->step[i].part);
-  }
+  while (m->loras)
+    tg_lora_free(m->loras);
+  for (int i = 0; i < m->nsteps; i++)
+    step_free(ctx, &m->step[i]);
+  step_free(ctx, &m->several);
+  tg_free(ctx, m->batch_logits);
   tg_jit_free(m->copy);
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
     tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
@@ -365,7 +428,7 @@ void tg_llm_free(TgLlm *m) {
   tg_tokenizer_free(m->tokenizer);
   tg_value_free(m->gguf);
   sequences_free(m);
-  tg_free(ctx, m->layer), tg_free(ctx, m->wanted);
+  tg_free(ctx, m->layer), tg_free(ctx, m->wanted), tg_free(ctx, m->path);
   tg_free(ctx, m);
 }
 
@@ -394,8 +457,10 @@ static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count, fl
   if (m->which && tg_variable_bind(m->which, m->now - m->sequence)) return false;
   TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1, hidden); }
   if (!ok) return false;
-  memcpy(m->now->ids + m->now->nids, ids, (size_t)count * sizeof *ids);
-  m->now->nids += count;
+  LlmSequence *now = m->now;
+  memcpy(now->ids + now->nids, ids, (size_t)count * sizeof *ids);
+  if (now->settled == now->nids && count == m->block) now->settled += count;
+  now->nids += count;
   return true;
 }
 
@@ -407,12 +472,12 @@ static LlmStep *step_for(TgLlm *m, int64_t count) {
   return &m->step[m->nsteps - 1];
 }
 
-/* Whether these tokens can follow; else an error. */
-static bool can_follow(TgLlm *m, const char *what, const int32_t *ids, int64_t n) {
+/* Whether these tokens can follow in a sequence; else an error. */
+static bool follows(TgLlm *m, const LlmSequence *s, const char *what, const int32_t *ids, int64_t n) {
   if (n < 1 || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "%s: no tokens", what);
-  if (n > m->context - m->now->nids)
+  if (n > m->context - s->nids)
     return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens after %lld are more than the context of %lld",
-                    what, (long long)n, (long long)m->now->nids, (long long)m->context);
+                    what, (long long)n, (long long)s->nids, (long long)m->context);
   for (int64_t i = 0; i < n; i++)
     if (ids[i] < 0 || ids[i] >= m->k.vocabulary)
       return llm_fail(m->ctx, TG_ERR_VALUE, "%s: token %d of %lld", what, (int)ids[i],
@@ -422,7 +487,7 @@ static bool can_follow(TgLlm *m, const char *what, const int32_t *ids, int64_t n
 
 TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   if (!m) return TG_ERR_NOMEM;
-  if (!can_follow(m, "llm_eval", ids, n)) return tg_error(m->ctx);
+  if (!follows(m, m->now, "llm_eval", ids, n)) return tg_error(m->ctx);
   for (int64_t at = 0; at < n;) {
     LlmStep *s = step_for(m, n - at);
     int64_t count = n - at < s->n ? n - at : s->n;
@@ -431,6 +496,73 @@ TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   }
   m->now->has_logits = true;
   return TG_OK;
+}
+
+/* ---- the next tokens of several sequences */
+typedef struct Batch {
+  int32_t *ids, *at, *which; /* rows of the step */
+} Batch;
+
+/* One step on `count` sequences; rows that are left write behind the context, and nobody reads them. */
+static bool several_rows(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count, Batch b) {
+  int64_t reach = REACH_STEP;
+  for (int64_t i = 0; i < m->batch; i++) {
+    bool there = i < count;
+    b.which[i] = there ? sequences[i] : 0;
+    b.ids[i] = there ? ids[i] : 0;
+    b.at[i] = (int32_t)(there ? m->sequence[sequences[i]].nids : m->context);
+    while (there && b.at[i] >= reach)
+      reach += REACH_STEP;
+  }
+  if (tg_variable_bind(m->reach, reach)) return false;
+  TgTensor *x = tg_from(m->ctx, b.ids, TG_I32, TG_SHAPE(m->batch));
+  TgTensor *at = tg_from(m->ctx, b.at, TG_I32, TG_SHAPE(m->batch));
+  TgTensor *which = tg_from(m->ctx, b.which, TG_I32, TG_SHAPE(m->batch));
+  for (int64_t i = 0; i < m->several.nparts; i++) {
+    TgTensor *in[] = {x, at, which};
+    if (tg_cancelled(m->ctx) || tg_jit_run(m->several.part[i].jit, in, 3, &x, 1)) return false;
+  }
+  return !tg_read(x, m->batch_logits, (size_t)(m->batch * m->k.vocabulary) * sizeof *m->batch_logits);
+}
+
+static void several_done(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count) {
+  size_t v = (size_t)m->k.vocabulary;
+  for (int64_t i = 0; i < count; i++) {
+    LlmSequence *s = &m->sequence[sequences[i]];
+    s->ids[s->nids++] = ids[i];
+    memcpy(s->logits, m->batch_logits + (size_t)i * v, v * sizeof *s->logits);
+    s->has_logits = true;
+  }
+}
+
+static bool several_fit(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n) {
+  if (!m->batch) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: the model was opened without a batch");
+  if (n < 1 || !sequences || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: no tokens");
+  for (int64_t i = 0; i < n; i++) {
+    if (sequences[i] < 0 || sequences[i] >= m->sequences)
+      return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: sequence %d of %lld", (int)sequences[i],
+                      (long long)m->sequences);
+    for (int64_t k = 0; k < i; k++)
+      if (sequences[k] == sequences[i])
+        return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: sequence %d twice", (int)sequences[i]);
+    if (!follows(m, &m->sequence[sequences[i]], "llm_eval_many", ids + i, 1)) return false;
+  }
+  return true;
+}
+
+TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n) {
+  if (!m) return TG_ERR_NOMEM;
+  if (!several_fit(m, sequences, ids, n)) return tg_error(m->ctx);
+  int32_t *rows = tg_alloc(m->ctx, 3 * (size_t)m->batch * sizeof *rows);
+  bool ok = rows != NULL;
+  for (int64_t at = 0; ok && at < n; at += m->batch) {
+    int64_t count = n - at < m->batch ? n - at : m->batch;
+    Batch b = {rows, rows + m->batch, rows + 2 * m->batch};
+    TG_SCOPE(m->ctx) { ok = several_rows(m, sequences + at, ids + at, count, b); }
+    if (ok) several_done(m, sequences + at, ids + at, count);
+  }
+  tg_free(m->ctx, rows);
+  return ok ? TG_OK : tg_error(m->ctx);
 }
 
 /* ---- embeddings: the mean of the tokens, of length 1 */
@@ -450,7 +582,7 @@ static bool means_add(TgLlm *m, const int32_t *ids, int64_t n, float *hidden, do
 TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
   if (!m) return TG_ERR_NOMEM;
   if (!out) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_embed: nowhere to write to");
-  if (tg_llm_rewind(m, 0) || !can_follow(m, "llm_embed", ids, n)) return tg_error(m->ctx);
+  if (tg_llm_rewind(m, 0) || !follows(m, m->now, "llm_embed", ids, n)) return tg_error(m->ctx);
   double *sum = tg_alloc(m->ctx, (size_t)m->k.width * sizeof *sum), length = 0;
   float *hidden = tg_alloc(m->ctx, (size_t)(m->block * m->k.width) * sizeof *hidden);
   bool ok = sum && hidden && means_add(m, ids, n, hidden, sum);
@@ -474,6 +606,12 @@ TgStatus tg_llm_use(TgLlm *m, int64_t sequence) {
   return TG_OK;
 }
 
+/* Of the first `length` tokens those that are settled. */
+static int64_t blocks_within(const TgLlm *m, const LlmSequence *s, int64_t length) {
+  int64_t most = s->settled < length ? s->settled : length;
+  return most - most % m->block;
+}
+
 TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length) {
   if (!m) return TG_ERR_NOMEM;
   if (from < 0 || from >= m->sequences || length < 0 || length > m->sequence[from].nids) {
@@ -485,11 +623,12 @@ TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length) {
   if (source == m->now) return tg_llm_rewind(m, length);
   if (tg_variable_bind(m->which, m->now - m->sequence) || tg_variable_bind(m->other, from))
     return tg_error(m->ctx);
-  m->now->nids = 0; /* what fails has written some of it */
+  m->now->nids = m->now->settled = 0; /* what fails has written some of it */
   m->now->has_logits = false;
   if (tg_jit_run(m->copy, NULL, 0, NULL, 0)) return tg_error(m->ctx);
   memcpy(m->now->ids, source->ids, (size_t)length * sizeof *source->ids);
   m->now->nids = length;
+  m->now->settled = blocks_within(m, source, length);
   return TG_OK;
 }
 
@@ -500,6 +639,7 @@ TgStatus tg_llm_rewind(TgLlm *m, int64_t length) {
     return TG_ERR_VALUE;
   }
   if (length < m->now->nids) m->now->has_logits = false;
+  m->now->settled = blocks_within(m, m->now, length);
   m->now->nids = length;
   return TG_OK;
 }
@@ -510,6 +650,10 @@ const int32_t *tg_llm_ids(const TgLlm *m, int64_t *n) {
   if (n) *n = m ? m->now->nids : 0;
   return m ? m->now->ids : NULL;
 }
+
+TgContext *llm_context(const TgLlm *m) { return m->ctx; }
+
+int64_t tg_llm_settled(const TgLlm *m) { return m ? m->now->settled : 0; }
 
 TgTokenizer *tg_llm_tokenizer(const TgLlm *m) { return m ? m->tokenizer : NULL; }
 
@@ -527,6 +671,7 @@ TgLlmAbout tg_llm_about(const TgLlm *m) {
   a.layers = m->k.layers;
   a.sequences = m->sequences;
   a.block = m->block;
+  a.batch = m->batch;
   a.width = m->k.width;
   a.vocabulary = m->k.vocabulary;
   a.cache_bytes = 0;

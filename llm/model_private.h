@@ -74,6 +74,7 @@ typedef struct LlmArch {
   bool positions;       /* learned, position_embd */
   bool scale_embedding; /* by the root of the width */
   bool renormalized;    /* the weights of the chosen experts add up to 1 */
+  bool permuted; /* rows of the file's q and k are the original's with the halves of each head interleaved */
   int global_every;  /* of so many layers the last has no window; 0: all have it, where the file says one */
   int deep;          /* of so many layers: queries are scaled by width / heads, not by the size of a head */
   double local_base; /* of the rotation in layers with a window; 0: the same as in others */
@@ -113,6 +114,7 @@ typedef struct LlmPart {
   struct TgLlm *m;
   int64_t n, first, last;
   bool hidden; /* the last part ends with the tokens (n, width) instead of logits */
+  bool many;   /* the tokens are of n sequences; the last part ends with the logits (n, vocabulary) */
   TgJit *jit;
 } LlmPart;
 
@@ -120,23 +122,50 @@ typedef struct LlmPart {
  * weights is given back before the next layer, so a whole model is never decoded at once. */
 typedef struct LlmStep {
   int64_t n, nparts;
+  bool many;
   LlmPart *part, hidden; /* hidden: what stands in for the last part where no logits are wanted */
 } LlmStep;
 
 /* A text: what of it is in its part of the cache. */
 typedef struct LlmSequence {
   int32_t *ids;
-  int64_t nids;
+  int64_t nids, settled; /* settled: tokens of whole blocks, from the first on */
   float *logits;
   bool has_logits;
 } LlmSequence;
 
+/* ---- adapters (lora.c) */
+enum { LORA_LAYERS = 512 };
+
+/* Of a layer's weights: a (rank, in), b (out, rank), f32; NULL: none of this weight. */
+typedef struct LoraLayer {
+  TgTensor *a[W_COUNT], *b[W_COUNT];
+} LoraLayer;
+
+/* An adapter of a model. */
+struct TgLora {
+  LoraLayer layers[LORA_LAYERS];
+  struct TgLlm *m;
+  struct TgLora *next; /* of the model's */
+  double alpha, scale, dropout;
+  bool rooted; /* alpha is divided by the rank's root */
+};
+
+/* y, the product of x with this weight, and what the adapter adds to it */
+TgTensor *llm_lora_added(const struct TgLora *lora, int64_t layer, LlmWeight w, TgTensor *x, TgTensor *y);
+/* What it adds to the weight: (out, in), f32; NULL: nothing. */
+TgTensor *llm_lora_delta(const struct TgLora *lora, int64_t layer, LlmWeight w);
+
 struct TgLlm {
   TgContext *ctx;
+  struct TgLora *loras;
   TgValue *gguf;
   TgTokenizer *tokenizer; /* NULL: the file has none */
   const LlmArch *arch;
+  LlmRope rope; /* the row's, unless the file is in the original's order */
+  bool permuted;
   const char *name, *architecture, *template_;
+  char *path;
   LlmNumbers k;
   LlmLayer *layer;
   TgTensor *embedding, *positions, *norm, *norm_bias, *head, *rope_factors, *rope_long, *rope_short;
@@ -151,14 +180,22 @@ struct TgLlm {
   TgJit *copy;
   LlmStep step[MOST_STEPS];
   int nsteps;
+  int64_t batch; /* rows of the step of several sequences; 0: there is none */
+  LlmStep several;
+  TgVariable *reach; /* of that step: what the longest of its texts has in the cache */
+  float *batch_logits;
   int32_t *wanted; /* the tokens of a step */
 };
 
+/* model.c. The shape of weight w of a layer, into dims; returns how many axes. */
+int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]);
+/* model.c. The graphs are others from now on: what was captured and what the caches have is forgotten. */
+void llm_graphs_change(TgLlm *m);
 /* rope.c. m->rotation and m->local_rotation; false: an error */
 bool llm_rotations_make(TgLlm *m);
 /* graph.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
 TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the token
- * whose logits are wanted (1); out: tokens, or logits */
+ * whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or logits */
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 #endif

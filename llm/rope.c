@@ -79,8 +79,8 @@ static bool rotation_make(TgLlm *m, const Rope *r, LlmRotation *to) {
   float *c = tg_alloc(m->ctx, bytes), *s = c ? tg_alloc(m->ctx, bytes) : NULL;
   for (int64_t i = 0; s && i < half; i++) {
     double f = frequency(r, n, i);
-    int64_t first = m->arch->rope == ROPE_PAIRS ? 2 * i : i;
-    int64_t second = m->arch->rope == ROPE_PAIRS ? first + 1 : i + half;
+    int64_t first = m->rope == ROPE_PAIRS ? 2 * i : i;
+    int64_t second = m->rope == ROPE_PAIRS ? first + 1 : i + half;
     for (int64_t p = 0; p < m->room; p++) {
       float cosine = (float)(cos((double)p * f) * r->attention),
             sine = (float)(sin((double)p * f) * r->attention);
@@ -114,7 +114,7 @@ static bool divisors_read(TgLlm *m, Rope *r, float **own) {
 }
 
 bool llm_rotations_make(TgLlm *m) {
-  if (m->arch->rope == ROPE_NONE) return true;
+  if (m->rope == ROPE_NONE) return true;
   Rope r = {.divisor = NULL};
   float *own = NULL;
   bool ok = rope_read(m, &r) && divisors_read(m, &r, &own);

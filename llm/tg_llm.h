@@ -79,13 +79,14 @@ typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
- * its own; 0: 1. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
+ * its own; 0: 1. batch: of so many of them tg_llm_eval_many computes the next token at once; -1: 2 where
+ * weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
   int64_t context, block;
   TgDType cache;
-  int64_t sequences;
+  int64_t sequences, batch;
   int end_;
 } TgLlmOptions;
 
@@ -100,7 +101,8 @@ TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
 typedef struct TgLlmAbout {
   size_t size;
   const char *name, *architecture, *chat_template;
-  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences, block;
+  int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences, block,
+      batch;
 } TgLlmAbout;
 
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
@@ -115,6 +117,13 @@ TG_API TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length);
 /* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
  * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
 TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
+/* The next token ids[i] of sequence sequences[i], all different, n of them: `batch` at a time, as one program
+ * whose rows do not meet: what a sequence computes depends neither on the others nor on its place, to the bit.
+ * It may differ in the last bits from what tg_llm_eval computes, whose sums have another order: who mixes
+ * both decides by the text alone which tokens are whose. Each has logits afterwards (tg_llm_use,
+ * tg_llm_logits). Errors as tg_llm_eval, before anything is computed; TG_ERR_VALUE: a sequence that is none,
+ * or twice. After TG_ERR_CANCELLED those of whole steps are done. */
+TG_API TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n);
 /* A text as a direction: `width` numbers, the mean of its n tokens after the last norm, of length 1. The
  * sequence has these tokens afterwards, and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
@@ -123,8 +132,84 @@ TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out
 TG_API const float *tg_llm_logits(const TgLlm *m);
 TG_API const int32_t *tg_llm_ids(const TgLlm *m,
                                  int64_t *n); /* the tokens in the cache, and how many (n may be NULL) */
+/* Of the first tokens so many were computed as whole blocks, one after the other from the first on: what the
+ * cache has of them is to the bit what any text gets that begins with them. What a text has after them
+ * depends on where its prompt ended: who wants the same bits keeps these and reads the rest again. */
+TG_API int64_t tg_llm_settled(const TgLlm *m);
 /* Only the first `length` tokens stay in the cache. TG_ERR_VALUE: there are not so many. */
 TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
+
+/* ---- learning */
+/* The mean cross entropy of whole texts, f32 (), lazy: ids (texts, tokens), targets of the same shape: what
+ * follows each token, -1 where it counts for nothing; integers. No cache is read or written. Gradients reach
+ * what requires them: adapters. TG_ERR_SHAPE; TG_ERR_LIMIT: texts longer than the context. */
+TG_API TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets);
+
+/* Low-rank adapters (LoRA). Beside weights W (out, in) that are chosen stand a (rank, in) and b (out, rank),
+ * f32, and each product with W has alpha / rank x a^T b^T added; W stays what the file has. An adapter
+ * belongs to its model, which may have several: their parts add up. Making, loading or freeing one begins all
+ * sequences anew. Files are peft's: safetensors with its names, and adapter_config.json in the same folder
+ * (both need jansson); rows of q and k are put into the order that each side has. */
+typedef struct TgLora TgLora;
+
+/* modules: of "q,k,v,o,gate,up,down" or "all" ("q,v"); where the model has several of them in one matrix it
+ * is that. rank (8), alpha (16). dropout (0): of x, while tg_training is on. */
+typedef struct TgLoraOptions {
+  size_t size;
+  const char *set;
+  const char *modules;
+  int64_t rank;
+  double alpha, dropout;
+  int end_;
+} TgLoraOptions;
+
+/* [options] A new one: a uniform within 1 / sqrt(in), b 0, so that nothing changes until it is trained. Its
+ * parameters: tg_module_parameters(tg_lora_module, lora, ..). NULL: TG_ERR_VALUE, an option that cannot be, a
+ * module that is not known or that the model has not; TG_ERR_LIMIT: more than 512 layers. */
+TG_API TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *o);
+/* path: the safetensors file, or a folder with adapter_model.safetensors. scale: what it adds is multiplied
+ * by this, 1 as it was trained. NULL: TG_ERR_IO; TG_ERR_VALUE: a tensor that is none of this model's, one of
+ * a pair that is missing, a kind of adapter that is not here; TG_ERR_SHAPE: the text names the tensor and
+ * both shapes. */
+TG_API TgLora *tg_lora_load(TgLlm *m, const char *path, double scale);
+/* base: what the original model is called, for peft; may be NULL. A folder is made where there is none. */
+TG_API TgStatus tg_lora_save(const TgLora *l, const char *path, const char *base);
+TG_API void tg_lora_free(TgLora *l);         /* NULL is fine; tg_llm_free ends those that are left */
+TG_API const TgModule *tg_lora_module(void); /* a TgLora as a module: training state, parameters */
+
+/* weights: so many changed. error: the largest over them of |stored - exact| / |exact|, by the roots of sums
+ * of squares; of f32 about 1e-8, of what is quantised as its type has it. */
+typedef struct TgLlmMerged {
+  int64_t weights;
+  double error;
+} TgLlmMerged;
+
+/* The model's file with what its adapters add put into its weights, as a new file (which appears whole); each
+ * tensor stays of its type. about may be NULL. TG_ERR_VALUE: no adapter, a model of several files, a type
+ * that nothing is quantised to here (tg_ggml_encode), path is the model's own. */
+TG_API TgStatus tg_llm_merge(TgLlm *m, const char *path, TgLlmMerged *about);
+
+/* items: of the dataset; tokens: that count, in all of them; cut: texts that were longer. */
+typedef struct TgLlmTexts {
+  int64_t items, tokens, cut;
+} TgLlmTexts;
+
+/* length: tokens of an item (the context, at most 256). about: what was read. */
+typedef struct TgLlmDatasetOptions {
+  size_t size;
+  const char *set;
+  int64_t length;
+  TgLlmTexts *about;
+  int end_;
+} TgLlmDatasetOptions;
+
+/* [options] Texts to learn from; an item is ids and targets, i32 (length), as tg_llm_loss takes them. A file
+ * with an object a line: {"text"}: all of it counts, and what is longer goes on in the next item; {"prompt",
+ * "completion"}: the completion counts; {"messages"}, by the model's chat template: what "assistant" says
+ * counts, with what ends it. Other files (no '{' first) are one text. What of the last two is longer is cut.
+ * tg_dataset_end ends it; it may outlive the model. On an error .item is NULL: TG_ERR_IO; TG_ERR_VALUE, with
+ * the line. */
+TG_API TgDataset tg_llm_dataset_opt(TgLlm *m, const char *path, const TgLlmDatasetOptions *o);
 
 /* ---- samplers: the next token from logits, in this order: bias, penalties, DRY, top-k, typical, top-p,
  * min-p, temperature, a draw. The same options, seed and logits give the same tokens on every machine. */
@@ -217,6 +302,8 @@ TG_API const char *tg_template_chat_opt(TgTemplate *t, const TgTokenizer *tokeni
 #define tg_template_chat(...)   TG_OPT5_(tg_template_chat_opt, TgTemplateOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sampler_new(...)     TG_OPT2_(tg_sampler_new_opt, TgSamplerOptions, __VA_ARGS__, .end_ = 0)
 #define tg_llm_open(...)        TG_OPT2_(tg_llm_open_opt, TgLlmOptions, __VA_ARGS__, .end_ = 0)
+#define tg_lora_new(...)        TG_OPT1_(tg_lora_new_opt, TgLoraOptions, __VA_ARGS__, .end_ = 0)
+#define tg_llm_dataset(...)     TG_OPT2_(tg_llm_dataset_opt, TgLlmDatasetOptions, __VA_ARGS__, .end_ = 0)
 #define tg_tokenize(...)        TG_OPT5_(tg_tokenize_opt, TgTokenizeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_detokenizer_new(...) TG_OPT1_(tg_detokenizer_new_opt, TgDetokenizeOptions, __VA_ARGS__, .end_ = 0)
 #else
@@ -243,6 +330,16 @@ inline TgSampler *tg_sampler_new(TgContext *ctx, int64_t vocabulary,
 inline TgLlm *tg_llm_open(TgContext *ctx, const char *path, TgLlmOptions o = TgLlmOptions()) {
   o.size = sizeof o;
   return tg_llm_open_opt(ctx, path, &o);
+}
+
+inline TgLora *tg_lora_new(TgLlm *m, TgLoraOptions o = TgLoraOptions()) {
+  o.size = sizeof o;
+  return tg_lora_new_opt(m, &o);
+}
+
+inline TgDataset tg_llm_dataset(TgLlm *m, const char *path, TgLlmDatasetOptions o = TgLlmDatasetOptions()) {
+  o.size = sizeof o;
+  return tg_llm_dataset_opt(m, path, &o);
 }
 
 inline int64_t tg_tokenize(TgTokenizer *t, const char *text, size_t nbytes, int32_t *out, size_t cap,

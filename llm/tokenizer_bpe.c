@@ -89,7 +89,10 @@ bool llm_byte_pairs_read(TgTokenizer *t, const TgValue *gguf) {
   for (int b = 0; b < 256; b++)
     t->byte[b] = llm_token_find(t, &(char){(char)b}, 1);
   t->splitter = llm_splitter_new(t->ctx, pre ? pre : "default", &t->whole_words);
-  return t->splitter != NULL;
+  int64_t whole = t->whole_words;
+  if (!t->splitter || !llm_kv_int(t->ctx, gguf, "tokenizer.ggml.ignore_merges", whole, &whole)) return false;
+  t->whole_words = whole != 0;
+  return true;
 }
 
 void llm_byte_pairs_free(TgTokenizer *t) {

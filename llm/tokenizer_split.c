@@ -61,8 +61,11 @@ static const Pre table[] = {
      {" ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{0964}\\x{06d4}\\x{060c})]+"}},
     {" default ", false, {"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}}};
 
+/* By its name, or, where a tokenizer says its pattern, by that. */
 static const Pre *pre_find(const char *name) {
   char quoted[64];
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (!table[i].pattern[1] && !strcmp(table[i].pattern[0], name)) return &table[i];
   int n = snprintf(quoted, sizeof quoted, " %s ", name);
   if (n < 3 || n >= (int)sizeof quoted || strchr(name, ' ')) return NULL;
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)

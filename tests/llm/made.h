@@ -98,4 +98,26 @@ static inline char *file_text(const char *path, size_t *n) {
   fclose(f);
   return text;
 }
+
+/* ---- memory that ends */
+typedef struct Short {
+  long left, held; /* allocations before one fails; blocks that are out */
+} Short;
+
+static inline void *short_allocate(size_t n, void *user) {
+  Short *s = user;
+  void *p = s->left-- == 0 ? NULL : malloc(n ? n : 1);
+  if (p) __atomic_add_fetch(&s->held, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+static inline void *short_reallocate(void *p, size_t n, void *user) {
+  if (!p) return short_allocate(n, user);
+  return ((Short *)user)->left-- == 0 ? NULL : realloc(p, n ? n : 1);
+}
+
+static inline void short_release(void *p, void *user) {
+  if (p) __atomic_sub_fetch(&((Short *)user)->held, 1, __ATOMIC_RELAXED);
+  free(p);
+}
 #endif

@@ -5,6 +5,7 @@ else is asked."""
 import concurrent.futures, http.client, json, os, random, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
 
 TG, MODEL = sys.argv[1:3]
+model = MODEL
 TEMPLATE = ("{% if bos_token != '<s>' or eos_token != '</s>' %}{{ raise_exception('tokens') }}{% endif %}{% for m in messages %}{% if m.role == 'system' %}{{ m.content }} {% else %}{{ m.content }}{% endif %}{% endfor %}"
             "{% if tools %} {{ tools[0].function.name }}{% endif %}")
 ONCE = "Once upon a time"
@@ -283,10 +284,38 @@ def test_together(s, clients=24):
 
 
 def test_prefix(s):
-    long = "Once upon a time there was a little girl named Lily. She loved to play outside in the park with her dog. " * 2
+    """Whole blocks of a prompt (128 tokens) that the cache has are not read again, in the same slot or another."""
+    long = "Once upon a time there was a little girl named Lily. She loved to play outside in the park with her dog. " * 4
+    cached = lambda r: r["usage"]["prompt_tokens_details"]["cached_tokens"]
     a = s.complete(prompt=long, max_tokens=4)
     b = s.complete(prompt=long, max_tokens=4)
-    assert text(a) == text(b) and b["usage"]["prompt_tokens_details"]["cached_tokens"] >= b["usage"]["prompt_tokens"] - 1
+    assert text(a) == text(b) and cached(b) == (b["usage"]["prompt_tokens"] - 1) // 128 * 128 > 0, cached(b)
+    assert cached(s.complete(prompt=long + text(a) + " The end", max_tokens=4)) == cached(b)
+
+
+def test_bits(s):
+    """The same request gives the same bytes: logprobs tell of the last bits. Alone, again with what the cache has of it,
+    among others at different places of theirs, by each of several choices' seeds, and by a server of one thread."""
+    base = "Lily and Tom went to the park. They saw a big dog and a small cat. The cat was sad. " * 4
+    asked = [{"prompt": base[:n] + end, "max_tokens": 40, "temperature": 1, "seed": i, "logprobs": 2}
+             for i, (n, end) in enumerate([(8, ""), (90, " The"), (340, ""), (340, " Then"), (200, " But"), (20, " a"), (340, " Then they"), (3, "")])]
+    said = lambda on, a: on.complete(**a)["choices"]
+    first = [said(s, a) for a in asked]
+    rng = random.Random(3)
+    for turn in range(3):
+        order = asked * 3
+        rng.shuffle(order)
+        with concurrent.futures.ThreadPoolExecutor(len(asked) + 5 * turn) as pool:
+            got = list(pool.map(lambda a: said(s, a), order))
+        for a, g in zip(order, got):
+            assert g == first[asked.index(a)], (turn, a, g, first[asked.index(a)])
+    several = said(s, {**asked[2], "n": 3})
+    assert several[0] == first[2][0] and several[2]["logprobs"] == said(s, {**asked[2], "seed": asked[2]["seed"] + 2})[0]["logprobs"]
+    other = Server("--threads", "1", "--slots", "3")
+    try:
+        assert said(other, asked[6]) == first[6] and said(other, asked[3]) == first[3]
+    finally:
+        other.stop()
 
 
 def test_key():
@@ -370,26 +399,32 @@ def test_openai(s):
         assert "temperature" in str(e)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    model = os.path.join(folder, "chat.gguf")
-    with_template(MODEL, model)
-    server = Server()
-    tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix)]
-    tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
-    try:
-        import openai
-        tests.append(("test_openai", lambda: test_openai(server)))
-    except ImportError:
-        print("no openai client in this Python: its test is left out")
-    tests.append(("the server ends", server.stop))
-    tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_end)]
-    failed = 0
-    for name, run in tests:
+def main():
+    global model
+    with tempfile.TemporaryDirectory() as folder:
+        model = os.path.join(folder, "chat.gguf")
+        with_template(MODEL, model)
+        server = Server()
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
+        tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
-            run()
-            print(name, "ok", flush=True)
-        except Exception as e: # the next ones may still say something
-            failed += 1
-            print(name, "FAILED:", type(e).__name__, str(e)[:600], "line", [t.lineno for t in traceback.extract_tb(e.__traceback__)], flush=True)
-    if server.process.poll() is None: server.process.kill()
-    sys.exit(failed > 0)
+            import openai
+            tests.append(("test_openai", lambda: test_openai(server)))
+        except ImportError:
+            print("no openai client in this Python: its test is left out")
+        tests.append(("the server ends", server.stop))
+        tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_end)]
+        failed = 0
+        for name, run in tests:
+            try:
+                run()
+                print(name, "ok", flush=True)
+            except Exception as e: # the next ones may still say something
+                failed += 1
+                print(name, "FAILED:", type(e).__name__, str(e)[:600], "line", [t.lineno for t in traceback.extract_tb(e.__traceback__)], flush=True)
+        if server.process.poll() is None: server.process.kill()
+        sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

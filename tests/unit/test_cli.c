@@ -447,6 +447,45 @@ static void test_chat(void **state) {
   says("\"test\":\"pp20\""), says("\"test\":\"tg4\"");
 }
 
+/* An adapter that is learned, goes on after a checkpoint to the same bits, changes replies, and is merged. */
+static void test_adapter(void **state) {
+  (void)state;
+  char m[600];
+  device = "CPU";
+  assert_int_equal(run(TG "train lora nothing.gguf --data x"), 1), says("nothing.gguf: no gguf file");
+  assert_int_equal(run(TG "train lora nothing.gguf"), 2), says("--data FILE");
+  if (!data("stories260K/stories260K-q8_0.gguf", m)) skip();
+  run("for i in 1 2 3 4 5 6 7; do echo '{\"prompt\": \"Once upon a time\", \"completion\": \" the cat "
+      "sat\"}'; done > t");
+  const char *learn =
+      TG "train lora %s --data t --length 12 --steps 40 --lr 0.02 --dropout 0.1 --modules all --rank 4 "
+         "--checkpoint-every 17 --checkpoint lc -o one/ --log ll --json";
+  assert_int_equal(run(learn, m), 0);
+  says("7 pieces of text"), says("done  40 steps"), says("saved one/"), says("\"first_loss\":");
+  assert_int_equal(run("cat ll"), 0), json_lines(40);
+  assert_int_equal(run("cat one/adapter_config.json"), 0), says("\"target_modules\""), says("\"gate_proj\"");
+  assert_int_equal(run(TG "train lora %s --data t --resume --checkpoint lc -o two.safetensors", m), 0);
+  says("resumed"), says("done  6 steps");
+  same_files("one/adapter_model.safetensors", "two.safetensors");
+  assert_int_equal(run("echo a > u; " TG "train lora %s --data u --resume --checkpoint lc", m), 1);
+  says("was made with 7 pieces of text");
+  assert_int_equal(run(TG "train lora %s --data t --resume --checkpoint two.safetensors", m), 1);
+  says("no checkpoint of a low-rank adapter");
+  const char *say = TG "run %s --prompt 'Once upon a time' --temperature 0 --tokens 8 %s";
+  assert_int_equal(run(say, m, "--lora one"), 0), says(" the cat sat");
+  assert_int_equal(run(say, m, "--lora two.safetensors=0"), 0), says(", there was");
+  assert_int_equal(run(say, m, "--lora one/=0.5 --lora two.safetensors=0.5"), 0), says(" the cat sat");
+  assert_int_equal(run("echo Once upon a time | " TG "chat %s --lora one --temperature 0 --tokens 8", m), 0);
+  says(" the cat sat");
+  assert_int_equal(run(TG "bench llm %s --lora one --prompt 4 --generate 2 --runs 1 --json", m), 0),
+      json_lines(2);
+  assert_int_equal(run(say, m, "--lora nothing"), 1), says("nothing/adapter_config.json");
+  assert_int_equal(run(TG "merge %s one", m), 2), says("-o FILE");
+  assert_int_equal(run(TG "merge %s one -o whole.gguf", m), 0), says("35 weights changed");
+  assert_int_equal(run(say, "whole.gguf", ""), 0), says(" the cat sat");
+  assert_int_equal(run(TG "merge whole.gguf one -o whole.gguf", m), 1), says("own file");
+}
+
 /* A program of ours under tg profile; the table, its JSON, what changed, and the trace. */
 static void test_profile(void **state) {
   (void)state;
@@ -640,9 +679,9 @@ int main(void) {
                                      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
                                      cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_chat),          cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_compile),
-                                     cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
-                                     cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_chat),          cmocka_unit_test(test_adapter),
+                                     cmocka_unit_test(test_run),           cmocka_unit_test(test_profile),
+                                     cmocka_unit_test(test_compile),       cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),          cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -104,6 +104,9 @@ static void test_data(void **state) {
   if (data("stories260K/stories260K-f32.gguf", a))
     fine("story", run("example_story", "%s 'Once upon a time' 20", a)), says("Once upon a time"),
         says(" %  ");
+  if (data("stories260K/stories260K-q8_0.gguf", a))
+    fine("lora", run("example_lora", "%s 'Once upon a time' ' the cat sat on the mat'", a)),
+        says("Once upon a time the cat sat on the mat"), says("step 40  loss");
   if (data("mobilenet/mobilenet_v1_0.25_128.onnx", a) && data("mobilenet/daisy_128x128_rgb.npy", b) &&
       data("mobilenet/labels.txt", c)) {
     fine("classify", run("example_classify", "%s %s %s", a, b, c)), says("67.4 %   986  daisy");

@@ -907,6 +907,87 @@ static void test_gguf_golden(void **state) { /* every type that ggml still has, 
   }
 }
 
+static double off(const float *a, const double *b) { /* of 1024 values, as a share of their size */
+  double e = 0, all = 0;
+  for (int k = 0; k < 1024; k++)
+    e += ((double)a[k] - b[k]) * ((double)a[k] - b[k]), all += b[k] * b[k];
+  return sqrt(e / all);
+}
+
+/* What is encoded here is at most as far off as what ggml's reference makes of the same values; and the place
+ * of a tensor is where its bytes are. */
+static void test_ggml_encode(void **state) {
+  (void)state;
+  const char *file;
+  NEED(file, "ggml-golden/ggml-dequant-golden.gguf");
+  TgContext *c = open_on("CPU");
+  TgValue *v = tg_gguf_load_file(c, file);
+  ok(c);
+  const TgValue *t = tg_value_get(v, "tensors"), *places = tg_value_get(v, "places");
+  static double src[1024], theirs[1024];
+  static float x[1024], got[1024], mean[1024];
+  static uint8_t bytes[4096], again[4096];
+  assert_int_equal(tg_read_f64(tg_value_tensor(tg_value_get(t, "src")), src, 1024), TG_OK);
+  for (int k = 0; k < 1024; k++)
+    x[k] = (float)src[k];
+  int encoded = 0;
+  for (size_t i = 0; i < tg_value_count(places); i++) {
+    const TgValue *at = tg_value_at(places, i);
+    int type = (int)tg_value_int(tg_value_at(at, 0));
+    size_t n = (size_t)tg_value_int(tg_value_at(at, 2));
+    const char *name = tg_value_string(tg_value_key(places, i), NULL);
+    if (!strstr(name, ".q") || n > sizeof bytes || tg_value_kind(tg_value_at(t, i)) != TG_KIND_TENSOR)
+      continue;
+    FILE *f = fopen(file, "rb");
+    fseek(f, (long)tg_value_int(tg_value_at(at, 1)), SEEK_SET);
+    assert_int_equal(fread(bytes, 1, n, f), n);
+    fclose(f);
+    assert_int_equal(tg_read_f64(tg_value_tensor(tg_value_at(t, i)), theirs, 1024), TG_OK);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, bytes, n, TG_U8), 1024, type), TG_F32), got,
+            sizeof got);
+    for (int k = 0; k < 1024; k++)
+      assert_true((double)got[k] == theirs[k]);
+    double of_theirs = off(got, src);
+    if (tg_ggml_encode(c, type, x, 1024, again, n)) {
+      assert_non_null(strstr(tg_errmsg(c), "nothing is made of type"));
+      tg_clear_error(c);
+      continue;
+    }
+    memcpy(mean, got, sizeof mean);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 1024, type), TG_F32), got,
+            sizeof got);
+    ok(c);
+    if (!(off(got, src) <= of_theirs * 1.001))
+      fail_msg("%s: off by %g, ggml's by %g", name, off(got, src), of_theirs);
+    encoded++;
+    /* blocks of one scale come back as they were */
+    if (type != 8 && type != 1 && type != 30) continue;
+    assert_int_equal(tg_ggml_encode(c, type, mean, 1024, again, n), TG_OK);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 1024, type), TG_F32), got,
+            sizeof got);
+    assert_true(off(got, theirs) < (type == 8 ? 1e-3 : 1e-12));
+  }
+  assert_int_equal(encoded, 12);
+  float wrong[32] = {NAN};
+  assert_int_equal(tg_ggml_encode(c, 2, x, 33, again, 18), TG_ERR_VALUE), tg_clear_error(c);
+  assert_int_equal(tg_ggml_encode(c, 2, x, 32, again, 17), TG_ERR_VALUE), tg_clear_error(c);
+  assert_int_equal(tg_ggml_encode(c, 2, NULL, 32, again, 18), TG_ERR_VALUE), tg_clear_error(c);
+  assert_int_equal(tg_ggml_encode(c, 99, x, 32, again, 18), TG_ERR_VALUE), tg_clear_error(c);
+  assert_int_equal(tg_ggml_encode(c, 2, wrong, 32, again, 18), TG_ERR_VALUE), tg_clear_error(c);
+  assert_int_equal(tg_ggml_encode(c, 0, wrong, 1, again, 4), TG_OK); /* f32 has it */
+  memset(wrong, 0, sizeof wrong);
+  static const int types[] = {2, 3, 6, 7, 8};
+  for (int k = 0; k < 5; k++) { /* zeros are zeros */
+    size_t n = (size_t[]){18, 20, 22, 24, 34}[k];
+    assert_int_equal(tg_ggml_encode(c, types[k], wrong, 32, again, n), TG_OK);
+    tg_read(tg_cast(tg_ggml_data_to_tensor(tg_from_bytes(c, again, n, TG_U8), 32, types[k]), TG_F32), got,
+            128);
+    for (int i = 0; i < 32; i++)
+      assert_true(got[i] == 0);
+  }
+  tg_value_free(v), tg_close(c);
+}
+
 static void test_ggml_blocks(void **state) { /* blocks whose values can be told by hand */
   (void)state;
   TgContext *c = open_on("INTERP");
@@ -1336,8 +1417,9 @@ int main(void) {
 #endif
                                      cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_old),
                                      cmocka_unit_test(test_torch_cut),    cmocka_unit_test(test_gguf_golden),
-                                     cmocka_unit_test(test_ggml_blocks),  cmocka_unit_test(test_gguf),
-                                     cmocka_unit_test(test_gguf_split),   cmocka_unit_test(test_gguf_models),
-                                     cmocka_unit_test(test_datasets),     cmocka_unit_test(test_npy)};
+                                     cmocka_unit_test(test_ggml_encode),  cmocka_unit_test(test_ggml_blocks),
+                                     cmocka_unit_test(test_gguf),         cmocka_unit_test(test_gguf_split),
+                                     cmocka_unit_test(test_gguf_models),  cmocka_unit_test(test_datasets),
+                                     cmocka_unit_test(test_npy)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

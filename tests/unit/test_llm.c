@@ -1,11 +1,14 @@
 /* test_llm.c: language models. Expected logits are those of plain forward passes in NumPy, kept in the files
  * (tests/llm/make_models.py), and of stories260K (shared data): its published text, token for token. Each
  * runs by single tokens and by blocks, on CPU and INTERP; files that contradict themselves are refused. */
+#define _GNU_SOURCE
 #include "llm/made.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 static TgContext *C;
 
@@ -147,6 +150,109 @@ static void test_sequences(void **state) {
   sequences_of("gemma3");
 }
 
+/* Tokens of several sequences at once: near the expected logits, and the bits of each alone in a step,
+ * whatever its place, its sequence, the others, and how far they are. */
+static void many_of(const char *name, int64_t sequences, int64_t batch) {
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS], alone[MOST_LOGITS];
+  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .sequences = sequences, .batch = batch);
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  assert_int_equal(tg_llm_about(m).batch, batch);
+  int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
+  int32_t last = (int32_t)sequences - 1;
+  assert_int_equal(tg_llm_use(m, last), TG_OK);
+  for (int64_t i = 0; i < n; i++) {
+    if (tg_llm_eval_many(m, &last, &ids[i], 1)) fail_msg("%s: %s", name, tg_errmsg(C));
+    logits_are(m, name, want, i, 1e-4);
+    memcpy(alone + i * v, tg_llm_logits(m), (size_t)v * sizeof *alone);
+  }
+  assert_int_equal(tg_llm_rewind(m, 0), TG_OK);
+  for (int64_t step = 0; step < n + 2 * sequences; step++) {
+    int32_t which[8], id[8], k = 0;
+    for (int64_t i = 0; i < sequences; i++) {
+      int64_t s = (i + step) % sequences, at = step - 2 * s; /* they begin one after the other */
+      if (at < 0 || at >= n) continue;
+      which[k] = (int32_t)s;
+      id[k++] = ids[at];
+    }
+    if (!k) continue;
+    if (tg_llm_eval_many(m, which, id, k)) fail_msg("%s: %s", name, tg_errmsg(C));
+    for (int i = 0; i < k; i++) {
+      int64_t at = step - 2 * which[i];
+      assert_int_equal(tg_llm_use(m, which[i]), TG_OK);
+      if (memcmp(tg_llm_logits(m), alone + at * v, (size_t)v * sizeof *alone))
+        fail_msg("%s: sequence %d, token %lld differs from itself alone", name, which[i], (long long)at);
+    }
+  }
+  tg_llm_free(m);
+}
+
+static void test_many(void **state) {
+  (void)state;
+  for (int i = 0; i < NAMES; i++)
+    many_of(names[i], 3, 2);
+  many_of("llama", 5, 4);
+  many_of("gemma3", 4, 4);
+  many_of("qwen3", 4, 3);
+  many_of("llama", 2, 1);
+  TgLlm *m = tg_llm_open(C, golden("llama"), .context = 24, .sequences = 3, .batch = 2);
+  int64_t n = 0;
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 0}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 3}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, -1}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 1}, (int32_t[]){1, 20}, 2), TG_ERR_VALUE),
+      tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, NULL, NULL, 1), TG_ERR_VALUE), tg_clear_error(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, (int32_t[]){1}, 0), TG_ERR_VALUE), tg_clear_error(C);
+  for (int i = 0; i < 24; i++)
+    assert_int_equal(tg_llm_eval_many(m, (int32_t[]){1}, (int32_t[]){1}, 1), TG_OK);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 1}, (int32_t[]){1, 1}, 2), TG_ERR_LIMIT),
+      tg_clear_error(C);
+  tg_llm_ids(m, &n); /* of the first: nothing was done */
+  assert_int_equal(n, 0);
+  tg_cancel(C);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, (int32_t[]){1}, 1), TG_ERR_CANCELLED),
+      tg_clear_error(C);
+  tg_llm_ids(m, &n);
+  assert_int_equal(n, 0);
+  tg_llm_free(m);
+  m = tg_llm_open(C, golden("llama"), .sequences = 3);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, (int32_t[]){1}, 1), TG_ERR_VALUE);
+  assert_non_null(strstr(tg_errmsg(C), "without a batch")), tg_clear_error(C);
+  tg_llm_free(m);
+  assert_null(tg_llm_open(C, golden("llama"), .sequences = 3, .batch = 4)), tg_clear_error(C);
+  m = tg_llm_open(C, golden("llama"), .sequences = 3, .batch = -1);
+  assert_int_equal(tg_llm_about(m).batch, 3);
+  tg_llm_free(m);
+}
+
+/* What a text that goes on may keep: whole blocks from the first token on, of prompts. */
+static void test_settled(void **state) {
+  (void)state;
+  int32_t ids[24] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3};
+  TgLlm *m = tg_llm_open(C, golden("llama"), .context = 24, .block = 4, .sequences = 2, .batch = 2);
+  assert_int_equal(tg_llm_settled(m), 0);
+  assert_int_equal(tg_llm_eval(m, ids, 10), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 8);
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0}, ids, 1), TG_OK);
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK); /* a block, but not after whole ones */
+  assert_int_equal(tg_llm_settled(m), 8);
+  assert_int_equal(tg_llm_use(m, 1), TG_OK);
+  assert_int_equal(tg_llm_copy(m, 0, 7), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 4);
+  assert_int_equal(tg_llm_use(m, 0), TG_OK);
+  assert_int_equal(tg_llm_rewind(m, 8), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 8);
+  assert_int_equal(tg_llm_rewind(m, 6), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 4);
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK);
+  assert_int_equal(tg_llm_settled(m), 4);
+  tg_llm_free(m);
+}
+
 /* An embedding has the direction of the tokens' sum, so its products with the head are to each other as the
  * sums of the expected logits are. */
 static void embedding_of(const char *name) {
@@ -282,6 +388,157 @@ static void test_first_logits(void **state) {
   tg_llm_free(m);
 }
 
+/* ---- folders as Hugging Face has them: logits are those of transformers, ids those of tokenizers
+ * (tests/llm/make_hf.py) */
+static void folder(const char *name) {
+  char path[600], file[700];
+  size_t n = 0;
+  snprintf(path, sizeof path, "%s/goldens/llm/hf/%s", TG_TESTS, name);
+  snprintf(file, sizeof file, "%s/expected.json", path);
+  TgLlm *m = tg_llm_open(C, path, .context = 24, .block = 4);
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  char *text = file_text(file, &n);
+  json_t *want = text ? json_loads(text, 0, NULL) : NULL, *each;
+  assert_non_null(want);
+  size_t i;
+  int32_t ids[200], k = 0;
+  json_array_foreach(json_object_get(want, "ids"), i, each) { ids[k++] = (int32_t)json_integer_value(each); }
+  json_array_foreach(json_object_get(want, "rows"), i, each) {
+    int64_t row = json_integer_value(each), at = 0;
+    tg_llm_ids(m, &at);
+    assert_true(row < k);
+    if (tg_llm_eval(m, ids + at, row + 1 - at)) fail_msg("%s: %s", name, tg_errmsg(C));
+    const float *got = tg_llm_logits(m);
+    json_t *logits = json_array_get(json_object_get(want, "logits"), i);
+    assert_int_equal(json_array_size(logits), tg_llm_about(m).vocabulary);
+    for (size_t j = 0; j < json_array_size(logits); j++) {
+      double theirs = json_real_value(json_array_get(logits, j));
+      if (!(fabs((double)got[j] - theirs) < 1e-4 * (1 + fabs(theirs))))
+        fail_msg("%s: row %lld, logit %zu is %g, not %g", name, (long long)row, j, (double)got[j], theirs);
+    }
+  }
+  json_array_foreach(json_object_get(want, "texts"), i, each) {
+    const char *s = json_string_value(json_object_get(each, "text"));
+    const json_t *theirs = json_object_get(each, "ids");
+    int64_t count = tg_tokenize(tg_llm_tokenizer(m), s, strlen(s), ids, 200, .ends = true);
+    if (count != (int64_t)json_array_size(theirs))
+      fail_msg("%s: '%s' is %lld tokens, not %zu", name, s, (long long)count, json_array_size(theirs));
+    for (int64_t j = 0; j < count; j++)
+      if (ids[j] != json_integer_value(json_array_get(theirs, (size_t)j)))
+        fail_msg("%s: '%s': token %lld is %d, not %d", name, s, (long long)j, ids[j],
+                 (int)json_integer_value(json_array_get(theirs, (size_t)j)));
+  }
+  assert_non_null(tg_llm_about(m).chat_template);
+  assert_int_equal(tg_tokenize(tg_llm_tokenizer(m), "<|end|>", 7, ids, 200, .special = true, .inside = true),
+                   1);
+  assert_int_equal(ids[0], tg_token_special(tg_llm_tokenizer(m), TG_TOKEN_EOS));
+  json_decref(want), free(text), tg_llm_free(m);
+}
+
+static void test_folders(void **state) {
+  (void)state;
+  static const char *const kinds[] = {"llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gemma3"};
+  for (int i = 0; i < 7; i++)
+    folder(kinds[i]);
+}
+
+/* A folder of which one file has other bytes (to NULL: it is not there). */
+static void folder_is_wrong(const char *name, const char *file, const char *from, const char *to,
+                            const char *part) {
+  static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json",
+                                      "tokenizer_config.json"};
+  char path[700];
+  mkdir("test_llm_folder", 0777);
+  for (int i = 0; i < 4; i++) {
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/goldens/llm/hf/%s/%s", TG_TESTS, name, files[i]);
+    char *text = file_text(path, &n),
+         *at = from && !strcmp(file, files[i]) ? memmem(text, n, from, strlen(from)) : NULL;
+    snprintf(path, sizeof path, "test_llm_folder/%s", files[i]);
+    remove(path);
+    bool gone = !to && !strcmp(file, files[i]);
+    FILE *f = gone ? NULL : fopen(path, "wb");
+    if (from && !strcmp(file, files[i])) assert_non_null(at);
+    if (f && at) {
+      size_t before = (size_t)(at - text), after = before + strlen(from);
+      fwrite(text, 1, before, f), fwrite(to, 1, strlen(to), f), fwrite(text + after, 1, n - after, f);
+    } else if (f)
+      fwrite(text, 1, n, f);
+    if (f) fclose(f);
+    free(text);
+  }
+  TgLlm *m = tg_llm_open(C, "test_llm_folder", .context = 8);
+  if (!part) {
+    if (!m) fail_msg("%s: %s", file, tg_errmsg(C));
+    tg_llm_free(m);
+    return;
+  }
+  if (m || !strstr(tg_errmsg(C), part)) fail_msg("%s: %s, not about \"%s\"", file, tg_errmsg(C), part);
+  tg_clear_error(C);
+}
+
+static void test_wrong_folders(void **state) {
+  (void)state;
+  folder_is_wrong("llama", "config.json", NULL, NULL, "config.json");
+  folder_is_wrong("llama", "model.safetensors", NULL, NULL, "model.safetensors");
+  folder_is_wrong("llama", "tokenizer.json", NULL, NULL, NULL); /* a model without a tokenizer */
+  folder_is_wrong("llama", "config.json", "\"llama\"", "\"lama\"", "model_type 'lama' is not read here");
+  folder_is_wrong("llama", "config.json", "\"hidden_size\": 16", "\"hidden_size\": \"x\"",
+                  "hidden_size is no number");
+  folder_is_wrong("llama", "config.json", "\"hidden_size\": 16", "\"hidden_size\": 17",
+                  "where the model has");
+  folder_is_wrong("llama", "config.json", "\"silu\"", "\"relu\"", "hidden_act 'relu'");
+  folder_is_wrong("llama", "config.json", "\"llama3\"", "\"dynamic\"", "rope_scaling of the kind dynamic");
+  folder_is_wrong("llama", "config.json", "{", "[", "config.json");
+  folder_is_wrong("llama", "model.safetensors", "self_attn.q_proj", "self_attn.x_proj",
+                  "x_proj.weight' is none that is known here");
+  folder_is_wrong("llama", "tokenizer.json", "\"BPE\"", "\"Unigram\"", "of the kind Unigram");
+  folder_is_wrong("llama", "tokenizer.json", "\\\\p{N}{1,3}", "\\\\p{N}{1,9}",
+                  "whose patterns are not known here");
+  folder_is_wrong("qwen2", "tokenizer.json", "\"ByteLevel\"", "\"Bytelevel\"", "neither of bytes");
+  assert_null(tg_hf_load(C, "test_llm_none"));
+  assert_int_equal(tg_error(C), TG_ERR_IO);
+  tg_clear_error(C);
+}
+
+/* Bytes of a folder's files changed: an error that says something, or a model. */
+static void test_damaged_folders(void **state) {
+  (void)state;
+  static const char *const files[] = {"config.json", "tokenizer.json", "tokenizer_config.json",
+                                      "model.safetensors"};
+  uint64_t random = 1;
+  const char *many = getenv("N");
+  folder_is_wrong("llama", "config.json", "{", "{", NULL);
+  for (int i = 0; i < (many ? atoi(many) : 200); i++) {
+    char path[700];
+    size_t n = 0;
+    const char *file = files[i % 4];
+    snprintf(path, sizeof path, "%s/goldens/llm/hf/llama/%s", TG_TESTS, file);
+    char *text = file_text(path, &n), *was = malloc(n);
+    assert_true(text && was);
+    memcpy(was, text, n);
+    size_t part = i % 4 == 3 && n > 2000 ? 2000 : n;
+    for (int k = 0; k < 1 + i % 3; k++) {
+      static const char bytes[] = "0123456789{}[],:\"-.e\\tfn ";
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      text[(random >> 33) % part] = bytes[(random >> 20) % (sizeof bytes - 1)];
+    }
+    snprintf(path, sizeof path, "test_llm_folder/%s", file);
+    for (int back = 0; back < 2; back++) {
+      FILE *f = fopen(path, "wb");
+      assert_non_null(f);
+      fwrite(back ? was : text, 1, n, f);
+      fclose(f);
+      if (back) break;
+      TgLlm *m = tg_llm_open(C, "test_llm_folder", .context = 8);
+      if (!m && !*tg_errmsg(C)) fail_msg("%s, %d: no model and no error", file, i);
+      tg_clear_error(C);
+      tg_llm_free(m);
+    }
+    free(text), free(was);
+  }
+}
+
 /* ---- a step that was captured plans and compiles nothing */
 static void test_replay(void **state) {
   (void)state;
@@ -369,27 +626,6 @@ static void test_hostile(void **state) {
 }
 
 /* ---- memory that ends: each allocation fails in turn, and all is given back */
-typedef struct Short {
-  long left, held; /* allocations before one fails; blocks that are out */
-} Short;
-
-static void *short_allocate(size_t n, void *user) {
-  Short *s = user;
-  void *p = s->left-- == 0 ? NULL : malloc(n ? n : 1);
-  if (p) __atomic_add_fetch(&s->held, 1, __ATOMIC_RELAXED);
-  return p;
-}
-
-static void *short_reallocate(void *p, size_t n, void *user) {
-  if (!p) return short_allocate(n, user);
-  return ((Short *)user)->left-- == 0 ? NULL : realloc(p, n ? n : 1);
-}
-
-static void short_release(void *p, void *user) {
-  if (p) __atomic_sub_fetch(&((Short *)user)->held, 1, __ATOMIC_RELAXED);
-  free(p);
-}
-
 /* All that there is, once; false: something failed. */
 static bool everything(TgContext *c) {
   static const char text[] = "{% for m in messages %}{{ m.role | upper }}{% endfor %}";
@@ -441,12 +677,14 @@ static void test_memory(void **state) {
 
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest open##_tests[] = {                                                                 \
-      cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
-      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                    \
-      cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
-      cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \
-      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
-      cmocka_unit_test(test_memory),                                                                         \
+      cmocka_unit_test(test_architectures),   cmocka_unit_test(test_sequences),                              \
+      cmocka_unit_test(test_folders),         cmocka_unit_test(test_wrong_folders),                          \
+      cmocka_unit_test(test_damaged_folders), cmocka_unit_test(test_many),                                   \
+      cmocka_unit_test(test_settled),         cmocka_unit_test(test_embedding),                              \
+      cmocka_unit_test(test_cache),           cmocka_unit_test(test_story),                                  \
+      cmocka_unit_test(test_story_q8),        cmocka_unit_test(test_replay),                                 \
+      cmocka_unit_test(test_limits),          cmocka_unit_test(test_first_logits),                           \
+      cmocka_unit_test(test_hostile),         cmocka_unit_test(test_memory),                                 \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Writes tests/goldens/llm/hf/NAME/: tiny models with random weights as Hugging Face has them, saved by transformers,
+and in expected.json what transformers and tokenizers say: texts with their ids, and logits after some ids.
+
+    python3 tests/llm/make_hf.py tests/goldens/llm/hf     (needs torch, transformers, tokenizers)
+"""
+import json
+import os
+import sys
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, MistralConfig,
+                          MistralForCausalLM, Phi3Config, Phi3ForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM)
+
+TEXTS = ["Once upon a time, there was a dog.", " two  blanks\n\nand 12345 don't", "Ünïcode \u4f60\u597d \U0001f600!", "<|end|> is no end", ""]
+LEARN = ["the dog and the cat sat on the mat, and the dog ran", "once upon a time there was a time of dogs", "123 456 don't we'll I'm"] * 3
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+QWEN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+
+
+def byte_level(split=None, digits=False, ignore_merges=False):
+    t = Tokenizer(models.BPE(ignore_merges=ignore_merges))
+    last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not split)
+    first = [pre_tokenizers.Split(Regex(split), "isolated")] if split else [pre_tokenizers.Digits(individual_digits=True)] if digits else []
+    t.pre_tokenizer = pre_tokenizers.Sequence(first + [last]) if first else last
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(LEARN, trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    t.add_special_tokens(["<|begin|>", "<|end|>"])
+    return t
+
+
+def sentence_piece():
+    t = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    trainer = trainers.BpeTrainer(vocab_size=340, special_tokens=["<unk>", "<|begin|>", "<|end|>"] + ["<0x%02X>" % i for i in range(256)], show_progress=False)
+    t.train_from_iterator([" ".join(LEARN[i:i + 3]).replace(" ", "\u2581") for i in range(3)], trainer)
+    data = json.loads(t.to_str())  # only unknown, begin and end are control tokens
+    data["added_tokens"] = data["added_tokens"][:3]
+    return Tokenizer.from_str(json.dumps(data))
+
+
+def begins(t):
+    t.post_processor = processors.TemplateProcessing(single="<|begin|> $A", special_tokens=[("<|begin|>", t.token_to_id("<|begin|>"))])
+    return t
+
+
+SMALL = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=20, max_position_embeddings=64)
+ROPE3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+MODELS = {
+    "llama": (LlamaForCausalLM, LlamaConfig, dict(head_dim=6, rope_parameters=ROPE3, tie_word_embeddings=True), lambda: begins(byte_level(LLAMA3, ignore_merges=True))),
+    "mistral": (MistralForCausalLM, MistralConfig, dict(sliding_window=4, head_dim=6), lambda: begins(sentence_piece())),
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config, {}, lambda: byte_level(QWEN)),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config, dict(head_dim=6, rope_parameters=dict(rope_type="linear", factor=2.0, rope_theta=5000.0)), lambda: byte_level(digits=True)),
+    "phi3": (Phi3ForCausalLM, Phi3Config, dict(pad_token_id=0), lambda: byte_level()),
+    "gemma2": (Gemma2ForCausalLM, Gemma2Config, dict(head_dim=6, query_pre_attn_scalar=9, sliding_window=4), lambda: begins(byte_level())),
+    "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, dict(head_dim=6, query_pre_attn_scalar=6, sliding_window=4, num_hidden_layers=7), lambda: begins(byte_level())),
+}
+
+
+def make(name, folder):
+    kind, config, more, tokenizer = MODELS[name]
+    torch.manual_seed(sum(map(ord, name)))
+    t = PreTrainedTokenizerFast(tokenizer_object=tokenizer(), bos_token="<|begin|>", eos_token="<|end|>")
+    t.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    m = kind(config(**{**SMALL, **more}, vocab_size=len(t), attn_implementation="eager")).eval()
+    with torch.no_grad():
+        for n, p in m.named_parameters():
+            v = torch.randn(p.shape) * (0.2 if "norm" in n else 0.35) + (1 if "norm" in n and "gemma" not in name else 0)
+            p.copy_(v.half())  # the frequencies stay f32
+        ids = torch.randint(0, len(t), (1, 9))
+        logits = m(ids).logits[0]
+    m.half().save_pretrained(folder, max_shard_size="12KB" if name == "mistral" else "1GB")
+    t.save_pretrained(folder)
+    for extra in ("generation_config.json", "special_tokens_map.json"):
+        if os.path.exists(os.path.join(folder, extra)):
+            os.remove(os.path.join(folder, extra))
+    rows = [0, 4, 8]
+    said = [{"text": s, "ids": t(s, add_special_tokens=True, split_special_tokens=True)["input_ids"]} for s in TEXTS]
+    json.dump({"texts": said, "ids": ids[0].tolist(), "rows": rows, "logits": [[round(v, 6) for v in logits[i].tolist()] for i in rows]},
+              open(os.path.join(folder, "expected.json"), "w"))
+
+
+for name in MODELS:
+    make(name, os.path.join(sys.argv[1], name))

@@ -1,0 +1,695 @@
+/* test_lora.c: language models that learn. Expected losses of whole texts are those of the logits in the files
+ * of tests/llm/make_models.py; losses of 50 steps are PyTorch's (tests/llm/make_lora.py). Gradients through
+ * quantised weights are held against differences of losses. */
+#include "llm/made.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static TgContext *C;
+
+static int open_it(void **state) {
+  (void)state;
+  C = tg_open_with(.device = "CPU", .seed = 1);
+  return tg_error(C) != TG_OK;
+}
+
+static int close_it(void **state) {
+  (void)state;
+  tg_close(C);
+  return 0;
+}
+
+static const char *golden(const char *name) {
+  static char path[600];
+  snprintf(path, sizeof path, "%s/goldens/llm/%s", TG_TESTS, name);
+  return path;
+}
+
+static const char *stories(const char *kind) {
+  char name[80];
+  snprintf(name, sizeof name, "stories260K/stories260K-%s.gguf", kind);
+  const char *path = data_at(name);
+  if (!path) {
+    print_message("stories260K is not here\n");
+    skip();
+  }
+  return path;
+}
+
+static void refused(TgStatus status, const char *part) {
+  if (tg_error(C) != status || !strstr(tg_errmsg(C), part))
+    fail_msg("%s: %s, not \"%s\"", tg_status_name(tg_error(C)), tg_errmsg(C), part);
+  tg_clear_error(C);
+}
+
+static void file_put(const char *path, const char *text) {
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  fwrite(text, 1, strlen(text), f);
+  fclose(f);
+}
+
+enum { MOST = 128 };
+
+static int parameters(TgLora *l, TgTensor **out) {
+  int n = tg_module_parameters(tg_lora_module, l, out, MOST);
+  assert_true(n > 0 && n <= MOST);
+  return n;
+}
+
+/* Random values in all of its matrices. */
+static void shaken(TgLora *l, double most) {
+  TgTensor *p[MOST];
+  int n = parameters(l, p);
+  for (int i = 0; i < n; i++)
+    TG_SCOPE(C) {
+      tg_assign(p[i], tg_uniform(C, tg_ndim(p[i]), tg_shape(p[i]), -most, most));
+      assert_int_equal(tg_realize(p[i]), TG_OK);
+    }
+}
+
+static double loss_of(TgLlm *m, const int32_t *ids, const int32_t *targets, int64_t texts, int64_t n) {
+  double loss = NAN;
+  TG_SCOPE(C) {
+    loss = tg_item_f64(tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(texts, n)),
+                                   tg_from(C, targets, TG_I32, TG_SHAPE(texts, n))));
+  }
+  if (tg_error(C)) fail_msg("%s", tg_errmsg(C));
+  return loss;
+}
+
+/* ---- whole texts */
+static double surprise(const float *logits, int64_t n, int64_t id) {
+  double most = -INFINITY, sum = 0;
+  for (int64_t i = 0; i < n; i++)
+    most = fmax(most, (double)logits[i]);
+  for (int64_t i = 0; i < n; i++)
+    sum += exp((double)logits[i] - most);
+  return most + log(sum) - (double)logits[id];
+}
+
+/* Two texts, the second of them the first's tokens without its first one for good measure of positions: the
+ * loss of the first alone is that of the file's logits. */
+static void whole(const char *name) {
+  char file[80];
+  int32_t ids[32], targets[32];
+  float want[512];
+  double sum = 0;
+  snprintf(file, sizeof file, "%s.gguf", name);
+  TgLlm *m = tg_llm_open(C, golden(file), .context = 24, .block = 4);
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  const TgValue *kv = tg_value_get(tg_llm_gguf(m), "kv");
+  TgTensor *t = tg_value_tensor(tg_value_get(kv, "test.ids")),
+           *l = tg_value_tensor(tg_value_get(kv, "test.logits"));
+  int64_t n = tg_numel(t) - 1, v = tg_llm_about(m).vocabulary;
+  assert_true(n <= 10 && tg_numel(l) <= 512);
+  assert_int_equal(tg_read(t, ids, tg_nbytes(t)), TG_OK);
+  assert_int_equal(tg_read(l, want, tg_nbytes(l)), TG_OK);
+  int counted = 0;
+  for (int64_t i = 0; i < n; i++) {
+    targets[i] = i == 2 ? -1 : ids[i + 1]; /* one does not count */
+    if (i != 2) sum += surprise(want + i * v, v, ids[i + 1]), counted++;
+  }
+  double got = loss_of(m, ids, targets, 1, n);
+  if (!(fabs(got - sum / counted) < 2e-5)) fail_msg("%s: %g, not %g", name, got, sum / counted);
+  for (int64_t i = 0; i < n; i++) {
+    ids[n + i] = (int32_t)((i * 7 + 3) % v);
+    targets[n + i] = -1;
+  }
+  got = loss_of(m, ids, targets, 2, n);
+  if (!(fabs(got - sum / counted) < 2e-5)) fail_msg("%s, two: %g, not %g", name, got, sum / counted);
+  for (int64_t i = 0; i < n; i++)
+    targets[i] = -1;
+  assert_true(loss_of(m, ids, targets, 1, n) == 0);
+  assert_null(tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(n)), tg_from(C, ids, TG_I32, TG_SHAPE(n))));
+  refused(TG_ERR_SHAPE, "both are (texts, tokens)");
+  TgTensor *longer = tg_full_i64(C, TG_SHAPE(1, 25), 1, TG_I32);
+  assert_null(tg_llm_loss(m, longer, longer));
+  refused(TG_ERR_LIMIT, "25 tokens are more than the context of 24");
+  tg_llm_free(m);
+}
+
+static void test_whole(void **state) {
+  (void)state;
+  static const char *const names[] = {
+      "llama",    "llama-tied-linear", "llama-yarn", "llama-window", "llama-experts", "qwen2", "qwen3",
+      "qwen2moe", "qwen3moe",          "gemma2",     "gemma3",       "phi3",          "glm4",  "gpt2"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    whole(names[i]);
+}
+
+/* ---- PyTorch's 50 steps */
+typedef struct Learning {
+  TgLlm *m;
+  TgOptim *optim;
+} Learning;
+
+static TgStatus step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Learning *l = user;
+  (void)nin, (void)nout;
+  out[0] = tg_llm_loss(l->m, in[0], in[1]);
+  TgStatus s = out[0] ? tg_backward(out[0]) : tg_error(ctx);
+  return s ? s : tg_optim_step(l->optim);
+}
+
+/* The generator of make_lora.py, into what is a and not b. */
+static void numbers_set(TgLora *l, int64_t rank) {
+  TgTensor *p[MOST];
+  uint32_t random = 1;
+  static float v[1 << 14];
+  int n = parameters(l, p);
+  for (int i = 0; i < n; i++)
+    TG_SCOPE(C) {
+      int64_t k = tg_numel(p[i]);
+      if (tg_dim(p[i], 0) != rank) continue;
+      for (int64_t j = 0; j < k; j++) {
+        random = random * 1664525u + 1013904223u;
+        v[j] = (float)(((double)random / 2147483648.0 - 1) * 0.125);
+      }
+      tg_assign(p[i], tg_from(C, v, TG_F32, tg_ndim(p[i]), tg_shape(p[i])));
+      assert_int_equal(tg_realize(p[i]), TG_OK);
+    }
+}
+
+static void beginning_of(const char *path, size_t n) {
+  size_t all = 0;
+  char *text = file_text(data_at("tinyshakespeare/input.txt"), &all);
+  if (!text) {
+    print_message("tinyshakespeare is not here\n");
+    skip();
+  }
+  text[all < n ? all : n] = 0;
+  file_put(path, text);
+  free(text);
+}
+
+static void tokens_are(const TgDataset *d, int64_t count, uint32_t hash) {
+  int32_t ids[64], targets[64], first = 0;
+  uint32_t got = 0;
+  int64_t n = 0;
+  for (int64_t i = 0; i < d->count; i++) {
+    assert_int_equal(d->item(d->user, i, 0, (void *[]){ids, targets}), TG_OK);
+    if (!i) first = ids[0], got = (uint32_t)first, n = 1;
+    for (int k = 0; k < 64 && targets[k] >= 0; k++)
+      got = got * 31 + (uint32_t)targets[k], n++;
+  }
+  assert_int_equal(n, count);
+  assert_int_equal(got, hash);
+}
+
+static void test_pytorch(void **state) {
+  (void)state;
+  size_t n = 0;
+  beginning_of("test_lora.txt", 40000);
+  char *want = file_text(golden("lora.txt"), &n), *at = want;
+  assert_non_null(want);
+  TgLlm *m = tg_llm_open(C, stories("f32"));
+  TgLora *l = tg_lora_new(m, .rank = 4, .alpha = 8);
+  if (!l) fail_msg("%s", tg_errmsg(C));
+  numbers_set(l, 4);
+  TgTensor *p[MOST], *in[2];
+  Learning x = {m, tg_adamw(C, p, parameters(l, p), .lr = 5e-3, .weight_decay = 0.01)};
+  TgLlmTexts about;
+  TgDataset d = tg_llm_dataset(m, "test_lora.txt", .length = 64, .about = &about);
+  remove("test_lora.txt");
+  if (!d.item) fail_msg("%s", tg_errmsg(C));
+  int64_t count = strtoll(at, &at, 10);
+  tokens_are(&d, count, (uint32_t)strtoll(at, &at, 10));
+  assert_int_equal(about.tokens, count - 1);
+  assert_int_equal(about.items, (count + 62) / 64);
+  TgLoader *loader = tg_loader(C, &d, .batch = 4);
+  TgJit *jit = tg_jit(C, step, &x);
+  for (int i = 0; i < 50; i++)
+    TG_SCOPE(C) {
+      TgTensor *out = NULL;
+      assert_true(tg_loader_next(loader, in));
+      if (tg_jit_run(jit, in, 2, &out, 1)) fail_msg("%s", tg_errmsg(C));
+      double loss = tg_item_f64(out), theirs = strtod(at, &at);
+      if (!(fabs(loss - theirs) < 1e-3)) fail_msg("step %d: loss %.6f, PyTorch's %.6f", i, loss, theirs);
+    }
+  free(want);
+  tg_jit_free(jit), tg_loader_free(loader), tg_dataset_end(&d), tg_optim_free(x.optim), tg_llm_free(m);
+}
+
+/* ---- gradients through decoded weights: of q8_0 too they are differences of losses */
+static void gradients(const char *kind) {
+  TgLlm *m = tg_llm_open(C, stories(kind), .context = 16, .block = 1);
+  TgLora *l = tg_lora_new(m, .rank = 2, .modules = "all");
+  if (!l) fail_msg("%s", tg_errmsg(C));
+  shaken(l, 0.05);
+  TgTensor *p[MOST], *g[MOST];
+  int n = tg_module_parameters(tg_lora_module, l, p, MOST);
+  assert_int_equal(n, 2 * 7 * 5);
+  static const int32_t ids[] = {1, 403, 407, 261, 378, 31, 40, 99},
+                       targets[] = {403, 407, 261, -1, 31, 40, 99, 5};
+  for (int i = 0; i < n; i += 3) {
+    double at[2], want, got;
+    TG_SCOPE(C) {
+      TgTensor *loss = tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(2, 4)),
+                                   tg_from(C, targets, TG_I32, TG_SHAPE(2, 4)));
+      assert_int_equal(tg_gradient(loss, &p[i], 1, g), TG_OK);
+      /* along the gradient, which is the steepest */
+      got = tg_item_f64(tg_sqrt(tg_sum(tg_square(g[0]))));
+      TgTensor *along = tg_keep(tg_contiguous(tg_div_scalar(g[0], got))), *was = tg_keep(tg_clone(p[i]));
+      assert_int_equal(tg_realize(along) | tg_realize(was), TG_OK);
+      for (int k = 0; k < 2; k++) {
+        tg_assign(p[i], tg_add(was, tg_mul_scalar(along, k ? 0.004 : -0.004)));
+        assert_int_equal(tg_realize(p[i]), TG_OK);
+        at[k] = loss_of(m, ids, targets, 2, 4);
+      }
+      tg_assign(p[i], was);
+      assert_int_equal(tg_realize(p[i]), TG_OK);
+      tg_release(along), tg_release(was);
+    }
+    want = (at[1] - at[0]) / 0.008;
+    if (!(fabs(got - want) < 3e-3 * (1 + fabs(want)))) fail_msg("%s: %d: %g, not %g", kind, i, got, want);
+  }
+  tg_llm_free(m);
+}
+
+static void test_gradients(void **state) {
+  (void)state;
+  gradients("f32");
+  gradients("q8_0");
+}
+
+/* ---- files */
+static void logits_after(TgLlm *m, float *to) {
+  static const int32_t ids[] = {1, 403, 407, 261, 378};
+  assert_int_equal(tg_llm_rewind(m, 0), TG_OK);
+  if (tg_llm_eval(m, ids, 5)) fail_msg("%s", tg_errmsg(C));
+  memcpy(to, tg_llm_logits(m), 512 * sizeof *to);
+}
+
+static double apart(const float *a, const float *b) {
+  double most = 0;
+  for (int i = 0; i < 512; i++)
+    most = fmax(most, fabs((double)(a[i] - b[i])));
+  return most;
+}
+
+/* What is saved and loaded is the same to the bit; a new adapter changes nothing; scales and several adapters
+ * add up; without them the model is what it was. */
+static void test_files(void **state) {
+  (void)state;
+  float plain[512], with[512], got[512];
+  TgLlm *m = tg_llm_open(C, stories("f32"), .context = 16, .block = 4);
+  logits_after(m, plain);
+  TgLora *l = tg_lora_new(m, .rank = 3, .alpha = 5, .modules = "q,k,down");
+  assert_non_null(l);
+  logits_after(m, got);
+  assert_true(apart(plain, got) == 0);
+  shaken(l, 0.1);
+  logits_after(m, with);
+  assert_true(apart(plain, with) > 0.01);
+  assert_int_equal(tg_lora_save(l, "test_lora_files", "a model"), TG_OK);
+  assert_int_equal(tg_lora_save(l, "test_lora_files/one.safetensors", NULL), TG_OK);
+  tg_lora_free(l);
+  assert_null(tg_llm_logits(m));
+  logits_after(m, got);
+  assert_true(apart(plain, got) == 0);
+  l = tg_lora_load(m, "test_lora_files", 1);
+  if (!l) fail_msg("%s", tg_errmsg(C));
+  logits_after(m, got);
+  assert_true(apart(with, got) == 0);
+  tg_lora_free(l);
+  TgLora *half = tg_lora_load(m, "test_lora_files/one.safetensors", 0.5);
+  TgLora *other = tg_lora_load(m, "test_lora_files/one.safetensors", 0.5);
+  assert_true(half && other);
+  logits_after(m, got);
+  assert_true(apart(with, got) < 1e-4);
+  tg_lora_free(half);
+  logits_after(m, got);
+  assert_true(apart(with, got) > 1e-3 && apart(plain, got) > 1e-3);
+  tg_llm_free(m); /* and the other with it */
+}
+
+/* peft's order of q's rows: of head h the first halves of all pairs, then the second ones; v stays. */
+static void test_order(void **state) {
+  (void)state;
+  static float ours[64 * 2], theirs[64 * 2];
+  TgLlm *m = tg_llm_open(C, stories("f32"), .context = 16, .block = 1);
+  TgLora *l = tg_lora_new(m, .rank = 2);
+  shaken(l, 1);
+  TgTensor *p[MOST];
+  int n = parameters(l, p);
+  assert_int_equal(n, 5 * 4); /* a of q and v, then b of them, layer by layer */
+  assert_int_equal(tg_lora_save(l, "test_lora_files", NULL), TG_OK);
+  TgState *s = tg_safe_load_file(C, "test_lora_files/adapter_model.safetensors");
+  TgTensor *q = tg_state_get(s, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight");
+  TgTensor *v = tg_state_get(s, "base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight");
+  assert_true(q && v && tg_state_count(s) == 20);
+  assert_int_equal(tg_read(p[2], ours, sizeof ours) | tg_read(q, theirs, sizeof theirs), TG_OK);
+  for (int head = 0; head < 8; head++)
+    for (int i = 0; i < 4; i++)
+      for (int half = 0; half < 2; half++)
+        for (int k = 0; k < 2; k++)
+          assert_true(ours[2 * (8 * head + 2 * i + half) + k] == theirs[2 * (8 * head + 4 * half + i) + k]);
+  assert_int_equal(tg_read(p[3], ours, tg_nbytes(p[3])) | tg_read(v, theirs, tg_nbytes(v)), TG_OK);
+  assert_memory_equal(ours, theirs, tg_nbytes(v));
+  tg_state_free(s), tg_llm_free(m);
+}
+
+/* ---- wrong files: one tensor of a right one renamed, or of another shape; another configuration */
+static void wrong_tensor(TgLlm *m, const char *name, const char *as, int64_t rows, int64_t columns,
+                         TgStatus status, const char *part) {
+  TgState *s = tg_safe_load_file(C, "test_lora_files/adapter_model.safetensors");
+  TG_SCOPE(C) {
+    TgTensor *t = tg_state_remove(s, name);
+    assert_non_null(t);
+    if (as) tg_state_put(s, as, rows ? tg_ones(C, TG_SHAPE(rows, columns)) : t);
+    assert_int_equal(tg_safe_save(s, "test_lora_files/wrong.safetensors"), TG_OK);
+    tg_release(t);
+  }
+  tg_state_free(s);
+  assert_null(tg_lora_load(m, "test_lora_files/wrong.safetensors", 1));
+  refused(status, part);
+}
+
+static void wrong_config(TgLlm *m, const char *text, const char *part) {
+  file_put("test_lora_files/adapter_config.json", text);
+  assert_null(tg_lora_load(m, "test_lora_files", 1));
+  refused(TG_ERR_VALUE, part);
+}
+
+static void test_wrong(void **state) {
+  (void)state;
+  static const char q[] = "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight";
+  static const char b[] = "base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight";
+  TgLlm *m = tg_llm_open(C, stories("f32"), .context = 16, .block = 1);
+  TgLora *l = tg_lora_new(m);
+  assert_int_equal(tg_lora_save(l, "test_lora_files", NULL), TG_OK);
+  tg_lora_free(l);
+  wrong_tensor(m, q, NULL, 0, 0, TG_ERR_VALUE,
+               "there is no tensor 'base_model.model.model.layers.1.self_attn.q_proj.lora_A");
+  wrong_tensor(m, q, q, 8, 63, TG_ERR_SHAPE,
+               "q_proj.lora_A.weight' is f32 (8, 63), where the model wants (rank, 64)");
+  wrong_tensor(m, b, b, 65, 8, TG_ERR_SHAPE, "where the model wants (64, rank)");
+  wrong_tensor(m, b, b, 64, 4, TG_ERR_SHAPE, "rank 4, and lora_A beside it of rank 8");
+  wrong_tensor(m, q, "base_model.model.model.layers.5.self_attn.q_proj.lora_A.weight", 0, 0, TG_ERR_VALUE,
+               "no such weight in its 5 layers");
+  wrong_tensor(m, q, "base_model.model.model.layers.1.self_attn.x_proj.lora_A.weight", 0, 0, TG_ERR_VALUE,
+               "x_proj.lora_A.weight' is none that an adapter of llama has here");
+  wrong_tensor(m, q, "base_model.model.model.layers.99999999999999999999.self_attn.q_proj.lora_A.weight", 0,
+               0, TG_ERR_VALUE, "no such weight");
+  wrong_tensor(m, q, "base_model.model.model.layers.self_attn.q_proj.lora_A.weight", 0, 0, TG_ERR_VALUE,
+               "is none that");
+  wrong_tensor(m, q, "x", 0, 0, TG_ERR_VALUE, "'x' is none that");
+  wrong_config(m, "{}", "no number lora_alpha");
+  wrong_config(m, "{\"lora_alpha\": 1", "adapter_config.json");
+  wrong_config(m, "[]", "no number lora_alpha");
+  wrong_config(m, "{\"lora_alpha\": 1, \"peft_type\": \"IA3\"}", "the kind IA3");
+  wrong_config(m, "{\"lora_alpha\": 1, \"use_dora\": true}", "use_dora is not known here");
+  wrong_config(m, "{\"lora_alpha\": 1, \"bias\": \"all\"}", "biases are not adapted here");
+  remove("test_lora_files/adapter_config.json");
+  assert_null(tg_lora_load(m, "test_lora_files", 1));
+  refused(TG_ERR_IO, "adapter_config.json");
+  assert_null(tg_lora_load(m, "test_lora_none", 1)), refused(TG_ERR_IO, "test_lora_none");
+  assert_null(tg_lora_load(m, "test_lora_files", NAN)), refused(TG_ERR_VALUE, "scale");
+  assert_null(tg_lora_new(m, .modules = "q,x")), refused(TG_ERR_VALUE, "'x' is none of q, k, v, o, gate");
+  assert_null(tg_lora_new(m, .modules = "")), refused(TG_ERR_VALUE, "no modules");
+  assert_null(tg_lora_new(m, .rank = -1)), refused(TG_ERR_VALUE, "rank -1");
+  assert_null(tg_lora_new(m, .dropout = 1)), refused(TG_ERR_VALUE, "dropout 1");
+  tg_llm_free(m);
+  m = tg_llm_open(C, golden("llama-experts.gguf"), .context = 16);
+  assert_null(tg_lora_new(m, .modules = "gate")), refused(TG_ERR_VALUE, "'gate': llama has no such matrix");
+  assert_non_null(l = tg_lora_new(m, .modules = "all"));
+  tg_llm_free(m);
+  tg_lora_free(NULL);
+}
+
+/* Every architecture's names go out and come in. */
+static void test_names(void **state) {
+  (void)state;
+  static const char *const kinds[][2] = {{"phi3.gguf", "model.layers.1.self_attn.qkv_proj.lora_A.weight"},
+                                         {"glm4.gguf", "model.layers.1.mlp.gate_up_proj.lora_B.weight"},
+                                         {"gpt2.gguf", "transformer.h.1.attn.c_proj.lora_B.weight"},
+                                         {"qwen3.gguf", "model.layers.1.mlp.down_proj.lora_A.weight"}};
+  for (int i = 0; i < 4; i++) {
+    char name[120];
+    TgLlm *m = tg_llm_open(C, golden(kinds[i][0]), .context = 16, .block = 1);
+    TgLora *l = tg_lora_new(m, .modules = "all", .rank = 2);
+    if (!l) fail_msg("%s", tg_errmsg(C));
+    assert_int_equal(tg_lora_save(l, "test_lora_files", NULL), TG_OK);
+    TgState *s = tg_safe_load_file(C, "test_lora_files/adapter_model.safetensors");
+    snprintf(name, sizeof name, "base_model.model.%s", kinds[i][1]);
+    if (!tg_state_get(s, name)) fail_msg("%s has no %s", kinds[i][0], name);
+    assert_int_equal(tg_state_count(s), tg_module_parameters(tg_lora_module, l, NULL, 0));
+    tg_state_free(s);
+    if (!tg_lora_load(m, "test_lora_files", 1)) fail_msg("%s", tg_errmsg(C));
+    tg_llm_free(m);
+  }
+}
+
+/* ---- merged: the file's logits are the adapter's */
+static void merged(const char *kind, double close, double error) {
+  float with[512], got[512];
+  TgLlmMerged about;
+  TgLlm *m = tg_llm_open(C, stories(kind), .context = 16, .block = 4);
+  assert_int_equal(tg_llm_merge(m, "test_lora.gguf", NULL), TG_ERR_VALUE);
+  refused(TG_ERR_VALUE, "no adapter");
+  TgLora *l = tg_lora_new(m, .rank = 3, .modules = "q,v,gate,down");
+  shaken(l, 0.1);
+  logits_after(m, with);
+  if (tg_llm_merge(m, "test_lora.gguf", &about)) fail_msg("%s", tg_errmsg(C));
+  assert_int_equal(about.weights, 5 * 4);
+  if (!(about.error <= error)) fail_msg("%s: an error of %g", kind, about.error);
+  assert_int_equal(tg_llm_merge(m, stories(kind), NULL), TG_ERR_VALUE);
+  refused(TG_ERR_VALUE, "own file");
+  tg_llm_free(m);
+  m = tg_llm_open(C, "test_lora.gguf", .context = 16, .block = 4);
+  remove("test_lora.gguf");
+  if (!m) fail_msg("%s", tg_errmsg(C));
+  logits_after(m, got);
+  if (!(apart(with, got) < close)) fail_msg("%s: logits are %g apart", kind, apart(with, got));
+  tg_llm_free(m);
+}
+
+static void test_merged(void **state) {
+  (void)state;
+  merged("f32", 1e-4, 0);
+  merged("q8_0", 0.3, 0.01);
+}
+
+/* ---- a training that was saved goes on to the same bits, dropout included */
+static void train_some(TgLlm *m, TgLora *l, int first, int last, bool load, bool save, double *losses) {
+  TgTensor *p[MOST], *in[2];
+  static int32_t ids[2 * 8], targets[2 * 8];
+  Learning x = {m, tg_adamw(C, p, parameters(l, p), .lr = 1e-2)};
+  TgTraining t = {.size = sizeof t, .module = tg_lora_module, .model = l, .optim = x.optim, .step = last};
+  if (load && tg_train_load(C, &t, "test_lora.safetensors")) fail_msg("%s", tg_errmsg(C));
+  assert_true(!load || t.step == first);
+  TgJit *jit = tg_jit(C, step, &x);
+  tg_set_training(C, true);
+  for (int i = first; i < last; i++)
+    TG_SCOPE(C) {
+      TgTensor *out = NULL;
+      for (int k = 0; k < 16; k++)
+        ids[k] = (i * 37 + k * 11) % 512, targets[k] = (i * 5 + k * 3) % 512;
+      in[0] = tg_from(C, ids, TG_I32, TG_SHAPE(2, 8)), in[1] = tg_from(C, targets, TG_I32, TG_SHAPE(2, 8));
+      if (tg_jit_run(jit, in, 2, &out, 1)) fail_msg("%s", tg_errmsg(C));
+      losses[i] = tg_item_f64(out);
+    }
+  tg_set_training(C, false);
+  t.step = last;
+  if (save) assert_int_equal(tg_train_save(C, &t, "test_lora.safetensors", NULL), TG_OK);
+  tg_jit_free(jit), tg_optim_free(x.optim);
+}
+
+static void test_resume(void **state) {
+  (void)state;
+  double all[8], parts[8] = {0};
+  for (int turn = 0; turn < 3; turn++) {
+    TgLlm *m = tg_llm_open(C, stories("q8_0"), .context = 16, .block = 1);
+    tg_manual_seed(C, turn == 2 ? 9 : 3); /* the third is told by the file */
+    TgLora *l = tg_lora_new(m, .rank = 2, .dropout = 0.2);
+    if (turn == 0) train_some(m, l, 0, 8, false, false, all);
+    if (turn == 1) train_some(m, l, 0, 4, false, true, parts);
+    if (turn == 2) train_some(m, l, 4, 8, true, false, parts);
+    tg_llm_free(m);
+  }
+  remove("test_lora.safetensors");
+  assert_memory_equal(all, parts, sizeof all);
+}
+
+/* ---- texts */
+static TgDataset texts(TgLlm *m, const char *text, int64_t length, TgLlmTexts *about) {
+  file_put("test_lora.txt", text);
+  TgDataset d = tg_llm_dataset(m, "test_lora.txt", .length = length, .about = about);
+  remove("test_lora.txt");
+  return d;
+}
+
+/* What an item shows and what it wants, as texts. */
+static void item_is(TgLlm *m, const TgDataset *d, int64_t item, const char *shown, const char *wanted) {
+  int32_t ids[32], targets[32];
+  char text[2][400] = {"", ""};
+  int64_t n = d->tensor[0].dims[0];
+  assert_int_equal(d->item(d->user, item, 0, (void *[]){ids, targets}), TG_OK);
+  for (int64_t i = 0; i < n; i++)
+    for (int k = 0; k < 2; k++) {
+      size_t length = 0;
+      int32_t id = k ? targets[i] : ids[i];
+      const char *piece = id < 0   ? "-"
+                          : id < 3 ? &"_^$"[id]
+                                   : tg_token_text(tg_llm_tokenizer(m), id, &length);
+      strncat(text[k], piece, id < 3 ? 1 : length);
+    }
+  if (strcmp(text[0], shown) || strcmp(text[1], wanted))
+    fail_msg("item %lld is '%s' and '%s', not '%s' and '%s'", (long long)item, text[0], text[1], shown,
+             wanted);
+}
+
+static void text_is_wrong(TgLlm *m, const char *text, const char *part) {
+  TgDataset d = texts(m, text, 8, NULL);
+  assert_null(d.item);
+  refused(TG_ERR_VALUE, part);
+}
+
+static void test_texts(void **state) {
+  (void)state;
+  TgLlmTexts about;
+  TgLlm *m = tg_llm_open(C, stories("f32"), .context = 32, .block = 1);
+  TgDataset d =
+      texts(m, "{\"prompt\": \"the\", \"completion\": \" dog\"}\n\n {\"text\": \"a dog\"}\r\n", 8, &about);
+  if (!d.item) fail_msg("%s", tg_errmsg(C));
+  assert_true(d.count == 2 && about.items == 2 && about.cut == 0);
+  item_is(m, &d, 0, "^▁the▁dog$___", "-▁dog$----");
+  item_is(m, &d, 1, "^▁a▁dog$___", "▁a▁dog$----");
+  tg_dataset_end(&d);
+  d = texts(m, "the dog", 2, &about); /* plain, in pieces of two tokens; no end */
+  item_is(m, &d, 0, "^▁the", "▁the▁do");
+  item_is(m, &d, 1, "▁dog", "g-");
+  assert_true(d.count == 2 && about.items == 2 && about.tokens == 3 && about.cut == 0);
+  tg_dataset_end(&d);
+  d = texts(m, "{\"prompt\": \"the\", \"completion\": \" dog\"}", 2, &about);
+  item_is(m, &d, 0, "^▁the", "-▁do");
+  assert_true(d.count == 1 && about.tokens == 1 && about.cut == 1);
+  tg_dataset_end(&d);
+  text_is_wrong(m, "{\"text\": 3}", "line 1: no text where one is wanted");
+  text_is_wrong(m, "{\"text\": \"a\"}\n{\"prompt\": \"a\"}", "line 2: no text");
+  text_is_wrong(m, "{\"text\": \"a\"", "line 1: ");
+  text_is_wrong(m, "{\"text\": \"a\"}\n[]", "line 2: no JSON object");
+  text_is_wrong(m, "{\"text\": \"a\", \"text\": \"b\"}", "line 1: ");
+  text_is_wrong(m, "{\"messages\": []}", "no chat template");
+  text_is_wrong(m, "", "nothing to learn");
+  d = tg_llm_dataset(m, "test_lora_none.txt");
+  assert_null(d.item), refused(TG_ERR_IO, "test_lora_none.txt");
+  d = tg_llm_dataset(m, "x", .length = 33);
+  assert_null(d.item), refused(TG_ERR_VALUE, "items of 33 tokens, where the context is of 32");
+  tg_llm_free(m);
+}
+
+/* The model's file with a template: a key-value more, of a size that keeps the data where it is aligned. */
+static void with_template(const char *from, const char *to, const char *template_) {
+  size_t n = 0;
+  char *file = file_text(from, &n), text[600];
+  static const char key[] = "tokenizer.chat_template";
+  uint64_t length = strlen(key), size, count;
+  size_t pad = 0;
+  while ((8 + length + 4 + 8 + strlen(template_) + 4 + pad) % 32)
+    pad++;
+  snprintf(text, sizeof text, "{#%.*s#}%s", (int)pad, "--------------------------------", template_);
+  size = strlen(text);
+  memcpy(&count, file + 16, 8);
+  count++;
+  FILE *f = fopen(to, "wb");
+  fwrite(file, 1, 16, f), fwrite(&count, 8, 1, f);
+  fwrite(&length, 8, 1, f), fwrite(key, 1, length, f), fwrite(&(uint32_t){8}, 4, 1, f),
+      fwrite(&size, 8, 1, f);
+  fwrite(text, 1, size, f), fwrite(file + 24, 1, n - 24, f);
+  fclose(f), free(file);
+}
+
+static void test_messages(void **state) {
+  (void)state;
+  static const char two[] =
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": "
+      "\"b\"}, {\"role\": \"user\", \"content\": \"c\"}, {\"role\": \"assistant\", \"content\": \"d\"}]}";
+  with_template(stories("f32"), "test_lora.gguf",
+                "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}Q{{ m.content }}{% else "
+                "%}A{{ m.content "
+                "}}{{ eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}A{% endif %}");
+  TgLlm *m = tg_llm_open(C, "test_lora.gguf", .context = 32, .block = 1);
+  if (!m) fail_msg("%s", tg_errmsg(C));
+  TgDataset d = texts(m, two, 16, NULL);
+  if (!d.item) fail_msg("%s", tg_errmsg(C));
+  item_is(m, &d, 0, "^▁QaAb$QcAd$____", "----b$---d$-----"); /* the blank is a piece of its own */
+  tg_dataset_end(&d);
+  text_is_wrong(m, "{\"messages\": 1}", "messages is no list");
+  text_is_wrong(m, "{\"messages\": [{}]}", "without a role");
+  text_is_wrong(m, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "nothing to learn");
+  tg_llm_free(m);
+  with_template(stories("f32"), "test_lora.gguf", /* earlier replies are written otherwise */
+                "{% for m in messages %}{% if m.role == 'user' %}Q{{ m.content }}{% elif loop.last %}A{{ "
+                "m.content }}{% "
+                "else %}B{% endif %}{% endfor %}{% if add_generation_prompt %}A{% endif %}");
+  m = tg_llm_open(C, "test_lora.gguf", .context = 32, .block = 1);
+  text_is_wrong(m, two, "line 1: the template writes what is before a reply otherwise than after it");
+  tg_llm_free(m);
+  remove("test_lora.gguf");
+}
+
+/* ---- memory that ends: each allocation fails in turn, and all is given back */
+static bool everything(TgContext *c) {
+  char path[600];
+  TgTensor *p[MOST], *in[2];
+  bool ok = false;
+  snprintf(path, sizeof path, "%s/goldens/llm/hf/llama", TG_TESTS);
+  TgLlm *m = tg_llm_open(c, path, .context = 8, .block = 2);
+  TgDataset d = tg_llm_dataset(m, "test_lora_memory.jsonl", .length = 8);
+  TgLora *l = m && d.item ? tg_lora_new(m, .rank = 2) : NULL;
+  int n = l ? tg_module_parameters(tg_lora_module, l, p, MOST) : 0;
+  TgOptim *o = n ? tg_adamw(c, p, n, .lr = 0.1) : NULL;
+  TgLoader *loader = o ? tg_loader(c, &d, .workers = 0) : NULL;
+  if (loader && tg_loader_next(loader, in)) TG_SCOPE(c) {
+      TgTensor *loss = tg_llm_loss(m, in[0], in[1]);
+      ok = loss && !tg_backward(loss) && !tg_optim_step(o) && isfinite(tg_item_f64(loss));
+    }
+  ok = ok && !tg_lora_save(l, "test_lora_memory", NULL) && tg_lora_load(m, "test_lora_memory", 1);
+  tg_loader_free(loader), tg_optim_free(o), tg_dataset_end(&d), tg_llm_free(m);
+  m = ok ? tg_llm_open(c, golden("llama.gguf"), .context = 8, .block = 2) : NULL;
+  l = m ? tg_lora_new(m, .rank = 1) : NULL;
+  ok = l && !tg_llm_merge(m, "test_lora_memory.gguf", NULL);
+  tg_llm_free(m);
+  return ok;
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  file_put("test_lora_memory.jsonl",
+           "{\"text\": \"the dog\"}\n{\"messages\": [{\"role\": \"assistant\", \"content\": \"cat\"}]}\n");
+  long failed = 0, stride = getenv("TG_TORTURE") ? 1 : 97;
+  for (long at = 0;; at += stride) {
+    Short s = {at, 0};
+    TgAllocator a = {short_allocate, short_reallocate, short_release, &s};
+    TgContext *c = tg_open_with(.device = "INTERP", .allocator = &a);
+    bool ok = c && !tg_error(c) && everything(c);
+    bool told = c && (tg_error(c) == TG_ERR_NOMEM || strstr(tg_errmsg(c), "is no size of this context"));
+    if (!ok && c && !told) fail_msg("allocation %ld: %s", at, tg_errmsg(c));
+    bool over = s.left >= 0;
+    tg_close(c);
+    if (s.held) fail_msg("allocation %ld: %ld blocks are not given back", at, s.held);
+    if (over) {
+      assert_true(ok);
+      break;
+    }
+    failed += !ok;
+  }
+  assert_true(failed > 20);
+  remove("test_lora_memory.jsonl"), remove("test_lora_memory.gguf");
+}
+
+#define SUITE(open)                                                                                          \
+  const struct CMUnitTest tests[] = {                                                                        \
+      cmocka_unit_test(test_whole), cmocka_unit_test(test_pytorch),  cmocka_unit_test(test_gradients),       \
+      cmocka_unit_test(test_files), cmocka_unit_test(test_order),    cmocka_unit_test(test_wrong),           \
+      cmocka_unit_test(test_names), cmocka_unit_test(test_merged),   cmocka_unit_test(test_resume),          \
+      cmocka_unit_test(test_texts), cmocka_unit_test(test_messages), cmocka_unit_test(test_memory)};         \
+  return cmocka_run_group_tests(tests, open, close_it)
+
+int main(void) { SUITE(open_it); }

@@ -412,8 +412,9 @@ static bool model_open(Serving *v, const char *path) {
   Model *m = &v->model[v->n];
   double begin = cli_now();
   if (!llm_is_model(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
-  int64_t batch = v->o->batch > v->o->slots ? v->o->slots : v->o->batch;
-  batch = !batch ? -1 : batch == 1 ? 0 : batch; /* one: without a program of its own */
+  int64_t batch = !v->o->batch       ? -1
+                  : v->o->batch == 1 ? 0
+                                     : v->o->batch; /* 1: without a program of its own */
   if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch)) return false;
   m->s.exact = !v->o->reuse;
   v->n++;

@@ -79,7 +79,7 @@ typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
- * its own; 0: 1. batch: of so many of them tg_llm_eval_many computes the next token at once; -1: 2 where
+ * its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next token at once; -1: 2 where
  * weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
 typedef struct TgLlmOptions {
   size_t size;

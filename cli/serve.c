@@ -1,7 +1,7 @@
 /* serve.c: `tg serve`: language models behind OpenAI's HTTP API. In: gguf files, jobs of serve_http.c. Out:
- * replies. One thread works on all replies: a block of a prompt of each, in turn, then the next tokens of all
- * that have read theirs, several at once. Each has a sequence of its own. What a reply is made of never depends
- * on the others, so the same request gives the same text whatever else is asked. */
+ * replies. One thread works on all replies: a block of a prompt of each, in turn, then the next tokens of
+ * all that have read theirs, several at once. Each has a sequence of its own. What a reply is made of never
+ * depends on the others, so the same request gives the same text whatever else is asked. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #ifdef TG_HAVE_MICROHTTPD

@@ -1,6 +1,6 @@
-/* test_lora.c: language models that learn. Expected losses of whole texts are those of the logits in the files
- * of tests/llm/make_models.py; losses of 50 steps are PyTorch's (tests/llm/make_lora.py). Gradients through
- * quantised weights are held against differences of losses. */
+/* test_lora.c: language models that learn. Expected losses of whole texts are those of the logits in the
+ * files of tests/llm/make_models.py; losses of 50 steps are PyTorch's (tests/llm/make_lora.py). Gradients
+ * through quantised weights are held against differences of losses. */
 #include "llm/made.h"
 #include <math.h>
 #include <setjmp.h>

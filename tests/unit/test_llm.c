@@ -25,8 +25,15 @@ static int open_interp(void **state) {
 }
 
 static int close_it(void **state) {
+  static const char *const left[] = {"config.json", "model.safetensors", "tokenizer.json",
+                                     "tokenizer_config.json", ""};
+  char path[80];
   (void)state;
   tg_close(C);
+  for (int i = 0; i < 5; i++) {
+    snprintf(path, sizeof path, "test_llm_folder/%s", left[i]);
+    remove(path);
+  }
   return 0;
 }
 

@@ -18,8 +18,19 @@ static int open_it(void **state) {
 }
 
 static int close_it(void **state) {
+  static const char *const left[] = {"test_lora_files/adapter_model.safetensors",
+                                     "test_lora_files/adapter_config.json",
+                                     "test_lora_files/one.safetensors",
+                                     "test_lora_files/wrong.safetensors",
+                                     "test_lora_memory/adapter_model.safetensors",
+                                     "test_lora_memory/adapter_config.json",
+                                     "test_lora_memory/adapter_config.json.tmp",
+                                     "test_lora_files",
+                                     "test_lora_memory"};
   (void)state;
   tg_close(C);
+  for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+    remove(left[i]);
   return 0;
 }
 

@@ -76,7 +76,8 @@ LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask); /* NULL: an error i
 /* A block of the prompt, or a token; the last block makes the first token. */
 LlmEnd llm_reply_step(LlmReply *r);
 /* The token that is to be computed next, where it is one that the reply made; -1: the prompt goes on. Who
- * computes it in the reply's sequence (tg_llm_eval_many, in so many seconds) says so, and the next is made. */
+ * computes it in the reply's sequence (tg_llm_eval_many, in so many seconds) says so, and the next is made.
+ */
 int32_t llm_reply_next(const LlmReply *r);
 LlmEnd llm_reply_computed(LlmReply *r, double seconds);
 int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt); /* made so far; and those of the prompt */

@@ -1,7 +1,7 @@
 /* serve.c: `tg serve`: language models behind OpenAI's HTTP API. In: gguf files, jobs of serve_http.c. Out:
- * replies. One thread works on all replies: a block of a prompt of each, in turn, then the next tokens of all
- * that have read theirs, several at once. Each has a sequence of its own. What a reply is made of never depends
- * on the others, so the same request gives the same text whatever else is asked. */
+ * replies. One thread works on all replies: a block of a prompt of each, in turn, then the next tokens of
+ * all that have read theirs, several at once. Each has a sequence of its own. What a reply is made of never
+ * depends on the others, so the same request gives the same text whatever else is asked. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #ifdef TG_HAVE_MICROHTTPD
@@ -412,8 +412,9 @@ static bool model_open(Serving *v, const char *path) {
   Model *m = &v->model[v->n];
   double begin = cli_now();
   if (!llm_is_model(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
-  int64_t batch = v->o->batch > v->o->slots ? v->o->slots : v->o->batch;
-  batch = !batch ? -1 : batch == 1 ? 0 : batch; /* one: without a program of its own */
+  int64_t batch = !v->o->batch       ? -1
+                  : v->o->batch == 1 ? 0
+                                     : v->o->batch; /* 1: without a program of its own */
   if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch)) return false;
   m->s.exact = !v->o->reuse;
   v->n++;

@@ -1,6 +1,6 @@
 /* ggml_encode.c: values as ggml's blocks. In: floats. Out: the bytes that ggml.c decodes. Scales are looked
- * for: of several that put the largest value near the end of the range, refitted by least squares, the one with
- * the smallest squared error; so what was decoded from blocks with one scale gets its blocks back. */
+ * for: of several that put the largest value near the end of the range, refitted by least squares, the one
+ * with the smallest squared error; so what was decoded from blocks with one scale gets its blocks back. */
 #include "io_private.h"
 #include "ggml_types.h"
 #include <math.h>

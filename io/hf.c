@@ -1,7 +1,8 @@
 /* hf.c: language models as Hugging Face has them, a folder. In: config.json, safetensors (in shards, where
- * model.safetensors.index.json lists them), tokenizer.json, tokenizer_config.json. Out: the tree that a gguf
- * file of the same model would give, so that whoever reads that reads this: names and numbers are translated
- * here, by the tables below. What would change what the model says and has no translation is refused by name. */
+ * model.safetensors.index.json lists them), tokenizer.json, tokenizer_config.json. Out: the tree that a
+ * gguf file of the same model would give, so that whoever reads that reads this: names and numbers are
+ * translated here, by the tables below. What would change what the model says and has no translation is
+ * refused by name. */
 #include "io_private.h"
 #include <math.h>
 #include <stdio.h>
@@ -159,7 +160,8 @@ static bool numbers_put(Folder *f) {
   return true;
 }
 
-/* The window, of which a file says whether it is used; queries scaled by another number than a head's size. */
+/* The window, of which a file says whether it is used; queries scaled by another number than a head's size.
+ */
 static bool windows_put(Folder *f) {
   char key[128];
   const json_t *window = json_object_get(f->config, "sliding_window"),

@@ -168,25 +168,26 @@ TG_API TgTensor *tg_gunzip(TgTensor *file);     /* gzip, all its members */
 TG_API TgValue *tg_torch_load(TgTensor *file);
 TG_API TgValue *tg_torch_load_file(TgContext *ctx, const char *path);
 
-/* ---- gguf, versions 2 and 3. A map {"kv": {..}, "tensors": {..}, "places": {..}}: an array of numbers is a
- * 1-D tensor, one of strings a list; a place is a tensor's {type, offset in the file, bytes}. Quantised tensors are views whose values are computed where they are used: f32. Those of
- * the types IQ1, IQ2 and IQ3, whose codebooks are not here, are TG_KIND_OTHER. The path of the first part of
- * a split model, ..-00001-of-0000n.gguf, loads all of them; its key-values and places are the first part's. */
+/* ---- gguf, versions 2 and 3. A map {"kv": {..}, "tensors": {..}, "places": {..}}: an array of numbers is
+ * a 1-D tensor, one of strings a list; a place is a tensor's {type, offset in the file, bytes}. Quantised
+ * tensors are views whose values are computed where they are used: f32. Those of the types IQ1, IQ2 and
+ * IQ3, whose codebooks are not here, are TG_KIND_OTHER. The path of the first part of a split model,
+ * ..-00001-of-0000n.gguf, loads all of them; its key-values and places are the first part's. */
 TG_API TgValue *tg_gguf_load(TgTensor *file);
 TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 /* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown
  * type, n no multiple of its block. */
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
-/* A folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards, tokenizer.json
- * and tokenizer_config.json where they are there: the map that a gguf file of the model would give, without
- * places; "rope.halves" says that q and k have a head's halves one after the other. model_type llama, mistral,
- * qwen2, qwen3, phi3, gemma2, gemma3_text; tokenizers of byte pairs. NULL: TG_ERR_IO; TG_ERR_VALUE: what is not
- * read here, by name. */
+/* A folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards,
+ * tokenizer.json and tokenizer_config.json where they are there: the map that a gguf file of the model
+ * would give, without places; "rope.halves" says that q and k have a head's halves one after the other.
+ * model_type llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text; tokenizers of byte pairs. NULL:
+ * TG_ERR_IO; TG_ERR_VALUE: what is not read here, by name. */
 TG_API TgValue *tg_hf_load(TgContext *ctx, const char *path);
 TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
-/* n values at x as ggml's type, into the nbytes at out, which are as many as these have: F32, F16, BF16, Q4_0,
- * Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K. TG_ERR_VALUE: another type, n no multiple of its block, another number
- * of bytes, a value that is not finite where the type has none such. */
+/* n values at x as ggml's type, into the nbytes at out, which are as many as these have: F32, F16, BF16,
+ * Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K. TG_ERR_VALUE: another type, n no multiple of its block,
+ * another number of bytes, a value that is not finite where the type has none such. */
 TG_API TgStatus tg_ggml_encode(TgContext *ctx, int type, const float *x, int64_t n, void *out, size_t nbytes);
 
 /* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, some operators of com.microsoft, inference. An

@@ -1,8 +1,8 @@
 /* graph.c: the graphs of a model. A step, or a part of it: in: ids (n), and the place of the token whose
- * logits are wanted; out: its logits. Keys and values of the n tokens are written to the cache at the variable
- * `position`, and every token sees what is in the cache up to itself. Whole texts, which a training needs: in:
- * ids (texts, tokens); out: a loss; no cache, every token sees what is before it in its text. The
- * architecture's row says which parts there are. */
+ * logits are wanted; out: its logits. Keys and values of the n tokens are written to the cache at the
+ * variable `position`, and every token sees what is in the cache up to itself. Whole texts, which a
+ * training needs: in: ids (texts, tokens); out: a loss; no cache, every token sees what is before it in its
+ * text. The architecture's row says which parts there are. */
 #include "model_private.h"
 #include <math.h>
 

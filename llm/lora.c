@@ -1,7 +1,7 @@
 /* lora.c: low-rank adapters. In: options, or peft's files. Out: pairs of small matrices beside weights of a
- * model, and what they add to a product. peft speaks of the original model, whose q and k have the halves of a
- * head one after the other where gguf files of some architectures have them interleaved: b's rows are put
- * into the other order on the way in and out. */
+ * model, and what they add to a product. peft speaks of the original model, whose q and k have the halves
+ * of a head one after the other where gguf files of some architectures have them interleaved: b's rows are
+ * put into the other order on the way in and out. */
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* merge.c: a model's file with its adapters put into the weights. In: the model and what its adapters add.
- * Out: a copy of the file in which the bytes of these weights are others, of the same type, at the same places.
- */
+ * Out: a copy of the file in which the bytes of these weights are others, of the same type, at the same
+ * places. */
 #define _POSIX_C_SOURCE 200809L
 #include "model_private.h"
 #include <errno.h>

@@ -255,7 +255,7 @@ static int64_t usual_batch(const TgLlm *m) {
   const TgValue *place = tg_value_get(tg_value_get(m->gguf, "places"), "blk.0.attn_output.weight");
   const char *type = tg_ggml_type_name((int)tg_value_int(tg_value_at(place, 0)));
   int64_t rows = type && strcmp(type, "F32") && strcmp(type, "F16") && strcmp(type, "BF16") ? 2 : 4;
-  return m->sequences < 2 ? 0 : rows < m->sequences ? rows : m->sequences;
+  return m->sequences < 2 ? 0 : rows;
 }
 
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
@@ -269,7 +269,7 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",
                     (long long)m->context, (long long)m->block);
-  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES || o.batch > m->sequences)
+  if (m->sequences < 1 || m->sequences > MOST_SEQUENCES || o.batch > MOST_SEQUENCES)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences, %lld in a step", (long long)m->sequences,
                     (long long)o.batch);
   m->batch = o.batch < 0 ? usual_batch(m) : o.batch;

@@ -195,7 +195,8 @@ void llm_graphs_change(TgLlm *m);
 bool llm_rotations_make(TgLlm *m);
 /* graph.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
 TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
-/* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the token
- * whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or logits */
+/* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the
+ * token whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or
+ * logits */
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 #endif

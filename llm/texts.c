@@ -121,8 +121,8 @@ static char *rendered(Texts *t, const json_t *o, size_t n, bool asks) {
   return copy;
 }
 
-/* What is written when message i is added to *done, the text so far: a part that asks for it, and the message,
- * which counts. */
+/* What is written when message i is added to *done, the text so far: a part that asks for it, and the
+ * message, which counts. */
 static bool put_reply(Texts *t, const json_t *o, size_t i, char **done) {
   char *before = rendered(t, o, i, true), *after = before ? rendered(t, o, i + 1, false) : NULL;
   size_t same = 0, there = *done ? strlen(*done) : 0;

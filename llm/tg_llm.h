@@ -79,8 +79,9 @@ typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
- * its own; 0: 1. batch: of so many of them tg_llm_eval_many computes the next token at once; -1: 2 where
- * weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache: TG_F32 (the default), TG_F16 or TG_BF16. */
+ * its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next token at
+ * once; -1: 2 where weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache:
+ * TG_F32 (the default), TG_F16 or TG_BF16. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -117,12 +118,12 @@ TG_API TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length);
 /* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
  * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
 TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
-/* The next token ids[i] of sequence sequences[i], all different, n of them: `batch` at a time, as one program
- * whose rows do not meet: what a sequence computes depends neither on the others nor on its place, to the bit.
- * It may differ in the last bits from what tg_llm_eval computes, whose sums have another order: who mixes
- * both decides by the text alone which tokens are whose. Each has logits afterwards (tg_llm_use,
- * tg_llm_logits). Errors as tg_llm_eval, before anything is computed; TG_ERR_VALUE: a sequence that is none,
- * or twice. After TG_ERR_CANCELLED those of whole steps are done. */
+/* The next token ids[i] of sequence sequences[i], all different, n of them: `batch` at a time, as one
+ * program whose rows do not meet: what a sequence computes depends neither on the others nor on its place,
+ * to the bit. It may differ in the last bits from what tg_llm_eval computes, whose sums have another order:
+ * who mixes both decides by the text alone which tokens are whose. Each has logits afterwards (tg_llm_use,
+ * tg_llm_logits). Errors as tg_llm_eval, before anything is computed; TG_ERR_VALUE: a sequence that is
+ * none, or twice. After TG_ERR_CANCELLED those of whole steps are done. */
 TG_API TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n);
 /* A text as a direction: `width` numbers, the mean of its n tokens after the last norm, of length 1. The
  * sequence has these tokens afterwards, and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval. */

@@ -367,6 +367,20 @@ def test_models():
         s.stop()
 
 
+def test_lora():
+    """A server with an adapter says what tg run says with it."""
+    with tempfile.TemporaryDirectory() as at:
+        open(at + "/texts", "w").write(json.dumps({"prompt": ONCE, "completion": " the cat sat"}))
+        subprocess.run([TG, "train", "lora", MODEL, "--data", at + "/texts", "-o", at + "/lora", "--length", "12", "--epochs", "40", "--batch", "1",
+                        "--lr", "0.01"], check=True, capture_output=True)
+        alone = subprocess.run([TG, "run", MODEL, "--prompt", ONCE, "--temperature", "0", "--tokens", "8", "--lora", at + "/lora"], capture_output=True, text=True).stdout
+        s = Server("--lora", at + "/lora")
+        try:
+            assert text(s.complete(max_tokens=8)) + "\n" == alone and alone.startswith(" the cat"), alone
+        finally:
+            s.stop()
+
+
 def test_end():
     """A reply that is being made is whole; what waits is told; a second signal does not wait."""
     s = Server("--slots", "1")
@@ -413,7 +427,7 @@ def main():
         except ImportError:
             print("no openai client in this Python: its test is left out")
         tests.append(("the server ends", server.stop))
-        tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_end)]
+        tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_lora, test_end)]
         failed = 0
         for name, run in tests:
             try:

@@ -1,6 +1,6 @@
-/* test_lora.c: language models that learn. Expected losses of whole texts are those of the logits in the files
- * of tests/llm/make_models.py; losses of 50 steps are PyTorch's (tests/llm/make_lora.py). Gradients through
- * quantised weights are held against differences of losses. */
+/* test_lora.c: language models that learn. Expected losses of whole texts are those of the logits in the
+ * files of tests/llm/make_models.py; losses of 50 steps are PyTorch's (tests/llm/make_lora.py). Gradients
+ * through quantised weights are held against differences of losses. */
 #include "llm/made.h"
 #include <math.h>
 #include <setjmp.h>
@@ -18,8 +18,19 @@ static int open_it(void **state) {
 }
 
 static int close_it(void **state) {
+  static const char *const left[] = {"test_lora_files/adapter_model.safetensors",
+                                     "test_lora_files/adapter_config.json",
+                                     "test_lora_files/one.safetensors",
+                                     "test_lora_files/wrong.safetensors",
+                                     "test_lora_memory/adapter_model.safetensors",
+                                     "test_lora_memory/adapter_config.json",
+                                     "test_lora_memory/adapter_config.json.tmp",
+                                     "test_lora_files",
+                                     "test_lora_memory"};
   (void)state;
   tg_close(C);
+  for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+    remove(left[i]);
   return 0;
 }
 

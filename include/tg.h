@@ -575,8 +575,8 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
-/* The setting `name` (NOOPT FUSE ALLREDUCE DEBUG, as the variable TG_.. of that name, TRAINING or ORIGIN), set to value if
- * that is not negative; the value before, so that a caller can put it back: int old = tg_setting(ctx,
+/* The setting `name` (NOOPT FUSE ALLREDUCE ALLREDUCE_CAST DEBUG, as the variable TG_.. of that name,
+ * TRAINING or ORIGIN), set to value if that is not negative; the value before, so that a caller can put it back: int old = tg_setting(ctx,
  * "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
 /* May be called from any thread and from a signal handler: what is being scheduled and compiled, or is about

@@ -546,12 +546,12 @@ TG_API TgTensor *tg_to(TgTensor *x, const char *device);
  * wherever they are used. A view that is not one of each device's part (one number of the split axis) sees
  * stores, but tg_assign refuses it, TG_ERR_DEVICE: tg_setitem writes there. With a tensor of another device,
  * or of other devices: TG_ERR_DEVICE. tg_device gives such a tensor's devices as one text, "CPU,CPU:1",
- * which tg_to and .device take as well: all of it on each. [options] .bounds (n + 1 numbers, from 0 to the
- * size of the axis: where each part begins, and the last one ends; parts of 0 are fine). Without it, sizes
- * differ by 1 at most, the larger ones first. axis is negative from the end. n = 1: as tg_to. A tensor that
- * is on several devices already moves. TG_ERR_SHAPE: no such axis, or its size is symbolic; TG_ERR_VALUE: a
- * device is named twice, or none is called so, or bounds do not fit; TG_ERR_DEVICE: one does not open, or
- * has files alone. */
+ * which tg_to and .device take as well: all of it on each.
+ * [options] .bounds (n + 1 numbers, from 0 to the size of the axis: where each part begins, and the last one
+ * ends; parts of 0 are fine). Without it, sizes differ by 1 at most, the larger ones first. axis is negative
+ * from the end. n = 1: as tg_to. A tensor that is on several devices already moves. TG_ERR_SHAPE: no such
+ * axis, or its size is symbolic; TG_ERR_VALUE: a device is named twice, or none is called so, or bounds do
+ * not fit; TG_ERR_DEVICE: one does not open, or has files alone. */
 TG_API TgTensor *tg_shard_opt(TgTensor *x, int n, const char *const *devices, int axis,
                               const TgShardOptions *o);
 TG_API TgTensor *tg_replicate(TgTensor *x, int n, const char *const *devices); /* all of x on each */

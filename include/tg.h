@@ -539,17 +539,19 @@ TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will b
 /* x on another device (NULL: the default), lazily; if it is there, a view of x. Gradients come back the same
  * way. TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
 TG_API TgTensor *tg_to(TgTensor *x, const char *device);
-/* ---- tensors on several devices (docs/many.md). A tensor is split along an axis, each of n devices having a
- * part, or all of it is on each. What is computed from it is computed on all of these devices, each on its
+/* ---- tensors on several devices (docs/many.md). A tensor is split along an axis, each of n devices having
+ * a part, or all of it is on each. What is computed from it is computed on all of these devices, each on its
  * part; sums over a split axis, products along one and the like exchange what they must, lazily as all else.
- * tg_read gathers; gradients are where their tensors are; tg_assign stores to each part; numbers are wherever
- * they are used. With a tensor of another device, or of other devices: TG_ERR_DEVICE. tg_device gives such a
- * tensor's devices as one text, "CPU,CPU:1", which tg_to and .device take as well: all of it on each.
+ * tg_read gathers; gradients are where their tensors are; tg_assign stores to each part; numbers are
+ * wherever they are used. A view that is not one of each device's part (one number of the split axis) sees
+ * stores, but tg_assign refuses it, TG_ERR_DEVICE: tg_setitem writes there. With a tensor of another device,
+ * or of other devices: TG_ERR_DEVICE. tg_device gives such a tensor's devices as one text, "CPU,CPU:1",
+ * which tg_to and .device take as well: all of it on each.
  * [options] .bounds (n + 1 numbers, from 0 to the size of the axis: where each part begins, and the last one
  * ends; parts of 0 are fine). Without it, sizes differ by 1 at most, the larger ones first. axis is negative
  * from the end. n = 1: as tg_to. A tensor that is on several devices already moves. TG_ERR_SHAPE: no such
- * axis, or its size is symbolic; TG_ERR_VALUE: a device is named twice, or none is called so, or bounds do not
- * fit; TG_ERR_DEVICE: one does not open, or has files alone. */
+ * axis, or its size is symbolic; TG_ERR_VALUE: a device is named twice, or none is called so, or bounds do
+ * not fit; TG_ERR_DEVICE: one does not open, or has files alone. */
 TG_API TgTensor *tg_shard_opt(TgTensor *x, int n, const char *const *devices, int axis,
                               const TgShardOptions *o);
 TG_API TgTensor *tg_replicate(TgTensor *x, int n, const char *const *devices); /* all of x on each */
@@ -575,10 +577,10 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
-/* The setting `name` (NOOPT FUSE ALLREDUCE DEBUG, as the variable TG_.. of that name, TRAINING or ORIGIN),
- * set to value if that is not negative; the value before, so that a caller can put it back: int old =
- * tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or
- * value. */
+/* The setting `name` (NOOPT FUSE ALLREDUCE ALLREDUCE_CAST DEBUG, as the variable TG_.. of that name,
+ * TRAINING or ORIGIN), set to value if that is not negative; the value before, so that a caller can put it
+ * back: int old = tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such
+ * setting or value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
 /* May be called from any thread and from a signal handler: what is being scheduled and compiled, or is about
  * to run, ends with TG_ERR_CANCELLED, within some 50 ms while a compiler is at work, which is ended with all

@@ -401,10 +401,12 @@ double time_now_s(void) {
 }
 
 static const char *const env_names[] = {
-    "TG_DEV",       "TG_CC",         "TG_CC_LIMIT",  "TG_THREADS",     "TG_CACHE",   "TG_FUSE", "TG_NOOPT",
-    "TG_OPTS",      "TG_DEBUG",      "TG_DUMP",      "TG_PROFILE",     "TG_EXPLAIN", "TG_VIZ",  "TG_SPEC",
-    "TG_TRACE",     "TG_RULE_LIMIT", "TG_BEAM",      "TG_TF32",        "TG_AMX",     "TG_DOT",  "TG_EMU",
-    "TG_EMU_ARCHS", "TG_LOADER",     "TG_ALLREDUCE", "XDG_CACHE_HOME", "HOME",       "PATH",    "TMPDIR"};
+    "TG_DEV",         "TG_CC",        "TG_CC_LIMIT", "TG_THREADS",   "TG_CACHE",
+    "TG_FUSE",        "TG_NOOPT",     "TG_OPTS",     "TG_DEBUG",     "TG_DUMP",
+    "TG_PROFILE",     "TG_EXPLAIN",   "TG_VIZ",      "TG_SPEC",      "TG_TRACE",
+    "TG_RULE_LIMIT",  "TG_BEAM",      "TG_TF32",     "TG_AMX",       "TG_DOT",
+    "TG_EMU",         "TG_EMU_ARCHS", "TG_LOADER",   "TG_ALLREDUCE", "TG_ALLREDUCE_CAST",
+    "XDG_CACHE_HOME", "HOME",         "PATH",        "TMPDIR"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -453,6 +455,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_CACHE", &env->cache, 0, 1, 1},
               {"TG_TF32", &env->tf32, 0, 1, 0},
               {"TG_ALLREDUCE", &env->allreduce, 0, 3, 0},
+              {"TG_ALLREDUCE_CAST", &env->allreduce_cast, 0, 1, 0},
               {"TG_BEAM", &env->beam, 0, 64, 0},
               {"TG_EMU", &env->emulate, 0, INT32_MAX, 0},
               {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60},

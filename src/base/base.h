@@ -216,11 +216,12 @@ extern const TgOs tg_os_unpinned; /* the same, but that threads stay where the s
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], profile[256], explain[256], viz[256], opts[512];
   int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
-  int amx, dot;     /* kernels may use this CPU's tiles; its dot products */
-  int allreduce;    /* how sums over devices are made: 0 by size, 1 naive, 2 ring, 3 direct */
-  int tf32;         /* products of f32 may be of f32 with ten bits of mantissa */
-  int beam;         /* lists of opts kept in a search by trial; 0: none */
-  int link_objects; /* TG_LOADER=library: by the system's linker and loader, though ours could */
+  int amx, dot;       /* kernels may use this CPU's tiles; its dot products */
+  int allreduce;      /* how sums over devices are made: 0 by size, 1 naive, 2 ring, 3 direct */
+  int allreduce_cast; /* sums over devices of what was cast from narrow floats are exchanged as those */
+  int tf32;           /* products of f32 may be of f32 with ten bits of mantissa */
+  int beam;           /* lists of opts kept in a search by trial; 0: none */
+  int link_objects;   /* TG_LOADER=library: by the system's linker and loader, though ours could */
   int emulate; /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds; even numbers:
                   memory that is freed goes to the next who asks, at once */
   /* "80 90": the vendor's own compiler must take the texts for these too */

@@ -248,6 +248,7 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
 
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
   TG_OPTIONS(tg_context(x), "batch_norm_train", TgNormOptions, o, opt);
+  if (!x) return NULL;
   TG_NUMBERS(x, "batch_norm");
   TG_REQUIRE(x->ctx, rank(x) >= 2, TG_ERR_SHAPE, "batch_norm: %s has no axis of channels", SHAPE_OF(x));
   if ((rmean && !channel("batch_norm", x, rmean)) || (rvar && !channel("batch_norm", x, rvar))) return NULL;

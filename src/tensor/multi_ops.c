@@ -83,6 +83,14 @@ UOp *multi_copy(Rewrite *rw, UOp *self) {
 }
 
 /* ---- reductions */
+/* What an all-reduce of x's sums is exchanged as: the narrow floats that x was cast from, where that is asked
+ * for; else as the sums are. */
+static DType exchanged_as(const TgContext *ctx, const UOp *x) {
+  const UOp *part = x->src[0], *from = part->op == OPS_CAST ? part->src[0] : part;
+  bool narrow = ctx->env.allreduce_cast && dtype_is_narrow_float((DType)from->dtype);
+  return narrow && x->dtype == DT_F32 ? (DType)from->dtype : (DType)x->dtype;
+}
+
 UOp *multi_reduce(Rewrite *rw, UOp *self) {
   UOpStore *st = rw->st;
   UOp *x = self->src[0], *part[MOST_DEVICES];
@@ -95,10 +103,12 @@ UOp *multi_reduce(Rewrite *rw, UOp *self) {
   for (int i = 0; i < at.n; i++)
     if (!(part[i] = on_device(st, u_reduce(st, op, x->src[i], mask), at.device[i]))) return failed(rw);
   if (at.axis < 0 || !mask[at.axis]) return made(rw, &at, part);
-  Arg arg = {.reduce = {NULL, op}};
-  UOp *sum = uop_new(st, OPS_ALLREDUCE, (DType)self->dtype, 1, at.n, part, arg);
+  DType as = exchanged_as(rw->ctx, x);
   for (int i = 0; i < at.n; i++)
-    part[i] = exchange_part(st, sum, i, at.device[i]);
+    part[i] = uop_cast(st, part[i], as);
+  UOp *sum = uop_new(st, OPS_ALLREDUCE, as, 1, at.n, part, (Arg){.reduce = {NULL, op}});
+  for (int i = 0; i < at.n; i++)
+    part[i] = uop_cast(st, exchange_part(st, sum, i, at.device[i]), (DType)self->dtype);
   at = layout_whole_on(&at);
   return made(rw, &at, part);
 }

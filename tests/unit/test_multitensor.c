@@ -112,7 +112,15 @@ static void allreduce_cast_half(void **state) { /* and _assign */
   for (int assign = 0; assign < 2; assign++) {
     TgTensor *a = tg_shard(tg_clone(x), 2, D, 0), *b = tg_shard(tg_clone(x), 2, D, 0), *t = tg_add(a, b);
     if (assign) t = tg_assign(tg_empty_like(b), t);
-    EQUAL(tg_sum(tg_float(t), .axis = TG_AXES(0)), tg_sum(tg_float(tg_add(x, x)), .axis = TG_AXES(0)));
+    OK(tg_realize(t));
+    for (int cast = 0; cast < 2; cast++) {
+      tg_setting(C, "ALLREDUCE_CAST", cast);
+      tg_counters_reset(C);
+      TgTensor *sum = tg_sum(tg_float(t), .axis = TG_AXES(0));
+      OK(tg_realize(sum));
+      assert_int_equal(tg_counters(C).bytes_copied, 2 * 3 * (cast ? 2 : 4));
+      EQUAL(sum, tg_sum(tg_float(tg_add(x, x)), .axis = TG_AXES(0)));
+    }
   }
 }
 

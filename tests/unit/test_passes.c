@@ -18,6 +18,7 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "rules/language.h"
+#include "tensor/context.h"
 #include "tg.h"
 #include "uop/text.h"
 
@@ -394,16 +395,18 @@ typedef struct RuleFile {
 
 static Limits limits = {.most_loops = 3, .literals = true};
 
-/* What `context NAME` in a file of lines is: a kernel for that target. */
+/* What `context NAME` in a file of lines is: a kernel for that target, or a context of tensors. */
 static Renderer bare, half;
 static Kernel for_c = {.ren = &renderer_c}, for_cuda = {.ren = &renderer_cuda}, for_bare = {.ren = &bare},
               for_half = {.ren = &half}, for_interp;
 
+static TgContext for_tensors; /* as it is when nothing was asked for */
+
 static const struct {
   const char *name;
-  Kernel *kernel;
-} contexts[] = {
-    {"C", &for_c}, {"CUDA", &for_cuda}, {"bare", &for_bare}, {"half", &for_half}, {"INTERP", &for_interp}};
+  void *ctx;
+} contexts[] = {{"tensors", &for_tensors}, {"C", &for_c},       {"CUDA", &for_cuda},
+                {"bare", &for_bare},       {"half", &for_half}, {"INTERP", &for_interp}};
 
 #define RULES(name) extern const MatcherName matchers_##name[];
 #include "gen/rule_files.def"
@@ -462,7 +465,7 @@ static void choose_context(RuleFile *f, const char *name) {
   bare = (Renderer){.native = 0}, half = renderer_c, half.has_f16 = true;
   f->ctx = NULL;
   for (size_t i = 0; i < TG_COUNT(contexts); i++)
-    if (!strcmp(contexts[i].name, name)) f->ctx = contexts[i].kernel;
+    if (!strcmp(contexts[i].name, name)) f->ctx = contexts[i].ctx;
   if (!f->ctx) fail_msg("%s.txt: no context %s", f->name, name);
 }
 

@@ -18,6 +18,11 @@ static void split(void **state) {
   assert_int_equal(tg_shard_count(x), 1);
   TgTensor *r = tg_replicate(x, 4, D);
   BOUNDS(r, -1, 0);
+  int64_t none[5];
+  assert_int_equal(tg_shard_bounds(r, none), TG_ERR_VALUE);
+  ERROR(NULL, TG_ERR_VALUE, "on each device");
+  assert_int_equal(tg_shard_bounds(x, none), TG_ERR_VALUE);
+  ERROR(NULL, TG_ERR_VALUE, "alone");
   TEXT(tg_mul(r, s), "[1.0, 4.0, 9.0, 16.0, 25.0, 36.0, 49.0]");
   BOUNDS(tg_mul(r, s), 0, 0, 2, 4, 6, 7);
   TEXT(tg_sub(tg_shard(x, 4, D, 0, .bounds = (const int64_t[]){0, 0, 5, 7, 7}), s),

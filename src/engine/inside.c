@@ -99,7 +99,7 @@ static void node_looked(KernelFacts *f, PlanFacts *p, const UOp *u) {
 
 /* A store's memory, and the loop along which it lies: a kernel's loops come before its stores. */
 static bool store_looked(Look *l, UOp *index) {
-  UOp *to = index->op == OPS_INDEX ? uop_base(index->src[0]) : NULL;
+  const UOp *to = index->op == OPS_INDEX ? uop_base(index->src[0]) : NULL;
   if (!to || to->op != OPS_PARAM) return true;
   if (!l->stores++) {
     l->written = loop_of_stride_one(l, index);

@@ -148,7 +148,8 @@ static bool emit_state(FILE *out, const Rule *r, int op) {
 static void emit_check_of(FILE *out, const MatcherDef *m, const Rule *r, int v) {
   const char *id = format("%d_%s", r->line, ops[v].name);
   int i = (int)(r - rules);
-  bool arith = !r->grad && !r->about && is_alu(r->pat, v), stated = false;
+  bool tensors = !strcmp(m->ctx, "TgContext *"); /* a rule of tensor graphs, whose operations have shapes */
+  bool arith = !r->grad && !r->about && !tensors && is_alu(r->pat, v), stated = false;
   if (arith) {
     emit_function(out, "static ", m, format("match_%s", id), i, i + 1, v);
     fprintf(out, "static UOp *build_%s(Gen *g) {\n", id);

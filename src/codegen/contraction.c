@@ -47,6 +47,20 @@ static void axis_split(Access *a, const Contraction *c, int d) {
   }
 }
 
+/* Axes that memory has, and a copy of it can be turned by: those that its index goes through are not. */
+static void alone_on_axes(Access *a, const Contraction *c) {
+  for (int r = 0; r < c->n; r++)
+    a->alone[r] = -1;
+  for (int d = a->naxis; d-- > 0;) {
+    int moving = 0, by = -1;
+    for (int r = 0; r < c->n; r++) {
+      moving += a->coef[d][r] != 0;
+      if (a->coef[d][r] == 1) by = r;
+    }
+    if (moving == 1 && by >= 0) a->alone[by] = d;
+  }
+}
+
 /* ---- footprints */
 double access_spans(const Access *a, const double *ext, double *span) {
   double n = 1;
@@ -118,6 +132,7 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum, con
     }
   }
   a->clips = !a->gated || stage_takes_gate(k, x);
+  alone_on_axes(a, c);
   for (int d = a->naxis; a->even && d-- > 0;)
     axis_split(a, c, d);
   for (int r = 0; r < c->n; r++) {
@@ -125,14 +140,8 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum, con
       a->by[r] += a->coef[d][r] * a->step[d];
       if (a->coef[d][r]) a->on[d] |= 1u << r;
     }
-    a->alone[r] = -1;
     if (a->by[r] % LANES && a->bytes * LANES >= LINE) a->uneven |= 1u << r;
   }
-  for (int d = a->naxis; d-- > 0;)
-    if (a->on[d] && !(a->on[d] & (a->on[d] - 1))) {
-      int r = __builtin_ctz(a->on[d]);
-      if (a->coef[d][r] == 1) a->alone[r] = d;
-    }
   double size[MAX_LOOPS];
   for (int r = 0; r < c->n; r++)
     size[r] = (double)c->size[r];

@@ -28,7 +28,11 @@ static const ElfExtern externs[] = {{"memset", (AnyFn)libc_memset},
                                     {"sqrtf", (AnyFn)sqrtf},
                                     {"sqrt", (AnyFn)sqrt},
                                     {"truncf", (AnyFn)truncf},
-                                    {"trunc", (AnyFn)trunc}};
+                                    {"trunc", (AnyFn)trunc},
+                                    {"fmaxf", (AnyFn)fmaxf},
+                                    {"fmax", (AnyFn)fmax},
+                                    {"fminf", (AnyFn)fminf},
+                                    {"fmin", (AnyFn)fmin}};
 
 enum { STUB_BYTES = 16, STUB_ADDR = 8, MAX_SECTIONS = 4096 };
 

@@ -1288,6 +1288,41 @@ static void test_allocation_failures(void **state) { /* the n-th allocation fail
 }
 
 /* ---- loader */
+/* What compilers call on their own, of the C library: a vector of odd lanes may become calls of one for each. */
+static void test_library_calls(void **state) {
+  static const char text[] =
+      "float fmaf(float, float, float), sqrtf(float), truncf(float), fmaxf(float, float), fminf(float, "
+      "float);\n"
+      "double fma(double, double, double), sqrt(double), trunc(double), fmax(double, double), fmin(double, "
+      "double);\n"
+      "void calls(float *f, double *d) {\n"
+      "  f[0] = fmaf(f[1], f[2], f[3]), f[4] = sqrtf(f[1]), f[5] = truncf(f[2]);\n"
+      "  f[6] = fmaxf(f[1], f[2]), f[7] = fminf(f[1], f[2]);\n"
+      "  d[0] = fma(d[1], d[2], d[3]), d[4] = sqrt(d[1]), d[5] = trunc(d[2]);\n"
+      "  d[6] = fmax(d[1], d[2]), d[7] = fmin(d[1], d[2]);\n"
+      "}\n";
+  Compiler cc;
+  TgError err = {0};
+  TgEnv e = {0};
+  Image im;
+  float f[8] = {0, 2.25f, -3.5f, 1};
+  double d[8] = {0, 2.25, -3.5, 1};
+
+  (void)state;
+  if (compiler_find(&tg_os_default, &e, &err, &cc)) skip();
+  Unit unit = {.src = {(uint8_t *)(uintptr_t)text, sizeof text - 1}};
+  assert_int_equal(compile_unit(&mem, &tg_os_default, &err, &cc, &unit, 60), TG_OK);
+  if (elf_load(&mem, &tg_os_default, &err, unit.out.at, unit.out.nbytes, &im)) fail_msg("%s", err.msg);
+  void (*calls)(float *, double *);
+  uint8_t *at = (uint8_t *)im.at + elf_symbol(unit.out.at, unit.out.nbytes, "calls");
+  memcpy(&calls, &at, sizeof calls);
+  calls(f, d);
+  assert_true(f[0] == -6.875f && f[4] == 1.5f && f[5] == -3 && f[6] == 2.25f && f[7] == -3.5f);
+  assert_true(d[0] == -6.875 && d[4] == 1.5 && d[5] == -3 && d[6] == 2.25 && d[7] == -3.5);
+  image_unmap(&tg_os_default, &im);
+  mem_free(&mem, unit.out.at);
+}
+
 static void test_loader(void **state) {
   (void)state;
   K *k = matmul_tile();
@@ -1655,6 +1690,7 @@ int main(void) {
                                      cmocka_unit_test(test_allocation_failures),
                                      cmocka_unit_test(test_loader),
                                      cmocka_unit_test(test_library_loader),
+                                     cmocka_unit_test(test_library_calls),
                                      cmocka_unit_test(test_arm64_relocations),
                                      cmocka_unit_test(test_x86_64_relocations),
 #ifdef TG_HAVE_SQLITE

@@ -1,6 +1,6 @@
 /* tg_origin.h: made by tools/origins from tg.h; do not edit. A macro per function that builds a tensor: it
- * calls the function of its name, and tells where (tg_origin). What is no call, a pointer to a function, is the
- * function. */
+ * calls the function of its name, and tells where (tg_origin). What is no call, a pointer to a function, is
+ * the function. */
 #ifndef TG_ORIGIN_H
 #define TG_ORIGIN_H
 /* clang-format off */
@@ -97,10 +97,12 @@
   TG_SET3_("scaled_uniform", tg_scaled_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_kaiming_uniform
 #define tg_kaiming_uniform(...) \
-  TG_SET3_("kaiming_uniform", tg_kaiming_uniform_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
+  TG_SET3_("kaiming_uniform", tg_kaiming_uniform_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, \
+    .end_ = 0)
 #undef tg_kaiming_normal
 #define tg_kaiming_normal(...) \
-  TG_SET3_("kaiming_normal", tg_kaiming_normal_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
+  TG_SET3_("kaiming_normal", tg_kaiming_normal_opt, tg_origin_within, TgKaimingOptions, __VA_ARGS__, \
+    .end_ = 0)
 #undef tg_glorot_uniform
 #define tg_glorot_uniform(...) \
   TG_SET3_("glorot_uniform", tg_glorot_uniform_opt, tg_origin_within, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -134,7 +136,8 @@
 #define tg_diag(x) TG_CALL1_("diag", tg_diag, tg_origin_here, x)
 #define tg_diagonal(x, ...) TG_CALL_("diagonal", tg_diagonal, tg_origin_here, x, __VA_ARGS__)
 #define tg_roll(x, ...) TG_CALL_("roll", tg_roll, tg_origin_here, x, __VA_ARGS__)
-#define tg_repeat_interleave(x, ...) TG_CALL_("repeat_interleave", tg_repeat_interleave, tg_origin_here, x, __VA_ARGS__)
+#define tg_repeat_interleave(x, ...) \
+  TG_CALL_("repeat_interleave", tg_repeat_interleave, tg_origin_here, x, __VA_ARGS__)
 #define tg_unfold(x, ...) TG_CALL_("unfold", tg_unfold, tg_origin_here, x, __VA_ARGS__)
 #define tg_repeat(x, ...) TG_CALL_("repeat", tg_repeat, tg_origin_here, x, __VA_ARGS__)
 #define tg_rearrange(x, ...) TG_CALL_("rearrange", tg_rearrange, tg_origin_here, x, __VA_ARGS__)
@@ -183,15 +186,18 @@
 #define tg_div_scalar(x, ...) TG_CALL_("div_scalar", tg_div_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_rdiv_scalar(x, ...) TG_CALL_("rdiv_scalar", tg_rdiv_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_pow_scalar(x, ...) TG_CALL_("pow_scalar", tg_pow_scalar, tg_origin_here, x, __VA_ARGS__)
-#define tg_maximum_scalar(x, ...) TG_CALL_("maximum_scalar", tg_maximum_scalar, tg_origin_here, x, __VA_ARGS__)
-#define tg_minimum_scalar(x, ...) TG_CALL_("minimum_scalar", tg_minimum_scalar, tg_origin_here, x, __VA_ARGS__)
+#define tg_maximum_scalar(x, ...) \
+  TG_CALL_("maximum_scalar", tg_maximum_scalar, tg_origin_here, x, __VA_ARGS__)
+#define tg_minimum_scalar(x, ...) \
+  TG_CALL_("minimum_scalar", tg_minimum_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_lt_scalar(x, ...) TG_CALL_("lt_scalar", tg_lt_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_gt_scalar(x, ...) TG_CALL_("gt_scalar", tg_gt_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_le_scalar(x, ...) TG_CALL_("le_scalar", tg_le_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_ge_scalar(x, ...) TG_CALL_("ge_scalar", tg_ge_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_eq_scalar(x, ...) TG_CALL_("eq_scalar", tg_eq_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_ne_scalar(x, ...) TG_CALL_("ne_scalar", tg_ne_scalar, tg_origin_here, x, __VA_ARGS__)
-#define tg_floordiv_scalar(x, ...) TG_CALL_("floordiv_scalar", tg_floordiv_scalar, tg_origin_here, x, __VA_ARGS__)
+#define tg_floordiv_scalar(x, ...) \
+  TG_CALL_("floordiv_scalar", tg_floordiv_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_mod_scalar(x, ...) TG_CALL_("mod_scalar", tg_mod_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_fmod_scalar(x, ...) TG_CALL_("fmod_scalar", tg_fmod_scalar, tg_origin_here, x, __VA_ARGS__)
 #define tg_rpow_scalar(x, ...) TG_CALL_("rpow_scalar", tg_rpow_scalar, tg_origin_here, x, __VA_ARGS__)
@@ -374,7 +380,8 @@
   TG_SET2_("cross_entropy", tg_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_sparse_cross_entropy
 #define tg_sparse_cross_entropy(...) \
-  TG_SET2_("sparse_cross_entropy", tg_sparse_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+  TG_SET2_("sparse_cross_entropy", tg_sparse_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, \
+    .end_ = 0)
 #undef tg_nll
 #define tg_nll(...) \
   TG_SET2_("nll", tg_nll_opt, TG_NO_HERE_, TgLossOptions, __VA_ARGS__, .end_ = 0)
@@ -383,10 +390,12 @@
   TG_SET2_("mse", tg_mse_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #undef tg_binary_cross_entropy
 #define tg_binary_cross_entropy(...) \
-  TG_SET2_("binary_cross_entropy", tg_binary_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+  TG_SET2_("binary_cross_entropy", tg_binary_cross_entropy_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, \
+    .end_ = 0)
 #undef tg_binary_cross_entropy_logits
 #define tg_binary_cross_entropy_logits(...) \
-  TG_SET2_("binary_cross_entropy_logits", tg_binary_cross_entropy_logits_opt, tg_origin_here, TgLossOptions, __VA_ARGS__, .end_ = 0)
+  TG_SET2_("binary_cross_entropy_logits", tg_binary_cross_entropy_logits_opt, tg_origin_here, \
+    TgLossOptions, __VA_ARGS__, .end_ = 0)
 #define tg_one_hot(x, ...) TG_CALL_("one_hot", tg_one_hot, tg_origin_here, x, __VA_ARGS__)
 #define tg_gather(x, ...) TG_CALL_("gather", tg_gather, tg_origin_here, x, __VA_ARGS__)
 #define tg_take(x, y) TG_CALL2_("take", tg_take, tg_origin_here, x, y)
@@ -418,9 +427,11 @@
 #define tg_dropout(x, ...) TG_CALL_("dropout", tg_dropout, tg_origin_here, x, __VA_ARGS__)
 #undef tg_scaled_dot_product_attention
 #define tg_scaled_dot_product_attention(...) \
-  TG_SET3_("scaled_dot_product_attention", tg_scaled_dot_product_attention_opt, tg_origin_here, TgAttentionOptions, __VA_ARGS__, .end_ = 0)
+  TG_SET3_("scaled_dot_product_attention", tg_scaled_dot_product_attention_opt, tg_origin_here, \
+    TgAttentionOptions, __VA_ARGS__, .end_ = 0)
 #define tg_detach(x) TG_CALL1_("detach", tg_detach, tg_origin_here, x)
-#define tg_custom_gradient(x, ...) TG_CALL_("custom_gradient", tg_custom_gradient, tg_origin_here, x, __VA_ARGS__)
+#define tg_custom_gradient(x, ...) \
+  TG_CALL_("custom_gradient", tg_custom_gradient, tg_origin_here, x, __VA_ARGS__)
 #define tg_contiguous_backward(x) TG_CALL1_("contiguous_backward", tg_contiguous_backward, tg_origin_here, x)
 #define tg_assign(x, y) TG_CALL2_("assign", tg_assign, tg_origin_here, x, y)
 #define tg_add_(x, y) TG_CALL2_("add_", tg_add_, tg_origin_here, x, y)
@@ -437,7 +448,8 @@
 #define tg_matmul_(x, y) TG_CALL2_("matmul_", tg_matmul_, tg_origin_here, x, y)
 #define tg_clone(x) TG_CALL1_("clone", tg_clone, tg_origin_here, x)
 #define tg_setitem(x, ...) TG_CALL_("setitem", tg_setitem, tg_origin_here, x, __VA_ARGS__)
-#define tg_setitem_scalar(x, ...) TG_CALL_("setitem_scalar", tg_setitem_scalar, tg_origin_here, x, __VA_ARGS__)
+#define tg_setitem_scalar(x, ...) \
+  TG_CALL_("setitem_scalar", tg_setitem_scalar, tg_origin_here, x, __VA_ARGS__)
 #undef tg_index_put
 #define tg_index_put(...) \
   TG_SET4_("index_put", tg_index_put_opt, tg_origin_here, TgIndexPutOptions, __VA_ARGS__, .end_ = 0)

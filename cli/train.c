@@ -187,7 +187,7 @@ static bool weights_load(Run *r, const char *path) {
   return ok;
 }
 
-static bool number_of(const TgValue *meta, const char *key, double *out) {
+bool train_number(const TgValue *meta, const char *key, double *out) {
   const char *text = tg_value_string(tg_value_get(meta, key), NULL);
   char *end = NULL;
   if (text) *out = strtod(text, &end);
@@ -203,7 +203,7 @@ static bool resume_options(Run *r) {
     head = tg_safe_load_metadata(tg_from_file(r->ctx, r->checkpoint, TG_U8, TG_SHAPE(-1)), NULL);
     const TgValue *meta = tg_value_get(head, "__metadata__");
     const char *task = tg_value_string(tg_value_get(meta, "task"), NULL);
-    ok = task && !strcmp(task, r->task->name) && number_of(meta, "step", &step) && step >= 0;
+    ok = task && !strcmp(task, r->task->name) && train_number(meta, "step", &step) && step >= 0;
     if (ok) r->at = (int64_t)step;
 
     struct {
@@ -213,10 +213,10 @@ static bool resume_options(Run *r) {
                  {"layers", &r->o.layers}, {"width", &r->o.width}, {"context", &r->o.context}};
 
     for (size_t i = 0; ok && i < sizeof whole / sizeof *whole; i++)
-      if ((ok = number_of(meta, whole[i].key, &v) && v >= 0 && v < 1e15)) *whole[i].to = (int64_t)v;
-    r->o.bf16 = number_of(meta, "bf16", &v) && v != 0; /* not in files of before there was one */
-    ok = ok && number_of(meta, "lr", &r->o.lr) && number_of(meta, "decay", &r->o.decay) &&
-         number_of(meta, "loss", &r->loss) && r->o.batch > 0;
+      if ((ok = train_number(meta, whole[i].key, &v) && v >= 0 && v < 1e15)) *whole[i].to = (int64_t)v;
+    r->o.bf16 = train_number(meta, "bf16", &v) && v != 0; /* not in files of before there was one */
+    ok = ok && train_number(meta, "lr", &r->o.lr) && train_number(meta, "decay", &r->o.decay) &&
+         train_number(meta, "loss", &r->loss) && r->o.batch > 0;
     tg_value_free(head);
   }
   if (tg_error(r->ctx)) return false;

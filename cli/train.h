@@ -38,4 +38,6 @@ struct Task {
 const Task *task_at(int i); /* NULL past the last */
 const Task *task_find(const char *name);
 void train_data_free(TrainData *d);
+/* A number in what the header of a checkpoint says. */
+bool train_number(const TgValue *meta, const char *key, double *out);
 #endif

@@ -3,6 +3,7 @@
  * the adapter, the optimiser's state, the random numbers' and the number of the step; a checkpoint has these
  * and the options, so a run that was interrupted goes on to the bits that it would have had. */
 #include "llm.h"
+#include "train.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,13 +101,6 @@ static bool checkpoint_write(Run *r) {
   return !tg_train_save(r->ctx, &t, r->o.checkpoint, about);
 }
 
-static bool number_of(const TgValue *meta, const char *key, double *out) {
-  const char *text = tg_value_string(tg_value_get(meta, key), NULL);
-  char *end = NULL;
-  if (text) *out = strtod(text, &end);
-  return text && end != text && !*end;
-}
-
 /* What the checkpoint was made with stands in its header; it decides, whatever is asked for now. */
 static bool options_resume(Run *r) {
   TgValue *head = NULL;
@@ -120,15 +114,15 @@ static bool options_resume(Run *r) {
     ok = task && !strcmp(task, "lora") && modules && (r->modules = strdup(modules));
     for (int i = 0; ok && i < NUMBERS; i++) {
       void *to = (char *)&r->o + numbers[i].offset;
-      if ((ok = number_of(meta, numbers[i].key, &v) && fabs(v) < 1e15)) {
+      if ((ok = train_number(meta, numbers[i].key, &v) && fabs(v) < 1e15)) {
         if (numbers[i].real)
           *(double *)to = v;
         else
           *(int64_t *)to = (int64_t)v;
       }
     }
-    ok = ok && number_of(meta, "first", &r->first) && number_of(meta, "loss", &r->loss) &&
-         number_of(meta, "items", &v);
+    ok = ok && train_number(meta, "first", &r->first) && train_number(meta, "loss", &r->loss) &&
+         train_number(meta, "items", &v);
     if (ok) r->texts.items = (int64_t)v;
     r->o.modules = r->modules;
     tg_value_free(head);

@@ -424,19 +424,9 @@ static void views_free(TgContext *ctx, Views *v) {
 
 /* What gradients are asked for. */
 typedef struct Targets {
-  Map nodes;
+  Map nodes; /* the targets and, of one in memory, the expression that it was computed by, where the root has it */
   Views views;
 } Targets;
-
-static bool targets_index(TgContext *ctx, Targets *t, int n, UOp *const *u) {
-  bool ok = true;
-  map_init(&t->nodes, &ctx->mem);
-  for (int i = 0; ok && i < n; i++)
-    ok = map_put_ptr(&t->nodes, u[i], u[i]) && (!in_memory(u[i]) || views_add(ctx, &t->views, u[i]));
-  return ok;
-}
-
-static void targets_free(TgContext *ctx, Targets *t) { map_free(&t->nodes), views_free(ctx, &t->views); }
 
 static bool is_target(const Targets *t, UOp *u) {
   if (map_get_ptr(&t->nodes, u)) return true;
@@ -450,8 +440,9 @@ static UOp *past_of(TgContext *ctx, const UOp *u) {
   return u->op == OPS_BUFFER || is_multi(u) ? map_get_ptr(&ctx->history, u) : NULL;
 }
 
-/* All nodes that e is computed from, through whatever values in memory, sources first. */
-static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
+/* All nodes that e is computed from, through whatever values in memory but those of the targets to stop at
+ * (NULL: none), sources first. */
+static bool way_back(TgContext *ctx, UOp *e, const Targets *stop, UOpVec *topo) {
   UOpVec roots = {0};
   bool ok = vec_push(&ctx->mem, &roots, e), grew = true;
   while (ok && grew) {
@@ -460,6 +451,7 @@ static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
     ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, topo);
     for (size_t i = 0; ok && i < topo->len; i++) {
       UOp *before = past_of(ctx, topo->at[i]);
+      if (before && stop && is_target(stop, topo->at[i])) before = NULL;
       for (size_t k = 0; before && k < roots.len; k++)
         if (roots.at[k] == before) before = NULL;
       if (before) grew = ok = vec_push(&ctx->mem, &roots, before);
@@ -469,10 +461,46 @@ static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
   return ok;
 }
 
+/* What the target u was computed by, where u is all of a value in memory and its computing is known. */
+static UOp *target_past(TgContext *ctx, UOp *u) {
+  UOp *held = is_multi(u) ? u : view_bottom(u), *e = held ? past_of(ctx, held) : NULL;
+  return e && (u == held || u == u_reshape(ctx->store, held, e->shape->n, e->shape->v)) ? e : NULL;
+}
+
+/* A target that was built into the root as an expression and computed later is in memory now: the expression
+ * in the root is the target as well. */
+static bool targets_as_built(TgContext *ctx, Targets *t, UOp *root, int n, UOp *const *u) {
+  UOpVec topo = {0};
+  Map built;
+  bool ok = true, any = false;
+  map_init(&built, &ctx->mem);
+  for (int i = 0; i < n && !any; i++)
+    any = target_past(ctx, u[i]) != NULL;
+  if (any) ok = way_back(ctx, root, t, &topo);
+  for (size_t i = 0; ok && i < topo.len; i++)
+    ok = map_put_ptr(&built, topo.at[i], topo.at[i]);
+  for (int i = 0; ok && any && i < n; i++) {
+    UOp *e = target_past(ctx, u[i]);
+    if (e && map_get_ptr(&built, e)) ok = map_put_ptr(&t->nodes, e, e);
+  }
+  map_free(&built), vec_free(&ctx->mem, &topo);
+  return ok;
+}
+
+static bool targets_index(TgContext *ctx, Targets *t, UOp *root, int n, UOp *const *u) {
+  bool ok = true;
+  map_init(&t->nodes, &ctx->mem);
+  for (int i = 0; ok && i < n; i++)
+    ok = map_put_ptr(&t->nodes, u[i], u[i]) && (!in_memory(u[i]) || views_add(ctx, &t->views, u[i]));
+  return ok && targets_as_built(ctx, t, root, n, u);
+}
+
+static void targets_free(TgContext *ctx, Targets *t) { map_free(&t->nodes), views_free(ctx, &t->views); }
+
 /* Whether a target stands on the way that e was computed by. */
 static bool leads_to(TgContext *ctx, UOp *e, const Targets *targets) {
   UOpVec topo = {0};
-  bool found = !way_back(ctx, e, &topo);
+  bool found = !way_back(ctx, e, NULL, &topo);
   for (size_t i = 0; i < topo.len && !found; i++)
     found = is_target(targets, topo.at[i]);
   vec_free(&ctx->mem, &topo);
@@ -487,13 +515,9 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
   bool ok = true, more = ctx->history.len > 0;
   while (ok && more) {
     topo.len = from.len = to.len = 0;
-    ok = uop_toposort(ctx->store, mem, graph, 1, &topo);
-    for (int i = 1; ok && i < n; i++) {
-      UOp *bottom = view_bottom(graph[i]);
-      ok = !bottom || vec_push(mem, &topo, bottom);
-    }
+    ok = uop_toposort(ctx->store, mem, graph, (size_t)n, &topo);
     Targets targets = {0};
-    ok = ok && targets_index(ctx, &targets, n - 1, graph + 1);
+    ok = ok && targets_index(ctx, &targets, graph[0], n - 1, graph + 1);
     for (size_t i = 0; ok && i < topo.len; i++) {
       UOp *b = topo.at[i], *e = past_of(ctx, b);
       if (!e || !leads_to(ctx, e, &targets)) continue;
@@ -633,7 +657,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
  * mean that there is none. */
 static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
   UOpVec topo = {0};
-  bool forgotten = !way_back(ctx, root, &topo);
+  bool forgotten = !way_back(ctx, root, NULL, &topo);
   for (size_t i = 0; i < topo.len && !forgotten; i++) {
     Buffer *b = topo.at[i]->op == OPS_BUFFER ? buffer_get(ctx, topo.at[i]) : NULL;
     forgotten = b && b->forgotten;

@@ -247,6 +247,39 @@ static void gradients_of_what_was_read(void **state) {
   TEXT(g[1], "[2.0, 8.0, 18.0]");
 }
 
+/* Gradients for every value of a chain of five. Bit s (s - 1) / 2 + k - 1 of when: value k is computed right
+ * after value s was built. */
+static void gradients_computed_when(unsigned when, char text[5][64]) {
+  TG_SCOPE(C) {
+    TgTensor *v[5], *g[5];
+    for (int s = 0; s < 5; s++) {
+      v[s] = s == 0   ? X("[1.0, -2.0, 3.0]")
+             : s == 1 ? tg_mul(v[0], v[0])
+             : s == 2 ? tg_add(tg_mul(v[1], v[0]), v[1])
+             : s == 3 ? tg_sub(tg_mul(v[2], v[2]), v[1])
+                      : tg_sum(tg_add(tg_mul(v[3], v[0]), v[2]));
+      for (int k = 1; k <= s; k++)
+        if (when >> (s * (s - 1) / 2 + k - 1) & 1) OK(tg_realize(v[k]));
+    }
+    OK(tg_gradient(v[4], v, 5, g));
+    for (int k = 0; k < 5; k++)
+      snprintf(text[k], sizeof text[k], "%s", tg_to_text(g[k]));
+  }
+}
+
+static void gradients_whenever_computed(void **state) {
+  (void)state;
+  char want[5][64], got[5][64];
+  gradients_computed_when(0, want);
+  assert_string_equal(want[2], "[5.0, 17.0, 217.0]");
+  for (unsigned when = 1; when < 1u << (1 + 2 + 3 + 4); when++) {
+    gradients_computed_when(when, got);
+    for (int k = 0; k < 5; k++)
+      if (strcmp(got[k], want[k]))
+        fail_msg("%03x: gradient for value %d is %s, not %s", when, k, got[k], want[k]);
+  }
+}
+
 /* x = f(x) keeps neither memory nor, for ever, the way that it was computed; a gradient through that is an
  * error, never 0. */
 static void long_history(void **state) {
@@ -802,6 +835,7 @@ int main(void) {
                                      ALL(twins),
                                      ALL(around_a_step),
                                      ALL(gradients_of_what_was_read),
+                                     ALL(gradients_whenever_computed),
                                      ALL(long_history),
                                      ALL(numbers_again),
                                      ALL(number_of_a_copy),

@@ -271,20 +271,12 @@ static bool loop_close(Build *b, int loop) {
   return append(b, l->parent, loop_new(b->k, range, (int)l->body.len, l->body.at));
 }
 
-/* A running sum or product of many f32 is kept in f64, because each element is a result: all roundings before
- * it would be in it. Threads of a GPU make it in pieces, where f64 is slow and few roundings meet. */
-static DType running_dtype(const Kernel *k, const UOp *scan) {
-  bool rounds = scan->dtype == DT_F32 && (scan->arg.reduce.op == OPS_ADD || scan->arg.reduce.op == OPS_MUL);
-  bool wide = !k->ren || (k->ren->has_f64 && !k->ren->has_grid);
-  return rounds && wide ? DT_F64 : (DType)scan->dtype;
-}
-
 static bool scan_done(Build *b, UOp *u) { /* one more step of its register in every iteration of its loop */
   Kernel *k = b->k;
   int loop = b->loop_of[u->src[1]->id];
   if (loop < 0) return false;
   Ops op = (Ops)u->arg.reduce.op;
-  DType wide = running_dtype(k, u);
+  DType wide = target_running(k->opt->target, op, (DType)u->src[0]->dtype);
   UOp *acc = reg_at(k, reg_new(k, wide, 0, NULL), 0, NULL);
   UOp *step = acc_new(k, op, acc, uop_cast(k->st, b->now[u->src[0]->id], wide), 0, NULL);
   b->now[u->id] = uop_cast(k->st, acc, (DType)u->dtype);

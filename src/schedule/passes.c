@@ -4,10 +4,15 @@
 
 typedef struct Run {
   Sched *s;
-  UOp *const *roots;
+  UOp **roots;
   int nroots;
   Schedule *out;
 } Run;
+
+static bool run_scans(void *state) {
+  Run *r = state;
+  return split_scans(r->s, r->roots, r->nroots);
+}
 
 static bool run_rangeify(void *state) {
   Run *r = state;
@@ -65,6 +70,8 @@ static bool run_kernels(void *state) {
 }
 
 const Pass schedule_passes[] = {
+    /* a running reduction of a long axis is done in parts */
+    {"split scans", .run = run_scans, .makes = GRAPH_TENSOR},
     /* tensor graph -> stages over ranges */
     {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES},
     /* what must come before what */
@@ -108,7 +115,9 @@ static bool graph_of(void *state, UOpVec *to) {
 }
 
 static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out) {
-  Run r = {s, roots, nroots, out};
+  Run r = {s, mem_alloc(s->mem, ((size_t)nroots + 1) * sizeof *roots), nroots, out};
+  if (!r.roots) return false;
+  if (nroots) memcpy(r.roots, roots, (size_t)nroots * sizeof *roots);
   PassRun run = {.env = s->opt->passes,
                  .st = s->st,
                  .mem = s->mem,
@@ -129,6 +138,7 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
     ok = graph_of(&r, &at) && uop_print(s->opt->graph, s->st, s->mem, at.at, at.len);
     vec_free(s->mem, &at);
   }
+  mem_free(s->mem, r.roots);
   return ok;
 }
 

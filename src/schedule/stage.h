@@ -6,7 +6,6 @@
 
 #define STAGE_SLOT(i)                                                                                        \
   (-1 - (int64_t)(i)) /* PARAM slot that stands for the value of stage i; its own inverse */
-#define MAX_RANK 16
 
 enum { MOST_REPEATED = 200 }; /* operations that may be written out again */
 
@@ -133,6 +132,7 @@ typedef struct Sched {
 } Sched;
 
 /* ---- the passes; their order is in passes.c */
+bool split_scans(Sched *s, UOp **roots, int nroots);    /* roots: become what they are afterwards */
 bool rangeify(Sched *s, UOp *const *roots, int nroots); /* fills stages, producers first */
 bool align(Sched *s);
 bool hazards(Sched *s);

@@ -2,9 +2,11 @@
 #ifndef TG_FRONT_H
 #define TG_FRONT_H
 #include "tensor/context.h"
-#include "uop/dims.h"
+#include "uop/nodes.h"
 #include <math.h>
 #include <string.h>
+
+_Static_assert(MAX_RANK == TG_MAX_RANK, "one rank");
 
 typedef struct ShapeText {
   char s[256];
@@ -40,7 +42,6 @@ TgDType dtype_public(DType d);
 DType dtype_join(DType a, DType b);
 double dtype_lowest(DType d); /* the ends of an integer dtype, or bool */
 double dtype_highest(DType d);
-Scalar scalar_number(DType d, double v); /* v as a constant of d: integers truncate and saturate, NaN is 0 */
 
 static inline DType dtype_as_float(DType d) { return dtype_is_float(d) ? d : DT_F32; }
 
@@ -95,29 +96,11 @@ const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const
 TgAxes axes_or(const TgAxes *a, int axis); /* that axis, where none is given */
 bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]);
 
-/* ---- graph builders; NULL in, NULL out. Trivial operations return their source. */
-UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d);
-UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order);
-UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d); /* same rank */
-UOp *u_pad(UOpStore *st, UOp *u, const int64_t *lohi);
-UOp *u_shrink(UOpStore *st, UOp *u, const int64_t *be);
-UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags);
-UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask); /* reduced axes stay with size 1 */
-UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);           /* removes axes of size 1 */
-UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);     /* NumPy's rule; shapes must fit */
-UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
-/* a number of like's dtype and shape, as scalar_number has it */
-UOp *u_num(UOpStore *st, double v, const UOp *like);
 /* ---- devices (place.c) */
 TgTensor *tensor_on(TgTensor *t, int device); /* moved there, if it is elsewhere */
 TgTensor *tensor_placed(TgTensor *t, const char *op, const char *device); /* NULL: where it is */
 TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n, const int64_t *d);
 TgTensor *tensor_from(TgContext *ctx, int device, const void *data, TgDType dtype, int n, const int64_t *d);
-/* the value of a size, a number or symbolic */
-UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape);
-UOp *u_not(UOpStore *st, UOp *u); /* of a bool */
-/* the index along axis, at every place of shape */
-UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);
 UOp *u_min(UOpStore *st, UOp *a, UOp *b);
 UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape); /* adds up what a broadcast from shape repeated */
 /* layout.c: an axis -> (windows, k) */
@@ -137,7 +120,7 @@ UOp *u_windows_back_nd(UOpStore *st, UOp *g, int m, const int64_t *n, const int6
 UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at);
 /* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */
 UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at);
-UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis); /* running reduction; long axes in parts side by side */
+UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis); /* running reduction */
 /* x at index along axis, at its own place along the others */
 UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index);
 /* at[d]: the index along d, at every place of shape; along `axis`: index */

@@ -102,10 +102,6 @@ double dtype_highest(DType d) { /* of 64 bits: the largest that a double can say
   return bits > 53 ? ldexp(1, bits) - ldexp(1, bits - 53) : ldexp(1, bits) - 1;
 }
 
-Scalar scalar_number(DType d, double v) {
-  return dtype_is_float(d) ? (Scalar){.f = v} : scalar_cast(d, DT_F64, (Scalar){.f = v});
-}
-
 /* ---- checks */
 TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b) {
   if (!a || !b) return NULL;
@@ -206,134 +202,6 @@ bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[
   return true;
 }
 
-/* ---- builders */
-static UOp *move(UOpStore *st, Ops op, UOp *u, const Ints *arg) {
-  return arg ? uop_new(st, op, (DType)u->dtype, 1, 1, &u, (Arg){.ints = arg}) : NULL;
-}
-
-UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d) {
-  if (!u) return NULL;
-  const Ints *s = ints_get(st, n, d);
-  if (!s) return NULL;
-  if (u->is_tensor && u->shape == s) return u;
-  return move(st, OPS_RESHAPE, u, s); /* kept even on a reshape: src0 may be asked a gradient of */
-}
-
-UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order) {
-  if (!u) return NULL;
-  bool same = true;
-  for (int i = 0; i < u->shape->n; i++)
-    same = same && order[i] == i;
-  return same ? u : move(st, OPS_PERMUTE, u, ints_get(st, u->shape->n, order));
-}
-
-UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d) {
-  if (!u) return NULL;
-  const Ints *s = ints_get(st, u->shape->n, d);
-  if (s && s == u->shape) return u;
-  return move(st, OPS_EXPAND, u, s);
-}
-
-UOp *u_pad(UOpStore *st, UOp *u, const int64_t *lohi) {
-  if (!u) return NULL;
-  bool none = true;
-  for (int i = 0; i < 2 * u->shape->n; i++)
-    none = none && lohi[i] == 0;
-  return none ? u : move(st, OPS_PAD, u, ints_get(st, 2 * u->shape->n, lohi));
-}
-
-UOp *u_shrink(UOpStore *st, UOp *u, const int64_t *be) {
-  if (!u) return NULL;
-  bool whole = true;
-  for (int i = 0; i < u->shape->n; i++)
-    whole = whole && be[2 * i] == 0 && be[2 * i + 1] == u->shape->v[i];
-  return whole ? u : move(st, OPS_SHRINK, u, ints_get(st, 2 * u->shape->n, be));
-}
-
-UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags) {
-  if (!u) return NULL;
-  int64_t f[TG_MAX_RANK];
-  bool none = true;
-  for (int i = 0; i < u->shape->n; i++) {
-    f[i] = flags[i] != 0 && u->shape->v[i] != 0 && u->shape->v[i] != 1;
-    none = none && !f[i];
-  }
-  return none ? u : move(st, OPS_FLIP, u, ints_get(st, u->shape->n, f));
-}
-
-UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape) {
-  UOp *c = uop_const(st, dtype, v);
-  if (!c || !shape) return NULL;
-  const Ints *none = ints_get(st, 0, NULL);
-  UOp *u = none ? move(st, OPS_RESHAPE, c, none) : NULL;
-  return u_broadcast(st, u, shape);
-}
-
-UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape) {
-  if (!dim_symbolic(size))
-    return u_full(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)size} : (Scalar){.i = size},
-                  shape);
-  const Ints *none = ints_get(st, 0, NULL);
-  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype);
-  UOp *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
-  return u_broadcast(st, u, shape);
-}
-
-UOp *u_num(UOpStore *st, double v, const UOp *like) {
-  return like ? u_full(st, (DType)like->dtype, scalar_number((DType)like->dtype, v), like->shape) : NULL;
-}
-
-UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape) {
-  if (!u || !shape) return NULL;
-  int64_t d[TG_MAX_RANK];
-  int lead = shape->n - u->shape->n;
-  for (int i = 0; i < shape->n; i++)
-    d[i] = i < lead ? 1 : u->shape->v[i - lead];
-  return u_expand(st, u_reshape(st, u, shape->n, d), shape->v);
-}
-
-UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask) {
-  if (!u) return NULL;
-  int64_t axes[TG_MAX_RANK], d[TG_MAX_RANK];
-  int n = 0;
-  bool empty = false;
-  for (int i = 0; i < u->shape->n; i++) {
-    d[i] = mask[i] ? 1 : u->shape->v[i];
-    if (mask[i] && u->shape->v[i] != 1) {
-      axes[n++] = i;
-      empty = empty || u->shape->v[i] == 0;
-    }
-  }
-  if (n == 0) return u;
-  if (empty)
-    return u_full(st, (DType)u->dtype, op_identity(op, (DType)u->dtype), ints_get(st, u->shape->n, d));
-  const Ints *l = ints_get(st, n, axes);
-  return l ? uop_new(st, OPS_REDUCE_AXIS, (DType)u->dtype, 1, 1, &u, (Arg){.reduce = {l, op}}) : NULL;
-}
-
-UOp *u_drop(UOpStore *st, UOp *u, const bool *mask) {
-  if (!u) return NULL;
-  int64_t d[TG_MAX_RANK];
-  int n = 0;
-  for (int i = 0; i < u->shape->n; i++)
-    if (!mask[i]) d[n++] = u->shape->v[i];
-  return u_reshape(st, u, n, d);
-}
-
-UOp *u_not(UOpStore *st, UOp *u) {
-  return u ? uop_alu2(st, OPS_CMPNE, u, u_full(st, DT_BOOL, (Scalar){.i = 1}, u->shape)) : NULL;
-}
-
-UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype) {
-  if (!shape) return NULL;
-  int64_t n = shape->v[axis], d[TG_MAX_RANK];
-  const Ints *l = ints_get(st, 1, &n);
-  UOp *u = l ? uop_new(st, OPS_ARANGE, dtype, 1, 0, NULL, (Arg){.ints = l}) : NULL;
-  for (int i = 0; i < shape->n; i++)
-    d[i] = i == axis ? n : 1;
-  return u_expand(st, u_reshape(st, u, shape->n, d), shape->v);
-}
-
 bool u_is_arange(const UOp *u, int axis) {
   if (!u) return false;
   const UOp *e = u->op == OPS_EXPAND ? u->src[0] : u, *a = e;
@@ -383,68 +251,10 @@ UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index) {
   return u_gather(st, x, at);
 }
 
-/* ---- running reductions. A long axis with few rows is cut in blocks, because these can be scanned in
- * parallel. A scan of the blocks' last elements then says what stands before each block, and each element is
- * combined with that. The number of blocks depends on the shape alone. */
-enum { SCAN_LONG = 8192, SCAN_PARTS = 64 };
-
-static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
-  int64_t a = axis;
-  const Ints *axes = ints_get(st, 1, &a);
-  return u && axes ? uop_new(st, OPS_SCAN_AXIS, (DType)u->dtype, 1, 1, &u, (Arg){.reduce = {axes, op}})
-                   : NULL;
-}
-
-/* Places begin .. end of one axis. */
-static UOp *part_of_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
-  int64_t be[2 * TG_MAX_RANK];
-  for (int i = 0; u && i < u->shape->n; i++) {
-    be[2 * i] = i == axis ? begin : 0;
-    be[2 * i + 1] = i == axis ? end : u->shape->v[i];
-  }
-  return u_shrink(st, u, be);
-}
-
-/* u with its axis of size n as two, parts by len, filled up at the end. */
-static UOp *in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len) {
-  int64_t lohi[2 * TG_MAX_RANK] = {0}, d[TG_MAX_RANK];
-  lohi[2 * axis + 1] = parts * len - u->shape->v[axis];
-  for (int i = 0, o = 0; i < u->shape->n; i++) {
-    if (i == axis) d[o++] = parts;
-    d[o++] = i == axis ? len : u->shape->v[i];
-  }
-  return u_reshape(st, u_pad(st, u, lohi), u->shape->n + 1, d);
-}
-
-/* (.., parts, len, ..), each part scanned: all of them as one scan. */
-static UOp *parts_joined(UOpStore *st, Ops op, UOp *u, int axis) {
-  if (!u) return NULL;
-  int64_t parts = u->shape->v[axis], len = u->shape->v[axis + 1], lohi[2 * TG_MAX_RANK] = {0};
-  UOp *last = scan_one(st, op, part_of_axis(st, u, axis + 1, len - 1, len), axis);
-  lohi[2 * axis] = 1;
-  UOp *before = last ? u_pad(st, part_of_axis(st, last, axis, 0, parts - 1), lohi) : NULL;
-  UOp *part = u_arange(st, u->shape, axis, DT_I32);
-  before = before ? u_expand(st, before, u->shape->v) : NULL;
-  return uop_where(st, uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part)), uop_alu2(st, op, before, u), u);
-}
-
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
-  if (!u) return NULL;
-  const Ints *s = u->shape;
-  int64_t all = 1, n = s->v[axis], d[TG_MAX_RANK];
-  if (n == 0 || n == 1 || !elements(st, u)) return u;
-  if (dim_symbolic(n)) return scan_one(st, op, u, axis);
-  for (int i = 0; i < s->n; i++)
-    all *= dim_max(st, s->v[i]);
-  int64_t parts = SCAN_PARTS / TG_MAX(all / n, 1);
-  if (n < SCAN_LONG || parts < 2 || s->n == TG_MAX_RANK) return scan_one(st, op, u, axis);
-  int64_t len = (n + parts - 1) / parts;
-  parts = (n + len - 1) / len;
-  u = scan_one(st, op, in_parts(st, u, axis, parts, len), axis + 1);
-  u = parts_joined(st, op, u ? uop_alu1(st, OPS_CONTIGUOUS, u) : NULL, axis);
-  for (int i = 0; i < s->n; i++)
-    d[i] = i == axis ? parts * len : s->v[i];
-  return u ? part_of_axis(st, u_reshape(st, u, s->n, d), axis, 0, n) : NULL;
+  return !u || u->shape->v[axis] == 0 || u->shape->v[axis] == 1 || !elements(st, u)
+             ? u
+             : u_scan_axis(st, op, u, (DType)u->dtype, axis);
 }
 
 /* a new one where it is not what it was one place before */

@@ -1,5 +1,6 @@
 /* order.c: running reductions. In: a tensor and an axis. Out: SCAN_AXIS and GATHER nodes. */
 #include "tensor/front.h"
+#include <float.h>
 
 /* ---- running reductions */
 typedef struct Along {
@@ -59,37 +60,46 @@ TgTensor *tg_cummin(TgTensor *x, int axis, TgTensor **indices) {
   return running("cummin", x, axis, indices, true);
 }
 
-/* log(e^a + e^b) where b's largest is taken off first; infinities and NaN stay what they are. */
-static UOp *log_add(UOpStore *st, UOp *a, UOp *b) {
-  UOp *m = uop_alu1(st, OPS_DETACH, uop_alu2(st, OPS_MAX, a, b));
-  if (!m) return NULL;
-  UOp *infinite = uop_alu2(st, OPS_OR, uop_alu2(st, OPS_CMPEQ, m, u_num(st, INFINITY, m)),
-                           uop_alu2(st, OPS_CMPEQ, m, u_num(st, -INFINITY, m)));
-  m = uop_where(st, infinite, u_num(st, 0, m), m);
-  UOp *s = uop_alu2(st, OPS_ADD, uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, a, m)),
-                    uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, b, m)));
-  return uop_alu2(st, OPS_ADD, uop_alu1(st, OPS_LOG, s), m);
+/* u where it stands `step` places later along the axis; zeros come first. */
+static UOp *later(UOpStore *st, UOp *u, int axis, int64_t step) {
+  int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
+  if (!u) return NULL;
+  for (int i = 0; i < u->shape->n; i++) {
+    be[2 * i] = 0;
+    be[2 * i + 1] = u->shape->v[i] - (i == axis ? step : 0);
+  }
+  lohi[2 * axis] = step;
+  return u_pad(st, u_shrink(st, u, be), lohi);
 }
 
-TgTensor *tg_logcumsumexp(TgTensor *x, int axis) { /* each step joins what stands 1, 2, 4, .. places before */
+/* The finite number next to x: x itself, unless it is infinite or NaN, which stays. */
+static UOp *finite_of(UOpStore *st, UOp *x) {
+  double end = x && x->dtype == DT_F64 ? DBL_MAX : FLT_MAX;
+  UOp *most = u_num(st, end, x), *least = u_num(st, -end, x);
+  x = uop_where(st, uop_alu2(st, OPS_CMPLT, most, x), most, x);
+  return uop_where(st, uop_alu2(st, OPS_CMPLT, x, least), least, x);
+}
+
+/* The logarithm of a sum of e^x is that of the sum of e^(x - m), and m: with m the largest x so far no sum
+ * overflows. Each step adds to a sum the one that ends where it begins, 1, 2, 4, .. places before; that one was
+ * made with a smaller m. */
+TgTensor *tg_logcumsumexp(TgTensor *x, int axis) {
   TG_NUMBERS(x, "logcumsumexp");
   Along a;
   if (!along("logcumsumexp", x, axis, &a)) return NULL;
+  UOpStore *st = a.st;
   DType d = dtype_as_float(dt(x)), acc = sum_dtype(d);
-  UOp *u = uop_cast(a.st, x->uop, acc);
-  if (a.scalar || nelem(x) == 0) return tensor_new(a.ctx, uop_cast(a.st, u, d));
-  int64_t n = dims(x)[a.axis], lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
-  for (int64_t step = 1; u && step < n; step *= 2) {
-    for (int i = 0; i < rank(x); i++) {
-      be[2 * i] = 0;
-      be[2 * i + 1] = dims(x)[i] - (i == a.axis ? step : 0);
-    }
-    lohi[2 * a.axis] = step;
-    UOp *at = u_arange(a.st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);
-    UOp *before = u_pad(a.st, u_shrink(a.st, u, be), lohi);
-    if (!at || !before) return tensor_new(a.ctx, NULL); /* which says why */
-    u = uop_where(a.st, uop_alu2(a.st, OPS_CMPLT, at, u_num(a.st, (double)step, at)), u,
-                  log_add(a.st, u, before));
+  UOp *u = uop_cast(st, x->uop, acc);
+  if (a.scalar || nelem(x) == 0) return tensor_new(a.ctx, uop_cast(st, u, d));
+  int64_t n = dims(x)[a.axis];
+  UOp *m = finite_of(st, u_scan(st, OPS_MAX, uop_alu1(st, OPS_DETACH, u), a.axis));
+  UOp *s = uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, u, m)), *none = u_num(st, 0, u);
+  UOp *at = u_arange(st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);
+  for (int64_t step = 1; s && at && step < n; step *= 2) {
+    UOp *by = uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, later(st, m, a.axis, step), m));
+    UOp *before = uop_alu2(st, OPS_MUL, later(st, s, a.axis, step), by);
+    UOp *first = uop_alu2(st, OPS_CMPLT, at, u_num(st, (double)step, at));
+    s = uop_alu2(st, OPS_ADD, s, uop_where(st, first, none, before));
   }
-  return tensor_new(a.ctx, uop_cast(a.st, u, d));
+  return tensor_new(a.ctx, uop_cast(st, uop_alu2(st, OPS_ADD, uop_alu1(st, OPS_LOG, s), m), d));
 }

@@ -18,7 +18,6 @@ typedef struct Check {
 } Check;
 
 #define MAX_NELEM (INT64_C(1) << 48)
-#define MAX_RANK  16
 static bool broken(Check *c, const UOp *u, const char *fmt, ...) TG_PRINTF(3, 4);
 
 static bool broken(Check *c, const UOp *u, const char *fmt, ...) {
@@ -202,18 +201,27 @@ static bool check_movement(Check *c, const UOp *u) {
   return same_type(c, u, u->src[0], "the source");
 }
 
-static bool check_reduce_axis(Check *c, const UOp *u) {
+static bool check_axes(Check *c, const UOp *u) {
   const Ints *a = u->arg.reduce.axes;
   if (!is_reduce_op(u->arg.reduce.op) || !a) return broken(c, u, "not a reduction");
   if (!u->src[0]->is_tensor) return broken(c, u, "source has no shape");
   for (int i = 0; i < a->n; i++)
     if (a->v[i] < 0 || a->v[i] >= u->src[0]->shape->n || (i && a->v[i] <= a->v[i - 1]))
       return broken(c, u, "axis %lld", (long long)a->v[i]);
-  return same_type(c, u, u->src[0], "the source");
+  return true;
+}
+
+static bool check_reduce_axis(Check *c, const UOp *u) {
+  return check_axes(c, u) && same_type(c, u, u->src[0], "the source");
+}
+
+/* Of its source's type, or f32 that is carried in f64. */
+static bool scan_type(Check *c, const UOp *u) {
+  return (u->dtype == DT_F32 && u->src[0]->dtype == DT_F64) || same_type(c, u, u->src[0], "the source");
 }
 
 static bool check_scan_axis(Check *c, const UOp *u) {
-  return check_reduce_axis(c, u) &&
+  return check_axes(c, u) && scan_type(c, u) &&
          (u->arg.reduce.axes->n == 1 || broken(c, u, "along %d axes", u->arg.reduce.axes->n));
 }
 
@@ -364,7 +372,7 @@ static bool check_scan(Check *c, const UOp *u) {
   if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a running reduction");
   if (u->src[1]->op != OPS_RANGE || u->src[1]->arg.range.type != AXIS_ORDERED)
     return broken(c, u, "along %s, not an ordered loop", op_name((Ops)u->src[1]->op));
-  return same_type(c, u, u->src[0], "the source");
+  return scan_type(c, u);
 }
 
 static bool check_load(Check *c, const UOp *u) {

@@ -167,3 +167,9 @@ void target_print(Str *out, const Target *t) {
              t->distribute_us);
   if (t->warp > 1) str_printf(out, ", warp %d", t->warp);
 }
+
+/* A running sum or product of many f32 is kept in f64, because each element is a result: all roundings before
+ * it would be in it. Threads of a GPU make it in pieces, where f64 is slow and few roundings meet. */
+DType target_running(const Target *t, Ops op, DType d) {
+  return d == DT_F32 && (op == OPS_ADD || op == OPS_MUL) && t->warp <= 1 ? DT_F64 : d;
+}

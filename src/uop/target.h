@@ -76,6 +76,8 @@ static inline double target_read_us(const Target *t, double nbytes) {
   return nbytes / t->bytes_us[target_level(t, nbytes)];
 }
 
+/* What a running reduction of such values is carried in. */
+DType target_running(const Target *t, Ops op, DType d);
 double target_weight(const Target *t, const UOp *u); /* of an operation, in additions; 0: none */
 extern const Target target_planned, target_amx, target_dot, target_c99, target_cuda, target_metal;
 Target target_this_cpu(void); /* without matrix units: the system must be asked for these */

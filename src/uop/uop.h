@@ -81,6 +81,8 @@ bool scalar_eval(Ops op, DType d, const Scalar *src, Scalar *out);
 Scalar scalar_load(DType d, const void *at);
 void scalar_store(DType d, Scalar v, void *at);
 
+enum { MAX_RANK = 16 }; /* axes of a tensor: TG_MAX_RANK */
+
 /* interned list of integers: a shape, an axis list */
 typedef struct Ints {
   int n;

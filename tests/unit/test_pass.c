@@ -123,7 +123,7 @@ static void test_dump(void **state) {
       assert_non_null(strstr(slurp(path), "->"));
     }
   }
-  snprintf(path, sizeof path, "%s/s000.1-rangeify.uop", dir);
+  snprintf(path, sizeof path, "%s/s000.2-rangeify.uop", dir);
   assert_non_null(strstr(slurp(path), "mul-one (symbolic.rules:"));
   DIR *d = opendir(dir);
   int files = 0;

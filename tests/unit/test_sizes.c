@@ -131,24 +131,26 @@ static int dense_block(TgContext *ctx, int n, TgTensor **t) { /* of a DenseNet, 
   return t[0] = x, 1;
 }
 
+enum { ANY = 1000 };
+
 static const struct {
   const char *name;
   Make make;
   int n;
-  bool plain;
+  int plain;
   size_t most;
 } programs[] = {
-    /* plain: loops too short for opts; most: bytes of all texts */
-    {"clip 8 matrices", clip_matrices, 8, false, 0},   {"clip 33 matrices", clip_matrices, 33, false, 0},
-    {"clip 62 matrices", clip_matrices, 62, false, 0}, {"clip 12 filters", clip_filters, 12, false, 0},
-    {"clip 20 filters", clip_filters, 20, false, 0},   {"5 multiples", multiples, 5, false, 0},
-    {"20 multiples", multiples, 20, false, 0},         {"60 multiples", multiples, 60, false, 0},
-    {"20 transposes", transposes, 20, false, 0},       {"60 transposes", transposes, 60, false, 0},
-    {"33 dense layers", dense_layers, 33, true, 0},    {"6 norms", norms, 6, false, 0},
-    {"largest twice", largest_twice, 0, true, 0},      {"31 log sums", log_sums, 31, true, 90000},
-    {"45 log sums", log_sums, 45, false, 110000},      {"1000 log sums", log_sums, 1000, false, 250000},
-    {"variance", variance, 35, false, 10000},          {"9 jumps", jumps, 9, true, 60000},
-    {"dense block", dense_block, 8, true, 420000}};
+    /* plain: as many kernels may have no opts, their loops being short or in order; most: bytes of all texts */
+    {"clip 8 matrices", clip_matrices, 8, 0, 0},   {"clip 33 matrices", clip_matrices, 33, 0, 0},
+    {"clip 62 matrices", clip_matrices, 62, 0, 0}, {"clip 12 filters", clip_filters, 12, 0, 0},
+    {"clip 20 filters", clip_filters, 20, 0, 0},   {"5 multiples", multiples, 5, 0, 0},
+    {"20 multiples", multiples, 20, 0, 0},         {"60 multiples", multiples, 60, 0, 0},
+    {"20 transposes", transposes, 20, 0, 0},       {"60 transposes", transposes, 60, 0, 0},
+    {"33 dense layers", dense_layers, 33, ANY, 0}, {"6 norms", norms, 6, 0, 0},
+    {"largest twice", largest_twice, 0, ANY, 0},   {"31 log sums", log_sums, 31, ANY, 90000},
+    {"45 log sums", log_sums, 45, 1, 110000},      {"1000 log sums", log_sums, 1000, 1, 250000},
+    {"variance", variance, 35, 0, 10000},          {"9 jumps", jumps, 9, ANY, 60000},
+    {"dense block", dense_block, 8, ANY, 420000}};
 
 static TgContext *open_on(const char *dev, int fuse) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = dev});
@@ -169,7 +171,7 @@ static void test_texts(void **state) {
       int n = programs[i].make(ctx, programs[i].n, t);
       if (tg_realize_many(t, (size_t)n))
         fail_msg("%s on %s: %s", programs[i].name, devices[d], tg_errmsg(ctx));
-      if (s.plain && !programs[i].plain)
+      if (s.plain > programs[i].plain)
         fail_msg("%s on %s: %d of %d kernels have no opts", programs[i].name, devices[d], s.plain, s.kernels);
       size_t largest = tg_counters(ctx).largest_source;
       size_t most = programs[i].most ? programs[i].most : MOST_SOURCE;

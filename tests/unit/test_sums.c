@@ -4,6 +4,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,8 +126,47 @@ static void test_threads(void **state) {
   free(v);
 }
 
+/* Rows of n elements, or columns: each result of a running sum or product is rounded once, however many stand
+ * before it, whole or in parts, of one length or not. */
+static void running(TgContext *ctx, const char *device, int64_t rows, int64_t n, bool columns, bool product) {
+  size_t count = (size_t)(rows * n);
+  float *v = product ? numbers(count, 0.9995, 1.0005) : numbers(count, -1, 3),
+        *got = malloc(count * sizeof *got);
+  int64_t d[2] = {columns ? n : rows, columns ? rows : n};
+  TgTensor *x = tg_from(ctx, v, TG_F32, 2, d);
+  assert_int_equal(
+      tg_read(product ? tg_cumprod(x, !columns) : tg_cumsum(x, !columns), got, count * sizeof *got), TG_OK);
+  for (int64_t r = 0; r < rows; r++) {
+    double want = product;
+    for (int64_t k = 0; k < n; k++) {
+      int64_t at = columns ? k * rows + r : r * n + k;
+      want = product ? want * v[at] : want + v[at];
+      double ulp = nextafterf(fabsf((float)want), INFINITY) - fabsf((float)want);
+      if (!(fabs(got[at] - want) <= 0.5001 * ulp))
+        fail_msg("%s, %s %d of %d x %d %s: element %d is off by %.3f ulp", device,
+                 product ? "product" : "sum", (int)r, (int)rows, (int)n, columns ? "columns" : "rows", (int)k,
+                 fabs(got[at] - want) / ulp);
+    }
+  }
+  free(v), free(got);
+}
+
+static void test_running(void **state) {
+  (void)state;
+  static const int64_t sizes[][2] = {{1, 1000},    {1, 8192},  {1, 8209},  {1, 200000},
+                                     {1, 1000003}, {3, 20011}, {20, 9000}, {40, 8200}};
+  for (int t = 0; t < 2; t++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      TgContext *ctx = open_on(t ? "INTERP" : "CPU", 0, 0);
+      for (int how = 0; how < 4 && (!t || sizes[i][0] * sizes[i][1] < 100000); how++)
+        TG_SCOPE(ctx) running(ctx, t ? "INTERP" : "CPU", sizes[i][0], sizes[i][1], how & 1, how & 2);
+      tg_close(ctx);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_values), cmocka_unit_test(test_axes),
-                                     cmocka_unit_test(test_rows), cmocka_unit_test(test_threads)};
+                                     cmocka_unit_test(test_rows), cmocka_unit_test(test_threads),
+                                     cmocka_unit_test(test_running)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,97 @@
+/* scans.c: running reductions of long axes. In: the roots of a tensor graph. Out: the same values; an axis of
+ * many elements and few rows is cut in parts, because these can be scanned side by side. The reduction of each
+ * part is computed first, a scan of these says what stands before each part, and its first element is combined
+ * with that. All of it is carried in the dtype of the registers, so that a result is rounded once, as without
+ * parts. How many parts there are depends on the shape alone. */
+#include "schedule/stage.h"
+#include "uop/nodes.h"
+
+enum { SCAN_LONG = 8192, SCAN_PARTS = 64, SCAN_FEWER = 4 };
+
+/* How many parts an axis is cut in; below 2: it stays whole. Parts of one length need no copy, so fewer of those
+ * are better than more of others. */
+static int64_t parts_of_scan(UOpStore *st, const UOp *scan) {
+  const Ints *s = scan->shape;
+  int axis = (int)scan->arg.reduce.axes->v[0];
+  int64_t n = s->v[axis], most = SCAN_PARTS;
+  if (dim_symbolic(n) || n < SCAN_LONG || s->n == MAX_RANK) return 1;
+  for (int i = 0; i < s->n; i++)
+    if (i != axis) most /= TG_MAX(dim_max(st, s->v[i]), 1);
+  for (int64_t p = most; p > most / SCAN_FEWER; p--)
+    if (n % p == 0) return p;
+  return most;
+}
+
+/* Places begin .. end of one axis. */
+static UOp *part_of_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
+  int64_t be[2 * MAX_RANK];
+  for (int i = 0; u && i < u->shape->n; i++) {
+    be[2 * i] = i == axis ? begin : 0;
+    be[2 * i + 1] = i == axis ? end : u->shape->v[i];
+  }
+  return u_shrink(st, u, be);
+}
+
+/* u with its axis of size n as two, parts by len, filled up at the end. */
+static UOp *in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len) {
+  int64_t lohi[2 * MAX_RANK] = {0}, d[MAX_RANK];
+  if (!u) return NULL;
+  lohi[2 * axis + 1] = parts * len - u->shape->v[axis];
+  for (int i = 0, o = 0; i < u->shape->n; i++) {
+    if (i == axis) d[o++] = parts;
+    d[o++] = i == axis ? len : u->shape->v[i];
+  }
+  return u_reshape(st, u_pad(st, u, lohi), u->shape->n + 1, d);
+}
+
+/* What stands before each part, at every place of it. u: (.., parts, len, ..); before the first part it is 0. */
+static UOp *before_parts(UOpStore *st, Ops op, UOp *u, int axis) {
+  int64_t lohi[2 * MAX_RANK] = {0};
+  bool mask[MAX_RANK] = {false};
+  mask[axis + 1] = true;
+  lohi[2 * axis] = 1;
+  UOp *each =
+      u_reduce(st, op, part_of_axis(st, u, axis, 0, u->shape->v[axis] - 1), mask); /* filled up: none */
+  UOp *before = u_pad(st, u_scan_axis(st, op, each, (DType)u->dtype, axis), lohi);
+  return before ? u_expand(st, before, u->shape->v) : NULL;
+}
+
+static UOp *scan_in_parts(Sched *s, UOp *scan, int64_t parts) {
+  UOpStore *st = s->st;
+  Ops op = (Ops)scan->arg.reduce.op;
+  int axis = (int)scan->arg.reduce.axes->v[0];
+  int64_t n = scan->shape->v[axis], len = (n + parts - 1) / parts, d[MAX_RANK];
+  parts = (n + len - 1) / len;
+  DType wide = target_running(s->opt->target, op, (DType)scan->src[0]->dtype);
+  UOp *u = in_parts(st, uop_cast(st, scan->src[0], wide), axis, parts, len);
+  UOp *before = u ? before_parts(st, op, u, axis) : NULL;
+  if (!before) return NULL;
+  UOp *part = u_arange(st, u->shape, axis, DT_I32), *place = u_arange(st, u->shape, axis + 1, DT_I64);
+  UOp *later = uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part));
+  UOp *first = uop_alu2(st, OPS_AND, later, uop_alu2(st, OPS_CMPEQ, place, u_num(st, 0, place)));
+  u = uop_where(st, first, uop_alu2(st, op, before, u), u);
+  u = u_scan_axis(st, op, u, (DType)scan->dtype, axis + 1);
+  for (int i = 0; i < scan->shape->n; i++)
+    d[i] = i == axis ? parts * len : scan->shape->v[i];
+  return part_of_axis(st, u_reshape(st, u, scan->shape->n, d), axis, 0, n);
+}
+
+bool split_scans(Sched *s, UOp **roots, int nroots) {
+  UOpStore *st = s->st;
+  UOpVec order = {0};
+  bool ok = uop_toposort(st, s->mem, roots, (size_t)nroots, &order), any = false;
+  for (size_t i = 0; ok && i < order.len && !any; i++)
+    any = order.at[i]->op == OPS_SCAN_AXIS && parts_of_scan(st, order.at[i]) > 1;
+  UOpMap *now = ok && any ? uop_map_begin(st, st) : NULL;
+  if (any) ok = now != NULL;
+  for (size_t i = 0; ok && any && i < order.len; i++) {
+    UOp *v = uop_mapped(st, s->mem, order.at[i], now);
+    int64_t parts = v && v->op == OPS_SCAN_AXIS ? parts_of_scan(st, v) : 1;
+    if (parts > 1) v = scan_in_parts(s, v, parts);
+    ok = uop_map_put(st, now, order.at[i], v);
+  }
+  for (int i = 0; ok && any && i < nroots; i++)
+    roots[i] = uop_map_get(now, roots[i]);
+  uop_map_end(st, now), vec_free(s->mem, &order);
+  return ok;
+}

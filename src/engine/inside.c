@@ -200,6 +200,7 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
       if (sk->narg) memcpy(kf->arg, sk->arg, (size_t)sk->narg * sizeof *kf->arg);
     }
     kernel_looked(ctx, f, kf, s->store, sk->ast);
+    kf->f64 &= !sk->carries;
   }
 }
 

@@ -344,8 +344,12 @@ static bool number(Build *b, SchedKernel *sk, UOp *sink) {
 
 static bool nodes_noted(Build *b, const StageSet *k, SchedKernel *sk) {
   sk->node = arena_array(&b->out->arena, uint32_t, k->mem.len + 1);
-  for (size_t m = 0; sk->node && m < k->mem.len; m++)
-    sk->node[sk->nnode++] = stage_at(b->s, k->mem.at[m])->node->id;
+  for (size_t m = 0; sk->node && m < k->mem.len; m++) {
+    const UOp *n = stage_at(b->s, k->mem.at[m])->node,
+              *given = b->s->given ? uop_map_get(b->s->given, n) : NULL;
+    sk->node[sk->nnode++] = given ? given->id : n->id;
+    sk->carries |= given && given->op == OPS_SCAN_AXIS && given->dtype == DT_F32;
+  }
   return sk->node != NULL;
 }
 

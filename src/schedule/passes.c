@@ -165,7 +165,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
     vec_free(mem, &s.ks.at[k].mem);
   vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order), vec_free(mem, &s.loops),
       map_free(&s.scanned), vec_free(mem, &s.refused);
-  vec_free(mem, &s.near), map_free(&s.reads);
+  vec_free(mem, &s.near), map_free(&s.reads), uop_map_end(st, s.given);
   if (ok) {
     out->store = st;
     return TG_OK;

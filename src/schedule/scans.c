@@ -44,19 +44,27 @@ static UOp *in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len)
   return u_reshape(st, u_pad(st, u, lohi), u->shape->n + 1, d);
 }
 
+/* now, which was `was` in the graph as given; NULL: out of memory */
+static UOp *was_given(Sched *s, UOp *now, UOp *was) {
+  bool same = now == was || !now;
+  return same || uop_map_get(s->given, now) || uop_map_put(s->st, s->given, now, was) ? now : NULL;
+}
+
 /* What stands before each part, at every place of it. u: (.., parts, len, ..); before the first part it is 0. */
-static UOp *before_parts(UOpStore *st, Ops op, UOp *u, int axis) {
+static UOp *before_parts(Sched *s, Ops op, UOp *u, int axis, UOp *given) {
+  UOpStore *st = s->st;
   int64_t lohi[2 * MAX_RANK] = {0};
   bool mask[MAX_RANK] = {false};
   mask[axis + 1] = true;
   lohi[2 * axis] = 1;
-  UOp *each =
-      u_reduce(st, op, part_of_axis(st, u, axis, 0, u->shape->v[axis] - 1), mask); /* filled up: none */
-  UOp *before = u_pad(st, u_scan_axis(st, op, each, (DType)u->dtype, axis), lohi);
+  UOp *whole = part_of_axis(st, u, axis, 0, u->shape->v[axis] - 1); /* of the last part nobody asks */
+  UOp *each = was_given(s, u_reduce(st, op, whole, mask), given);
+  UOp *upto = was_given(s, u_scan_axis(st, op, each, (DType)u->dtype, axis), given),
+      *before = u_pad(st, upto, lohi);
   return before ? u_expand(st, before, u->shape->v) : NULL;
 }
 
-static UOp *scan_in_parts(Sched *s, UOp *scan, int64_t parts) {
+static UOp *scan_in_parts(Sched *s, UOp *scan, int64_t parts, UOp *given) {
   UOpStore *st = s->st;
   Ops op = (Ops)scan->arg.reduce.op;
   int axis = (int)scan->arg.reduce.axes->v[0];
@@ -64,13 +72,13 @@ static UOp *scan_in_parts(Sched *s, UOp *scan, int64_t parts) {
   parts = (n + len - 1) / len;
   DType wide = target_running(s->opt->target, op, (DType)scan->src[0]->dtype);
   UOp *u = in_parts(st, uop_cast(st, scan->src[0], wide), axis, parts, len);
-  UOp *before = u ? before_parts(st, op, u, axis) : NULL;
+  UOp *before = u ? before_parts(s, op, u, axis, given) : NULL;
   if (!before) return NULL;
   UOp *part = u_arange(st, u->shape, axis, DT_I32), *place = u_arange(st, u->shape, axis + 1, DT_I64);
   UOp *later = uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part));
   UOp *first = uop_alu2(st, OPS_AND, later, uop_alu2(st, OPS_CMPEQ, place, u_num(st, 0, place)));
   u = uop_where(st, first, uop_alu2(st, op, before, u), u);
-  u = u_scan_axis(st, op, u, (DType)scan->dtype, axis + 1);
+  u = was_given(s, u_scan_axis(st, op, u, (DType)scan->dtype, axis + 1), given);
   for (int i = 0; i < scan->shape->n; i++)
     d[i] = i == axis ? parts * len : scan->shape->v[i];
   return part_of_axis(st, u_reshape(st, u, scan->shape->n, d), axis, 0, n);
@@ -82,15 +90,17 @@ bool split_scans(Sched *s, UOp **roots, int nroots) {
   bool ok = uop_toposort(st, s->mem, roots, (size_t)nroots, &order), any = false;
   for (size_t i = 0; ok && i < order.len && !any; i++)
     any = order.at[i]->op == OPS_SCAN_AXIS && parts_of_scan(st, order.at[i]) > 1;
-  UOpMap *now = ok && any ? uop_map_begin(st, st) : NULL;
-  if (any) ok = now != NULL;
-  for (size_t i = 0; ok && any && i < order.len; i++) {
-    UOp *v = uop_mapped(st, s->mem, order.at[i], now);
+  if (!ok || !any) return vec_free(s->mem, &order), ok;
+  UOpMap *now = uop_map_begin(st, st);
+  s->given = now ? uop_map_begin(st, st) : NULL;
+  ok = s->given != NULL;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i], *v = uop_mapped(st, s->mem, u, now);
     int64_t parts = v && v->op == OPS_SCAN_AXIS ? parts_of_scan(st, v) : 1;
-    if (parts > 1) v = scan_in_parts(s, v, parts);
-    ok = uop_map_put(st, now, order.at[i], v);
+    v = parts > 1 ? scan_in_parts(s, v, parts, u) : was_given(s, v, u);
+    ok = uop_map_put(st, now, u, v);
   }
-  for (int i = 0; ok && any && i < nroots; i++)
+  for (int i = 0; ok && i < nroots; i++)
     roots[i] = uop_map_get(now, roots[i]);
   uop_map_end(st, now), vec_free(s->mem, &order);
   return ok;

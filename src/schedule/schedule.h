@@ -13,6 +13,7 @@ typedef struct SchedKernel {
   int64_t *arg; /* by PARAM slot: BUFFER number, or TEMP_BASE + temporary number */
   int nnode;
   uint32_t *node; /* ids of the nodes of the tensor graph that its loop nests end in */
+  bool carries;   /* a running reduction of f32 in parts: if that is in f64, nobody asked for it */
   int level;
   double est_us; /* the cost model's estimate */
   int64_t flops;

@@ -117,6 +117,7 @@ typedef struct Sched {
   TgMem *mem;
   TgError *err;
   const SchedOptions *opt;
+  UOpMap *given; /* NULL, or what a node of the graph that is planned was in the graph as given */
   Vec(Stage) stages;
   int64_t next_range;
   Vec(LoopSet) loops; /* by node id, while a stage is scanned */

@@ -97,6 +97,25 @@ static void test_kernels(void **state) {
   tg_close(ctx);
 }
 
+/* A long scan is several kernels that the scheduler makes of it, and what reads it is rebuilt: all are still
+ * what was asked for, and no f64 in them is anybody's mistake. */
+static void test_scan_in_parts(void **state) {
+  (void)state;
+  TgContext *ctx = opened();
+  Seen seen = {.n = 0};
+  TgTensor *x = tg_contiguous(tg_full(ctx, TG_SHAPE(30000), 1, .dtype = TG_F32));
+  assert_int_equal(tg_realize(x), TG_OK);
+  TgTensor *sum = tg_cumsum(x, 0), *y = tg_exp(sum);
+  int line = __LINE__ - 1;
+  assert_true(tg_schedule(&y, 1, launch_seen, &seen) >= 3);
+  for (int i = 0; i < seen.n; i++)
+    assert_string_equal(seen.text[i], i < seen.n - 1 ? place("cumsum", line) : place("exp", line));
+  assert_null(strstr(tg_explain(&y, 1), "f64"));
+  TgTensor *wide = tg_cast(x, TG_F64), *z = tg_cumsum(wide, 0);
+  assert_non_null(strstr(tg_explain(&z, 1), "f64"));
+  tg_close(ctx);
+}
+
 /* Equal operations of two places are one node, which keeps its identity and the first place. */
 static void test_one_node(void **state) {
   (void)state;
@@ -220,9 +239,10 @@ static void test_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_calls),    cmocka_unit_test(test_options), cmocka_unit_test(test_kernels),
-      cmocka_unit_test(test_one_node), cmocka_unit_test(test_asked),   cmocka_unit_test(test_names),
-      cmocka_unit_test(test_errors),   cmocka_unit_test(test_own),     cmocka_unit_test(test_trace)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),   cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_kernels), cmocka_unit_test(test_one_node),
+                                     cmocka_unit_test(test_asked),   cmocka_unit_test(test_names),
+                                     cmocka_unit_test(test_errors),  cmocka_unit_test(test_own),
+                                     cmocka_unit_test(test_trace),   cmocka_unit_test(test_scan_in_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -445,6 +445,14 @@ static bool hand_over(const Search *s, OptVec *out) {
   return ok;
 }
 
+/* An output has a loop that the sum does not move with: a row of it is written behind each sum. */
+static bool has_own_loop(const Contraction *c) {
+  bool own = false;
+  for (int r = 0; r < c->n; r++)
+    own |= is_out(c, r) && !(c->summed >> r & 1);
+  return own;
+}
+
 bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen) {
   Contraction c;
   *chosen = false;
@@ -452,7 +460,7 @@ bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen) {
   double work = 1;
   for (int r = 0; r < c.n; r++)
     work *= (double)c.size[r];
-  if (work < LITTLE_WORK) return true;
+  if (work < LITTLE_WORK || has_own_loop(&c)) return true;
   Search s = {.k = k, .c = &c, .ncores = ncores};
   if (!search(&s)) return false;
   double cycles = s.found ? s.cost.cycles : INFINITY;

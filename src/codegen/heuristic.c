@@ -57,7 +57,7 @@ bool info_get(Kernel *k, Info *f) {
   return ok;
 }
 
-static int64_t expr_stride(Kernel *k, UOp *e, UOp *r) {
+int64_t expr_stride(Kernel *k, UOp *e, UOp *r) {
   if (!depends(k, e, r)) return 0;
   int64_t step;
   return moves_evenly(k, e, r, &step) ? step : STRIDE_ODD;

@@ -27,6 +27,7 @@ bool store_has(const UOp *s, const UOp *r);
 /* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move
  * evenly, by the flat offset. */
 int64_t stride_of(Kernel *k, const UOp *index, UOp *r);
+int64_t expr_stride(Kernel *k, UOp *e, UOp *r); /* of an index expression */
 
 int64_t bad_loads(Kernel *k, const Info *f, UOp *r); /* that are neither a vector nor a scalar along r */
 /* The same of the loads that a value is made of. */

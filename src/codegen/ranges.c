@@ -18,22 +18,26 @@ static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {
   return true;
 }
 
+/* With strides a and b of two loops: whether a step of the outer one is nb steps of the inner one. */
+static bool moves_as_one(int64_t a, int64_t b, int64_t nb) {
+  int64_t want;
+  return a != STRIDE_ODD && b != STRIDE_ODD && !__builtin_mul_overflow(b, nb, &want) && a == want;
+}
+
 static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
   bool listed = false;
   int64_t nb = b->src[0]->arg.v.i;
   for (size_t i = 0; i < order->len; i++) {
     UOp *u = order->at[i];
     if ((u->op == OPS_STORE || u->op == OPS_REDUCE) && !adjacent(u, a, b, &listed)) return false;
-    if (u->op == OPS_INDEX) {
-      if (gate_moves(k, u, a) || gate_moves(k, u, b)) return false;
-      int64_t sa = stride_of(k, u, a), sb = stride_of(k, u, b), want;
-      if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want)
-        return false;
-    }
+    if (u->op == OPS_INDEX && (gate_moves(k, u, a) || gate_moves(k, u, b) ||
+                               !moves_as_one(stride_of(k, u, a), stride_of(k, u, b), nb)))
+      return false;
     if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE &&
         u->op != OPS_REDUCE) /* an index used as a value */
       for (int s = 0; s < u->nsrc; s++)
-        if (u->src[s]->dtype == DT_INDEX && (depends(k, u->src[s], a) || depends(k, u->src[s], b)))
+        if (u->src[s]->dtype == DT_INDEX &&
+            !moves_as_one(expr_stride(k, u->src[s], a), expr_stride(k, u->src[s], b), nb))
           return false;
   }
   return listed;

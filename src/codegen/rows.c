@@ -103,6 +103,17 @@ static bool reads_even(Rows *w, const UOpVec *reads, UOp *r) {
   return even;
 }
 
+/* What lies apart from row to row is copied: it must be used again in the inner loop, as a query is for each
+ * key. A matrix of which each row is used once would be read, copied and read again. */
+static bool copies_pay(Rows *w, const UOpVec *reads, UOp *r, const UOp *inner) {
+  bool pay = true;
+  for (size_t i = 0; pay && i < reads->len; i++) {
+    int64_t step = reads->at[i]->src[0]->op == OPS_PARAM ? stride_of(w->k, reads->at[i], r) : 0;
+    pay = step == 0 || step == 1 || !depends(w->k, reads->at[i], inner);
+  }
+  return pay;
+}
+
 /* A sum of products of two values in memory; a square is none. */
 static bool sums_products(const UOp *reduce) {
   const UOp *v = reduce->src[0];
@@ -123,7 +134,8 @@ static bool products_fit(Rows *w, UOp *r) {
     UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads, r) : NULL;
     if (ok && reads.len > 1 && sums_products(reduce)) {
       any = true;
-      ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
+      ok = (inner && shared_along(w->k, &reads, r) && copies_pay(w, &reads, r, inner)) ||
+           reads_even(w, &reads, r);
     }
     if (ok && inner && !vec_has(&w->inner, inner)) ok = vec_push(w->k->mem, &w->inner, inner);
     vec_free(w->k->mem, &reads);

@@ -200,7 +200,7 @@ static void find_groups(Cpu *c) {
 static void find_tile(Cpu *c) {
   const Info *f = c->f;
   const Lane *l = c->first;
-  if (!f->reduces.len || c->local || (l && !l->in_reduce)) return;
+  if (!f->reduces.len || (c->local && c->nlane) || (l && !l->in_reduce)) return;
   int64_t chunks = l ? (c->lanes + 15) / 16 : 1;
   int64_t most = !l ? 4 : l->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
   for (int i = 0; i < f->nr; i++) {

@@ -269,6 +269,10 @@ static bool confirmed(Beam *b, const char *start) {
   Str best;
   str_init(&best, &b->ctx->mem);
   list_print(&best, &b->kept.at[0].list);
+  if (!strcmp(str_text(&best), start)) {
+    b->given_us = b->kept.at[0].us;
+    return str_free(&best), true;
+  }
   map_free(&b->seen), map_init(&b->seen, &b->ctx->mem);
   bool ok = opts_parse(start, &b->ctx->mem, &list[0], &ignored) && trial_add(b, &again, list[0]) &&
             opts_parse(str_text(&best), &b->ctx->mem, &list[1], &ignored) && trial_add(b, &again, list[1]);

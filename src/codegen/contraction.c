@@ -294,6 +294,14 @@ static void find_beside(Kernel *k, Contraction *c) {
   }
 }
 
+/* Registers hold half as many numbers of 8 bytes as of f32, in which the model counts. */
+static void target_of_eight(Contraction *c) {
+  c->eight = *c->target;
+  c->eight.vec_bytes /= 2;
+  c->eight.fmas /= 2, c->eight.ops /= 2;
+  c->target = &c->eight;
+}
+
 bool contraction_of(Kernel *k, Contraction *c) {
   UOpVec order = {0};
   memset(c, 0, sizeof *c);
@@ -301,6 +309,7 @@ bool contraction_of(Kernel *k, Contraction *c) {
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   UOp *reduce = ok ? only_reduce(&order) : NULL;
   ok = reduce && k->sink->nsrc >= 1;
+  if (ok && dtype_size((DType)reduce->dtype) == 8) target_of_eight(c);
   ok = ok && outputs_add(k, c, k->sink, reduce);
   for (int i = 1; ok && i < reduce->nsrc; i++)
     ok = loop_add(c, reduce->src[i], true);

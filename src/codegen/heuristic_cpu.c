@@ -265,6 +265,25 @@ static bool add_swap(Cpu *c, OptVec *out) {
   return !before || by_tile >= by_lane || opt_add(c->k, out, OPT_SWAP, tile, lane->r->arg.range.id);
 }
 
+/* Whether a few blocks of lanes are written out, because a condition depends on the block: in most of them it is
+ * then known for all lanes, as it is where two tensors are joined. */
+static bool blocks_decide(const Cpu *c, const Lane *l, int64_t blocks) {
+  enum { MOST_BLOCKS = 8, MOST_NODES = 512 };
+
+  const UOp *r = c->f->r[l->r].r;
+  UOpVec order = {0};
+  bool decide = false, few = l->counted && !l->in_reduce && !c->local && blocks <= MOST_BLOCKS;
+  few = few && uop_toposort(c->k->st, c->k->mem, &c->k->sink, 1, &order) &&
+        (int64_t)order.len * blocks <= MOST_NODES;
+  for (size_t i = 0; few && i < order.len && !decide; i++) {
+    const UOp *u = order.at[i];
+    decide =
+        (u->op == OPS_WHERE && depends(c->k, u->src[0], r)) || (u->op == OPS_INDEX && gate_moves(c->k, u, r));
+  }
+  vec_free(c->k->mem, &order);
+  return decide;
+}
+
 static bool add_lanes(Cpu *c, OptVec *out) {
   const Info *f = c->f;
   bool ok = true;
@@ -274,6 +293,9 @@ static bool add_lanes(Cpu *c, OptVec *out) {
     int beside = c->lane[i].beside;
     ok = beside < 0 || opt_add(c->k, out, OPT_UPCAST, &f->r[beside], f->r[beside].n);
     ok = ok && opt_add(c->k, out, OPT_VEC, r, lane_count(&c->lane[i], r->n));
+    int64_t blocks = r->n / lane_count(&c->lane[i], r->n);
+    if (ok && blocks > 1 && blocks_decide(c, &c->lane[i], blocks))
+      ok = opt_add(c->k, out, OPT_UPCAST, r, blocks);
   }
   for (int g = 0; ok && g < c->ngroup; g++) {
     const RInfo *r = &f->r[c->group[g]];

@@ -7,7 +7,7 @@
 typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target;
-  bool own_math, json;
+  bool own_math, big_endian, json;
 } Options;
 
 static void say(const Options *o, const char *path, const TgCText *c) {
@@ -66,8 +66,8 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   bool ok = run_model_captured(m, &c);
   cli_wait_what(m->wait, "writing");
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
-                        .name = o->name, .weights = o->weights, .own_math = o->own_math, .target = o->target,
-                        .about = &about);
+                        .name = o->name, .weights = o->weights, .own_math = o->own_math,
+                        .big_endian = o->big_endian, .target = o->target, .about = &about);
   cli_wait_end(m->wait);
   m->wait = NULL;
   if (ok) say(o, path, &about);
@@ -91,6 +91,8 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, name, "name", "NAME",
                 "what the names in the text begin with (the last part of PATH)"),
     CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
+    CLI_FLAG_OF(Options, big_endian, "big-endian",
+                "the file of weights is for machines that store the high byte first"),
     CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),
     CLI_TEXT_OF(Options, target, "target", "native|x86-64-v3|x86-64-v4",
                 "GNU C with vectors for this processor, instead of C99 for any"),

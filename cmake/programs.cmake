@@ -128,8 +128,9 @@ if(CMOCKA_FOUND)
       target_sources(${name} PRIVATE tests/kernels/texts.c cli/programs.c)
     endif()
   endforeach()
-  foreach(name test_export test_export_nodes)   # C that was written, compiled and loaded
-    target_sources(${name} PRIVATE tests/export/exported.c tests/export/nodes.c)
+  foreach(name test_export test_export_nodes test_export_machines)   # C that was written, compiled and loaded
+    target_sources(${name} PRIVATE tests/export/exported.c tests/export/nodes.c
+      tests/export/cases.c tests/export/checked.c)
     target_link_libraries(${name} PRIVATE ${CMAKE_DL_LIBS})
   endforeach()
   file(GLOB NETWORKS CONFIGURE_DEPENDS tests/networks/*.c)   # random networks

@@ -118,6 +118,7 @@ static void put_constants(Export *x, Str *out) {
   put_constant(x, out, NULL, "STATE_BYTES", x->state);
   put_constant(x, out, NULL, "WEIGHT_BYTES", x->weights);
   if (x->o.weights_apart) put_constant(x, out, NULL, "FILE_BYTES", x->weights + x->state);
+  if (x->o.weights_apart) put_constant(x, out, NULL, "FILE_BIG_ENDIAN", x->o.big_endian);
   put_constant(x, out, NULL, "OPERATIONS", x->operations);
 }
 
@@ -193,12 +194,14 @@ bool export_header(Export *x, Str *out) {
     str_printf(
         out,
         " weights: the %s_FILE_BYTES\n * of the file, at an address that is a multiple of 8; they must "
-        "stay.",
-        x->upper);
+        "stay. Their numbers begin with the %s byte.",
+        x->upper, x->o.big_endian ? "high" : "low");
   str_put(out, " */\n");
   put_reset(x, out);
-  str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s. */\n",
-             x->planned->variables.len ? "; 2: a size is not within its bounds" : "");
+  str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s%s. */\n",
+             x->planned->variables.len ? "; 2: a size is not within its bounds" : "",
+             x->o.weights_apart ? "; 3: no weights, or this machine has another byte order than their file"
+                                : "");
   put_signature(x, out);
   str_put(out, ";\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   return !out->oom;
@@ -210,7 +213,8 @@ static void put_float(Str *out, double v, bool f64) {
   char s[40];
   for (int digits = f64 ? 15 : 6; digits <= 17; digits++) {
     snprintf(s, sizeof s, "%.*g", digits, v);
-    if (f64 ? strtod(s, NULL) == v : strtof(s, NULL) == (float)v) break;
+    double read = strtod(s, NULL); /* of a float too: as compilers read it that evaluate in double */
+    if (f64 ? read == v : strtof(s, NULL) == (float)v && (float)read == (float)v) break;
   }
   bool whole = true;
   for (char *p = s; *p; p++) {
@@ -303,6 +307,18 @@ static bool is_written(const Export *x, const ExportMemory *m) {
   return m->nelem && !x->o.weights_apart && !(m->state && all_zero(m));
 }
 
+/* The elements of a memory, in the byte order of the file. */
+static void put_bytes(Str *out, const ExportMemory *m, bool big_endian) {
+  size_t size = dtype_size(m->dtype);
+  if (!big_endian || size == 1) {
+    str_putn(out, m->value, (size_t)m->nelem * size);
+    return;
+  }
+  for (int64_t i = 0; i < m->nelem; i++)
+    for (size_t k = size; k-- > 0;)
+      str_putn(out, (const char *)m->value + (size_t)i * size + k, 1);
+}
+
 bool export_weights(Export *x, Str *out) {
   for (int state = 0; state < 2; state++) {
     size_t begin = out->len;
@@ -310,7 +326,7 @@ bool export_weights(Export *x, Str *out) {
       const ExportMemory *m = &x->memories.at[i];
       static const char zeros[8];
       if (m->state != (state == 1)) continue;
-      str_putn(out, m->value, (size_t)m->nelem * dtype_size(m->dtype));
+      put_bytes(out, m, x->o.big_endian);
       str_putn(out, zeros, -(out->len - begin) & 7);
     }
   }
@@ -524,8 +540,8 @@ static void put_checks(Export *x, Str *out) {
   str_put(out, "  if (!m");
   for (int i = 0; i < j->nin + j->nout; i++)
     if (want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin])) str_printf(out, " || !%s", x->value[i]);
-  if (x->o.weights_apart) str_put(out, " || !m->weights");
   str_put(out, ") return 1;\n");
+  if (x->o.weights_apart) str_put(out, "  if (!m->weights) return 3;\n");
   for (int i = 0; i < j->nin + j->nout; i++)
     if (!want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]))
       str_printf(out, "  (void)%s;\n", x->value[i]);
@@ -570,11 +586,21 @@ static void put_bytes_moved(Export *x, Str *out) {
                  "  u8 *p = (u8 *)to;\n  const u8 *q = (const u8 *)from;\n  while (n--) *p++ = *q++;\n}\n\n");
 }
 
+/* Weights whose bytes this machine would read wrong are none. */
+static void put_weights_taken(const Export *x, Str *out) {
+  str_printf(out,
+             "  order.u = 1;\n  if (order.b[0] != %d) return;\n"
+             "  m->weights = (const unsigned char *)weights;\n  if (!weights) return;\n",
+             !x->o.big_endian);
+}
+
 static void put_reset_body(Export *x, Str *out) {
   put_bytes_moved(x, out);
   put_reset(x, out);
-  str_put(out, " {\n  cleared(m, sizeof *m);\n");
-  if (x->o.weights_apart) str_put(out, "  m->weights = (const unsigned char *)weights;\n");
+  str_put(out, " {\n");
+  if (x->o.weights_apart) str_put(out, "  union { u32 u; u8 b[4]; } order;\n");
+  str_put(out, "  cleared(m, sizeof *m);\n");
+  if (x->o.weights_apart) put_weights_taken(x, out);
   if (x->o.weights_apart && x->state)
     str_printf(out, "  copied(m->state.bytes, m->weights + %lld, %lld);\n", (long long)x->weights,
                (long long)x->state);

@@ -128,7 +128,11 @@ if(CMOCKA_FOUND)
       target_sources(${name} PRIVATE tests/kernels/texts.c cli/programs.c)
     endif()
   endforeach()
-  foreach(name test_export test_export_nodes test_export_machines)   # C that was written, compiled and loaded
+  add_executable(export_machines tests/export/machines.c)   # run by tests/export/check-machines
+  target_include_directories(export_machines PRIVATE src . tests)
+  target_link_libraries(export_machines PRIVATE tinygrad_static PkgConfig::CMOCKA)
+  target_compile_definitions(export_machines PRIVATE TG_TESTS="${CMAKE_SOURCE_DIR}/tests")
+  foreach(name test_export test_export_nodes export_machines)   # C that was written, compiled and loaded
     target_sources(${name} PRIVATE tests/export/exported.c tests/export/nodes.c
       tests/export/cases.c tests/export/checked.c)
     target_link_libraries(${name} PRIVATE ${CMAKE_DL_LIBS})

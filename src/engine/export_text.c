@@ -391,6 +391,13 @@ static void put_used(Str *out, const char *text) {
   }
 }
 
+static bool uses_libm(const char *text) {
+  static const char *const calls[] = {"return sqrtf(", "return sqrt(", "return fma(", "return fmaf("};
+  for (size_t i = 0; i < TG_COUNT(calls); i++)
+    if (strstr(text, calls[i])) return true;
+  return false;
+}
+
 static bool put_prelude(Export *x, Str *out) {
   TgMem *mem = &x->ctx->mem;
   Str whole, used;
@@ -403,9 +410,7 @@ static bool put_prelude(Export *x, Str *out) {
   for (size_t i = 0; text && i < x->kernels.len; i++)
     text[i] = x->kernels.at[i]->dev->backend->text(x->kernels.at[i]->prog)->source;
   bool ok = text && !whole.oom && prelude_prune(&used, str_text(&whole), text, (int)x->kernels.len);
-  if (ok && (strstr(str_text(&used), "sqrtf(") || strstr(str_text(&used), "return sqrt(") ||
-             strstr(str_text(&used), "return fma(")))
-    str_put(out, "#include <math.h>\n");
+  if (ok && uses_libm(str_text(&used))) str_put(out, "#include <math.h>\n");
   put_used(out, str_text(&used));
   str_put(out, "\n");
   mem_free(mem, text), str_free(&whole), str_free(&used);

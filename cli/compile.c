@@ -7,7 +7,7 @@
 typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target;
-  bool own_math, big_endian, json;
+  bool own_math, big_endian, integers, json;
 } Options;
 
 static void say(const Options *o, const char *path, const TgCText *c) {
@@ -26,6 +26,17 @@ static void say(const Options *o, const char *path, const TgCText *c) {
          cli_bytes((double)c->weight_bytes, bytes[1]), cli_bytes((double)c->state_bytes, bytes[2]));
   printf("arena %lld bytes; what lives at once is %lld\n", (long long)c->arena_bytes,
          (long long)c->arena_least);
+}
+
+/* What the numbers of inputs and outputs stand for. */
+static void say_scales(const RunModel *m) {
+  double scale;
+  int64_t zero;
+  for (int i = 0; i < m->nin + m->nout; i++) {
+    const char *name = i < m->nin ? m->in_names[i] : m->out_about[i - m->nin].name;
+    if (tg_onnx_scale(m->onnx, name, &scale, &zero))
+      printf("%s %s: (q - %lld) * %.9g\n", i < m->nin ? "input" : "output", name, (long long)zero, scale);
+  }
 }
 
 /* model.onnx -> model, in the folder that is the current one. */
@@ -71,13 +82,14 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   cli_wait_end(m->wait);
   m->wait = NULL;
   if (ok) say(o, path, &about);
+  if (ok && !o->json && o->integers) say_scales(m);
   run_capture_end(m, &c);
   return ok;
 }
 
 static int run_compile(const void *options, char **argument, int n) {
   const Options *o = options;
-  RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1};
+  RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1, .integers = o->integers};
   RunModel m = {.o = &run};
   bool ok = compiled(&m, o, argument, n);
   cli_wait_end(m.wait);
@@ -93,6 +105,8 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
     CLI_FLAG_OF(Options, big_endian, "big-endian",
                 "the file of weights is for machines that store the high byte first"),
+    CLI_FLAG_OF(Options, integers, "integers",
+                "a quantised model without any float; inputs and outputs are its 8-bit numbers"),
     CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),
     CLI_TEXT_OF(Options, target, "target", "native|x86-64-v3|x86-64-v4",
                 "GNU C with vectors for this processor, instead of C99 for any"),

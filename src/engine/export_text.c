@@ -143,8 +143,8 @@ static void put_state(Export *x, Str *out) {
 
 static void put_block(const Export *x, Str *out, const char *name, int64_t nbytes) {
   if (nbytes)
-    str_printf(out, "  union { double number; uint64_t word; unsigned char bytes[%lld]; } %s%s;\n",
-               (long long)nbytes, name, x->gnu ? " __attribute__((aligned(64)))" : "");
+    str_printf(out, "  union { uint64_t word; unsigned char bytes[%lld]; } %s%s;\n", (long long)nbytes, name,
+               x->gnu ? " __attribute__((aligned(64)))" : "");
 }
 
 static void put_struct(Export *x, Str *out) {
@@ -621,6 +621,15 @@ static void put_reset_body(Export *x, Str *out) {
   str_put(out, "}\n\n");
 }
 
+/* A net of integers has no type of floats either. */
+static void float_types_dropped(Str *out) {
+  static const char types[] = "typedef float f32; typedef double f64;\n";
+  char *at = out->oom ? NULL : strstr(out->at, types), *after = at ? at + strlen(types) : NULL;
+  if (!at || strstr(after, "f32") || strstr(after, "f64")) return;
+  memmove(at, after, strlen(after) + 1);
+  out->len -= strlen(types);
+}
+
 bool export_source(Export *x, Str *out) {
   str_printf(out,
              "/* See %s.h. Kernels first, in the order of their first launch; %s_run launches them. */\n",
@@ -640,5 +649,6 @@ bool export_source(Export *x, Str *out) {
   put_draws(x, out);
   put_reset_body(x, out);
   put_run(x, out);
+  float_types_dropped(out);
   return !out->oom;
 }

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "export/cases.h"
 #include "export/checked.h"
+#include "export/qdq.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,6 +189,24 @@ static void put_mnist(Checked *k) {
   tg_close(c);
 }
 
+/* The same sizes with integers alone. */
+static void put_integers(Checked *k, Net *n, int64_t *dims, TgDType d) {
+  TgContext *c = interpreter();
+  TgOnnx *m = net_open(n, c);
+  if (!m || tg_onnx_integers(m)) fail_msg("%s", tg_errmsg(c));
+  TgJit *jit = tg_jit(c, run_model, m);
+  for (int turn = 0; turn < 3; turn++)
+    TG_SCOPE(c) {
+      TgTensor *x = tg_clone(tg_randint(c, 4, dims, 0, 120, d)), *out = NULL;
+      if (tg_jit_run(jit, &x, 1, &out, 1)) fail_msg("%s", tg_errmsg(c));
+      if (turn == 1) checked_model(k, jit, (TgCOptions){.weights_apart = d == TG_I8});
+      if (turn) checked_turn(k, &x, 1, &out, 1);
+    }
+  checked_model_end(k);
+  tg_jit_free(jit), tg_onnx_free(m), net_free(n);
+  tg_close(c);
+}
+
 /* Each text alone, as strictly as there is; then the whole. */
 static void commands_of(const Machine *m, char *line, size_t cap) {
   int n = snprintf(line, cap, "for f in n*.c; do %s " STRICT " -c $f -o $f.o || exit 1; done; ", m->cc);
@@ -240,6 +259,9 @@ static void test_machines(void **state) {
   put_training(&k, (TgCOptions){.weights_apart = true});
   put_keyword(&k);
   put_mnist(&k);
+  put_integers(&k, net_digit(false), (int64_t[]){1, 1, 28, 28}, TG_U8);
+  put_integers(&k, net_digit(true), (int64_t[]){1, 1, 28, 28}, TG_U8);
+  put_integers(&k, net_keyword(), (int64_t[]){1, 1, 49, 10}, TG_I8);
   assert_true(checked_end(&k));
   bare_main();
   for (int i = 0; i < MACHINES; i++)

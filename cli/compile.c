@@ -7,6 +7,7 @@
 typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target;
+  int64_t threads;
   bool own_math, big_endian, integers, json;
 } Options;
 
@@ -78,7 +79,8 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   cli_wait_what(m->wait, "writing");
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
                         .name = o->name, .weights = o->weights, .own_math = o->own_math,
-                        .big_endian = o->big_endian, .target = o->target, .about = &about);
+                        .big_endian = o->big_endian, .target = o->target, .threads = (int)o->threads,
+                        .about = &about);
   cli_wait_end(m->wait);
   m->wait = NULL;
   if (ok) say(o, path, &about);
@@ -103,6 +105,8 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, name, "name", "NAME",
                 "what the names in the text begin with (the last part of PATH)"),
     CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
+    CLI_WHOLE_OF(Options, threads, "threads", 1, 1024,
+                 "kernels are split in so many shares, for threads of the host (1)"),
     CLI_FLAG_OF(Options, big_endian, "big-endian",
                 "the file of weights is for machines that store the high byte first"),
     CLI_FLAG_OF(Options, integers, "integers",

@@ -27,6 +27,8 @@ static bool planning_failed(Export *x) {
   return e->status ? refused(x, e->status, e->msg) : no_memory(x);
 }
 
+enum { MOST_SHARES = 1024 };
+
 static bool planning_opened(Export *x) {
   const TgMem *m = &x->ctx->mem;
   TgMem mem = {.allocate = m->allocate, .reallocate = m->reallocate, .release = m->release, .user = m->user};
@@ -35,8 +37,13 @@ static bool planning_opened(Export *x) {
   x->planning = context_open(&o, x->ctx->os, mem);
   if (!x->planning) return no_memory(x);
   if (x->planning->err.status) return planning_failed(x);
-  return !x->gnu || target_named(x->o.target, &device_at(x->planning, 0)->target) ||
-         refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
+  Target *t = &device_at(x->planning, 0)->target;
+  if (x->gnu && !target_named(x->o.target, t))
+    return refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
+  if (x->o.threads < 0 || x->o.threads > MOST_SHARES)
+    return refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
+  t->cores = t->streams = TG_MAX(x->o.threads, 1);
+  return true;
 }
 
 static size_t memory_count(TgJit *j) { return j->memories.len; }
@@ -73,7 +80,7 @@ static const char *const taken_words[] = {
     "true",     "try",      "typedef",   "typename", "union",      "unsigned", "using",   "virtual",
     "void",     "volatile", "while",     "xor",      "i8",         "i16",      "i32",     "i64",
     "u8",       "u16",      "u32",       "u64",      "f32",        "f64",      "copied",  "cleared",
-    "nullptr",  "key_of"};
+    "nullptr",  "key_of",   "shared",    "share",    "spread"};
 
 enum { OWN_WORDS = 20 };
 
@@ -304,10 +311,13 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
     ExportPlace p;
     if (!argument(x, s, sk->arg[i], first, &p) || !arg_add(x, p, text->stored[i])) return false;
   }
-  int64_t scratch = x->gnu ? text->scratch_bytes : text->local_bytes;
-  if (scratch) {
+  int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
+  c.nbytes = ((x->gnu ? text->scratch_bytes : text->local_bytes) + align - 1) / align * align;
+  c.shares = text->nthread;
+  x->shares |= c.shares > 1;
+  if (c.nbytes) { /* each share has its own */
     c.scratch = (int)x->items.len;
-    if (!item_new(x, scratch)) return false;
+    if (!item_new(x, c.nbytes * c.shares)) return false;
     item_used(x, &(ExportPlace){IN_ARENA, c.scratch, 0, DT_U8}, true);
   }
   x->operations += sk->flops;
@@ -399,7 +409,7 @@ static bool exported(Export *x, Str out[3]) {
 TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   if (!j) return TG_ERR_VALUE;
   TgContext *ctx = j->ctx;
-  Export x = {.ctx = ctx, .jit = j};
+  Export x = {.ctx = ctx, .jit = j, .from = ""};
   if (tg_options_read(ctx, "jit_to_c", "TgCOptions", &x.o, sizeof x.o, o)) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "jit_to_c: no place for the text");
   *out = (TgCText){.source = ""};

@@ -30,8 +30,8 @@ typedef struct ExportPlace {
 typedef struct ExportCall {
   int kernel;
   size_t arg;
-  int narg, scratch;
-  int64_t nbytes;
+  int narg, scratch, shares;
+  int64_t nbytes; /* of a copy; of the scratch of a share */
 } ExportCall;
 
 enum { CALL_COPY = -1, CALL_CLEAR = -2 };
@@ -56,7 +56,9 @@ typedef struct Export {
   TgCOptions o;
   const char *name;
   char *upper;
-  bool gnu; /* vectors of GNU C, for a processor with a name */
+  const char *from; /* what stands before a value that a run has: "", or "q->" in a share */
+  bool shares;      /* some kernel is split */
+  bool gnu;         /* vectors of GNU C, for a processor with a name */
   char **value;
   Vec(CachedProgram *) kernels;
   Vec(ExportPlace) args;

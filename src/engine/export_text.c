@@ -154,7 +154,12 @@ static void put_struct(Export *x, Str *out) {
   put_block(x, out, "arena", x->arena);
   if (draws) str_put(out, "  uint64_t seed, counter; /* of the random numbers to come */\n");
   if (x->o.weights_apart) str_put(out, "  const unsigned char *weights;\n");
-  if (!x->state && !x->arena && !draws && !x->o.weights_apart) str_put(out, "  int nothing;\n");
+  if (x->shares)
+    str_put(out, "  /* Calls share(work, i) for each i below n, in any order or at the same time, and "
+                 "returns when all\n"
+                 "   * have returned. NULL, as after a reset: they are called one after the other. */\n"
+                 "  void (*run)(void (*share)(void *work, int i), int n, void *work);\n");
+  if (!x->state && !x->arena && !draws && !x->o.weights_apart && !x->shares) str_put(out, "  int nothing;\n");
   str_printf(out, "} %s;\n\n", x->name);
 }
 
@@ -426,22 +431,25 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   switch (p->kind) {
   case IN_INPUT:
   case IN_OUTPUT:
+    str_put(out, x->from);
     str_put(out, x->value[p->kind == IN_INPUT ? p->number : x->planned->nin + p->number]);
     if (elements) str_printf(out, " + %lld", elements);
     return;
   case IN_WEIGHT:
     if (x->o.weights_apart)
-      str_printf(out, "(const %s *)(const void *)(w + %lld)", type, (long long)(m->offset + p->offset));
+      str_printf(out, "(const %s *)(const void *)(%sw + %lld)", type, x->from,
+                 (long long)(m->offset + p->offset));
     else {
       str_printf(out, "w_%s.at", m->name);
       if (elements) str_printf(out, " + %lld", elements);
     }
     return;
   case IN_STATE:
-    str_printf(out, "(%s *)(void *)(s + %lld)", type, (long long)(m->offset + p->offset));
+    str_printf(out, "(%s *)(void *)(%ss + %lld)", type, x->from, (long long)(m->offset + p->offset));
     return;
   case IN_ARENA:
-    str_printf(out, "(%s *)(void *)(a + %lld)", type, (long long)(x->items.at[p->number].offset + p->offset));
+    str_printf(out, "(%s *)(void *)(%sa + %lld)", type, x->from,
+               (long long)(x->items.at[p->number].offset + p->offset));
   }
 }
 
@@ -450,9 +458,14 @@ static void put_var(Export *x, Str *out, int var) {
   for (size_t i = 0; i < j->variables.len; i++)
     if (j->variables.at[i] == var) {
       const DimVar *v = dims_var_at(x->planning->dims, var);
-      str_put(out, x->value[j->nin + j->nout + (int)i]);
+      str_put(out, x->from), str_put(out, x->value[j->nin + j->nout + (int)i]);
       if (v->multiple != 1) str_printf(out, " / %lld", (long long)v->multiple);
     }
+}
+
+static void put_scratch(Export *x, Str *out, const ExportCall *c) {
+  str_printf(out, "%sa + %lld", x->from, (long long)x->items.at[c->scratch].offset);
+  if (c->shares > 1) str_printf(out, " + (size_t)i * %lld", (long long)c->nbytes);
 }
 
 /* Kernels of GNU C take their memories as a list, and what varies as another. */
@@ -471,39 +484,100 @@ static void put_vector_call(Export *x, Str *out, const ExportCall *c) {
     put_var(x, out, p->var[i]);
   }
   if (p->nvar) str_put(out, "};\n");
-  str_printf(out, "    k%d_%s(b, %s, 0, ", c->kernel, p->name, p->nvar ? "v" : "NULL");
+  str_printf(out, "    k%d_%s(b, %s, %s, ", c->kernel, p->name, p->nvar ? "v" : "NULL",
+             c->shares > 1 ? "i" : "0");
   if (c->scratch >= 0)
-    str_printf(out, "a + %lld", (long long)x->items.at[c->scratch].offset);
+    put_scratch(x, out, c);
   else
     str_put(out, "NULL");
   str_put(out, ");\n  }\n");
 }
 
-static void put_call(Export *x, Str *out, const ExportCall *c) {
-  const ExportPlace *arg = x->args.at + c->arg;
-  if (c->kernel < 0) {
-    str_put(out, c->kernel == CALL_COPY ? "  copied(" : "  cleared(");
-    put_arg(x, out, &arg[0]), str_put(out, ", ");
-    if (c->kernel == CALL_COPY) put_arg(x, out, &arg[1]), str_put(out, ", ");
-    str_printf(out, "%lld);\n", (long long)c->nbytes);
-    return;
-  }
+static void put_kernel_call(Export *x, Str *out, const ExportCall *c) {
   if (x->gnu) {
     put_vector_call(x, out, c);
     return;
   }
   const CachedProgram *p = x->kernels.at[c->kernel];
+  int n = 0;
   str_printf(out, "  k%d_%s(", c->kernel, p->name);
   for (int i = 0; i < c->narg; i++) {
-    if (i) str_put(out, ", ");
-    put_arg(x, out, &arg[i]);
+    str_put(out, n++ ? ", " : "");
+    put_arg(x, out, &x->args.at[c->arg + (size_t)i]);
   }
   for (int i = 0; i < p->nvar; i++) {
-    str_put(out, c->narg + i ? ", " : "");
+    str_put(out, n++ ? ", " : "");
     put_var(x, out, p->var[i]);
   }
-  if (c->scratch >= 0) str_printf(out, ", a + %lld", (long long)x->items.at[c->scratch].offset);
+  if (c->shares > 1) str_put(out, n++ ? ", (i32)i" : "(i32)i");
+  if (c->scratch >= 0) str_put(out, ", "), put_scratch(x, out, c);
   str_put(out, ");\n");
+}
+
+static void put_call(Export *x, Str *out, const ExportCall *c) {
+  const ExportPlace *arg = x->args.at + c->arg;
+  if (c->kernel >= 0 && c->shares > 1)
+    str_printf(out, "  spread(m, share_%d, %d, &q);\n", (int)(c - x->calls.at), c->shares);
+  else if (c->kernel >= 0)
+    put_kernel_call(x, out, c);
+  else {
+    str_put(out, c->kernel == CALL_COPY ? "  copied(" : "  cleared(");
+    put_arg(x, out, &arg[0]), str_put(out, ", ");
+    if (c->kernel == CALL_COPY) put_arg(x, out, &arg[1]), str_put(out, ", ");
+    str_printf(out, "%lld);\n", (long long)c->nbytes);
+  }
+}
+
+static bool uses(const Export *x, PlaceKind kind) {
+  for (size_t i = 0; i < x->args.len; i++)
+    if (x->args.at[i].kind == kind) return true;
+  return false;
+}
+
+/* ---- shares: what a run has goes to each in a struct, as members of the same names */
+static const char *value_const(const Export *x, int i) {
+  return i < x->planned->nin && !input_stored(x->planned, i) ? "const " : "";
+}
+
+static void put_shared_struct(Export *x, Str *out) {
+  const TgJit *j = x->planned;
+  str_put(out, "typedef struct shared {\n  u8 *a, *s;\n  const u8 *w;\n");
+  for (int i = 0; i < j->nin + j->nout; i++) {
+    const Want *w = i < j->nin ? &j->in[i] : &j->out[i - j->nin];
+    str_printf(out, "  %s%s *%s;\n", value_const(x, i), header_type(w->dtype), x->value[i]);
+  }
+  for (size_t i = 0; i < j->variables.len; i++)
+    str_printf(out, "  i64 %s;\n", x->value[j->nin + j->nout + (int)i]);
+  str_put(out, "} shared;\n\n");
+}
+
+static void put_shares(Export *x, Str *out) {
+  if (!x->shares) return;
+  put_shared_struct(x, out);
+  x->from = "q->";
+  for (size_t i = 0; i < x->calls.len; i++) {
+    if (x->calls.at[i].kernel < 0 || x->calls.at[i].shares < 2) continue;
+    str_printf(out, "static void share_%zu(void *work, int i) {\n  const shared *q = (const shared *)work;\n",
+               i);
+    put_kernel_call(x, out, &x->calls.at[i]);
+    str_put(out, "}\n\n");
+  }
+  x->from = "";
+  str_printf(out,
+             "static void spread(%s *m, void (*share)(void *work, int i), int n, void *work) {\n"
+             "  int i;\n  if (m->run) m->run(share, n, work);\n"
+             "  else for (i = 0; i < n; i++) share(work, i);\n}\n\n",
+             x->name);
+}
+
+static void put_shared_values(Export *x, Str *out, bool arena) {
+  const TgJit *j = x->planned;
+  int n = j->nin + j->nout + (int)j->variables.len;
+  if (!x->shares) return;
+  str_printf(out, "  q.a = %s;\n  q.s = %s;\n  q.w = %s;\n", arena ? "a" : "NULL",
+             uses(x, IN_STATE) ? "s" : "NULL", x->o.weights_apart && uses(x, IN_WEIGHT) ? "w" : "NULL");
+  for (int i = 0; i < n; i++)
+    str_printf(out, "  q.%s = %s;\n", x->value[i], x->value[i]);
 }
 
 /* The key of a draw, as the library makes it: Threefry of the counter, with the seed and a number that stands
@@ -534,12 +608,6 @@ static void put_keys(Export *x, Str *out) {
                (long long)x->items.at[x->first_draw + i].offset, (long long)x->planned->draws.at[i]->draws);
 }
 
-static bool uses(const Export *x, PlaceKind kind) {
-  for (size_t i = 0; i < x->args.len; i++)
-    if (x->args.at[i].kind == kind) return true;
-  return false;
-}
-
 static void put_checks(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_put(out, "  if (!m");
@@ -567,10 +635,12 @@ static void put_run(Export *x, Str *out) {
   if (arena) str_put(out, "  u8 *a;\n");
   if (uses(x, IN_STATE)) str_put(out, "  u8 *s;\n");
   if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  const u8 *w;\n");
+  if (x->shares) str_put(out, "  shared q;\n");
   put_checks(x, out);
   if (arena) str_put(out, "  a = m->arena.bytes;\n");
   if (uses(x, IN_STATE)) str_put(out, "  s = m->state.bytes;\n");
   if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  w = m->weights;\n");
+  put_shared_values(x, out, arena);
   put_keys(x, out);
   for (size_t i = 0; i < x->calls.len && !out->oom; i++)
     put_call(x, out, &x->calls.at[i]);
@@ -648,6 +718,7 @@ bool export_source(Export *x, Str *out) {
     if (!put_kernel(x, out, (int)i)) return false;
   put_draws(x, out);
   put_reset_body(x, out);
+  put_shares(x, out);
   put_run(x, out);
   float_types_dropped(out);
   return !out->oom;

@@ -53,6 +53,11 @@ static TgContext *opened(const char *device) {
   return c;
 }
 
+static void refused(TgContext *c, TgStatus got, TgStatus want, const char *says) {
+  if (got != want || !strstr(tg_errmsg(c), says)) fail_msg("%d: %s", (int)got, tg_errmsg(c));
+  tg_clear_error(c);
+}
+
 static TgContext *interpreter(void) { return opened("INTERP:C99"); }
 
 static void fine(TgContext *c) {
@@ -225,6 +230,78 @@ static void test_instances(void **state) {
   tg_close(c);
 }
 
+/* ---- kernels split for threads of the host: the same bits, whoever runs the shares */
+typedef struct Part {
+  void (*share)(void *work, int i);
+  void *work;
+  int i;
+} Part;
+
+static _Atomic int parts_run;
+
+static void *part(void *user) {
+  Part *p = user;
+  p->share(p->work, p->i);
+  parts_run++;
+  return NULL;
+}
+
+static void on_threads(void (*share)(void *work, int i), int n, void *work) {
+  pthread_t t[8];
+  Part p[8];
+  assert_in_range(n, 2, 8);
+  for (int i = 0; i < n; i++) {
+    p[i] = (Part){share, work, i};
+    assert_int_equal(pthread_create(&t[i], NULL, part, &p[i]), 0);
+  }
+  for (int i = 0; i < n; i++)
+    pthread_join(t[i], NULL);
+}
+
+static TgStatus wide(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  TgTensor *h = tg_relu(tg_matmul(in[0], user));
+  out[0] = tg_softmax(tg_matmul(tg_tanh(h), tg_transpose(user, 0, 1)));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  static float x[96 * 128], one[96 * 128], two[96 * 128], want[96 * 128];
+  static const TgCOptions options[] = {{.threads = 2},
+                                       {.threads = 3, .own_math = true, .weights_apart = true},
+                                       {.threads = 2, .target = "x86-64-v3"}};
+  TgContext *c = opened("CPU");
+  TgTensor *w = tg_clone(tg_mul_scalar(tg_randn(c, TG_SHAPE(128, 256)), 0.1)),
+           *in = tg_clone(tg_randn(c, TG_SHAPE(96, 128))), *out;
+  TgJit *jit = tg_jit(c, wide, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    Exported e;
+    const char *cc = options[i].target ? "clang-19 -O1 -march=native" : trapping;
+    if (options[i].target && system("command -v clang-19 >/dev/null && grep -q avx2 /proc/cpuinfo")) continue;
+    assert_true(exported_new(&e, jit, folder, cc, options[i]));
+    assert_non_null(e.spread_by);
+    assert_int_equal(exported_run(&e, e.m, (void *[]){x, one}), 0);
+    parts_run = 0;
+    e.spread_by(e.m, on_threads);
+    assert_int_equal(exported_run(&e, e.m, (void *[]){x, two}), 0);
+    assert_true(parts_run >= 2 * options[i].threads);
+    assert_memory_equal(one, two, sizeof one);
+    for (int k = 0; k < 96 * 128; k++)
+      if (!(fabsf(one[k] - want[k]) <= 1e-4f * fabsf(want[k]) + 1e-6f))
+        fail_msg("[%d]: %g, not %g", k, (double)one[k], (double)want[k]);
+    exported_free(&e);
+  }
+  TgCText t;
+  refused(c, tg_jit_to_c(jit, &t, .threads = -1), TG_ERR_VALUE, "threads");
+  refused(c, tg_jit_to_c(jit, &t, .threads = 1025), TG_ERR_VALUE, "threads");
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- sizes that vary, a memory that is counted up, an input that is written */
 typedef struct Sized {
   TgVariable *n;
@@ -394,11 +471,6 @@ static TgStatus two_devices(TgContext *c, TgTensor *const *in, int nin, TgTensor
   (void)c, (void)nin, (void)nout, (void)user;
   out[0] = tg_add_scalar(tg_to(tg_mul_scalar(in[0], 2), "CPU:1"), 1);
   return out[0] ? TG_OK : TG_ERR_VALUE;
-}
-
-static void refused(TgContext *c, TgStatus got, TgStatus want, const char *says) {
-  if (got != want || !strstr(tg_errmsg(c), says)) fail_msg("%d: %s", (int)got, tg_errmsg(c));
-  tg_clear_error(c);
 }
 
 static void test_refused(void **state) {
@@ -749,10 +821,11 @@ static void test_models(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),      cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
-      cmocka_unit_test(test_instances),  cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
-      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),  cmocka_unit_test(test_models),
-      cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),     cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),    cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_cases),     cmocka_unit_test(test_training),   cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_instances), cmocka_unit_test(test_threads),    cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_text),      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_models),    cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),
+      cmocka_unit_test(test_vectors),   cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -7,7 +7,7 @@
 typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target;
-  int64_t threads;
+  int64_t threads, max_ram;
   bool own_math, big_endian, integers, json;
 } Options;
 
@@ -25,8 +25,9 @@ static void say(const Options *o, const char *path, const TgCText *c) {
   printf("%s  %s operations a run, %d kernels; text %s, weights %s, state %s\n", path,
          cli_count(c->operations, count), c->kernels, cli_bytes((double)strlen(c->source), bytes[0]),
          cli_bytes((double)c->weight_bytes, bytes[1]), cli_bytes((double)c->state_bytes, bytes[2]));
-  printf("arena %lld bytes; what lives at once is %lld\n", (long long)c->arena_bytes,
+  printf("arena %lld bytes; what lives at once is %lld", (long long)c->arena_bytes,
          (long long)c->arena_least);
+  printf(c->stack_bytes ? "; stack at most %lld\n" : "\n", (long long)c->stack_bytes);
 }
 
 /* What the numbers of inputs and outputs stand for. */
@@ -80,7 +81,7 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
                         .name = o->name, .weights = o->weights, .own_math = o->own_math,
                         .big_endian = o->big_endian, .target = o->target, .threads = (int)o->threads,
-                        .about = &about);
+                        .max_ram = o->max_ram, .about = &about);
   cli_wait_end(m->wait);
   m->wait = NULL;
   if (ok) say(o, path, &about);
@@ -107,6 +108,8 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
     CLI_WHOLE_OF(Options, threads, "threads", 1, 1024,
                  "kernels are split in so many shares, for threads of the host (1)"),
+    CLI_WHOLE_OF(Options, max_ram, "max-ram", 1, INT64_MAX / 2,
+                 "bytes that arena and state may take: kernels are chosen so that they do"),
     CLI_FLAG_OF(Options, big_endian, "big-endian",
                 "the file of weights is for machines that store the high byte first"),
     CLI_FLAG_OF(Options, integers, "integers",

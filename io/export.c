@@ -61,7 +61,7 @@ static bool texts_made(TgJit *jit, const TgExportOptions *e, const char *name, c
       names ? tg_jit_to_c(jit, c, .name = name, .header = header, .names = names,
                           .tensors = tg_get_parameters(e->state), .count = (int)n, .own_math = e->own_math,
                           .target = e->target, .weights_apart = e->weights != NULL,
-                          .big_endian = e->big_endian, .threads = e->threads)
+                          .big_endian = e->big_endian, .threads = e->threads, .max_ram = e->max_ram)
             : tg_error(ctx);
   tg_free(ctx, names);
   return !s;

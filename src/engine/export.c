@@ -29,7 +29,18 @@ static bool planning_failed(Export *x) {
 
 enum { MOST_SHARES = 1024 };
 
-static bool planning_opened(Export *x) {
+/* How kernels are chosen. Where memory is slower, more is computed again and less is kept; local copies are kept as well.
+ */
+typedef struct Manner {
+  double memory_price;
+  int64_t local_most;
+} Manner;
+
+/* Those that a bound on memory may ask for, from the fastest on. */
+static const Manner manners[] = {{1, INT64_MAX},   {64, INT64_MAX}, {64, 1 << 10},
+                                 {512, INT64_MAX}, {512, 1 << 10},  {4096, 1 << 10}};
+
+static bool planning_opened(Export *x, const Manner *p) {
   const TgMem *m = &x->ctx->mem;
   TgMem mem = {.allocate = m->allocate, .reallocate = m->reallocate, .release = m->release, .user = m->user};
   const char *device = x->gnu ? "NULL:GNU" : "NULL:C99";
@@ -43,6 +54,9 @@ static bool planning_opened(Export *x) {
   if (x->o.threads < 0 || x->o.threads > MOST_SHARES)
     return refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
   t->cores = t->streams = TG_MAX(x->o.threads, 1);
+  for (int l = 0; l < NLEVEL; l++)
+    t->bytes_us[l] /= p->memory_price;
+  t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
   return true;
 }
 
@@ -387,22 +401,55 @@ static bool steps_listed(Export *x) {
 }
 
 /* ---- the whole */
-static void export_free(Export *x) {
+/* What one manner of planning has made; the next may begin. */
+static void plan_free(Export *x) {
   TgMem *m = &x->ctx->mem;
   for (size_t i = 0; i < x->memories.len; i++)
     mem_free(m, x->memories.at[i].value);
   for (size_t i = 0; i < x->names.len; i++)
     mem_free(m, x->names.at[i]);
   vec_free(m, &x->kernels), vec_free(m, &x->args), vec_free(m, &x->calls), vec_free(m, &x->items);
-  vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places), map_free(&x->helpers);
-  mem_free(m, x->value), mem_free(m, x->upper);
+  vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places);
+  mem_free(m, x->value);
   tg_close(x->planning);
+  x->value = NULL;
+  x->planning = NULL;
+  x->planned = NULL;
+  x->shares = false;
+  x->arena = x->bound = x->state = x->weights = x->operations = 0;
+}
+
+static void export_free(Export *x) {
+  plan_free(x);
+  map_free(&x->helpers);
+  mem_free(&x->ctx->mem, x->upper);
+}
+
+static bool laid_out(Export *x, const char *text, const Manner *p) {
+  map_init(&x->places, &x->ctx->mem);
+  return planning_opened(x, p) && planned(x, text) && values_named(x) && memories_listed(x) &&
+         places_known(x) && steps_listed(x);
+}
+
+/* The first manner that fits; without a bound the first of all. */
+static bool laid_out_within(Export *x, const char *text) {
+  int64_t most = x->o.max_ram, least = INT64_MAX;
+  if (most < 0) return refused(x, TG_ERR_VALUE, "max_ram is negative");
+  for (size_t i = 0; i < TG_COUNT(manners); i++) {
+    if (i) plan_free(x);
+    if (!laid_out(x, text, &manners[i])) return false;
+    if (!most || x->arena + x->state <= most) return true;
+    least = TG_MIN(least, x->arena + x->state);
+  }
+  error_set(&x->ctx->err, TG_ERR_LIMIT,
+            "export: state of %lld bytes and an arena of %lld are %lld more than the %lld that there may be",
+            (long long)x->state, (long long)(least - x->state), (long long)(least - most), (long long)most);
+  return false;
 }
 
 static bool exported(Export *x, Str out[3]) {
   const char *text = tg_jit_to_text(x->jit, x->o.names, x->o.tensors, x->o.count);
-  return text && export_named(x) && planning_opened(x) && planned(x, text) && values_named(x) &&
-         memories_listed(x) && places_known(x) && steps_listed(x) && export_header(x, &out[0]) &&
+  return text && export_named(x) && laid_out_within(x, text) && export_header(x, &out[0]) &&
          export_source(x, &out[1]) && (!x->o.weights_apart || export_weights(x, &out[2]));
 }
 
@@ -415,7 +462,7 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   *out = (TgCText){.source = ""};
   x.gnu = x.o.target && *x.o.target;
   if (ctx->err.status) return ctx->err.status;
-  map_init(&x.places, &ctx->mem), map_init(&x.helpers, &ctx->mem);
+  map_init(&x.helpers, &ctx->mem);
   Str *text = ctx->c_text;
   for (int i = 0; i < 3; i++)
     str_free(&text[i]), str_init(&text[i], &ctx->mem);
@@ -428,6 +475,7 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
                      .weights_nbytes = text[2].len,
                      .arena_bytes = x.arena,
                      .arena_least = x.bound,
+                     .stack_bytes = export_stack(&x),
                      .state_bytes = x.state,
                      .weight_bytes = x.weights,
                      .operations = x.operations,

@@ -75,5 +75,6 @@ typedef struct Export {
 /* export_text.c: false: out of memory, or recorded */
 bool export_header(Export *x, Str *out);
 bool export_source(Export *x, Str *out);
+int64_t export_stack(const Export *x);    /* bytes that a run takes at most; 0: not known */
 bool export_weights(Export *x, Str *out); /* the bytes of all weights and of the state at first */
 #endif

@@ -110,6 +110,24 @@ static void put_about(Export *x, Str *out) {
              (long long)x->arena, (long long)x->bound);
 }
 
+/* A bound for any compiler, also for one that keeps each variable in memory: a line of a kernel declares at most one, of
+ * eight bytes. Vectors have other sizes. */
+int64_t export_stack(const Export *x) {
+  enum { HELPERS = 1024, FRAME = 128, WORD = 8 };
+
+  int64_t most = 0;
+  for (size_t k = 0; !x->gnu && k < x->kernels.len; k++) {
+    const CachedProgram *p = x->kernels.at[k];
+    const KernelText *t = p->dev->backend->text(p->prog);
+    int64_t lines = t->nparam + p->nvar + 2;
+    for (const char *at = t->source; (at = strchr(at, '\n')); at++)
+      lines++;
+    most = TG_MAX(most, lines);
+  }
+  int64_t values = x->planned->nin + x->planned->nout + (int64_t)x->planned->variables.len;
+  return x->gnu ? 0 : HELPERS + 3 * FRAME + WORD * (3 * values + 2 * most);
+}
+
 static void put_constants(Export *x, Str *out) {
   const TgJit *j = x->planned;
   for (int i = 0; i < j->nin + j->nout; i++)
@@ -120,6 +138,7 @@ static void put_constants(Export *x, Str *out) {
   if (x->o.weights_apart) put_constant(x, out, NULL, "FILE_BYTES", x->weights + x->state);
   if (x->o.weights_apart) put_constant(x, out, NULL, "FILE_BIG_ENDIAN", x->o.big_endian);
   put_constant(x, out, NULL, "OPERATIONS", x->operations);
+  if (export_stack(x)) put_constant(x, out, NULL, "STACK_BYTES", export_stack(x));
 }
 
 /* One line per memory of the state: its shape, and where it is. */

@@ -187,6 +187,20 @@ static void test_draws(void **state) {
   learns_alike("CPU", 0.4, false, false);
 }
 
+static TgJit *step_captured(TgContext *c, Learner **l) {
+  *l = learner(c, 0.25);
+  TgJit *jit = tg_jit(c, learn, *l);
+  learned(c, jit, 0), learned(c, jit, 1);
+  return jit;
+}
+
+static void put_text(const char *name, const char *text) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "wb");
+  assert_true(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
 /* ---- two instances at once */
 typedef struct Side {
   Exported *e;
@@ -302,6 +316,83 @@ static void test_threads(void **state) {
   tg_close(c);
 }
 
+/* ---- a bound on memory: kernels that keep less, with the same results; what cannot be has a number */
+static TgStatus padded_twice(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                             void *user) {
+  TgTensor **w = user;
+  (void)nin, (void)nout;
+  TgTensor *x = tg_relu(tg_conv2d(in[0], w[0], NULL, .padding = TG_SIZES(2, 2)));
+  x = tg_relu(tg_conv2d(tg_max_pool2d(x, .kernel = TG_SIZES(2, 2)), w[1], NULL, .padding = TG_SIZES(2, 2)));
+  out[0] = tg_mean(x, .axis = TG_AXES(2, 3));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_max_ram(void **state) {
+  (void)state;
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
+  TgJit *jit = tg_jit(c, padded_twice, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgCText t;
+  float x[28 * 28], want[16], got[16];
+  tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  int64_t whole = t.arena_bytes;
+  Exported e;
+  assert_true(exported_new(&e, jit, folder, trapping, (TgCOptions){.max_ram = whole - 1}));
+  assert_true(e.about.arena_bytes < whole);
+  assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 0);
+  for (int i = 0; i < 16; i++)
+    if (!(fabsf(got[i] - want[i]) <= 1e-4f * fabsf(want[i]) + 1e-4f))
+      fail_msg("[%d]: %g, not %g", i, (double)got[i], (double)want[i]);
+  exported_free(&e);
+  refused(c, tg_jit_to_c(jit, &t, .max_ram = 64), TG_ERR_LIMIT, "more than the 64 that there may be");
+  refused(c, tg_jit_to_c(jit, &t, .max_ram = -1), TG_ERR_VALUE, "max_ram");
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  assert_int_equal(t.arena_bytes, whole);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+/* ---- the stack: no compiler takes more than the header says, even where it keeps each variable in memory */
+static int64_t stack_used(const char *cc) {
+  char line[600];
+  long long most = 0, n;
+  snprintf(line, sizeof line,
+           "cd %s && rm -f *.su && %s -std=c99 -fstack-usage -c model.c -o model.o && "
+           "awk '{split($1, p, \":\"); f = p[4]; n = $2; if (f ~ /^k[0-9]/) {if (n > k) k = n} else if (f ~ "
+           "/_run$/) run = n; "
+           "else if (f !~ /_reset$/ && n > h) h = n} END {print k + run + 3 * h}' *.su",
+           folder, cc);
+  FILE *f = popen(line, "r");
+  while (f && fscanf(f, "%lld", &n) == 1)
+    most = n;
+  if (f) pclose(f);
+  return most;
+}
+
+static void test_stack(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  Learner *l;
+  TgJit *jit = step_captured(c, &l);
+  TgCText t;
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  put_text("model.h", t.header), put_text("model.c", t.source);
+  assert_non_null(strstr(t.header, "MODEL_STACK_BYTES"));
+  const char *const compilers_of[] = {"gcc -O0", "gcc -O2"};
+  for (int i = 0; i < 2; i++) {
+    int64_t used = stack_used(compilers_of[i]);
+    if (used < 1 || used > t.stack_bytes)
+      fail_msg("%s: %lld bytes, said %lld", compilers_of[i], (long long)used, (long long)t.stack_bytes);
+  }
+  tg_jit_free(jit), tg_optim_free(l->optim);
+  free(l);
+  tg_close(c);
+}
+
 /* ---- sizes that vary, a memory that is counted up, an input that is written */
 typedef struct Sized {
   TgVariable *n;
@@ -370,13 +461,6 @@ static void test_sizes(void **state) {
 }
 
 /* ---- what the compilers say, and that the text is the same each time */
-static TgJit *step_captured(TgContext *c, Learner **l) {
-  *l = learner(c, 0.25);
-  TgJit *jit = tg_jit(c, learn, *l);
-  learned(c, jit, 0), learned(c, jit, 1);
-  return jit;
-}
-
 static void test_text(void **state) {
   (void)state;
   char *before = NULL;
@@ -691,13 +775,6 @@ static const char wasm_script[] =
     "process.exit(3); "
     "});\n";
 
-static void put_text(const char *name, const char *text) {
-  char path[200];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *f = fopen(path, "wb");
-  assert_true(f && fputs(text, f) >= 0 && !fclose(f));
-}
-
 /* Batches and the losses that the library has, for the script. */
 static void put_losses(TgContext *c, TgJit *jit) {
   char path[200];
@@ -821,11 +898,11 @@ static void test_models(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),     cmocka_unit_test(test_training),   cmocka_unit_test(test_draws),
-      cmocka_unit_test(test_instances), cmocka_unit_test(test_threads),    cmocka_unit_test(test_sizes),
-      cmocka_unit_test(test_text),      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_models),    cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),
-      cmocka_unit_test(test_vectors),   cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),
-      cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_cases),      cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_instances),  cmocka_unit_test(test_threads),  cmocka_unit_test(test_max_ram),
+      cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
+      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),  cmocka_unit_test(test_models),
+      cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),     cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),    cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,14 +1,16 @@
 /* compile.c: `tg compile`: a model file as C. In: ONNX, or a captured program. Out: a source and a header
  * that need no library (docs/export.md), and on stdout what they take. A model is run once to be captured,
  * with random inputs of its sizes. */
+#include "compile_along.h"
 #include "run.h"
+#include <ctype.h>
 #include <string.h>
 
 typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target;
   int64_t threads, max_ram;
-  bool own_math, big_endian, integers, json;
+  bool own_math, big_endian, integers, wasm, simd, cffi, json;
 } Options;
 
 static void say(const Options *o, const char *path, const TgCText *c) {
@@ -66,6 +68,40 @@ static bool inputs_fixed(RunModel *m, char **argument, int n) {
   return true;
 }
 
+/* An identifier made of the last part of a path, as tg_export makes one. */
+static void name_of(const char *path, char *name, size_t cap) {
+  const char *slash = strrchr(path, '/');
+  size_t n = 0;
+  for (const char *p = slash ? slash + 1 : path; *p && n + 2 < cap; p++) {
+    bool fits = (unsigned char)*p < 128 && (isalnum((unsigned char)*p) || *p == '_');
+    if (!n && isdigit((unsigned char)*p)) name[n++] = 'm';
+    name[n++] = fits ? *p : '_';
+  }
+  name[n] = 0;
+}
+
+static bool written_along(const Options *o, const char *path, const RunCapture *c) {
+  char stem[1024], name[65];
+  size_t n = strlen(path);
+  if (n > 2 && !strcmp(path + n - 2, ".c")) n -= 2;
+  snprintf(stem, sizeof stem, "%.*s", (int)n, path);
+  name_of(stem, name, sizeof name);
+  Along a = {.path = stem,
+             .name = o->name ? o->name : name,
+             .jit = c->jit,
+             .inputs = c->in_names,
+             .outputs = c->out_names};
+  return (!o->wasm || along_wasm(&a, o->simd)) && (!o->cffi || along_python(&a));
+}
+
+/* What goes along has the weights in the text, and a module has no libm. */
+static bool options_agree(const Options *o) {
+  if ((o->wasm || o->cffi) && o->weights)
+    return cli_refuse(0, "compile", "--weights: a module and a binding have them within");
+  if (o->wasm && o->target) return cli_refuse(0, "compile", "--wasm: --simd gives it vectors, --target none");
+  return o->wasm || !o->simd || cli_refuse(0, "compile", "--simd is for --wasm");
+}
+
 static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   const char *model = argument[0];
   char made[1024];
@@ -79,9 +115,10 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   bool ok = run_model_captured(m, &c);
   cli_wait_what(m->wait, "writing");
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
-                        .name = o->name, .weights = o->weights, .own_math = o->own_math,
+                        .name = o->name, .weights = o->weights, .own_math = o->own_math || o->wasm,
                         .big_endian = o->big_endian, .target = o->target, .threads = (int)o->threads,
                         .max_ram = o->max_ram, .about = &about);
+  ok = ok && written_along(o, path, &c);
   cli_wait_end(m->wait);
   m->wait = NULL;
   if (ok) say(o, path, &about);
@@ -94,6 +131,7 @@ static int run_compile(const void *options, char **argument, int n) {
   const Options *o = options;
   RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1, .integers = o->integers};
   RunModel m = {.o = &run};
+  if (!options_agree(o)) return CLI_FAILED;
   bool ok = compiled(&m, o, argument, n);
   cli_wait_end(m.wait);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "compile");
@@ -119,6 +157,9 @@ static const CliOption options[] = {
                 "GNU C with vectors for this processor, instead of C99 for any"),
     CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "to capture on, instead of $TG_DEV"),
+    CLI_FLAG_OF(Options, wasm, "wasm", "PATH.wasm too, and PATH.js that runs it; needs clang and wasm-ld"),
+    CLI_FLAG_OF(Options, simd, "simd", "the module has vectors of 128 bits"),
+    CLI_FLAG_OF(Options, cffi, "cffi", "PATH.py too, which compiles the text and calls it from Python"),
     CLI_FLAG_OF(Options, json, "json", "what was written as an object")};
 
 const CliCommand command_compile = {

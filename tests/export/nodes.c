@@ -114,8 +114,10 @@ static void node_case(const char *name, const char *of, const char *folder, bool
   bool again = !ok && !fixed && tg_error(c) == TG_ERR_STATE;
   if (again)
     node_case(name, of, folder, true, counts);
-  else if (!ok || draws)
+  else if (!ok || draws) {
     counts->not_captured++;
+    if (getenv("TG_WHY")) printf("%s: %s\n", name, draws && ok ? "draws" : tg_errmsg(c));
+  }
   else if (node_same(jit, &k, out, name, folder))
     counts->same++;
   else

@@ -3,10 +3,10 @@
 #ifndef EXPORT_NODES_H
 #define EXPORT_NODES_H
 
-/* same: exported, with the same bits. not_captured: sizes depend on values, or the case is refused. wrong: the
- * rest, each printed. */
+/* same: exported, with the same bits; [1]: after inputs that decide a shape were fixed. refused: with a message that names
+ * the node. wrong: the rest, each printed. */
 typedef struct NodeCounts {
-  int same, not_captured, wrong;
+  int same[2], refused, wrong;
 } NodeCounts;
 
 /* Each `every`-th case of the archive; folder: for files. False: there is no archive, or it does not unpack. */

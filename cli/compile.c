@@ -10,7 +10,7 @@ typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target;
   int64_t threads, max_ram;
-  bool own_math, big_endian, integers, wasm, simd, cffi, json;
+  bool own_math, big_endian, stream, integers, wasm, simd, cffi, json;
 } Options;
 
 static void say(const Options *o, const char *path, const TgCText *c) {
@@ -99,6 +99,7 @@ static bool options_agree(const Options *o) {
   if ((o->wasm || o->cffi) && o->weights)
     return cli_refuse(0, "compile", "--weights: a module and a binding have them within");
   if (o->wasm && o->target) return cli_refuse(0, "compile", "--wasm: --simd gives it vectors, --target none");
+  if (o->stream && !o->weights) return cli_refuse(0, "compile", "--stream is for --weights FILE");
   return o->wasm || !o->simd || cli_refuse(0, "compile", "--simd is for --wasm");
 }
 
@@ -116,8 +117,8 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   cli_wait_what(m->wait, "writing");
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
                         .name = o->name, .weights = o->weights, .own_math = o->own_math || o->wasm,
-                        .big_endian = o->big_endian, .target = o->target, .threads = (int)o->threads,
-                        .max_ram = o->max_ram, .about = &about);
+                        .big_endian = o->big_endian, .streamed = o->stream, .target = o->target,
+                        .threads = (int)o->threads, .max_ram = o->max_ram, .about = &about);
   ok = ok && written_along(o, path, &c);
   cli_wait_end(m->wait);
   m->wait = NULL;
@@ -150,6 +151,8 @@ static const CliOption options[] = {
                  "bytes that arena and state may take: kernels are chosen so that they do"),
     CLI_FLAG_OF(Options, big_endian, "big-endian",
                 "the file of weights is for machines that store the high byte first"),
+    CLI_FLAG_OF(Options, stream, "stream",
+                "of the file of weights, a function of the host brings what is needed next"),
     CLI_FLAG_OF(Options, integers, "integers",
                 "a quantised model without any float; inputs and outputs are its 8-bit numbers"),
     CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),

@@ -468,7 +468,7 @@ typedef struct TgCOptions {
   TgTensor *const *tensors;
   int count, threads;
   int64_t max_ram;
-  bool own_math, weights_apart, big_endian;
+  bool own_math, weights_apart, big_endian, streamed;
   int end_;
 } TgCOptions;
 
@@ -1479,7 +1479,8 @@ typedef struct TgCText {
 /* [options] .name: what the text's names begin with, an identifier ("model"). .header: the file that the
  * source includes (NAME.h). .names, .tensors, .count: names of memories, as of tg_jit_to_text. .own_math:
  * roots are computed by the text as well, so that it needs nothing of <math.h>. .weights_apart: no weights in
- * the text; .big_endian: numbers of their file begin with the high byte, for machines that do so. .threads: so many shares that kernels are split in (1 .. 1024; 1): a
+ * the text; .big_endian: numbers of their file begin with the high byte, for machines that do so. .streamed: weights are apart, and
+ * a function of the host brings those of each kernel to the arena. .threads: so many shares that kernels are split in (1 .. 1024; 1): a
  * function of the host may run them at the same time, the results are the same. .max_ram: kernels are chosen so that arena and state are no more bytes (0: no bound). .target: a processor, "native", "x86-64-v3" or "x86-64-v4": the source is then GNU C with vectors
  * for that, to be compiled with -std=gnu11 -ffp-contract=off and -march=.. of it; own_math has no meaning
  * there. The texts live until the next call with this context. Errors: those of tg_jit_to_text; TG_ERR_VALUE:

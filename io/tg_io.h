@@ -127,7 +127,7 @@ TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
 /* A captured function as C99 that needs nothing (tg_jit_to_c): PATH.c and PATH.h, which appear whole or not
  * at all; PATH may end in .c. [options] .inputs, .outputs, .state: as of tg_jit_save. .name: what the names
  * in the text begin with (the last part of PATH). .own_math, .target, .threads, .max_ram: as of tg_jit_to_c. .weights: a file for
- * the weights, which the source then does not have; .big_endian: its byte order. .about: gets what tg_jit_to_c gives. Errors: those of
+ * the weights, which the source then does not have; .big_endian: its byte order; .streamed: its parts are brought when they are needed. .about: gets what tg_jit_to_c gives. Errors: those of
  * tg_jit_to_c; TG_ERR_IO. */
 typedef struct TgExportOptions {
   size_t size;
@@ -137,7 +137,7 @@ typedef struct TgExportOptions {
   const char *name, *weights, *target;
   int threads;
   int64_t max_ram;
-  bool own_math, big_endian;
+  bool own_math, big_endian, streamed;
   TgCText *about;
   int end_;
 } TgExportOptions;

@@ -94,7 +94,7 @@ static const char *const taken_words[] = {
     "true",     "try",      "typedef",   "typename", "union",      "unsigned", "using",   "virtual",
     "void",     "volatile", "while",     "xor",      "i8",         "i16",      "i32",     "i64",
     "u8",       "u16",      "u32",       "u64",      "f32",        "f64",      "copied",  "cleared",
-    "nullptr",  "key_of",   "shared",    "share",    "spread"};
+    "nullptr",  "key_of",   "bring",     "shared",   "share",      "spread"};
 
 enum { OWN_WORDS = 20 };
 
@@ -313,6 +313,20 @@ static bool argument(Export *x, const Step *s, int64_t id, size_t first, ExportP
   return true;
 }
 
+/* Weights that a run is brought: the place becomes one of the arena, where they lie for the next launch alone. */
+static bool brought(Export *x, ExportPlace *p) {
+  if (!x->o.streamed || p->kind != IN_WEIGHT) return true;
+  const ExportMemory *m = &x->memories.at[p->number];
+  ExportPlace to = {IN_ARENA, (int)x->items.len, 0, p->dtype}, from = *p;
+  from.offset = 0;
+  ExportCall c = {.kernel = CALL_BRING, .arg = x->args.len, .narg = 2, .scratch = -1};
+  c.nbytes = m->nelem * (int64_t)dtype_size(m->dtype);
+  if (!item_new(x, c.nbytes) || !arg_add(x, to, true) || !arg_add(x, from, false) || !call_add(x, c))
+    return false;
+  p->kind = IN_ARENA, p->number = to.number;
+  return true;
+}
+
 static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
   CachedProgram *prog = s->plan->prog[k];
@@ -320,11 +334,15 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   ExportCall c = {.kernel = kernel_number(x, prog), .narg = TG_MIN(text->nparam, sk->narg), .scratch = -1};
   if (c.kernel < 0) return false;
   if (NEVER(!text->stored)) return refused(x, TG_ERR_INTERNAL, "a kernel without its list");
+  ExportPlace *place = mem_alloc(&x->ctx->mem, ((size_t)c.narg + 1) * sizeof *place);
+  bool ok = place || no_memory(x);
+  for (int i = 0; ok && i < c.narg; i++)
+    ok = argument(x, s, sk->arg[i], first, &place[i]) && brought(x, &place[i]);
   c.arg = x->args.len;
-  for (int i = 0; i < c.narg; i++) {
-    ExportPlace p;
-    if (!argument(x, s, sk->arg[i], first, &p) || !arg_add(x, p, text->stored[i])) return false;
-  }
+  for (int i = 0; ok && i < c.narg; i++)
+    ok = arg_add(x, place[i], text->stored[i]);
+  mem_free(&x->ctx->mem, place);
+  if (!ok) return false;
   int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
   c.nbytes = ((x->gnu ? text->scratch_bytes : text->local_bytes) + align - 1) / align * align;
   c.shares = text->nthread;
@@ -367,6 +385,7 @@ static bool copy_listed(Export *x, Step *s) {
   for (int k = 0; w && k < w->n; k++)
     nelem *= w->dims[k];
   if (!w) nelem = s->to->nelem;
+  if (!brought(x, &from)) return false;
   ExportCall c = {.kernel = CALL_COPY, .arg = x->args.len, .narg = 2, .scratch = -1};
   c.nbytes = nelem * (int64_t)dtype_size(to.dtype);
   return arg_add(x, to, true) && arg_add(x, from, false) && call_add(x, c);
@@ -461,6 +480,7 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "jit_to_c: no place for the text");
   *out = (TgCText){.source = ""};
   x.gnu = x.o.target && *x.o.target;
+  if (x.o.streamed) x.o.weights_apart = true;
   if (ctx->err.status) return ctx->err.status;
   map_init(&x.helpers, &ctx->mem);
   Str *text = ctx->c_text;

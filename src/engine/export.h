@@ -26,7 +26,7 @@ typedef struct ExportPlace {
 } ExportPlace;
 
 /* kernel: its number, with narg places from `arg` on; -1: a copy of nbytes from the second of two places to
- * the first; -2: the first of one is cleared. scratch: the item that is its local memory, -1: it has none. */
+ * the first; -2: the first of one is cleared; -3: as -1, from the file of weights by the host. scratch: the item that is its local memory, -1: it has none. */
 typedef struct ExportCall {
   int kernel;
   size_t arg;
@@ -34,7 +34,7 @@ typedef struct ExportCall {
   int64_t nbytes; /* of a copy; of the scratch of a share */
 } ExportCall;
 
-enum { CALL_COPY = -1, CALL_CLEAR = -2 };
+enum { CALL_COPY = -1, CALL_CLEAR = -2, CALL_BRING = -3 };
 
 /* A memory that stays. name: an identifier. state: a kernel stores to it. offset: in the state, or among the
  * weights where they are in a file. value: as it is now */

@@ -172,7 +172,13 @@ static void put_struct(Export *x, Str *out) {
   put_block(x, out, "state", x->state);
   put_block(x, out, "arena", x->arena);
   if (draws) str_put(out, "  uint64_t seed, counter; /* of the random numbers to come */\n");
-  if (x->o.weights_apart) str_put(out, "  const unsigned char *weights;\n");
+  if (x->o.streamed)
+    str_put(out, "  /* Copies n bytes of the file of weights, from `offset` on, to `to`; 0: done. A run asks "
+                 "in the same\n"
+                 "   * order each time. */\n"
+                 "  int (*bring)(void *to, int64_t offset, size_t n);\n");
+  else if (x->o.weights_apart)
+    str_put(out, "  const unsigned char *weights;\n");
   if (x->shares)
     str_put(out, "  /* Calls share(work, i) for each i below n, in any order or at the same time, and "
                  "returns when all\n"
@@ -203,18 +209,24 @@ static void put_signature(Export *x, Str *out) {
 
 static void put_reset(Export *x, Str *out) {
   str_printf(out, "void %s_reset(%s *m%s)", x->name, x->name,
-             x->o.weights_apart ? ", const void *weights" : "");
+             x->o.streamed        ? ", int (*bring)(void *to, int64_t offset, size_t n)"
+             : x->o.weights_apart ? ", const void *weights"
+                                  : "");
 }
 
 bool export_header(Export *x, Str *out) {
   put_about(x, out);
-  str_printf(out, "#ifndef %s_H\n#define %s_H\n#include <stdint.h>\n\n", x->upper, x->upper);
+  str_printf(out, "#ifndef %s_H\n#define %s_H\n#include <stdint.h>\n%s\n", x->upper, x->upper,
+             x->o.streamed ? "#include <stddef.h>\n" : "");
   put_constants(x, out);
   put_state(x, out);
   str_put(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   put_struct(x, out);
   str_put(out, "/* Before the first run, and to begin again: the state is that of the capture.");
-  if (x->o.weights_apart)
+  if (x->o.streamed)
+    str_printf(out, " bring: see there;\n * numbers of the file begin with the %s byte.",
+               x->o.big_endian ? "high" : "low");
+  else if (x->o.weights_apart)
     str_printf(
         out,
         " weights: the %s_FILE_BYTES\n * of the file, at an address that is a multiple of 8; they must "
@@ -226,6 +238,7 @@ bool export_header(Export *x, Str *out) {
              x->planned->variables.len ? "; 2: a size is not within its bounds" : "",
              x->o.weights_apart ? "; 3: no weights, or this machine has another byte order than their file"
                                 : "");
+  if (x->o.streamed) str_put(out, "/* 4: weights could not be brought; the state may be changed. */\n");
   put_signature(x, out);
   str_put(out, ";\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   return !out->oom;
@@ -539,6 +552,10 @@ static void put_call(Export *x, Str *out, const ExportCall *c) {
     str_printf(out, "  spread(m, share_%d, %d, &q);\n", (int)(c - x->calls.at), c->shares);
   else if (c->kernel >= 0)
     put_kernel_call(x, out, c);
+  else if (c->kernel == CALL_BRING)
+    str_printf(out, "  if (m->bring(a + %lld, %lld, %lld)) return 4;\n",
+               (long long)x->items.at[arg->number].offset, (long long)x->memories.at[arg[1].number].offset,
+               (long long)c->nbytes);
   else {
     str_put(out, c->kernel == CALL_COPY ? "  copied(" : "  cleared(");
     put_arg(x, out, &arg[0]), str_put(out, ", ");
@@ -551,6 +568,11 @@ static bool uses(const Export *x, PlaceKind kind) {
   for (size_t i = 0; i < x->args.len; i++)
     if (x->args.at[i].kind == kind) return true;
   return false;
+}
+
+/* The address of the file's bytes is at hand. */
+static bool weights_pointed(const Export *x) {
+  return x->o.weights_apart && !x->o.streamed && uses(x, IN_WEIGHT);
 }
 
 /* ---- shares: what a run has goes to each in a struct, as members of the same names */
@@ -594,7 +616,7 @@ static void put_shared_values(Export *x, Str *out, bool arena) {
   int n = j->nin + j->nout + (int)j->variables.len;
   if (!x->shares) return;
   str_printf(out, "  q.a = %s;\n  q.s = %s;\n  q.w = %s;\n", arena ? "a" : "NULL",
-             uses(x, IN_STATE) ? "s" : "NULL", x->o.weights_apart && uses(x, IN_WEIGHT) ? "w" : "NULL");
+             uses(x, IN_STATE) ? "s" : "NULL", weights_pointed(x) ? "w" : "NULL");
   for (int i = 0; i < n; i++)
     str_printf(out, "  q.%s = %s;\n", x->value[i], x->value[i]);
 }
@@ -633,7 +655,8 @@ static void put_checks(Export *x, Str *out) {
   for (int i = 0; i < j->nin + j->nout; i++)
     if (want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin])) str_printf(out, " || !%s", x->value[i]);
   str_put(out, ") return 1;\n");
-  if (x->o.weights_apart) str_put(out, "  if (!m->weights) return 3;\n");
+  if (x->o.weights_apart)
+    str_put(out, x->o.streamed ? "  if (!m->bring) return 3;\n" : "  if (!m->weights) return 3;\n");
   for (int i = 0; i < j->nin + j->nout; i++)
     if (!want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]))
       str_printf(out, "  (void)%s;\n", x->value[i]);
@@ -653,12 +676,12 @@ static void put_run(Export *x, Str *out) {
   str_put(out, " {\n");
   if (arena) str_put(out, "  u8 *a;\n");
   if (uses(x, IN_STATE)) str_put(out, "  u8 *s;\n");
-  if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  const u8 *w;\n");
+  if (weights_pointed(x)) str_put(out, "  const u8 *w;\n");
   if (x->shares) str_put(out, "  shared q;\n");
   put_checks(x, out);
   if (arena) str_put(out, "  a = m->arena.bytes;\n");
   if (uses(x, IN_STATE)) str_put(out, "  s = m->state.bytes;\n");
-  if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  w = m->weights;\n");
+  if (weights_pointed(x)) str_put(out, "  w = m->weights;\n");
   put_shared_values(x, out, arena);
   put_keys(x, out);
   for (size_t i = 0; i < x->calls.len && !out->oom; i++)
@@ -668,7 +691,7 @@ static void put_run(Export *x, Str *out) {
 
 /* In the text, so that it needs no header but those that every compiler brings along. */
 static void put_bytes_moved(Export *x, Str *out) {
-  bool copies = x->o.weights_apart && x->state;
+  bool copies = x->o.weights_apart && !x->o.streamed && x->state;
   for (size_t i = 0; i < x->calls.len; i++)
     copies |= x->calls.at[i].kernel == CALL_COPY;
   for (size_t i = 0; i < x->memories.len; i++)
@@ -682,10 +705,15 @@ static void put_bytes_moved(Export *x, Str *out) {
 
 /* Weights whose bytes this machine would read wrong are none. */
 static void put_weights_taken(const Export *x, Str *out) {
-  str_printf(out,
-             "  order.u = 1;\n  if (order.b[0] != %d) return;\n"
-             "  m->weights = (const unsigned char *)weights;\n  if (!weights) return;\n",
-             !x->o.big_endian);
+  str_printf(out, "  order.u = 1;\n  if (order.b[0] != %d) return;\n", !x->o.big_endian);
+  if (!x->o.streamed) {
+    str_put(out, "  m->weights = (const unsigned char *)weights;\n  if (!weights) return;\n");
+    return;
+  }
+  if (x->state)
+    str_printf(out, "  if (!bring || bring(m->state.bytes, %lld, %lld)) return;\n", (long long)x->weights,
+               (long long)x->state);
+  str_put(out, "  m->bring = bring;\n");
 }
 
 static void put_reset_body(Export *x, Str *out) {
@@ -695,7 +723,7 @@ static void put_reset_body(Export *x, Str *out) {
   if (x->o.weights_apart) str_put(out, "  union { u32 u; u8 b[4]; } order;\n");
   str_put(out, "  cleared(m, sizeof *m);\n");
   if (x->o.weights_apart) put_weights_taken(x, out);
-  if (x->o.weights_apart && x->state)
+  if (x->o.weights_apart && !x->o.streamed && x->state)
     str_printf(out, "  copied(m->state.bytes, m->weights + %lld, %lld);\n", (long long)x->weights,
                (long long)x->state);
   for (size_t i = 0; i < x->memories.len; i++) {

@@ -11,6 +11,7 @@ typedef struct Exported {
   void *m; /* an instance, after a reset */
   int (*run)(void *m, void *const *values);
   void (*reset)(void *m, const void *weights);
+  void (*stream)(void *m, int (*bring)(void *to, int64_t offset, size_t n)); /* .streamed: a reset */
   void (*spread_by)(void *m, void (*run)(void (*share)(void *work, int i), int n, void *work)); /* .threads */
   size_t nbytes; /* of an instance */
   TgCText about; /* its texts are gone */

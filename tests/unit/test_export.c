@@ -316,6 +316,58 @@ static void test_threads(void **state) {
   tg_close(c);
 }
 
+/* ---- weights that are brought, part by part: a step of training has the same bits, and less memory than with all of them */
+static const char *stream_bytes;
+static int64_t stream_left, stream_calls;
+
+static int bring_part(void *to, int64_t offset, size_t n) {
+  stream_calls++;
+  if (!stream_left--) return 1;
+  memcpy(to, stream_bytes + offset, n);
+  return 0;
+}
+
+static TgStatus three_products(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                               void *user) {
+  TgTensor **w = user;
+  (void)nin, (void)nout;
+  TgTensor *x = tg_tanh(tg_matmul(tg_tanh(tg_matmul(in[0], w[0])), w[1]));
+  out[0] = tg_matmul(x, w[2]);
+  return out[0] && tg_assign(w[3], tg_add(w[3], tg_sum(out[0], .axis = TG_AXES(0)))) ? TG_OK : tg_error(c);
+}
+
+static void test_stream(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  TgTensor *w[4], *in = tg_clone(tg_randn(c, TG_SHAPE(4, 48))), *out;
+  for (int i = 0; i < 3; i++)
+    w[i] = tg_clone(tg_mul_scalar(tg_randn(c, TG_SHAPE(48, 48)), 0.2));
+  w[3] = tg_clone(tg_randn(c, TG_SHAPE(48)));
+  TgJit *jit = tg_jit(c, three_products, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  static float x[4 * 48], want[4 * 48], got[4 * 48];
+  tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
+  static const TgCOptions options[] = {{.streamed = true},
+                                       {.streamed = true, .own_math = true, .threads = 2}};
+  for (int i = 0; i < 2; i++) {
+    Exported e;
+    assert_true(exported_new(&e, jit, folder, trapping, options[i]));
+    assert_true(e.about.arena_bytes < e.about.weight_bytes && e.about.arena_bytes > e.about.weight_bytes / 3);
+    assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 3); /* nobody brings anything */
+    stream_bytes = e.weights, stream_left = 1000, stream_calls = 0;
+    e.stream(e.m, bring_part);
+    assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 0);
+    assert_true(stream_calls >= 4);
+    assert_memory_equal(got, want, sizeof want);
+    stream_left = 1;
+    assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 4);
+    exported_free(&e);
+  }
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- a bound on memory: kernels that keep less, with the same results; what cannot be has a number */
 static TgStatus padded_twice(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
                              void *user) {
@@ -898,11 +950,12 @@ static void test_models(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),      cmocka_unit_test(test_training), cmocka_unit_test(test_draws),
-      cmocka_unit_test(test_instances),  cmocka_unit_test(test_threads),  cmocka_unit_test(test_max_ram),
-      cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
-      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),  cmocka_unit_test(test_models),
-      cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),     cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),    cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_cases),     cmocka_unit_test(test_training),   cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_instances), cmocka_unit_test(test_threads),    cmocka_unit_test(test_max_ram),
+      cmocka_unit_test(test_stream),    cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_text),      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_models),    cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),
+      cmocka_unit_test(test_vectors),   cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

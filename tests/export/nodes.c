@@ -110,7 +110,8 @@ static bool inputs_fixed(Node *k, int how) {
 /* A refusal says what is refused: a node with its operator, or the part of the file. */
 static bool message_says(TgContext *c) {
   TgStatus s = tg_error(c);
-  return s && s != TG_ERR_INTERNAL && s != TG_ERR_NOMEM && strstr(tg_errmsg(c), "onnx: ");
+  return s && s != TG_ERR_INTERNAL && s != TG_ERR_NOMEM &&
+         (strstr(tg_errmsg(c), "onnx: ") || strstr(tg_errmsg(c), "computes nothing"));
 }
 
 static void node_refused(TgContext *c, const char *name, NodeCounts *counts) {

@@ -1,6 +1,7 @@
-/* compile_along.c: a text made callable from JavaScript and Python. In: a captured function, whose text stands in files.
- * Out: PATH.wasm, linked by clang and wasm-ld, and PATH.js; or PATH.py, which compiles the text when it is imported. Both
- * know the names, dtypes and shapes of what goes in and comes out; nothing else is needed. */
+/* compile_along.c: a text made callable from JavaScript and Python. In: a captured function, whose text
+ * stands in files. Out: PATH.wasm, linked by clang and wasm-ld, and PATH.js; or PATH.py, which compiles the
+ * text when it is imported. Both know the names, dtypes and shapes of what goes in and comes out; nothing
+ * else is needed. */
 #define _POSIX_C_SOURCE 200809L
 #include "compile_along.h"
 #include "cli.h"

@@ -11,8 +11,8 @@ typedef struct Along {
   const char *const *inputs, *const *outputs;
 } Along;
 
-/* PATH.wasm and PATH.js: a module with its weights, and a class for it. The text must have been written with .own_math and
- * its weights. false: said. */
+/* PATH.wasm and PATH.js: a module with its weights, and a class for it. The text must have been written with
+ * .own_math and its weights. false: said. */
 bool along_wasm(const Along *a, bool simd);
 bool along_python(const Along *a); /* PATH.py, by cffi */
 #endif

@@ -15,7 +15,8 @@ enum {
   ITERATIONS_MOST = 100000,
   HOST_MAX = 1024,
   CONSTANTS_MAX = 1024,
-  CONSTANT_BYTES = 1 << 16
+  CONSTANT_BYTES = 1 << 16,
+  ONNX_KNOWN_MOST = 1 << 16 /* numbers of a constant that integers alone look at */
 };
 typedef struct OnnxGraph OnnxGraph;
 
@@ -309,6 +310,8 @@ bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from 
 TgTensor *onnx_op_called(OnnxCall *c);
 /* onnx_integer.c: a node without floats. *done: its outputs are there, and have been kept. false: an error */
 bool onnx_integer_node(OnnxCall *c, bool *done);
+TgTensor *onnx_scaled_plain(const OnnxScaled *s); /* the quantised tensor that it was; NULL: none */
+/* onnx_border.c */
 TgTensor *onnx_integer_output(OnnxRun *r, const OnnxIO *out, OnnxVal *v); /* NULL: an error */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
 bool iteration_begin(

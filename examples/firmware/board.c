@@ -1,5 +1,6 @@
-/* board.c: the least that a Cortex-M needs before main: a stack, the table of vectors, the memory of variables, and the
- * FPU. Text and the end go to the debugger, or to the emulator, which takes the place of one. */
+/* board.c: the least that a Cortex-M needs before main: a stack, the table of vectors, the memory of
+ * variables, and the FPU. Text and the end go to the debugger, or to the emulator, which takes the place of
+ * one. */
 #include "board.h"
 #include <stdint.h>
 

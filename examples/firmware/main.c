@@ -1,4 +1,5 @@
-/* main.c: a network that learns on the part. step.c is what examples/export_step.c wrote; all of its memory is `net`. */
+/* main.c: a network that learns on the part. step.c is what examples/export_step.c wrote; all of its memory
+ * is `net`. */
 #include "board.h"
 #include "step.h"
 

@@ -1,8 +1,8 @@
 /* arena.c: where values lie that live for a while. In: sizes and lifetimes. Out: offsets in one block of
  * memory. Each item goes to the lowest gap, or to the tightest one, among those that live when it does; what
  * comes first decides how well that ends, so several orders are tried, and then small changes of the best.
- * What lives when an item does is found in a tree over time, so that a plan takes as long as there are pairs that
- * live at once. */
+ * What lives when an item does is found in a tree over time, so that a plan takes as long as there are pairs
+ * that live at once. */
 #include "engine/export.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,9 @@ typedef struct Span {
   int64_t from, to;
 } Span;
 
-/* A time is the rank of an item's begin among all. Node 1 of the tree is all time, the leaves begin at `leaves`; an item
- * is in the list of each of the few nodes that make up its life, and in the list of its first time. */
+/* A time is the rank of an item's begin among all. Node 1 of the tree is all time, the leaves begin at
+ * `leaves`; an item is in the list of each of the few nodes that make up its life, and in the list of its
+ * first time. */
 typedef struct Placing {
   ArenaItem *item;
   size_t n;
@@ -67,7 +68,8 @@ static size_t spans_of(Placing *p, int head, size_t n) {
   return n;
 }
 
-/* Where those lie that are placed and live with an item: what lives at its begin, and what begins in its life. */
+/* Where those lie that are placed and live with an item: what lives at its begin, and what begins in its
+ * life. */
 static size_t spans_taken(Placing *p, int item) {
   size_t n = 0;
   for (int node = p->first[item] + p->leaves; node; node /= 2)

@@ -29,8 +29,9 @@ static bool planning_failed(Export *x) {
 
 enum { MOST_SHARES = 1024 };
 
-/* How kernels are chosen. Where memory is slower, more is computed again and less is kept; local copies are kept as well.
- */
+/* How kernels are chosen. Where memory is slower, more is computed again and less is kept; local copies are
+ * kept as well.
+ * */
 typedef struct Manner {
   double memory_price;
   int64_t local_most;
@@ -199,8 +200,8 @@ static bool memory_read(Export *x, size_t i, ExportMemory *m) {
   return !s || (ctx->err.status ? false : no_memory(x));
 }
 
-/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the state
- * is at first lies behind them. */
+/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the
+ * state is at first lies behind them. */
 static bool memories_listed(Export *x) {
   TgJit *j = x->planned;
   for (size_t i = 0; i < memory_count(j); i++) {
@@ -313,7 +314,8 @@ static bool argument(Export *x, const Step *s, int64_t id, size_t first, ExportP
   return true;
 }
 
-/* Weights that a run is brought: the place becomes one of the arena, where they lie for the next launch alone. */
+/* Weights that a run is brought: the place becomes one of the arena, where they lie for the next launch
+ * alone. */
 static bool brought(Export *x, ExportPlace *p) {
   if (!x->o.streamed || p->kind != IN_WEIGHT) return true;
   const ExportMemory *m = &x->memories.at[p->number];

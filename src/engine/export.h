@@ -26,7 +26,8 @@ typedef struct ExportPlace {
 } ExportPlace;
 
 /* kernel: its number, with narg places from `arg` on; -1: a copy of nbytes from the second of two places to
- * the first; -2: the first of one is cleared; -3: as -1, from the file of weights by the host. scratch: the item that is its local memory, -1: it has none. */
+ * the first; -2: the first of one is cleared; -3: as -1, from the file of weights by the host. scratch: the
+ * item that is its local memory, -1: it has none. */
 typedef struct ExportCall {
   int kernel;
   size_t arg;

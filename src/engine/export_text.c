@@ -110,8 +110,8 @@ static void put_about(Export *x, Str *out) {
              (long long)x->arena, (long long)x->bound);
 }
 
-/* A bound for any compiler, also for one that keeps each variable in memory: a line of a kernel declares at most one, of
- * eight bytes. Vectors have other sizes. */
+/* A bound for any compiler, also for one that keeps each variable in memory: a line of a kernel declares at
+ * most one, of eight bytes. Vectors have other sizes. */
 int64_t export_stack(const Export *x) {
   enum { HELPERS = 1024, FRAME = 128, WORD = 8 };
 

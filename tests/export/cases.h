@@ -1,5 +1,5 @@
-/* cases.h: functions that the tests of exports capture. In: a context. Out: small functions of two inputs in every
- * dtype, and a step of training. */
+/* cases.h: functions that the tests of exports capture. In: a context. Out: small functions of two inputs in
+ * every dtype, and a step of training. */
 #ifndef EXPORT_CASES_H
 #define EXPORT_CASES_H
 #include "tg_nn.h"

@@ -1,5 +1,5 @@
-/* checked.c: see checked.h. Values are written as integers of the element's width, which mean the same in every
- * byte order. */
+/* checked.c: see checked.h. Values are written as integers of the element's width, which mean the same in
+ * every byte order. */
 #define _GNU_SOURCE
 #include "export/checked.h"
 #include <stdlib.h>
@@ -13,7 +13,8 @@ static FILE *opened_file(Checked *k, const char *name) {
   return f;
 }
 
-/* same: the first of two arrays has the bits of the second; nan: above this, without the sign, a value is none. */
+/* same: the first of two arrays has the bits of the second; nan: above this, without the sign, a value is
+ * none. */
 static const char beginning[] =
     "#include <stdint.h>\n"
     "static int is_nan(uint64_t v, uint64_t sign, uint64_t most) { return most && (v & (sign - 1)) > most; "

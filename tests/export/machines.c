@@ -1,6 +1,7 @@
-/* machines.c: exported text on other machines has the bits of this one: 32 bits, the high byte first,
- * 64-bit Arm, processors without a system under them. Programs that check themselves are compiled for each machine whose
- * compiler is here, and run by its emulator. tests/export/check-machines installs these and then runs this. */
+/* machines.c: exported text on other machines has the bits of this one: 32 bits, the high byte first, 64-bit
+ * Arm, processors without a system under them. Programs that check themselves are compiled for each machine
+ * whose compiler is here, and run by its emulator. tests/export/check-machines installs these and then runs
+ * this. */
 #define _GNU_SOURCE
 #include "export/cases.h"
 #include "export/checked.h"
@@ -17,8 +18,8 @@
 
 #define FIRMWARE TG_TESTS "/../examples/firmware"
 
-/* needs: programs that must be here. cc: a compiler with its flags; run: what runs the program. bare: there is no
- * system; `run` then compiles as well. */
+/* needs: programs that must be here. cc: a compiler with its flags; run: what runs the program. bare: there
+ * is no system; `run` then compiles as well. */
 typedef struct Machine {
   const char *name, *needs, *cc, *run;
   bool bare;

@@ -63,8 +63,8 @@ static bool same_bits(TgTensor *want, const char *got) {
   return same;
 }
 
-/* Outputs begin as other bytes than the library's do: all of them must be written. What draws goes on from the export, as the
- * library does. */
+/* Outputs begin as other bytes than the library's do: all of them must be written. What draws goes on from
+ * the export, as the library does. */
 static bool node_same(TgJit *jit, Node *k, TgTensor **out, const char *name, const char *folder) {
   Exported e;
   void *values[2 * MOST_IO] = {NULL};
@@ -89,7 +89,8 @@ static bool node_same(TgJit *jit, Node *k, TgTensor **out, const char *name, con
   return ok;
 }
 
-/* Inputs that may decide a shape are fixed: first integers that stand in a row or alone, then whatever does, then all. */
+/* Inputs that may decide a shape are fixed: first integers that stand in a row or alone, then whatever does,
+ * then all. */
 enum { FREE, FIX_INTEGERS, FIX_ROWS, FIX_ALL };
 
 static bool inputs_fixed(Node *k, int how) {

@@ -1,4 +1,5 @@
-/* qdq.c: see qdq.h. The weights are random numbers; scales are chosen so that sums fill the 8 bits of results. */
+/* qdq.c: see qdq.h. The weights are random numbers; scales are chosen so that sums fill the 8 bits of
+ * results. */
 #define _GNU_SOURCE
 #include "export/qdq.h"
 #include <math.h>

@@ -22,7 +22,8 @@ const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, bool
 /* .. and a bias of 32 bits by the scale of the sums. */
 const char *net_bias(Net *n, int64_t channels, double x_scale, double w_scale, bool each);
 
-/* Whole networks with an input x: of a digit's picture, u8, (1, 1, 28, 28), and of 49 x 10 sounds. q: by QLinear operators. */
+/* Whole networks with an input x: of a digit's picture, u8, (1, 1, 28, 28), and of 49 x 10 sounds. q: by
+ * QLinear operators. */
 Net *net_digit(bool q);
 Net *net_keyword(void);
 #endif

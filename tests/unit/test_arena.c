@@ -1,5 +1,5 @@
-/* test_arena.c: where values lie that live for a while. No two that live at once overlap, the least is what a count of each
- * moment says, and a hundred thousand items are no more work than their neighbours make. */
+/* test_arena.c: where values lie that live for a while. No two that live at once overlap, the least is what
+ * a count of each moment says, and a hundred thousand items are no more work than their neighbours make. */
 #include "engine/export.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
-/* test_export.c: captured functions as C. What the compiled text computes has the bits of the interpreter, which
- * runs the same plan (INTERP:C99) and checks each access; the compilers warn of nothing; a step of training
- * goes on as the library's does; two instances do not meet; what cannot be written is refused, and leaves no
- * file. */
+/* test_export.c: captured functions as C. What the compiled text computes has the bits of the interpreter,
+ * which runs the same plan (INTERP:C99) and checks each access; the compilers warn of nothing; a step of
+ * training goes on as the library's does; two instances do not meet; what cannot be written is refused, and
+ * leaves no file. */
 #define _GNU_SOURCE
 #include "export/cases.h"
 #include "export/exported.h"
@@ -316,7 +316,8 @@ static void test_threads(void **state) {
   tg_close(c);
 }
 
-/* ---- weights that are brought, part by part: a step of training has the same bits, and less memory than with all of them */
+/* ---- weights that are brought, part by part: a step of training has the same bits, and less memory than
+ * with all of them */
 static const char *stream_bytes;
 static int64_t stream_left, stream_calls;
 
@@ -807,7 +808,8 @@ static void model_runs(const char *name, int ndim, const int64_t *dims) {
   tg_close(c);
 }
 
-/* ---- another machine: wasm32, in Node, has the bits of this one. A dropout step draws, sums and takes roots. */
+/* ---- another machine: wasm32, in Node, has the bits of this one. A dropout step draws, sums and takes
+ * roots. */
 static const char wasm_driver[] =
     "#include \"model.h\"\nstatic model m; static float x[MODEL_INPUT0_SIZE], loss; static int32_t "
     "y[MODEL_INPUT1_SIZE];\n"

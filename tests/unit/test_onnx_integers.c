@@ -1,6 +1,6 @@
-/* test_onnx_integers.c: quantised ONNX models with integers alone. Each operator and whole networks beside the same model
- * run with floats: 8-bit results are within one unit; no float is in the exported text; what has no such form is refused
- * by name. */
+/* test_onnx_integers.c: quantised ONNX models with integers alone. Each operator and whole networks beside
+ * the same model run with floats: 8-bit results are within one unit; no float is in the exported text; what
+ * has no such form is refused by name. */
 #define _GNU_SOURCE
 #include "export/exported.h"
 #include "export/qdq.h"

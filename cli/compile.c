@@ -1,13 +1,16 @@
 /* compile.c: `tg compile`: a model file as C. In: ONNX, or a captured program. Out: a source and a header
  * that need no library (docs/export.md), and on stdout what they take. A model is run once to be captured,
  * with random inputs of its sizes. */
+#include "compile_along.h"
 #include "run.h"
+#include <ctype.h>
 #include <string.h>
 
 typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target;
-  bool own_math, json;
+  int64_t threads, max_ram;
+  bool own_math, big_endian, stream, integers, wasm, simd, cffi, json;
 } Options;
 
 static void say(const Options *o, const char *path, const TgCText *c) {
@@ -24,8 +27,20 @@ static void say(const Options *o, const char *path, const TgCText *c) {
   printf("%s  %s operations a run, %d kernels; text %s, weights %s, state %s\n", path,
          cli_count(c->operations, count), c->kernels, cli_bytes((double)strlen(c->source), bytes[0]),
          cli_bytes((double)c->weight_bytes, bytes[1]), cli_bytes((double)c->state_bytes, bytes[2]));
-  printf("arena %lld bytes; what lives at once is %lld\n", (long long)c->arena_bytes,
+  printf("arena %lld bytes; what lives at once is %lld", (long long)c->arena_bytes,
          (long long)c->arena_least);
+  printf(c->stack_bytes ? "; stack at most %lld\n" : "\n", (long long)c->stack_bytes);
+}
+
+/* What the numbers of inputs and outputs stand for. */
+static void say_scales(const RunModel *m) {
+  double scale;
+  int64_t zero;
+  for (int i = 0; i < m->nin + m->nout; i++) {
+    const char *name = i < m->nin ? m->in_names[i] : m->out_about[i - m->nin].name;
+    if (tg_onnx_scale(m->onnx, name, &scale, &zero))
+      printf("%s %s: (q - %lld) * %.9g\n", i < m->nin ? "input" : "output", name, (long long)zero, scale);
+  }
 }
 
 /* model.onnx -> model, in the folder that is the current one. */
@@ -53,6 +68,41 @@ static bool inputs_fixed(RunModel *m, char **argument, int n) {
   return true;
 }
 
+/* An identifier made of the last part of a path, as tg_export makes one. */
+static void name_of(const char *path, char *name, size_t cap) {
+  const char *slash = strrchr(path, '/');
+  size_t n = 0;
+  for (const char *p = slash ? slash + 1 : path; *p && n + 2 < cap; p++) {
+    bool fits = (unsigned char)*p < 128 && (isalnum((unsigned char)*p) || *p == '_');
+    if (!n && isdigit((unsigned char)*p)) name[n++] = 'm';
+    name[n++] = fits ? *p : '_';
+  }
+  name[n] = 0;
+}
+
+static bool written_along(const Options *o, const char *path, const RunCapture *c) {
+  char stem[1024], name[65];
+  size_t n = strlen(path);
+  if (n > 2 && !strcmp(path + n - 2, ".c")) n -= 2;
+  snprintf(stem, sizeof stem, "%.*s", (int)n, path);
+  name_of(stem, name, sizeof name);
+  Along a = {.path = stem,
+             .name = o->name ? o->name : name,
+             .jit = c->jit,
+             .inputs = c->in_names,
+             .outputs = c->out_names};
+  return (!o->wasm || along_wasm(&a, o->simd)) && (!o->cffi || along_python(&a));
+}
+
+/* What goes along has the weights in the text, and a module has no libm. */
+static bool options_agree(const Options *o) {
+  if ((o->wasm || o->cffi) && o->weights)
+    return cli_refuse(0, "compile", "--weights: a module and a binding have them within");
+  if (o->wasm && o->target) return cli_refuse(0, "compile", "--wasm: --simd gives it vectors, --target none");
+  if (o->stream && !o->weights) return cli_refuse(0, "compile", "--stream is for --weights FILE");
+  return o->wasm || !o->simd || cli_refuse(0, "compile", "--simd is for --wasm");
+}
+
 static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   const char *model = argument[0];
   char made[1024];
@@ -66,19 +116,23 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   bool ok = run_model_captured(m, &c);
   cli_wait_what(m->wait, "writing");
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
-                        .name = o->name, .weights = o->weights, .own_math = o->own_math, .target = o->target,
-                        .about = &about);
+                        .name = o->name, .weights = o->weights, .own_math = o->own_math || o->wasm,
+                        .big_endian = o->big_endian, .streamed = o->stream, .target = o->target,
+                        .threads = (int)o->threads, .max_ram = o->max_ram, .about = &about);
+  ok = ok && written_along(o, path, &c);
   cli_wait_end(m->wait);
   m->wait = NULL;
   if (ok) say(o, path, &about);
+  if (ok && !o->json && o->integers) say_scales(m);
   run_capture_end(m, &c);
   return ok;
 }
 
 static int run_compile(const void *options, char **argument, int n) {
   const Options *o = options;
-  RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1};
+  RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1, .integers = o->integers};
   RunModel m = {.o = &run};
+  if (!options_agree(o)) return CLI_FAILED;
   bool ok = compiled(&m, o, argument, n);
   cli_wait_end(m.wait);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "compile");
@@ -91,11 +145,24 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, name, "name", "NAME",
                 "what the names in the text begin with (the last part of PATH)"),
     CLI_TEXT_OF(Options, weights, "weights", "FILE", "write the weights there, and not into the source"),
+    CLI_WHOLE_OF(Options, threads, "threads", 1, 1024,
+                 "kernels are split in so many shares, for threads of the host (1)"),
+    CLI_WHOLE_OF(Options, max_ram, "max-ram", 1, INT64_MAX / 2,
+                 "bytes that arena and state may take: kernels are chosen so that they do"),
+    CLI_FLAG_OF(Options, big_endian, "big-endian",
+                "the file of weights is for machines that store the high byte first"),
+    CLI_FLAG_OF(Options, stream, "stream",
+                "of the file of weights, a function of the host brings what is needed next"),
+    CLI_FLAG_OF(Options, integers, "integers",
+                "a quantised model without any float; inputs and outputs are its 8-bit numbers"),
     CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),
     CLI_TEXT_OF(Options, target, "target", "native|x86-64-v3|x86-64-v4",
                 "GNU C with vectors for this processor, instead of C99 for any"),
     CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "to capture on, instead of $TG_DEV"),
+    CLI_FLAG_OF(Options, wasm, "wasm", "PATH.wasm too, and PATH.js that runs it; needs clang and wasm-ld"),
+    CLI_FLAG_OF(Options, simd, "simd", "the module has vectors of 128 bits"),
+    CLI_FLAG_OF(Options, cffi, "cffi", "PATH.py too, which compiles the text and calls it from Python"),
     CLI_FLAG_OF(Options, json, "json", "what was written as an object")};
 
 const CliCommand command_compile = {

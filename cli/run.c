@@ -257,11 +257,14 @@ bool run_model_open(RunModel *m, const char *path) {
   m->ctx = tg_open(&open);
   if (!m->ctx || tg_error(m->ctx)) return false;
   if (m->o->bundle && tg_bundle_load(m->ctx, m->o->bundle)) return false;
-  if (cli_is_safetensors(path)) return program_open(m, path);
+  bool program = cli_is_safetensors(path);
+  if (program && m->o->integers) return run_failed(path, "--integers is for ONNX models");
+  if (program) return program_open(m, path);
   const char *other = cli_not_to_run(path);
   if (other) return run_failed(path, other);
   if (!(m->onnx = tg_onnx_open(m->ctx, path))) return false;
   if (m->o->loop_limit && tg_onnx_loop_limit(m->onnx, m->o->loop_limit)) return false;
+  if (m->o->integers && tg_onnx_integers(m->onnx)) return false;
   while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin])) {
     m->in_names[m->nin] = m->in_about[m->nin].name;
     m->nin++;

@@ -11,7 +11,7 @@ typedef struct RunOptions {
   const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle, *boxes, *draw, *prompt;
   int64_t image, top, runs, rows, seed, threads, loop_limit, tokens;
   double score, overlap, temperature;
-  bool bgr, bench, json;
+  bool bgr, bench, json, integers;
 } RunOptions;
 
 enum { MOST_IO = 64 };

@@ -466,8 +466,9 @@ typedef struct TgCOptions {
   const char *name, *header, *target;
   const char *const *names;
   TgTensor *const *tensors;
-  int count;
-  bool own_math, weights_apart;
+  int count, threads;
+  int64_t max_ram;
+  bool own_math, weights_apart, big_endian, streamed;
   int end_;
 } TgCOptions;
 
@@ -1465,23 +1466,29 @@ TG_API TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *con
  * no allocation (docs/export.md). Kernels are planned for a machine of which nothing is known, whatever the
  * context's own device is; values are those of the moment. The header tells all that a caller must know. */
 /* header, source: text. weights: what NAME_reset takes where weights are in a file, else NULL. Bytes:
- * arena_bytes of what a run needs between its kernels, of which arena_least live at once; state_bytes of what
- * it changes and keeps; weight_bytes of what it only reads. operations: of floats and of data, of a run. */
+ * arena_bytes of what a run needs between its kernels, of which arena_least live at once; state_bytes of
+ * what it changes and keeps; weight_bytes of what it only reads; stack_bytes that it takes at most, of
+ * portable text. operations: of floats and of data, of a run. */
 typedef struct TgCText {
   const char *header, *source;
   const void *weights;
   size_t weights_nbytes;
-  int64_t arena_bytes, arena_least, state_bytes, weight_bytes, operations;
+  int64_t arena_bytes, arena_least, state_bytes, weight_bytes, operations, stack_bytes;
   int kernels, launches;
 } TgCText;
 
 /* [options] .name: what the text's names begin with, an identifier ("model"). .header: the file that the
  * source includes (NAME.h). .names, .tensors, .count: names of memories, as of tg_jit_to_text. .own_math:
- * roots are computed by the text as well, so that it needs nothing of <math.h>. .weights_apart: no weights in
- * the text. .target: a processor, "native", "x86-64-v3" or "x86-64-v4": the source is then GNU C with vectors
- * for that, to be compiled with -std=gnu11 -ffp-contract=off and -march=.. of it; own_math has no meaning
- * there. The texts live until the next call with this context. Errors: those of tg_jit_to_text; TG_ERR_VALUE:
- * no such name, no such target. */
+ * roots are computed by the text as well, so that it needs nothing of <math.h>. .weights_apart: no weights
+ * in the text; .big_endian: numbers of their file begin with the high byte, for machines that do so.
+ * .streamed: weights are apart, and a function of the host brings those of each kernel to the arena.
+ * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
+ * the same time, the results are the same. .max_ram: kernels are chosen so that arena and state are no more
+ * bytes (0: no bound). .target: a processor, "native", "x86-64-v3" or "x86-64-v4": the source is then GNU C
+ * with vectors for that, to be compiled with -std=gnu11 -ffp-contract=off and -march=.. of it; own_math has
+ * no meaning there. The texts live until the next call with this context. Errors: those of tg_jit_to_text;
+ * TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits .max_ram, with how much the least
+ * is more. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes

@@ -282,15 +282,19 @@ static bool node_fail(OnnxRun *r, const OnnxNode *n) {
   return false;
 }
 
-static TgTensor *node_call(OnnxCall *c) {
+TgTensor *onnx_op_called(OnnxCall *c) {
   const OnnxOp *o = c->n->def;
+  return o->unary ? o->unary(c->in[0]) : o->binary ? o->binary(c->in[0], c->in[1]) : o->fn(c);
+}
+
+static TgTensor *node_call(OnnxCall *c) {
   for (int i = 0; i < c->nin; i++) {
     if (!c->raw[i])
       c->in[i] = NULL;
     else if (!(c->in[i] = c->ctx == c->run->m->ctx ? val_main(c->run, c->raw[i]) : c->raw[i]->t))
       return NULL;
   }
-  return o->unary ? o->unary(c->in[0]) : o->binary ? o->binary(c->in[0], c->in[1]) : o->fn(c);
+  return onnx_op_called(c);
 }
 
 /* The values of a node's inputs; *host: all of them are on the host. Left out inputs are NULL. */
@@ -342,6 +346,8 @@ static bool outputs_kept(OnnxCall *c) {
     if (!n->out[i]) continue;
     if (!c->out[i]) return call_fail(c, TG_ERR_VALUE, "output %d is not implemented", i), false;
     TgTensor *t = c->out[i];
+    if (m->integers && tg_dtype_is_float(tg_dtype(t)) && tg_context(t) == m->ctx)
+      return call_fail(c, TG_ERR_VALUE, "integers alone: output %d is of floats", i), false;
     c->run->vals[n->out[i]] =
         (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host, .narrow = i ? 0 : c->narrow};
   }
@@ -390,6 +396,11 @@ static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scrat
                 .seen = seen};
   if (!inputs_taken(&c, &host)) return node_fail(r, n);
   if (o->control) return o->control(r, n) || (told_within(m) ? false : node_fail(r, n));
+  if (m->integers) {
+    bool done;
+    if (!onnx_integer_node(&c, &done)) return node_fail(r, n);
+    if (done) return true;
+  }
   if (!types_fit(&c)) return node_fail(r, n);
   if (host) {
     c.ctx = m->host;
@@ -478,6 +489,7 @@ bool graph_run(OnnxRun *r, OnnxGraph *g) {
       *v = g->init[i]->host ? (OnnxVal){.t = g->init[i]->host, .moved = g->init[i]->main, .host = true}
                             : (OnnxVal){.t = g->init[i]->main};
       v->narrow = g->init[i]->narrow;
+      v->of = g->init[i];
     }
   }
   for (size_t i = 0; i < g->nnodes && ok; i++)
@@ -631,7 +643,7 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
     if (v->list || v->none)
       ok = ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: output %.200s is no tensor: %s", g->out[i].name,
                     v->list ? "a list" : "an optional value that is not there");
-    TgTensor *t = ok ? val_main(&r, v) : NULL;
+    TgTensor *t = !ok ? NULL : m->integers ? onnx_integer_output(&r, &g->out[i], v) : val_main(&r, v);
     ok = t && (out[i] = tg_keep(tg_reshape(t, tg_ndim(t), tg_shape(t))));
   }
   if (scope2) tg_scope_end(m->host);
@@ -645,6 +657,10 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
   for (OnnxList *after, *l = r.lists; l; l = after) {
     after = l->next;
     tg_free(m->ctx, l);
+  }
+  for (OnnxScaled *after, *s = r.scaled; s; s = after) {
+    after = *(OnnxScaled **)s;
+    tg_free(m->ctx, s);
   }
   tg_free(m->ctx, r.vals), tg_free(m->ctx, named);
   if (m->host && tg_error(m->host))

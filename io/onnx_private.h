@@ -15,7 +15,8 @@ enum {
   ITERATIONS_MOST = 100000,
   HOST_MAX = 1024,
   CONSTANTS_MAX = 1024,
-  CONSTANT_BYTES = 1 << 16
+  CONSTANT_BYTES = 1 << 16,
+  ONNX_KNOWN_MOST = 1 << 16 /* numbers of a constant that integers alone look at */
 };
 typedef struct OnnxGraph OnnxGraph;
 
@@ -37,6 +38,7 @@ typedef struct OnnxTensor {
   const char *name;
   TgTensor *main, *host;
   int narrow;
+  double *numbers; /* tg_onnx_integers: its elements, if they are not many */
 } OnnxTensor;
 
 typedef enum OnnxKind {
@@ -158,6 +160,7 @@ struct TgOnnx {
   size_t nfunctions;
   OnnxImport *imports;
   size_t nimports;
+  bool integers;    /* tg_onnx_integers */
   bool told_only;   /* operators that are not here are no error: it is opened to be described */
   const char *path; /* of the model; NULL: it came as a tensor */
   OnnxBeside *beside;
@@ -181,6 +184,7 @@ extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_op
 
 /* ---- running */
 typedef struct OnnxList OnnxList;
+typedef struct OnnxScaled OnnxScaled;
 
 /* A tensor, a list of values, or an optional value that is not there (none). left_out: an input that the
  * caller of a function did not give. */
@@ -189,6 +193,8 @@ typedef struct OnnxVal {
   OnnxList *list;
   int narrow; /* as an OnnxTensor's */
   bool host, none, left_out;
+  const OnnxTensor *of;     /* a tensor of the file, or NULL */
+  const OnnxScaled *scaled; /* onnx_integer.c: t has integers, for which this says what they mean; or NULL */
 } OnnxVal;
 
 /* It is never changed: values share it. */
@@ -202,6 +208,7 @@ struct OnnxRun {
   TgOnnx *m;
   OnnxVal *vals;
   OnnxList *lists;
+  OnnxScaled *scaled; /* all of a run; the first member is the next */
 };
 
 OnnxList *list_new(OnnxRun *r, size_t n);                  /* onnx_list.c; NULL: an error */
@@ -299,6 +306,13 @@ bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
 /* A tensor of data that is the same in every run of these shapes. */
 TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims);
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
+/* The operator of c on c->in. */
+TgTensor *onnx_op_called(OnnxCall *c);
+/* onnx_integer.c: a node without floats. *done: its outputs are there, and have been kept. false: an error */
+bool onnx_integer_node(OnnxCall *c, bool *done);
+TgTensor *onnx_scaled_plain(const OnnxScaled *s); /* the quantised tensor that it was; NULL: none */
+/* onnx_border.c */
+TgTensor *onnx_integer_output(OnnxRun *r, const OnnxIO *out, OnnxVal *v); /* NULL: an error */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
 bool iteration_begin(
     OnnxRun *r); /* of a loop of any kind. false: cancelled, or more than tg_onnx_loop_limit */

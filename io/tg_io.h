@@ -126,16 +126,19 @@ TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
 
 /* A captured function as C99 that needs nothing (tg_jit_to_c): PATH.c and PATH.h, which appear whole or not
  * at all; PATH may end in .c. [options] .inputs, .outputs, .state: as of tg_jit_save. .name: what the names
- * in the text begin with (the last part of PATH). .own_math, .target: as of tg_jit_to_c. .weights: a file for
- * the weights, which the source then does not have. .about: gets what tg_jit_to_c gives. Errors: those of
- * tg_jit_to_c; TG_ERR_IO. */
+ * in the text begin with (the last part of PATH). .own_math, .target, .threads, .max_ram: as of tg_jit_to_c.
+ * .weights: a file for the weights, which the source then does not have; .big_endian: its byte order;
+ * .streamed: its parts are brought when they are needed. .about: gets what tg_jit_to_c gives. Errors: those
+ * of tg_jit_to_c; TG_ERR_IO. */
 typedef struct TgExportOptions {
   size_t size;
   const char *set;
   const char *const *inputs, *const *outputs;
   const TgState *state;
   const char *name, *weights, *target;
-  bool own_math;
+  int threads;
+  int64_t max_ram;
+  bool own_math, big_endian, streamed;
   TgCText *about;
   int end_;
 } TgExportOptions;
@@ -253,6 +256,15 @@ TG_API TgStatus tg_onnx_loop_limit(TgOnnx *m, int64_t iterations);
  * known then, also while a function is captured. It may not be given to tg_onnx_run any more. TG_ERR_VALUE:
  * no such input, or it is fixed; errors of tg_onnx_run about an input. */
 TG_API TgStatus tg_onnx_fix(TgOnnx *m, const char *input, TgTensor *value);
+/* From now on the model, a quantised one, is run with integers alone. Floats that go in through a
+ * QuantizeLinear are given quantised, outputs of a DequantizeLinear come as what it takes: tg_onnx_input and
+ * tg_onnx_output tell their dtypes. Scales and zero points must be constants; each rounded result is within
+ * one unit of what floats give. TG_ERR_VALUE, here or from tg_onnx_run: what has no such form, by the name
+ * of its node, input or output. */
+TG_API TgStatus tg_onnx_integers(TgOnnx *m);
+/* What a number q of such an input or output stands for: (q - zero) * scale. Either pointer may be NULL.
+ * false: none such, or its scale is no constant. */
+TG_API bool tg_onnx_scale(const TgOnnx *m, const char *name, double *scale, int64_t *zero);
 
 /* A node that was run. name may be ""; number: its place in its graph. out: its outputs, lazy; NULL: one that
  * is left out, a list, or a small constant (a shape, an axis) that is known without the device. */

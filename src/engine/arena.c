@@ -1,13 +1,19 @@
 /* arena.c: where values lie that live for a while. In: sizes and lifetimes. Out: offsets in one block of
  * memory. Each item goes to the lowest gap, or to the tightest one, among those that live when it does; what
- * comes first decides how well that ends, so several orders are tried, and then small changes of the best. */
+ * comes first decides how well that ends, so several orders are tried, and then small changes of the best.
+ * What lives when an item does is found in a tree over time, so that a plan takes as long as there are pairs
+ * that live at once. */
 #include "engine/export.h"
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Span {
   int64_t from, to;
 } Span;
 
+/* A time is the rank of an item's begin among all. Node 1 of the tree is all time, the leaves begin at
+ * `leaves`; an item is in the list of each of the few nodes that make up its life, and in the list of its
+ * first time. */
 typedef struct Placing {
   ArenaItem *item;
   size_t n;
@@ -15,11 +21,10 @@ typedef struct Placing {
   int64_t *offset; /* of the best */
   int64_t best_bytes;
   Span *taken;
+  int *first, *last, *time; /* time: the launches that are times, ascending */
+  int ntime, leaves, used;
+  int *head, *begun, *next, *of; /* lists: -1 ends one */
 } Placing;
-
-static bool meet(const ArenaItem *a, const ArenaItem *b) {
-  return a->first <= b->last && b->first <= a->last;
-}
 
 static int by_from(const void *a, const void *b) {
   const Span *x = a, *y = b;
@@ -40,19 +45,53 @@ static int64_t gap_for(const Span *taken, size_t n, int64_t nbytes, bool tightes
   return best < 0 ? end : best;
 }
 
+static void listed(Placing *p, int *head, int item) {
+  p->of[p->used] = item;
+  p->next[p->used] = *head;
+  *head = p->used++;
+}
+
+static void inserted(Placing *p, int item) {
+  listed(p, &p->begun[p->first[item]], item);
+  int from = p->first[item] + p->leaves, to = p->last[item] + p->leaves + 1;
+  for (; from < to; from /= 2, to /= 2) {
+    if (from & 1) listed(p, &p->head[from++], item);
+    if (to & 1) listed(p, &p->head[--to], item);
+  }
+}
+
+static size_t spans_of(Placing *p, int head, size_t n) {
+  for (int at = head; at >= 0; at = p->next[at]) {
+    const ArenaItem *other = &p->item[p->of[at]];
+    p->taken[n++] = (Span){other->offset, other->offset + other->nbytes};
+  }
+  return n;
+}
+
+/* Where those lie that are placed and live with an item: what lives at its begin, and what begins in its
+ * life. */
+static size_t spans_taken(Placing *p, int item) {
+  size_t n = 0;
+  for (int node = p->first[item] + p->leaves; node; node /= 2)
+    n = spans_of(p, p->head[node], n);
+  for (int t = p->first[item] + 1; t <= p->last[item]; t++)
+    n = spans_of(p, p->begun[t], n);
+  return n;
+}
+
 /* In the order of p->order: bytes of all. */
 static int64_t placed(Placing *p, bool tightest) {
   int64_t bytes = 0;
+  p->used = 0;
+  memset(p->head, 0xff, (size_t)(2 * p->leaves) * sizeof *p->head);
+  memset(p->begun, 0xff, (size_t)p->leaves * sizeof *p->begun);
   for (size_t i = 0; i < p->n; i++) {
     ArenaItem *it = &p->item[p->order[i]];
-    size_t n = 0;
-    for (size_t k = 0; k < i; k++) {
-      const ArenaItem *other = &p->item[p->order[k]];
-      if (meet(it, other)) p->taken[n++] = (Span){other->offset, other->offset + other->nbytes};
-    }
+    size_t n = spans_taken(p, p->order[i]);
     qsort(p->taken, n, sizeof *p->taken, by_from);
     it->offset = gap_for(p->taken, n, it->nbytes, tightest);
     bytes = TG_MAX(bytes, it->offset + it->nbytes);
+    inserted(p, p->order[i]);
   }
   return bytes;
 }
@@ -84,16 +123,22 @@ static double key_of(const ArenaItem *it, int rule) {
   }
 }
 
-static void sorted(Placing *p, int rule) {
-  for (size_t i = 0; i < p->n; i++) {
-    size_t at = i;
-    double key = key_of(&p->item[i], rule);
-    while (at && key_of(&p->item[p->order[at - 1]], rule) < key) {
-      p->order[at] = p->order[at - 1];
-      at--;
-    }
-    p->order[at] = (int)i;
-  }
+typedef struct Key {
+  double key;
+  int item;
+} Key;
+
+static int by_key(const void *a, const void *b) { /* the greatest first; equal ones as they come */
+  const Key *x = a, *y = b;
+  return x->key != y->key ? (x->key < y->key) - (x->key > y->key) : (x->item > y->item) - (x->item < y->item);
+}
+
+static void sorted(Placing *p, Key *key, int rule) {
+  for (size_t i = 0; i < p->n; i++)
+    key[i] = (Key){key_of(&p->item[i], rule), (int)i};
+  qsort(key, p->n, sizeof *key, by_key);
+  for (size_t i = 0; i < p->n; i++)
+    p->order[i] = key[i].item;
 }
 
 /* Two items of the best order change places; the numbers are the same at each run. */
@@ -115,36 +160,97 @@ static void changed(Placing *p, int64_t bound) {
   }
 }
 
-/* What lives at once is most where some item begins. */
-static int64_t least_bytes(const ArenaItem *item, size_t n) {
-  int64_t most = 0;
-  for (size_t i = 0; i < n; i++) {
-    int64_t bytes = 0;
-    for (size_t k = 0; k < n; k++)
-      if (item[k].first <= item[i].first && item[i].first <= item[k].last) bytes += item[k].nbytes;
-    most = TG_MAX(most, bytes);
+static int by_time(const void *a, const void *b) {
+  int x = *(const int *)a, y = *(const int *)b;
+  return (x > y) - (x < y);
+}
+
+/* The number of times that are no later than t. */
+static int times_until(const Placing *p, int t) {
+  int lo = 0, hi = p->ntime;
+  while (lo < hi) {
+    int mid = lo + (hi - lo) / 2;
+    if (p->time[mid] <= t)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
+static void times_ranked(Placing *p) {
+  for (size_t i = 0; i < p->n; i++)
+    p->time[i] = p->item[i].first;
+  qsort(p->time, p->n, sizeof *p->time, by_time);
+  for (size_t i = 0; i < p->n; i++)
+    if (!p->ntime || p->time[i] != p->time[p->ntime - 1]) p->time[p->ntime++] = p->time[i];
+  for (p->leaves = 1; p->leaves < p->ntime;)
+    p->leaves *= 2;
+  for (size_t i = 0; i < p->n; i++) {
+    p->first[i] = times_until(p, p->item[i].first) - 1;
+    p->last[i] = times_until(p, p->item[i].last) - 1;
+    if (p->last[i] < p->first[i]) p->last[i] = p->first[i];
+  }
+}
+
+/* What lives at once is most where some item begins. change: by time, room for one more. */
+static int64_t least_bytes(const Placing *p, int64_t *change) {
+  int64_t most = 0, now = 0;
+  memset(change, 0, (size_t)(p->ntime + 1) * sizeof *change);
+  for (size_t i = 0; i < p->n; i++) {
+    change[p->first[i]] += p->item[i].nbytes;
+    change[p->last[i] + 1] -= p->item[i].nbytes;
+  }
+  for (int t = 0; t < p->ntime; t++) {
+    now += change[t];
+    most = TG_MAX(most, now);
   }
   return most;
 }
 
+static bool placing_new(Placing *p, TgMem *mem, Key **key) {
+  size_t n = p->n + 1, bits = 1;
+  while ((size_t)1 << bits < n)
+    bits++;
+  p->order = mem_alloc(mem, n * sizeof *p->order);
+  p->best = mem_alloc(mem, n * sizeof *p->best);
+  p->offset = mem_alloc(mem, n * sizeof *p->offset);
+  p->taken = mem_alloc(mem, n * sizeof *p->taken);
+  p->first = mem_alloc(mem, n * sizeof *p->first);
+  p->last = mem_alloc(mem, n * sizeof *p->last);
+  p->time = mem_alloc(mem, n * sizeof *p->time);
+  p->head = mem_alloc(mem, 4 * n * sizeof *p->head);
+  p->begun = mem_alloc(mem, 2 * n * sizeof *p->begun);
+  p->next = mem_alloc(mem, n * (2 * bits + 2) * sizeof *p->next);
+  p->of = mem_alloc(mem, n * (2 * bits + 2) * sizeof *p->of);
+  *key = mem_alloc(mem, n * sizeof **key);
+  return p->order && p->best && p->offset && p->taken && p->first && p->last && p->time && p->head &&
+         p->begun && p->next && p->of && *key;
+}
+
+static void placing_free(Placing *p, TgMem *mem, Key *key) {
+  mem_free(mem, p->order), mem_free(mem, p->best), mem_free(mem, p->offset), mem_free(mem, p->taken);
+  mem_free(mem, p->first), mem_free(mem, p->last), mem_free(mem, p->time), mem_free(mem, p->head);
+  mem_free(mem, p->begun), mem_free(mem, p->next), mem_free(mem, p->of), mem_free(mem, key);
+}
+
 bool arena_placed(TgMem *mem, ArenaItem *item, size_t n, int64_t align, int64_t *bytes, int64_t *bound) {
   Placing p = {.item = item, .n = n, .best_bytes = INT64_MAX};
-  p.order = mem_alloc(mem, (n + 1) * sizeof *p.order);
-  p.best = mem_alloc(mem, (n + 1) * sizeof *p.best);
-  p.offset = mem_alloc(mem, (n + 1) * sizeof *p.offset);
-  p.taken = mem_alloc(mem, (n + 1) * sizeof *p.taken);
-  bool ok = p.order && p.best && p.offset && p.taken;
+  Key *key;
+  bool ok = placing_new(&p, mem, &key);
+  *bytes = *bound = 0;
   for (size_t i = 0; i < n; i++)
     item[i].nbytes = (item[i].nbytes + align - 1) / align * align;
-  *bound = least_bytes(item, n);
+  if (ok) times_ranked(&p);
+  if (ok) *bound = least_bytes(&p, p.offset);
   for (int rule = 0; ok && rule < 4; rule++) {
-    sorted(&p, rule);
+    sorted(&p, key, rule);
     tried(&p);
   }
   if (ok) changed(&p, *bound);
   for (size_t i = 0; ok && i < n; i++)
     item[i].offset = p.offset[i];
-  *bytes = n ? p.best_bytes : 0;
-  mem_free(mem, p.order), mem_free(mem, p.best), mem_free(mem, p.offset), mem_free(mem, p.taken);
+  if (ok && n) *bytes = p.best_bytes;
+  placing_free(&p, mem, key);
   return ok;
 }

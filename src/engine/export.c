@@ -27,7 +27,21 @@ static bool planning_failed(Export *x) {
   return e->status ? refused(x, e->status, e->msg) : no_memory(x);
 }
 
-static bool planning_opened(Export *x) {
+enum { MOST_SHARES = 1024 };
+
+/* How kernels are chosen. Where memory is slower, more is computed again and less is kept; local copies are
+ * kept as well.
+ * */
+typedef struct Manner {
+  double memory_price;
+  int64_t local_most;
+} Manner;
+
+/* Those that a bound on memory may ask for, from the fastest on. */
+static const Manner manners[] = {{1, INT64_MAX},   {64, INT64_MAX}, {64, 1 << 10},
+                                 {512, INT64_MAX}, {512, 1 << 10},  {4096, 1 << 10}};
+
+static bool planning_opened(Export *x, const Manner *p) {
   const TgMem *m = &x->ctx->mem;
   TgMem mem = {.allocate = m->allocate, .reallocate = m->reallocate, .release = m->release, .user = m->user};
   const char *device = x->gnu ? "NULL:GNU" : "NULL:C99";
@@ -35,8 +49,16 @@ static bool planning_opened(Export *x) {
   x->planning = context_open(&o, x->ctx->os, mem);
   if (!x->planning) return no_memory(x);
   if (x->planning->err.status) return planning_failed(x);
-  return !x->gnu || target_named(x->o.target, &device_at(x->planning, 0)->target) ||
-         refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
+  Target *t = &device_at(x->planning, 0)->target;
+  if (x->gnu && !target_named(x->o.target, t))
+    return refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
+  if (x->o.threads < 0 || x->o.threads > MOST_SHARES)
+    return refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
+  t->cores = t->streams = TG_MAX(x->o.threads, 1);
+  for (int l = 0; l < NLEVEL; l++)
+    t->bytes_us[l] /= p->memory_price;
+  t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
+  return true;
 }
 
 static size_t memory_count(TgJit *j) { return j->memories.len; }
@@ -73,7 +95,7 @@ static const char *const taken_words[] = {
     "true",     "try",      "typedef",   "typename", "union",      "unsigned", "using",   "virtual",
     "void",     "volatile", "while",     "xor",      "i8",         "i16",      "i32",     "i64",
     "u8",       "u16",      "u32",       "u64",      "f32",        "f64",      "copied",  "cleared",
-    "nullptr",  "key_of"};
+    "nullptr",  "key_of",   "bring",     "shared",   "share",      "spread"};
 
 enum { OWN_WORDS = 20 };
 
@@ -178,8 +200,8 @@ static bool memory_read(Export *x, size_t i, ExportMemory *m) {
   return !s || (ctx->err.status ? false : no_memory(x));
 }
 
-/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the state
- * is at first lies behind them. */
+/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the
+ * state is at first lies behind them. */
 static bool memories_listed(Export *x) {
   TgJit *j = x->planned;
   for (size_t i = 0; i < memory_count(j); i++) {
@@ -292,6 +314,21 @@ static bool argument(Export *x, const Step *s, int64_t id, size_t first, ExportP
   return true;
 }
 
+/* Weights that a run is brought: the place becomes one of the arena, where they lie for the next launch
+ * alone. */
+static bool brought(Export *x, ExportPlace *p) {
+  if (!x->o.streamed || p->kind != IN_WEIGHT) return true;
+  const ExportMemory *m = &x->memories.at[p->number];
+  ExportPlace to = {IN_ARENA, (int)x->items.len, 0, p->dtype}, from = *p;
+  from.offset = 0;
+  ExportCall c = {.kernel = CALL_BRING, .arg = x->args.len, .narg = 2, .scratch = -1};
+  c.nbytes = m->nelem * (int64_t)dtype_size(m->dtype);
+  if (!item_new(x, c.nbytes) || !arg_add(x, to, true) || !arg_add(x, from, false) || !call_add(x, c))
+    return false;
+  p->kind = IN_ARENA, p->number = to.number;
+  return true;
+}
+
 static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
   CachedProgram *prog = s->plan->prog[k];
@@ -299,15 +336,22 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   ExportCall c = {.kernel = kernel_number(x, prog), .narg = TG_MIN(text->nparam, sk->narg), .scratch = -1};
   if (c.kernel < 0) return false;
   if (NEVER(!text->stored)) return refused(x, TG_ERR_INTERNAL, "a kernel without its list");
+  ExportPlace *place = mem_alloc(&x->ctx->mem, ((size_t)c.narg + 1) * sizeof *place);
+  bool ok = place || no_memory(x);
+  for (int i = 0; ok && i < c.narg; i++)
+    ok = argument(x, s, sk->arg[i], first, &place[i]) && brought(x, &place[i]);
   c.arg = x->args.len;
-  for (int i = 0; i < c.narg; i++) {
-    ExportPlace p;
-    if (!argument(x, s, sk->arg[i], first, &p) || !arg_add(x, p, text->stored[i])) return false;
-  }
-  int64_t scratch = x->gnu ? text->scratch_bytes : text->local_bytes;
-  if (scratch) {
+  for (int i = 0; ok && i < c.narg; i++)
+    ok = arg_add(x, place[i], text->stored[i]);
+  mem_free(&x->ctx->mem, place);
+  if (!ok) return false;
+  int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
+  c.nbytes = ((x->gnu ? text->scratch_bytes : text->local_bytes) + align - 1) / align * align;
+  c.shares = text->nthread;
+  x->shares |= c.shares > 1;
+  if (c.nbytes) { /* each share has its own */
     c.scratch = (int)x->items.len;
-    if (!item_new(x, scratch)) return false;
+    if (!item_new(x, c.nbytes * c.shares)) return false;
     item_used(x, &(ExportPlace){IN_ARENA, c.scratch, 0, DT_U8}, true);
   }
   x->operations += sk->flops;
@@ -343,6 +387,7 @@ static bool copy_listed(Export *x, Step *s) {
   for (int k = 0; w && k < w->n; k++)
     nelem *= w->dims[k];
   if (!w) nelem = s->to->nelem;
+  if (!brought(x, &from)) return false;
   ExportCall c = {.kernel = CALL_COPY, .arg = x->args.len, .narg = 2, .scratch = -1};
   c.nbytes = nelem * (int64_t)dtype_size(to.dtype);
   return arg_add(x, to, true) && arg_add(x, from, false) && call_add(x, c);
@@ -377,35 +422,69 @@ static bool steps_listed(Export *x) {
 }
 
 /* ---- the whole */
-static void export_free(Export *x) {
+/* What one manner of planning has made; the next may begin. */
+static void plan_free(Export *x) {
   TgMem *m = &x->ctx->mem;
   for (size_t i = 0; i < x->memories.len; i++)
     mem_free(m, x->memories.at[i].value);
   for (size_t i = 0; i < x->names.len; i++)
     mem_free(m, x->names.at[i]);
   vec_free(m, &x->kernels), vec_free(m, &x->args), vec_free(m, &x->calls), vec_free(m, &x->items);
-  vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places), map_free(&x->helpers);
-  mem_free(m, x->value), mem_free(m, x->upper);
+  vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places);
+  mem_free(m, x->value);
   tg_close(x->planning);
+  x->value = NULL;
+  x->planning = NULL;
+  x->planned = NULL;
+  x->shares = false;
+  x->arena = x->bound = x->state = x->weights = x->operations = 0;
+}
+
+static void export_free(Export *x) {
+  plan_free(x);
+  map_free(&x->helpers);
+  mem_free(&x->ctx->mem, x->upper);
+}
+
+static bool laid_out(Export *x, const char *text, const Manner *p) {
+  map_init(&x->places, &x->ctx->mem);
+  return planning_opened(x, p) && planned(x, text) && values_named(x) && memories_listed(x) &&
+         places_known(x) && steps_listed(x);
+}
+
+/* The first manner that fits; without a bound the first of all. */
+static bool laid_out_within(Export *x, const char *text) {
+  int64_t most = x->o.max_ram, least = INT64_MAX;
+  if (most < 0) return refused(x, TG_ERR_VALUE, "max_ram is negative");
+  for (size_t i = 0; i < TG_COUNT(manners); i++) {
+    if (i) plan_free(x);
+    if (!laid_out(x, text, &manners[i])) return false;
+    if (!most || x->arena + x->state <= most) return true;
+    least = TG_MIN(least, x->arena + x->state);
+  }
+  error_set(&x->ctx->err, TG_ERR_LIMIT,
+            "export: state of %lld bytes and an arena of %lld are %lld more than the %lld that there may be",
+            (long long)x->state, (long long)(least - x->state), (long long)(least - most), (long long)most);
+  return false;
 }
 
 static bool exported(Export *x, Str out[3]) {
   const char *text = tg_jit_to_text(x->jit, x->o.names, x->o.tensors, x->o.count);
-  return text && export_named(x) && planning_opened(x) && planned(x, text) && values_named(x) &&
-         memories_listed(x) && places_known(x) && steps_listed(x) && export_header(x, &out[0]) &&
+  return text && export_named(x) && laid_out_within(x, text) && export_header(x, &out[0]) &&
          export_source(x, &out[1]) && (!x->o.weights_apart || export_weights(x, &out[2]));
 }
 
 TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   if (!j) return TG_ERR_VALUE;
   TgContext *ctx = j->ctx;
-  Export x = {.ctx = ctx, .jit = j};
+  Export x = {.ctx = ctx, .jit = j, .from = ""};
   if (tg_options_read(ctx, "jit_to_c", "TgCOptions", &x.o, sizeof x.o, o)) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "jit_to_c: no place for the text");
   *out = (TgCText){.source = ""};
   x.gnu = x.o.target && *x.o.target;
+  if (x.o.streamed) x.o.weights_apart = true;
   if (ctx->err.status) return ctx->err.status;
-  map_init(&x.places, &ctx->mem), map_init(&x.helpers, &ctx->mem);
+  map_init(&x.helpers, &ctx->mem);
   Str *text = ctx->c_text;
   for (int i = 0; i < 3; i++)
     str_free(&text[i]), str_init(&text[i], &ctx->mem);
@@ -418,6 +497,7 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
                      .weights_nbytes = text[2].len,
                      .arena_bytes = x.arena,
                      .arena_least = x.bound,
+                     .stack_bytes = export_stack(&x),
                      .state_bytes = x.state,
                      .weight_bytes = x.weights,
                      .operations = x.operations,

@@ -26,15 +26,16 @@ typedef struct ExportPlace {
 } ExportPlace;
 
 /* kernel: its number, with narg places from `arg` on; -1: a copy of nbytes from the second of two places to
- * the first; -2: the first of one is cleared. scratch: the item that is its local memory, -1: it has none. */
+ * the first; -2: the first of one is cleared; -3: as -1, from the file of weights by the host. scratch: the
+ * item that is its local memory, -1: it has none. */
 typedef struct ExportCall {
   int kernel;
   size_t arg;
-  int narg, scratch;
-  int64_t nbytes;
+  int narg, scratch, shares;
+  int64_t nbytes; /* of a copy; of the scratch of a share */
 } ExportCall;
 
-enum { CALL_COPY = -1, CALL_CLEAR = -2 };
+enum { CALL_COPY = -1, CALL_CLEAR = -2, CALL_BRING = -3 };
 
 /* A memory that stays. name: an identifier. state: a kernel stores to it. offset: in the state, or among the
  * weights where they are in a file. value: as it is now */
@@ -56,7 +57,9 @@ typedef struct Export {
   TgCOptions o;
   const char *name;
   char *upper;
-  bool gnu; /* vectors of GNU C, for a processor with a name */
+  const char *from; /* what stands before a value that a run has: "", or "q->" in a share */
+  bool shares;      /* some kernel is split */
+  bool gnu;         /* vectors of GNU C, for a processor with a name */
   char **value;
   Vec(CachedProgram *) kernels;
   Vec(ExportPlace) args;
@@ -73,5 +76,6 @@ typedef struct Export {
 /* export_text.c: false: out of memory, or recorded */
 bool export_header(Export *x, Str *out);
 bool export_source(Export *x, Str *out);
+int64_t export_stack(const Export *x);    /* bytes that a run takes at most; 0: not known */
 bool export_weights(Export *x, Str *out); /* the bytes of all weights and of the state at first */
 #endif

@@ -110,6 +110,24 @@ static void put_about(Export *x, Str *out) {
              (long long)x->arena, (long long)x->bound);
 }
 
+/* A bound for any compiler, also for one that keeps each variable in memory: a line of a kernel declares at
+ * most one, of eight bytes. Vectors have other sizes. */
+int64_t export_stack(const Export *x) {
+  enum { HELPERS = 1024, FRAME = 128, WORD = 8 };
+
+  int64_t most = 0;
+  for (size_t k = 0; !x->gnu && k < x->kernels.len; k++) {
+    const CachedProgram *p = x->kernels.at[k];
+    const KernelText *t = p->dev->backend->text(p->prog);
+    int64_t lines = t->nparam + p->nvar + 2;
+    for (const char *at = t->source; (at = strchr(at, '\n')); at++)
+      lines++;
+    most = TG_MAX(most, lines);
+  }
+  int64_t values = x->planned->nin + x->planned->nout + (int64_t)x->planned->variables.len;
+  return x->gnu ? 0 : HELPERS + 3 * FRAME + WORD * (3 * values + 2 * most);
+}
+
 static void put_constants(Export *x, Str *out) {
   const TgJit *j = x->planned;
   for (int i = 0; i < j->nin + j->nout; i++)
@@ -118,7 +136,9 @@ static void put_constants(Export *x, Str *out) {
   put_constant(x, out, NULL, "STATE_BYTES", x->state);
   put_constant(x, out, NULL, "WEIGHT_BYTES", x->weights);
   if (x->o.weights_apart) put_constant(x, out, NULL, "FILE_BYTES", x->weights + x->state);
+  if (x->o.weights_apart) put_constant(x, out, NULL, "FILE_BIG_ENDIAN", x->o.big_endian);
   put_constant(x, out, NULL, "OPERATIONS", x->operations);
+  if (export_stack(x)) put_constant(x, out, NULL, "STACK_BYTES", export_stack(x));
 }
 
 /* One line per memory of the state: its shape, and where it is. */
@@ -142,8 +162,8 @@ static void put_state(Export *x, Str *out) {
 
 static void put_block(const Export *x, Str *out, const char *name, int64_t nbytes) {
   if (nbytes)
-    str_printf(out, "  union { double number; uint64_t word; unsigned char bytes[%lld]; } %s%s;\n",
-               (long long)nbytes, name, x->gnu ? " __attribute__((aligned(64)))" : "");
+    str_printf(out, "  union { uint64_t word; unsigned char bytes[%lld]; } %s%s;\n", (long long)nbytes, name,
+               x->gnu ? " __attribute__((aligned(64)))" : "");
 }
 
 static void put_struct(Export *x, Str *out) {
@@ -152,8 +172,19 @@ static void put_struct(Export *x, Str *out) {
   put_block(x, out, "state", x->state);
   put_block(x, out, "arena", x->arena);
   if (draws) str_put(out, "  uint64_t seed, counter; /* of the random numbers to come */\n");
-  if (x->o.weights_apart) str_put(out, "  const unsigned char *weights;\n");
-  if (!x->state && !x->arena && !draws && !x->o.weights_apart) str_put(out, "  int nothing;\n");
+  if (x->o.streamed)
+    str_put(out, "  /* Copies n bytes of the file of weights, from `offset` on, to `to`; 0: done. A run asks "
+                 "in the same\n"
+                 "   * order each time. */\n"
+                 "  int (*bring)(void *to, int64_t offset, size_t n);\n");
+  else if (x->o.weights_apart)
+    str_put(out, "  const unsigned char *weights;\n");
+  if (x->shares)
+    str_put(out, "  /* Calls share(work, i) for each i below n, in any order or at the same time, and "
+                 "returns when all\n"
+                 "   * have returned. NULL, as after a reset: they are called one after the other. */\n"
+                 "  void (*run)(void (*share)(void *work, int i), int n, void *work);\n");
+  if (!x->state && !x->arena && !draws && !x->o.weights_apart && !x->shares) str_put(out, "  int nothing;\n");
   str_printf(out, "} %s;\n\n", x->name);
 }
 
@@ -178,27 +209,36 @@ static void put_signature(Export *x, Str *out) {
 
 static void put_reset(Export *x, Str *out) {
   str_printf(out, "void %s_reset(%s *m%s)", x->name, x->name,
-             x->o.weights_apart ? ", const void *weights" : "");
+             x->o.streamed        ? ", int (*bring)(void *to, int64_t offset, size_t n)"
+             : x->o.weights_apart ? ", const void *weights"
+                                  : "");
 }
 
 bool export_header(Export *x, Str *out) {
   put_about(x, out);
-  str_printf(out, "#ifndef %s_H\n#define %s_H\n#include <stdint.h>\n\n", x->upper, x->upper);
+  str_printf(out, "#ifndef %s_H\n#define %s_H\n#include <stdint.h>\n%s\n", x->upper, x->upper,
+             x->o.streamed ? "#include <stddef.h>\n" : "");
   put_constants(x, out);
   put_state(x, out);
   str_put(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   put_struct(x, out);
   str_put(out, "/* Before the first run, and to begin again: the state is that of the capture.");
-  if (x->o.weights_apart)
+  if (x->o.streamed)
+    str_printf(out, " bring: see there;\n * numbers of the file begin with the %s byte.",
+               x->o.big_endian ? "high" : "low");
+  else if (x->o.weights_apart)
     str_printf(
         out,
         " weights: the %s_FILE_BYTES\n * of the file, at an address that is a multiple of 8; they must "
-        "stay.",
-        x->upper);
+        "stay. Their numbers begin with the %s byte.",
+        x->upper, x->o.big_endian ? "high" : "low");
   str_put(out, " */\n");
   put_reset(x, out);
-  str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s. */\n",
-             x->planned->variables.len ? "; 2: a size is not within its bounds" : "");
+  str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s%s. */\n",
+             x->planned->variables.len ? "; 2: a size is not within its bounds" : "",
+             x->o.weights_apart ? "; 3: no weights, or this machine has another byte order than their file"
+                                : "");
+  if (x->o.streamed) str_put(out, "/* 4: weights could not be brought; the state may be changed. */\n");
   put_signature(x, out);
   str_put(out, ";\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   return !out->oom;
@@ -210,7 +250,8 @@ static void put_float(Str *out, double v, bool f64) {
   char s[40];
   for (int digits = f64 ? 15 : 6; digits <= 17; digits++) {
     snprintf(s, sizeof s, "%.*g", digits, v);
-    if (f64 ? strtod(s, NULL) == v : strtof(s, NULL) == (float)v) break;
+    double read = strtod(s, NULL); /* of a float too: as compilers read it that evaluate in double */
+    if (f64 ? read == v : strtof(s, NULL) == (float)v && (float)read == (float)v) break;
   }
   bool whole = true;
   for (char *p = s; *p; p++) {
@@ -303,6 +344,18 @@ static bool is_written(const Export *x, const ExportMemory *m) {
   return m->nelem && !x->o.weights_apart && !(m->state && all_zero(m));
 }
 
+/* The elements of a memory, in the byte order of the file. */
+static void put_bytes(Str *out, const ExportMemory *m, bool big_endian) {
+  size_t size = dtype_size(m->dtype);
+  if (!big_endian || size == 1) {
+    str_putn(out, m->value, (size_t)m->nelem * size);
+    return;
+  }
+  for (int64_t i = 0; i < m->nelem; i++)
+    for (size_t k = size; k-- > 0;)
+      str_putn(out, (const char *)m->value + (size_t)i * size + k, 1);
+}
+
 bool export_weights(Export *x, Str *out) {
   for (int state = 0; state < 2; state++) {
     size_t begin = out->len;
@@ -310,7 +363,7 @@ bool export_weights(Export *x, Str *out) {
       const ExportMemory *m = &x->memories.at[i];
       static const char zeros[8];
       if (m->state != (state == 1)) continue;
-      str_putn(out, m->value, (size_t)m->nelem * dtype_size(m->dtype));
+      put_bytes(out, m, x->o.big_endian);
       str_putn(out, zeros, -(out->len - begin) & 7);
     }
   }
@@ -375,6 +428,13 @@ static void put_used(Str *out, const char *text) {
   }
 }
 
+static bool uses_libm(const char *text) {
+  static const char *const calls[] = {"return sqrtf(", "return sqrt(", "return fma(", "return fmaf("};
+  for (size_t i = 0; i < TG_COUNT(calls); i++)
+    if (strstr(text, calls[i])) return true;
+  return false;
+}
+
 static bool put_prelude(Export *x, Str *out) {
   TgMem *mem = &x->ctx->mem;
   Str whole, used;
@@ -387,9 +447,7 @@ static bool put_prelude(Export *x, Str *out) {
   for (size_t i = 0; text && i < x->kernels.len; i++)
     text[i] = x->kernels.at[i]->dev->backend->text(x->kernels.at[i]->prog)->source;
   bool ok = text && !whole.oom && prelude_prune(&used, str_text(&whole), text, (int)x->kernels.len);
-  if (ok && (strstr(str_text(&used), "sqrtf(") || strstr(str_text(&used), "return sqrt(") ||
-             strstr(str_text(&used), "return fma(")))
-    str_put(out, "#include <math.h>\n");
+  if (ok && uses_libm(str_text(&used))) str_put(out, "#include <math.h>\n");
   put_used(out, str_text(&used));
   str_put(out, "\n");
   mem_free(mem, text), str_free(&whole), str_free(&used);
@@ -405,22 +463,25 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   switch (p->kind) {
   case IN_INPUT:
   case IN_OUTPUT:
+    str_put(out, x->from);
     str_put(out, x->value[p->kind == IN_INPUT ? p->number : x->planned->nin + p->number]);
     if (elements) str_printf(out, " + %lld", elements);
     return;
   case IN_WEIGHT:
     if (x->o.weights_apart)
-      str_printf(out, "(const %s *)(const void *)(w + %lld)", type, (long long)(m->offset + p->offset));
+      str_printf(out, "(const %s *)(const void *)(%sw + %lld)", type, x->from,
+                 (long long)(m->offset + p->offset));
     else {
       str_printf(out, "w_%s.at", m->name);
       if (elements) str_printf(out, " + %lld", elements);
     }
     return;
   case IN_STATE:
-    str_printf(out, "(%s *)(void *)(s + %lld)", type, (long long)(m->offset + p->offset));
+    str_printf(out, "(%s *)(void *)(%ss + %lld)", type, x->from, (long long)(m->offset + p->offset));
     return;
   case IN_ARENA:
-    str_printf(out, "(%s *)(void *)(a + %lld)", type, (long long)(x->items.at[p->number].offset + p->offset));
+    str_printf(out, "(%s *)(void *)(%sa + %lld)", type, x->from,
+               (long long)(x->items.at[p->number].offset + p->offset));
   }
 }
 
@@ -429,9 +490,14 @@ static void put_var(Export *x, Str *out, int var) {
   for (size_t i = 0; i < j->variables.len; i++)
     if (j->variables.at[i] == var) {
       const DimVar *v = dims_var_at(x->planning->dims, var);
-      str_put(out, x->value[j->nin + j->nout + (int)i]);
+      str_put(out, x->from), str_put(out, x->value[j->nin + j->nout + (int)i]);
       if (v->multiple != 1) str_printf(out, " / %lld", (long long)v->multiple);
     }
+}
+
+static void put_scratch(Export *x, Str *out, const ExportCall *c) {
+  str_printf(out, "%sa + %lld", x->from, (long long)x->items.at[c->scratch].offset);
+  if (c->shares > 1) str_printf(out, " + (size_t)i * %lld", (long long)c->nbytes);
 }
 
 /* Kernels of GNU C take their memories as a list, and what varies as another. */
@@ -450,39 +516,109 @@ static void put_vector_call(Export *x, Str *out, const ExportCall *c) {
     put_var(x, out, p->var[i]);
   }
   if (p->nvar) str_put(out, "};\n");
-  str_printf(out, "    k%d_%s(b, %s, 0, ", c->kernel, p->name, p->nvar ? "v" : "NULL");
+  str_printf(out, "    k%d_%s(b, %s, %s, ", c->kernel, p->name, p->nvar ? "v" : "NULL",
+             c->shares > 1 ? "i" : "0");
   if (c->scratch >= 0)
-    str_printf(out, "a + %lld", (long long)x->items.at[c->scratch].offset);
+    put_scratch(x, out, c);
   else
     str_put(out, "NULL");
   str_put(out, ");\n  }\n");
 }
 
-static void put_call(Export *x, Str *out, const ExportCall *c) {
-  const ExportPlace *arg = x->args.at + c->arg;
-  if (c->kernel < 0) {
-    str_put(out, c->kernel == CALL_COPY ? "  copied(" : "  cleared(");
-    put_arg(x, out, &arg[0]), str_put(out, ", ");
-    if (c->kernel == CALL_COPY) put_arg(x, out, &arg[1]), str_put(out, ", ");
-    str_printf(out, "%lld);\n", (long long)c->nbytes);
-    return;
-  }
+static void put_kernel_call(Export *x, Str *out, const ExportCall *c) {
   if (x->gnu) {
     put_vector_call(x, out, c);
     return;
   }
   const CachedProgram *p = x->kernels.at[c->kernel];
+  int n = 0;
   str_printf(out, "  k%d_%s(", c->kernel, p->name);
   for (int i = 0; i < c->narg; i++) {
-    if (i) str_put(out, ", ");
-    put_arg(x, out, &arg[i]);
+    str_put(out, n++ ? ", " : "");
+    put_arg(x, out, &x->args.at[c->arg + (size_t)i]);
   }
   for (int i = 0; i < p->nvar; i++) {
-    str_put(out, c->narg + i ? ", " : "");
+    str_put(out, n++ ? ", " : "");
     put_var(x, out, p->var[i]);
   }
-  if (c->scratch >= 0) str_printf(out, ", a + %lld", (long long)x->items.at[c->scratch].offset);
+  if (c->shares > 1) str_put(out, n++ ? ", (i32)i" : "(i32)i");
+  if (c->scratch >= 0) str_put(out, ", "), put_scratch(x, out, c);
   str_put(out, ");\n");
+}
+
+static void put_call(Export *x, Str *out, const ExportCall *c) {
+  const ExportPlace *arg = x->args.at + c->arg;
+  if (c->kernel >= 0 && c->shares > 1)
+    str_printf(out, "  spread(m, share_%d, %d, &q);\n", (int)(c - x->calls.at), c->shares);
+  else if (c->kernel >= 0)
+    put_kernel_call(x, out, c);
+  else if (c->kernel == CALL_BRING)
+    str_printf(out, "  if (m->bring(a + %lld, %lld, %lld)) return 4;\n",
+               (long long)x->items.at[arg->number].offset, (long long)x->memories.at[arg[1].number].offset,
+               (long long)c->nbytes);
+  else {
+    str_put(out, c->kernel == CALL_COPY ? "  copied(" : "  cleared(");
+    put_arg(x, out, &arg[0]), str_put(out, ", ");
+    if (c->kernel == CALL_COPY) put_arg(x, out, &arg[1]), str_put(out, ", ");
+    str_printf(out, "%lld);\n", (long long)c->nbytes);
+  }
+}
+
+static bool uses(const Export *x, PlaceKind kind) {
+  for (size_t i = 0; i < x->args.len; i++)
+    if (x->args.at[i].kind == kind) return true;
+  return false;
+}
+
+/* The address of the file's bytes is at hand. */
+static bool weights_pointed(const Export *x) {
+  return x->o.weights_apart && !x->o.streamed && uses(x, IN_WEIGHT);
+}
+
+/* ---- shares: what a run has goes to each in a struct, as members of the same names */
+static const char *value_const(const Export *x, int i) {
+  return i < x->planned->nin && !input_stored(x->planned, i) ? "const " : "";
+}
+
+static void put_shared_struct(Export *x, Str *out) {
+  const TgJit *j = x->planned;
+  str_put(out, "typedef struct shared {\n  u8 *a, *s;\n  const u8 *w;\n");
+  for (int i = 0; i < j->nin + j->nout; i++) {
+    const Want *w = i < j->nin ? &j->in[i] : &j->out[i - j->nin];
+    str_printf(out, "  %s%s *%s;\n", value_const(x, i), header_type(w->dtype), x->value[i]);
+  }
+  for (size_t i = 0; i < j->variables.len; i++)
+    str_printf(out, "  i64 %s;\n", x->value[j->nin + j->nout + (int)i]);
+  str_put(out, "} shared;\n\n");
+}
+
+static void put_shares(Export *x, Str *out) {
+  if (!x->shares) return;
+  put_shared_struct(x, out);
+  x->from = "q->";
+  for (size_t i = 0; i < x->calls.len; i++) {
+    if (x->calls.at[i].kernel < 0 || x->calls.at[i].shares < 2) continue;
+    str_printf(out, "static void share_%zu(void *work, int i) {\n  const shared *q = (const shared *)work;\n",
+               i);
+    put_kernel_call(x, out, &x->calls.at[i]);
+    str_put(out, "}\n\n");
+  }
+  x->from = "";
+  str_printf(out,
+             "static void spread(%s *m, void (*share)(void *work, int i), int n, void *work) {\n"
+             "  int i;\n  if (m->run) m->run(share, n, work);\n"
+             "  else for (i = 0; i < n; i++) share(work, i);\n}\n\n",
+             x->name);
+}
+
+static void put_shared_values(Export *x, Str *out, bool arena) {
+  const TgJit *j = x->planned;
+  int n = j->nin + j->nout + (int)j->variables.len;
+  if (!x->shares) return;
+  str_printf(out, "  q.a = %s;\n  q.s = %s;\n  q.w = %s;\n", arena ? "a" : "NULL",
+             uses(x, IN_STATE) ? "s" : "NULL", weights_pointed(x) ? "w" : "NULL");
+  for (int i = 0; i < n; i++)
+    str_printf(out, "  q.%s = %s;\n", x->value[i], x->value[i]);
 }
 
 /* The key of a draw, as the library makes it: Threefry of the counter, with the seed and a number that stands
@@ -513,19 +649,14 @@ static void put_keys(Export *x, Str *out) {
                (long long)x->items.at[x->first_draw + i].offset, (long long)x->planned->draws.at[i]->draws);
 }
 
-static bool uses(const Export *x, PlaceKind kind) {
-  for (size_t i = 0; i < x->args.len; i++)
-    if (x->args.at[i].kind == kind) return true;
-  return false;
-}
-
 static void put_checks(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_put(out, "  if (!m");
   for (int i = 0; i < j->nin + j->nout; i++)
     if (want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin])) str_printf(out, " || !%s", x->value[i]);
-  if (x->o.weights_apart) str_put(out, " || !m->weights");
   str_put(out, ") return 1;\n");
+  if (x->o.weights_apart)
+    str_put(out, x->o.streamed ? "  if (!m->bring) return 3;\n" : "  if (!m->weights) return 3;\n");
   for (int i = 0; i < j->nin + j->nout; i++)
     if (!want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]))
       str_printf(out, "  (void)%s;\n", x->value[i]);
@@ -545,11 +676,13 @@ static void put_run(Export *x, Str *out) {
   str_put(out, " {\n");
   if (arena) str_put(out, "  u8 *a;\n");
   if (uses(x, IN_STATE)) str_put(out, "  u8 *s;\n");
-  if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  const u8 *w;\n");
+  if (weights_pointed(x)) str_put(out, "  const u8 *w;\n");
+  if (x->shares) str_put(out, "  shared q;\n");
   put_checks(x, out);
   if (arena) str_put(out, "  a = m->arena.bytes;\n");
   if (uses(x, IN_STATE)) str_put(out, "  s = m->state.bytes;\n");
-  if (x->o.weights_apart && uses(x, IN_WEIGHT)) str_put(out, "  w = m->weights;\n");
+  if (weights_pointed(x)) str_put(out, "  w = m->weights;\n");
+  put_shared_values(x, out, arena);
   put_keys(x, out);
   for (size_t i = 0; i < x->calls.len && !out->oom; i++)
     put_call(x, out, &x->calls.at[i]);
@@ -558,7 +691,7 @@ static void put_run(Export *x, Str *out) {
 
 /* In the text, so that it needs no header but those that every compiler brings along. */
 static void put_bytes_moved(Export *x, Str *out) {
-  bool copies = x->o.weights_apart && x->state;
+  bool copies = x->o.weights_apart && !x->o.streamed && x->state;
   for (size_t i = 0; i < x->calls.len; i++)
     copies |= x->calls.at[i].kernel == CALL_COPY;
   for (size_t i = 0; i < x->memories.len; i++)
@@ -570,12 +703,27 @@ static void put_bytes_moved(Export *x, Str *out) {
                  "  u8 *p = (u8 *)to;\n  const u8 *q = (const u8 *)from;\n  while (n--) *p++ = *q++;\n}\n\n");
 }
 
+/* Weights whose bytes this machine would read wrong are none. */
+static void put_weights_taken(const Export *x, Str *out) {
+  str_printf(out, "  order.u = 1;\n  if (order.b[0] != %d) return;\n", !x->o.big_endian);
+  if (!x->o.streamed) {
+    str_put(out, "  m->weights = (const unsigned char *)weights;\n  if (!weights) return;\n");
+    return;
+  }
+  if (x->state)
+    str_printf(out, "  if (!bring || bring(m->state.bytes, %lld, %lld)) return;\n", (long long)x->weights,
+               (long long)x->state);
+  str_put(out, "  m->bring = bring;\n");
+}
+
 static void put_reset_body(Export *x, Str *out) {
   put_bytes_moved(x, out);
   put_reset(x, out);
-  str_put(out, " {\n  cleared(m, sizeof *m);\n");
-  if (x->o.weights_apart) str_put(out, "  m->weights = (const unsigned char *)weights;\n");
-  if (x->o.weights_apart && x->state)
+  str_put(out, " {\n");
+  if (x->o.weights_apart) str_put(out, "  union { u32 u; u8 b[4]; } order;\n");
+  str_put(out, "  cleared(m, sizeof *m);\n");
+  if (x->o.weights_apart) put_weights_taken(x, out);
+  if (x->o.weights_apart && !x->o.streamed && x->state)
     str_printf(out, "  copied(m->state.bytes, m->weights + %lld, %lld);\n", (long long)x->weights,
                (long long)x->state);
   for (size_t i = 0; i < x->memories.len; i++) {
@@ -588,6 +736,15 @@ static void put_reset_body(Export *x, Str *out) {
     str_printf(out, "  m->seed = %lluu;\n  m->counter = %lluu;\n", (unsigned long long)x->planning->rng_seed,
                (unsigned long long)x->planning->draws[x->planning->default_device].counter);
   str_put(out, "}\n\n");
+}
+
+/* A net of integers has no type of floats either. */
+static void float_types_dropped(Str *out) {
+  static const char types[] = "typedef float f32; typedef double f64;\n";
+  char *at = out->oom ? NULL : strstr(out->at, types), *after = at ? at + strlen(types) : NULL;
+  if (!at || strstr(after, "f32") || strstr(after, "f64")) return;
+  memmove(at, after, strlen(after) + 1);
+  out->len -= strlen(types);
 }
 
 bool export_source(Export *x, Str *out) {
@@ -608,6 +765,8 @@ bool export_source(Export *x, Str *out) {
     if (!put_kernel(x, out, (int)i)) return false;
   put_draws(x, out);
   put_reset_body(x, out);
+  put_shares(x, out);
   put_run(x, out);
+  float_types_dropped(out);
   return !out->oom;
 }

@@ -38,14 +38,21 @@ static const char types[] =
 
 /* A product of two f32 is exact in f64. Their sum with c is rounded to odd there: its last bit is set if
  * something was lost, so that rounding to f32 sees on which side of a half it lies. */
-static const char fused[] = "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
-                            "  f64 p = (f64)a * (f64)b, z = (f64)c, s = p + z, t = s - p;\n"
-                            "  f64 lost = (p - (s - t)) + (z - t);\n"
-                            "  u64 bits = u64_bits(s);\n"
-                            "  if (lost != 0 && lost == lost && s - s == 0 && !(bits & 1))\n"
-                            "    s = f64_bits((lost > 0) == (s > 0) ? bits + 1 : bits - 1);\n"
-                            "  return (f32)s;\n"
-                            "}\n";
+#define FUSED_BY_F64                                                                                         \
+  "  f64 p = (f64)a * (f64)b, z = (f64)c, s = p + z, t = s - p;\n"                                           \
+  "  f64 lost = (p - (s - t)) + (z - t);\n"                                                                  \
+  "  u64 bits = u64_bits(s);\n"                                                                              \
+  "  if (lost != 0 && lost == lost && s - s == 0 && !(bits & 1))\n"                                          \
+  "    s = f64_bits((lost > 0) == (s > 0) ? bits + 1 : bits - 1);\n"                                         \
+  "  return (f32)s;\n"
+
+static const char fused[] = "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n" FUSED_BY_F64 "}\n";
+
+/* libm's where it is one instruction: the same bits, and much faster without an f64 in hardware. */
+static const char fused_by_libm[] =
+    "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
+    "#if defined FP_FAST_FMAF || defined __FP_FAST_FMAF\n  return fmaf(a, b, c);\n#else\n" FUSED_BY_F64
+    "#endif\n}\n";
 
 static const char math_of_libm[] =
     "INL f32 sqrt_f32(f32 x) { return sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return sqrt(x); }\n"
@@ -103,7 +110,7 @@ static void shared_helpers(Str *out) {
 
 void c99_prelude(Str *out, bool own_math) {
   str_put(out, types);
-  str_put(out, fused);
+  str_put(out, own_math ? fused : fused_by_libm);
   str_put(out, own_math ? math_of_our_own : math_of_libm);
   shared_helpers(out);
 }
@@ -119,6 +126,7 @@ const Renderer renderer_c99 = {.name = "C99",
                                .vec_bytes = 1,
                                .vec_align = 1,
                                .narrow_index = true,
+                               .has_threads = true,
                                .has_f64 = true,
                                .target = &target_c99,
                                .render = render,

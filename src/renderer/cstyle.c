@@ -478,6 +478,7 @@ static void params_by_value(C *c) {
   }
   for (int i = 0; i < vars; i++)
     cs_fmt(&c->body, "%si64 var%d", n++ ? ", " : "", i);
+  if (c->lang->strict && c->lin->nthread > 1) cs_fmt(&c->body, "%si32 tid", n++ ? ", " : "");
   if (c->lang->strict && linear_local_bytes(c->lin)) cs_fmt(&c->body, ", u8 *%s", c->lang->launch_local_name);
   str_put(&c->body, ") {\n");
   if (c->lang->strict) unused_said(c);

@@ -184,6 +184,8 @@ const char *cs_const(C *c, DType d, Scalar v) {
     if (isnan(v.f)) return f ? c->lang->nan32 : c->lang->nan64;
     if (isinf(v.f)) return cs_text(c, "(%s%s)", v.f < 0 ? "-" : "", f ? c->lang->inf32 : c->lang->inf64);
     float_text(t, v.f, f);
+    /* where a compiler evaluates in double, this alone makes a literal of it a float */
+    if (f && c->lang->strict && strtod(t + strspn(t, "("), NULL) != v.f) return cs_text(c, "(f32)%s", t);
     break;
   }
   case DT_BOOL: return v.i ? "1" : "0";

@@ -181,6 +181,11 @@ static void strict_bool(C *c, const UOp *u, const char *a, const char *b, const 
   }
 }
 
+/* The least number of an integer dtype, with which compilers see no point in a comparison. */
+static bool is_least(const UOp *u, DType d) {
+  return u->op == OPS_CONST && !dtype_is_float(d) && d != DT_BOOL && u->arg.v.i == dtype_min(d);
+}
+
 /* A selection's condition decides nothing: what it chooses from does. */
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   DType d = (DType)u->src[u->op == OPS_WHERE]->dtype;
@@ -193,6 +198,10 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
   else if (c->lang->strict && (op_flags((Ops)u->op) & OPF_CMP) && u->src[0] == u->src[1] &&
            !dtype_is_float(d))
     cs_put(c, "((void)%s, %d)", a, u->op == OPS_CMPEQ); /* which compilers would take for a mistake */
+  else if (c->lang->strict && u->op == OPS_MAX && is_least(u->src[0], d))
+    cs_put(c, "%s", b);
+  else if (c->lang->strict && u->op == OPS_MAX && is_least(u->src[1], d))
+    cs_put(c, "%s", a);
   else if (d == DT_BOOL && c->lang->strict)
     strict_bool(c, u, a, b, e);
   else if (d == DT_BOOL)

@@ -26,7 +26,7 @@ typedef struct KernelText {
   const char *source;
   int64_t local_bytes;   /* of its arrays */
   int64_t scratch_bytes; /* of the same, as kernels of C take them from scratch */
-  int nparam;
+  int nparam, nthread;   /* nthread: shares, each a call with its number */
   bool *stored;
 } KernelText;
 

@@ -41,8 +41,10 @@ static bool stores_noted(Device *d, const Linear *lin, KernelText *t) {
 static Program *program_of(Device *d, const KernelSpec *k) {
   Program *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return NULL;
-  p->text = (KernelText){
-      .local_bytes = k->shared_bytes, .scratch_bytes = (int64_t)k->local_bytes, .nparam = k->linear->nparam};
+  p->text = (KernelText){.local_bytes = k->shared_bytes,
+                         .scratch_bytes = (int64_t)k->local_bytes,
+                         .nparam = k->linear->nparam,
+                         .nthread = TG_MAX(k->linear->nthread, 1)};
   p->text.source = mem_strdup(d->mem, k->source ? k->source : "");
   if (p->text.source && stores_noted(d, k->linear, &p->text)) return p;
   null_unload(d, p);

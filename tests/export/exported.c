@@ -17,16 +17,24 @@ static bool put_file(const char *folder, const char *name, const char *text) {
   return ok;
 }
 
-static void put_driver(FILE *f, TgJit *jit, bool apart) {
+static void put_driver(FILE *f, TgJit *jit, bool apart, bool shares, bool streamed) {
   TgJitValue v;
   int n = 0, sizes = 0;
   fprintf(f,
           "#include \"model.c\"\n#include <stddef.h>\nsize_t bytes_of(void);\nsize_t bytes_of(void) { return "
           "sizeof(model); }\n");
+  if (streamed)
+    fprintf(f, "typedef int Bring(void *, int64_t, size_t);\nvoid stream_of(void *m, Bring *bring);\n"
+               "void stream_of(void *m, Bring *bring) { model_reset((model *)m, bring); }\n");
   fprintf(f,
           "void reset_of(void *m, const void *w);\nvoid reset_of(void *m, const void *w) { (void)w; "
           "model_reset((model *)m%s); }\n",
-          apart ? ", w" : "");
+          streamed ? ", NULL"
+          : apart  ? ", w"
+                   : "");
+  if (shares)
+    fprintf(f, "typedef void Run(void (*)(void *, int), int, void *);\nvoid spread_of(void *m, Run *run);\n"
+               "void spread_of(void *m, Run *run) { ((model *)m)->run = run; }\n");
   fprintf(f, "int run_of(void *m, void *const *v);\nint run_of(void *m, void *const *v) { (void)v; return "
              "model_run((model *)m");
   for (size_t i = 0; tg_jit_input(jit, i, &v); i++)
@@ -50,14 +58,16 @@ static bool texts_put(TgJit *jit, const char *folder, TgCOptions o, Exported *e)
     printf("exported: a text with extensions\n");
     return false;
   }
-  if (o.weights_apart) {
+  if (o.weights_apart || o.streamed) {
     e->weights = malloc(e->about.weights_nbytes + 8);
     if (e->about.weights_nbytes) memcpy(e->weights, e->about.weights, e->about.weights_nbytes);
   }
   bool ok = put_file(folder, "model.h", e->about.header) && put_file(folder, "model.c", e->about.source);
   snprintf(path, sizeof path, "%s/driver.c", folder);
   FILE *f = ok ? fopen(path, "wb") : NULL;
-  if (f) put_driver(f, jit, o.weights_apart);
+  if (f)
+    put_driver(f, jit, o.weights_apart || o.streamed, strstr(e->about.source, "static void spread(") != NULL,
+               o.streamed);
   return f && !fclose(f);
 }
 
@@ -80,6 +90,8 @@ static bool built(const char *folder, const char *cc, bool gnu, Exported *e) {
   size_t (*bytes_of)(void);
   *(void **)&bytes_of = dlsym(e->library, "bytes_of");
   *(void **)&e->reset = dlsym(e->library, "reset_of");
+  *(void **)&e->stream = dlsym(e->library, "stream_of");
+  *(void **)&e->spread_by = dlsym(e->library, "spread_of");
   *(void **)&e->run = dlsym(e->library, "run_of");
   e->nbytes = bytes_of();
   e->m = malloc(e->nbytes);

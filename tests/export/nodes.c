@@ -63,7 +63,8 @@ static bool same_bits(TgTensor *want, const char *got) {
   return same;
 }
 
-/* Outputs begin as other bytes than the library's do: all of them must be written. */
+/* Outputs begin as other bytes than the library's do: all of them must be written. What draws goes on from
+ * the export, as the library does. */
 static bool node_same(TgJit *jit, Node *k, TgTensor **out, const char *name, const char *folder) {
   Exported e;
   void *values[2 * MOST_IO] = {NULL};
@@ -77,6 +78,8 @@ static bool node_same(TgJit *jit, Node *k, TgTensor **out, const char *name, con
     ok = i >= k->nin || !n || !tg_read(t, values[i], n);
   }
   ok = ok && !exported_run(&e, e.m, values);
+  if (ok && tg_jit_run(jit, k->in, k->nin, out, k->nout))
+    ok = printf("%s\n", tg_errmsg(tg_jit_context(jit))) < 0;
   for (int i = 0; ok && i < k->nout; i++)
     if (!same_bits(out[i], values[k->nin + i])) ok = printf("%s: output %d differs\n", name, i) < 0;
   if (!ok) printf("%s: not as C\n", name);
@@ -86,14 +89,18 @@ static bool node_same(TgJit *jit, Node *k, TgTensor **out, const char *name, con
   return ok;
 }
 
-/* Integers that stand in a row, or alone, are fixed: they may say shapes. */
-static bool shapes_fixed(Node *k) {
+/* Inputs that may decide a shape are fixed: first integers that stand in a row or alone, then whatever does,
+ * then all. */
+enum { FREE, FIX_INTEGERS, FIX_ROWS, FIX_ALL };
+
+static bool inputs_fixed(Node *k, int how) {
   int left = 0, nin = k->nin;
   k->nin = 0;
   for (int i = 0; i < nin; i++) {
-    bool shape = tg_ndim(k->in[i]) <= 1 && (tg_dtype(k->in[i]) == TG_I64 || tg_dtype(k->in[i]) == TG_I32);
-    if (shape && tg_onnx_fix(k->m, k->names[i], k->in[i])) return false;
-    if (shape) continue;
+    bool row = tg_ndim(k->in[i]) <= 1, integer = tg_dtype(k->in[i]) == TG_I64 || tg_dtype(k->in[i]) == TG_I32;
+    bool fixed = how == FIX_ALL || (how == FIX_ROWS && row) || (how == FIX_INTEGERS && row && integer);
+    if (fixed && tg_onnx_fix(k->m, k->names[i], k->in[i])) return false;
+    if (fixed) continue;
     k->in[left] = k->in[i];
     k->names[left++] = k->names[i];
   }
@@ -101,23 +108,35 @@ static bool shapes_fixed(Node *k) {
   return true;
 }
 
-/* What draws goes on: the program is written before the run that it is compared with. */
-static void node_case(const char *name, const char *of, const char *folder, bool fixed, NodeCounts *counts) {
+/* A refusal says what is refused: a node with its operator, or the part of the file. */
+static bool message_says(TgContext *c) {
+  TgStatus s = tg_error(c);
+  return s && s != TG_ERR_INTERNAL && s != TG_ERR_NOMEM &&
+         (strstr(tg_errmsg(c), "onnx: ") || strstr(tg_errmsg(c), "computes nothing"));
+}
+
+static void node_refused(TgContext *c, const char *name, NodeCounts *counts) {
+  if (getenv("TG_WHY")) printf("%s: %s\n", name, tg_errmsg(c));
+  if (message_says(c))
+    counts->refused++;
+  else
+    counts->wrong += printf("%s: refused without a reason: %s\n", name, tg_errmsg(c)) > 0;
+}
+
+static void node_case(const char *name, const char *of, const char *folder, int fixed, NodeCounts *counts) {
   TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP:C99", .seed = 3});
   Node k = {0};
   TgTensor *out[MOST_IO];
-  bool ok = node_open(c, of, &k) && (!fixed || shapes_fixed(&k));
+  bool opened = node_open(c, of, &k), ok = opened && inputs_fixed(&k, fixed);
   TgJit *jit = ok ? tg_jit(c, run_node, &k) : NULL;
   for (int i = 0; ok && i < 2; i++)
     ok = !tg_jit_run(jit, k.in, k.nin, out, k.nout);
-  bool draws = strstr(name, "dropout") || strstr(name, "bernoulli") || strstr(name, "random");
-  bool again = !ok && !fixed && tg_error(c) == TG_ERR_STATE;
-  if (again)
-    node_case(name, of, folder, true, counts);
-  else if (!ok || draws)
-    counts->not_captured++;
+  if (!ok && opened && fixed < FIX_ALL && tg_error(c) == TG_ERR_STATE)
+    node_case(name, of, folder, fixed + 1, counts);
+  else if (!ok)
+    node_refused(c, name, counts);
   else if (node_same(jit, &k, out, name, folder))
-    counts->same++;
+    counts->same[fixed != FREE]++;
   else
     counts->wrong++;
   tg_jit_free(jit), tg_onnx_free(k.m);
@@ -138,7 +157,7 @@ int nodes_exported(const char *archive, const char *folder, int every, NodeCount
   int n = scandir(line, &e, NULL, by_name), seen = 0;
   for (int i = 0; i < n; i++) {
     snprintf(line, sizeof line, "%s/node/%s", folder, e[i]->d_name);
-    if (*e[i]->d_name != '.' && seen++ % every == 0) node_case(e[i]->d_name, line, folder, false, counts);
+    if (*e[i]->d_name != '.' && seen++ % every == 0) node_case(e[i]->d_name, line, folder, FREE, counts);
     free(e[i]);
   }
   if (n >= 0) free(e);

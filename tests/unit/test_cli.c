@@ -534,6 +534,22 @@ static void test_compile(void **state) {
   assert_int_equal(run(TG "compile %s Input3=zeros -o no_input", m), 0);
   assert_int_equal(run("grep '_run(no_input .m, float .Plus214_Output_0)' no_input.h"), 0);
   assert_int_equal(run(TG "compile %s zeros", m), 1), says("NAME=WHAT");
+  assert_int_equal(run(TG "compile %s -o little --max-ram 30000", m), 0), says("arena 2");
+  assert_int_equal(run(TG "compile %s -o little --max-ram 3000", m), 1), says("more than the 3000");
+  assert_int_equal(run(TG "compile %s -o shares --threads 2 --weights w.bin --big-endian", m), 0);
+  assert_int_equal(run("grep -c 'FILE_BIG_ENDIAN 1' shares.h && grep -c 'spread(m, share_' shares.c"), 0);
+  assert_int_equal(run(TG "compile %s -o drops --stream --weights w.bin", m), 0);
+  assert_int_equal(
+      run("cc -std=c99 -pedantic -Wall -Wextra -Werror -O1 -c drops.c && grep -c 'm->bring' drops.c"), 0);
+  assert_int_equal(run(TG "compile %s --stream", m), 1), says("--stream is for --weights");
+  assert_int_equal(run(TG "compile %s --threads 0", m), 2), says("1");
+  assert_int_equal(run(TG "compile %s --integers", m), 1), says("Input3 is of floats");
+  assert_int_equal(run(TG "compile c.safetensors --integers"), 1), says("--integers is for ONNX models");
+  assert_int_equal(run(TG "compile %s --simd", m), 1), says("--simd is for --wasm");
+  assert_int_equal(run(TG "compile %s --wasm --weights w.bin", m), 1), says("--weights");
+  assert_int_equal(run(TG "compile %s --wasm --target native", m), 1), says("--target");
+  assert_int_equal(run(TG "compile %s -o bound --cffi", m), 0);
+  assert_int_equal(run("python3 -m py_compile bound.py && grep -c Plus214_Output_0 bound.py"), 0);
   assert_int_equal(run(TG "compile %s -o", m), 2), says("needs a value");
 }
 

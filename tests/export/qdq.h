@@ -1,0 +1,29 @@
+/* qdq.h: quantised ONNX models, written for the tests. In: nodes, constants. Out: a model that is open. */
+#ifndef EXPORT_QDQ_H
+#define EXPORT_QDQ_H
+#include "tg_io.h"
+
+typedef struct Net Net;
+
+Net *net_new(void);
+void net_free(Net *n);
+TgOnnx *net_open(Net *n, TgContext *c);
+void net_input(Net *n, const char *name, TgDType d, int ndim, const int64_t *dims);
+void net_output(Net *n, const char *name, TgDType d);
+void net_constant(Net *n, const char *name, TgDType d, int ndim, const int64_t *dims, const void *values);
+/* in, out: names, a blank between; attrs: "axis=1 alpha=0.5 pads=1,1,1,1" */
+void net_node(Net *n, const char *op, const char *in, const char *out, const char *attrs);
+
+/* ---- what quantised models are made of. Names that they return live as long as n. */
+/* x through QuantizeLinear and DequantizeLinear; signed_: i8, else u8. */
+const char *net_quantised(Net *n, const char *x, double scale, int zero, bool signed_);
+/* Weights of 8 bits and their DequantizeLinear, with a scale for each of axis 0 where that is >= 0 .. */
+const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, bool each);
+/* .. and a bias of 32 bits by the scale of the sums. */
+const char *net_bias(Net *n, int64_t channels, double x_scale, double w_scale, bool each);
+
+/* Whole networks with an input x: of a digit's picture, u8, (1, 1, 28, 28), and of 49 x 10 sounds. q: by
+ * QLinear operators. */
+Net *net_digit(bool q);
+Net *net_keyword(void);
+#endif

@@ -1,0 +1,298 @@
+/* test_onnx_integers.c: quantised ONNX models with integers alone. Each operator and whole networks beside
+ * the same model run with floats: 8-bit results are within one unit; no float is in the exported text; what
+ * has no such form is refused by name. */
+#define _GNU_SOURCE
+#include "export/exported.h"
+#include "export/qdq.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char folder[] = "/tmp/tg-integers-XXXXXX";
+
+static int setup(void **state) {
+  (void)state;
+  setenv("TG_CACHE", "0", 0);
+  return mkdtemp(folder) == NULL;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  return rmdir(folder);
+}
+
+static TgContext *opened(const char *device) {
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 7});
+  assert_int_equal(tg_error(c), TG_OK);
+  return c;
+}
+
+/* ---- one operator: x and z (quantised) go in, y comes out quantised */
+typedef struct Operator {
+  const char *op, *in, *attrs;
+  double scale; /* of y */
+  int zero;
+  bool signed_;
+  double off; /* units that y may be off */
+} Operator;
+
+enum { BATCH = 2, CHANNELS = 4, SIDE = 6, NUMBERS = BATCH * CHANNELS * SIDE * SIDE };
+
+static const Operator operators[] = {
+    {"Add", "x z", NULL, 0.05, 7, false, 1},
+    {"Sub", "x z", NULL, 0.05, 120, false, 1},
+    {"Mul", "x z", NULL, 0.09, 100, false, 1},
+    {"Max", "x z", NULL, 0.03, -3, true, 1},
+    {"Min", "x z", NULL, 0.03, -3, true, 1},
+    {"Add", "x some", NULL, 0.03, 90, false, 1},
+    {"Mul", "x some", NULL, 0.03, 90, false, 1},
+    {"Mul", "x many", NULL, 0.05, 90, false, 1},
+    {"Relu", "x", NULL, 0.0125, 0, false, 1},
+    {"LeakyRelu", "x", "alpha=0.1", 0.015, 20, false, 1},
+    {"Clip", "x low high", NULL, 0.01, 100, false, 1},
+    {"Sigmoid", "x", NULL, 1.0 / 256, 0, false, 1},
+    {"Tanh", "x", NULL, 1.0 / 128, 0, true, 1},
+    {"HardSwish", "x", NULL, 0.02, 30, false, 1},
+    {"Elu", "x", NULL, 0.02, 30, false, 1},
+    {"Gelu", "x", NULL, 0.02, 30, false, 1},
+    {"MaxPool", "x", "kernel_shape=3,3 pads=1,1,1,1", 0.02, 128, false, 1},
+    {"AveragePool", "x", "kernel_shape=2,2 strides=2,2", 0.0107, 128, false, 1},
+    {"AveragePool", "x", "kernel_shape=3,3 pads=1,1,1,1 count_include_pad=1", 0.01, 128, false, 1},
+    {"GlobalAveragePool", "x", NULL, 0.004, 128, false, 1},
+    {"ReduceMean", "x axes", "keepdims=0", 0.004, 128, false, 1},
+    {"Concat", "x z", "axis=1", 0.03, 100, false, 1},
+    {"Transpose", "x", "perm=0,2,3,1", 0.02, 128, false, 1},
+    {"Pad", "x pads low", NULL, 0.02, 128, false, 1},
+    {"Conv", "x filters bias", "pads=1,1,1,1", 0.25, 128, false, 1},
+    {"Conv", "x filters", "strides=2,2", 0.25, 0, true, 1},
+    {"Conv", "x alone", "group=4 pads=1,1,1,1", 0.15, 0, true, 1},
+    {"MatMul", "x square", NULL, 0.2, 128, false, 1},
+    {"MatMul", "x z", NULL, 0.2, 128, false, 1},
+    {"Identity", "x", NULL, 0.0125, 100, false, 1},
+};
+
+static void put_constants(Net *n) {
+  float low = -0.5f, high = 0.9f, some[CHANNELS] = {0.4f, -1.1f, 0.02f, 1.6f};
+  float many[SIDE] = {1, -2, 0.001f, 0.5f, 0.7f, -0.01f};
+  int64_t pads[] = {0, 0, 1, 2, 0, 1, 0, 3}, axes[] = {2, 3};
+  net_constant(n, "low", TG_F32, 0, NULL, &low), net_constant(n, "high", TG_F32, 0, NULL, &high);
+  net_constant(n, "some", TG_F32, 3, (int64_t[]){CHANNELS, 1, 1}, some);
+  net_constant(n, "many", TG_F32, 1, (int64_t[]){SIDE}, many);
+  net_constant(n, "pads", TG_I64, 1, (int64_t[]){8}, pads),
+      net_constant(n, "axes", TG_I64, 1, (int64_t[]){2}, axes);
+}
+
+/* A name that stands for a weight becomes the one that was made. */
+static void put_operator(Net *n, const Operator *o) {
+  char in[300] = "", names[200];
+  const char *x = net_quantised(n, "x", 0.02, 128, false), *z = net_quantised(n, "z", 0.031, -7, true);
+  snprintf(names, sizeof names, "%s", o->in);
+  for (char *next, *s = strtok_r(names, " ", &next); s; s = strtok_r(NULL, " ", &next)) {
+    const char *is = !strcmp(s, "x")         ? x
+                     : !strcmp(s, "z")       ? z
+                     : !strcmp(s, "filters") ? net_weight(n, 4, (int64_t[]){5, CHANNELS, 3, 3}, 0.01, true)
+                     : !strcmp(s, "alone")   ? net_weight(n, 4, (int64_t[]){CHANNELS, 1, 3, 3}, 0.01, true)
+                     : !strcmp(s, "bias")    ? net_bias(n, 5, 0.02, 0.01, true)
+                     : !strcmp(s, "square")  ? net_weight(n, 2, (int64_t[]){SIDE, SIDE}, 0.01, false)
+                                             : s;
+    snprintf(in + strlen(in), sizeof in - strlen(in), "%s ", is);
+  }
+  net_node(n, o->op, in, "result", o->attrs);
+  net_output(n, net_quantised(n, "result", o->scale, o->zero, o->signed_), TG_F32);
+  if (!strstr(o->in, "z")) net_output(n, z, TG_F32);
+}
+
+/* Outputs with floats, and with integers alone. */
+static void both_run(const char *what, Net *n, const float *v, int count, int nin, int ndim,
+                     const int64_t *dims, double off) {
+  TgContext *c = opened("INTERP");
+  TG_SCOPE(c) {
+    TgOnnx *plain = net_open(n, c), *whole = net_open(n, c);
+    if (!plain || !whole || tg_onnx_integers(whole)) fail_msg("%s: %s", what, tg_errmsg(c));
+    TgTensor *in[2], *q[2], *want = NULL, *got = NULL;
+    const char *names[2];
+    TgOnnxValue is, out;
+    double scale;
+    int64_t zero;
+    for (int i = 0; i < nin; i++) {
+      assert_true(tg_onnx_input(whole, (size_t)i, &is));
+      names[i] = is.name;
+      in[i] = tg_from(c, v + i * count, TG_F32, ndim, dims);
+      if (!tg_onnx_scale(whole, is.name, &scale, &zero)) { /* the model takes integers anyway */
+        in[i] = q[i] = tg_cast(in[i], is.dtype);
+        continue;
+      }
+      double lo = is.dtype == TG_U8 ? 0 : -128;
+      q[i] =
+          tg_cast(tg_clamp(tg_add_scalar(tg_round(tg_div_scalar(in[i], scale)), (double)zero), lo, lo + 255),
+                  is.dtype);
+    }
+    if (tg_onnx_run(plain, names, in, nin, &want, 1) || tg_onnx_run(whole, names, q, nin, &got, 1))
+      fail_msg("%s: %s", what, tg_errmsg(c));
+    assert_true(tg_onnx_output(whole, 0, &out));
+    assert_true(tg_dtype(got) == TG_U8 || tg_dtype(got) == TG_I8);
+    size_t m = (size_t)tg_numel(want), wrong = 0, lowest = 0;
+    double *a = malloc((m + 1) * sizeof *a), *b = malloc((m + 1) * sizeof *b);
+    if (tg_read_f64(want, a, m) || tg_read_f64(got, b, m)) fail_msg("%s: %s", what, tg_errmsg(c));
+    if (!tg_onnx_scale(whole, out.name, &scale, &zero)) scale = 1, zero = 0;
+    for (size_t i = 0; i < m; i++) {
+      double w = nearbyint(a[i] / scale) + (double)zero;
+      wrong += w != b[i];
+      lowest += b[i] <= -128 || b[i] >= 255 || b[i] == (double)zero;
+      if (fabs(w - b[i]) > off) fail_msg("%s [%zu]: %g, with floats %g", what, i, b[i], w);
+    }
+    if (wrong * 20 > m + 20) fail_msg("%s: %zu of %zu numbers are off by one", what, wrong, m);
+    if (lowest * 10 > m * 9 + 10) fail_msg("%s: the test says nothing", what);
+    free(a), free(b);
+    tg_onnx_free(plain), tg_onnx_free(whole);
+  }
+  tg_close(c);
+}
+
+static void random_floats(float *v, int n, double lo, double hi) {
+  unsigned r = 77;
+  for (int i = 0; i < n; i++) {
+    r = r * 1664525u + 1013904223u;
+    v[i] = (float)(lo + (hi - lo) * (double)(r >> 8) / (1 << 24));
+  }
+}
+
+static void test_operators(void **state) {
+  (void)state;
+  float v[2 * NUMBERS];
+  random_floats(v, 2 * NUMBERS, -2.5, 2.5);
+  for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+    Net *n = net_new();
+    int64_t dims[] = {BATCH, CHANNELS, SIDE, SIDE};
+    char what[100];
+    net_input(n, "x", TG_F32, 4, dims), net_input(n, "z", TG_F32, 4, dims);
+    put_constants(n), put_operator(n, &operators[i]);
+    snprintf(what, sizeof what, "%s of %s", operators[i].op, operators[i].in);
+    both_run(what, n, v, NUMBERS, 2, 4, dims, operators[i].off);
+    net_free(n);
+  }
+}
+
+/* A unit of one layer may move a result of the last by another one. */
+static void test_networks(void **state) {
+  (void)state;
+  static float v[28 * 28];
+  random_floats(v, 28 * 28, 0, 1);
+  Net *n = net_digit(false);
+  both_run("digit", n, v, 0, 1, 4, (int64_t[]){1, 1, 28, 28}, 1);
+  net_free(n);
+  n = net_keyword();
+  random_floats(v, 490, -3, 3);
+  both_run("keyword", n, v, 0, 1, 4, (int64_t[]){1, 1, 49, 10}, 2);
+  net_free(n);
+  n = net_digit(true);
+  random_floats(v, 28 * 28, 0, 255);
+  both_run("digit by QLinear", n, v, 0, 1, 4, (int64_t[]){1, 1, 28, 28}, 1);
+  net_free(n);
+}
+
+/* ---- the text */
+static TgStatus run_net(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgOnnxValue v;
+  (void)c;
+  tg_onnx_input(user, 0, &v);
+  return tg_onnx_run(user, &v.name, in, nin, out, nout);
+}
+
+static void text_of(const char *what, Net *n, int64_t *dims, TgDType d) {
+  TgContext *c = opened("INTERP:C99");
+  TgOnnx *m = net_open(n, c);
+  if (!m || tg_onnx_integers(m)) fail_msg("%s: %s", what, tg_errmsg(c));
+  TgJit *jit = tg_jit(c, run_net, m);
+  TgTensor *x = tg_clone(tg_randint(c, 4, dims, 0, 100, d)), *out;
+  static char pixels[1000], want[100], got[100];
+  TgCText t;
+  Exported e;
+  for (int i = 0; i < 2; i++)
+    if (tg_jit_run(jit, &x, 1, &out, 1)) fail_msg("%s: %s", what, tg_errmsg(c));
+  if (tg_jit_to_c(jit, &t)) fail_msg("%s: %s", what, tg_errmsg(c));
+  static const char *const floats[] = {"float", "double", "f32", "f64", "math.h"};
+  for (int i = 0; i < 5; i++) {
+    const char *at = strstr(t.source, floats[i]);
+    if (!at) at = strstr(t.header, floats[i]);
+    if (at) fail_msg("%s: there are floats in the text: %.60s", what, at);
+  }
+  assert_true(exported_new(&e, jit, folder, "gcc -O1 -fsanitize=undefined -fsanitize-undefined-trap-on-error",
+                           (TgCOptions){0}));
+  size_t count = tg_nbytes(out);
+  tg_read(x, pixels, tg_nbytes(x)), tg_read(out, want, count);
+  assert_int_equal(exported_run(&e, e.m, (void *[]){pixels, got}), 0);
+  assert_memory_equal(got, want, count);
+  exported_free(&e);
+  char path[300];
+  snprintf(path, sizeof path, "rm -f %s/*", folder);
+  assert_int_equal(system(path), 0);
+  tg_jit_free(jit), tg_onnx_free(m);
+  tg_close(c);
+}
+
+static void test_text(void **state) {
+  (void)state;
+  Net *n = net_digit(false);
+  text_of("digit", n, (int64_t[]){1, 1, 28, 28}, TG_U8), net_free(n);
+  n = net_digit(true);
+  text_of("digit by QLinear", n, (int64_t[]){1, 1, 28, 28}, TG_U8), net_free(n);
+  n = net_keyword();
+  text_of("keyword", n, (int64_t[]){1, 1, 49, 10}, TG_I8), net_free(n);
+}
+
+/* ---- what has no such form */
+static void refused(Net *n, const char *says) {
+  TgContext *c = opened("INTERP");
+  TG_SCOPE(c) {
+    TgOnnx *m = net_open(n, c);
+    TgTensor *x = tg_zeros(c, TG_SHAPE(1, 4), .dtype = TG_U8), *out;
+    if (!m) fail_msg("%s", tg_errmsg(c));
+    if (!tg_onnx_integers(m) && !tg_onnx_run(m, (const char *[]){"x"}, &x, 1, &out, 1))
+      fail_msg("not refused: %s", says);
+    if (!strstr(tg_errmsg(c), says)) fail_msg("%s, not: %s", tg_errmsg(c), says);
+    tg_clear_error(c);
+    tg_onnx_free(m);
+  }
+  tg_close(c);
+  net_free(n);
+}
+
+static Net *of_four(void) {
+  Net *n = net_new();
+  net_input(n, "x", TG_F32, 2, (int64_t[]){1, 4});
+  return n;
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  Net *n = of_four();
+  net_node(n, "Relu", "x", "y", NULL), net_output(n, "y", TG_F32);
+  refused(n, "input x is of floats");
+  n = of_four();
+  net_node(n, "Softmax", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
+  refused(n, "y (Softmax): integers alone: the operator has no form without floats");
+  n = of_four();
+  net_node(n, "Relu", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
+  refused(n, "output y is of floats");
+  n = of_four();
+  net_node(n, "ReduceMean", net_quantised(n, "x", .1, 0, false), "s", "keepdims=0");
+  char in[100];
+  snprintf(in, sizeof in, "%s s", net_quantised(n, "x", .1, 0, false));
+  net_node(n, "QuantizeLinear", in, "y", NULL), net_output(n, "y", TG_U8);
+  refused(n, "input x is of floats, and not taken by one QuantizeLinear");
+  assert_int_equal(tg_onnx_integers(NULL), TG_ERR_NOMEM);
+  assert_false(tg_onnx_scale(NULL, "x", NULL, NULL));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_networks),
+                                     cmocka_unit_test(test_text), cmocka_unit_test(test_refused)};
+  return cmocka_run_group_tests(tests, setup, teardown);
+}

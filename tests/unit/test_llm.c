@@ -509,44 +509,6 @@ static void test_wrong_folders(void **state) {
   tg_clear_error(C);
 }
 
-/* Bytes of a folder's files changed: an error that says something, or a model. */
-static void test_damaged_folders(void **state) {
-  (void)state;
-  static const char *const files[] = {"config.json", "tokenizer.json", "tokenizer_config.json",
-                                      "model.safetensors"};
-  uint64_t random = 1;
-  const char *many = getenv("N");
-  folder_is_wrong("llama", "config.json", "{", "{", NULL);
-  for (int i = 0; i < (many ? atoi(many) : 200); i++) {
-    char path[700];
-    size_t n = 0;
-    const char *file = files[i % 4];
-    snprintf(path, sizeof path, "%s/goldens/llm/hf/llama/%s", TG_TESTS, file);
-    char *text = file_text(path, &n), *was = malloc(n);
-    assert_true(text && was);
-    memcpy(was, text, n);
-    size_t part = i % 4 == 3 && n > 2000 ? 2000 : n;
-    for (int k = 0; k < 1 + i % 3; k++) {
-      static const char bytes[] = "0123456789{}[],:\"-.e\\tfn ";
-      random = random * 6364136223846793005u + 1442695040888963407u;
-      text[(random >> 33) % part] = bytes[(random >> 20) % (sizeof bytes - 1)];
-    }
-    snprintf(path, sizeof path, "test_llm_folder/%s", file);
-    for (int back = 0; back < 2; back++) {
-      FILE *f = fopen(path, "wb");
-      assert_non_null(f);
-      fwrite(back ? was : text, 1, n, f);
-      fclose(f);
-      if (back) break;
-      TgLlm *m = tg_llm_open(C, "test_llm_folder", .context = 8);
-      if (!m && !*tg_errmsg(C)) fail_msg("%s, %d: no model and no error", file, i);
-      tg_clear_error(C);
-      tg_llm_free(m);
-    }
-    free(text), free(was);
-  }
-}
-
 /* ---- a step that was captured plans and compiles nothing */
 static void test_replay(void **state) {
   (void)state;
@@ -662,37 +624,20 @@ static void test_memory(void **state) {
   (void)state;
   const char *device = tg_default_device(C);
   if (strcmp(device, "INTERP")) skip(); /* where nothing is compiled on the way */
-  long failed = 0, stride = getenv("TG_TORTURE") ? 1 : 37;
-  for (long at = 0;; at += stride) {
-    Short s = {at, 0};
-    TgAllocator a = {short_allocate, short_reallocate, short_release, &s};
-    TgContext *c = tg_open_with(.device = "INTERP", .allocator = &a);
-    bool ok = c && !tg_error(c) && everything(c);
-    /* tg_size_tensor says of a size that there is no memory for that it is none */
-    bool told = c && (tg_error(c) == TG_ERR_NOMEM || strstr(tg_errmsg(c), "is no size of this context"));
-    if (!ok && c && !told) fail_msg("allocation %ld: %s", at, tg_errmsg(c));
-    bool over = s.left >= 0;
-    tg_close(c);
-    if (s.held) fail_msg("allocation %ld: %ld blocks are not given back", at, s.held);
-    if (over) {
-      assert_true(ok);
-      break;
-    }
-    failed += !ok;
-  }
-  assert_true(failed > 20);
+  short_everywhere(everything, 37);
 }
 
 #define SUITE(open)                                                                                          \
-  const struct CMUnitTest open##_tests[] = {                                                                 \
-      cmocka_unit_test(test_architectures),   cmocka_unit_test(test_sequences),                              \
-      cmocka_unit_test(test_folders),         cmocka_unit_test(test_wrong_folders),                          \
-      cmocka_unit_test(test_damaged_folders), cmocka_unit_test(test_many),                                   \
-      cmocka_unit_test(test_settled),         cmocka_unit_test(test_embedding),                              \
-      cmocka_unit_test(test_cache),           cmocka_unit_test(test_story),                                  \
-      cmocka_unit_test(test_story_q8),        cmocka_unit_test(test_replay),                                 \
-      cmocka_unit_test(test_limits),          cmocka_unit_test(test_first_logits),                           \
-      cmocka_unit_test(test_hostile),         cmocka_unit_test(test_memory),                                 \
+  const struct CMUnitTest open##_tests[] =                                                                   \
+      {                                                                                                      \
+          cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                            \
+          cmocka_unit_test(test_folders),       cmocka_unit_test(test_wrong_folders),                        \
+          cmocka_unit_test(test_many),          cmocka_unit_test(test_settled),                              \
+          cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                \
+          cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                             \
+          cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                               \
+          cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                              \
+          cmocka_unit_test(test_memory),                                                                     \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

@@ -674,24 +674,7 @@ static void test_memory(void **state) {
   (void)state;
   file_put("test_lora_memory.jsonl",
            "{\"text\": \"the dog\"}\n{\"messages\": [{\"role\": \"assistant\", \"content\": \"cat\"}]}\n");
-  long failed = 0, stride = getenv("TG_TORTURE") ? 1 : 97;
-  for (long at = 0;; at += stride) {
-    Short s = {at, 0};
-    TgAllocator a = {short_allocate, short_reallocate, short_release, &s};
-    TgContext *c = tg_open_with(.device = "INTERP", .allocator = &a);
-    bool ok = c && !tg_error(c) && everything(c);
-    bool told = c && (tg_error(c) == TG_ERR_NOMEM || strstr(tg_errmsg(c), "is no size of this context"));
-    if (!ok && c && !told) fail_msg("allocation %ld: %s", at, tg_errmsg(c));
-    bool over = s.left >= 0;
-    tg_close(c);
-    if (s.held) fail_msg("allocation %ld: %ld blocks are not given back", at, s.held);
-    if (over) {
-      assert_true(ok);
-      break;
-    }
-    failed += !ok;
-  }
-  assert_true(failed > 20);
+  short_everywhere(everything, 97);
   remove("test_lora_memory.jsonl"), remove("test_lora_memory.gguf");
 }
 

@@ -55,7 +55,7 @@ bool hf_kv_tensor(HfFolder *f, const char *key, const void *data, TgDType d, int
   return to && doc_tensor(f->d, to, tg_from(f->ctx, data, d, TG_SHAPE(n)));
 }
 
-static bool tensor_put(HfFolder *f, const char *name, TgTensor *t) {
+bool hf_tensor_put(HfFolder *f, const char *name, TgTensor *t) {
   TgValue *to = hf_pair_put(f, &f->tensors, name);
   return to && doc_tensor(f->d, to, t);
 }
@@ -80,7 +80,7 @@ bool hf_is_there(const HfFolder *f, const char *name) {
 }
 
 /* *to NULL: there is none, which is an error where it must be there. flags: of jansson. */
-static bool json_read(const HfFolder *f, const char *name, bool must, size_t flags, json_t **to) {
+bool hf_json_read(const HfFolder *f, const char *name, bool must, size_t flags, json_t **to) {
   char path[LONGEST_PATH];
   json_error_t e;
   if (!hf_path_of(f, name, path)) return false;
@@ -92,30 +92,77 @@ static bool json_read(const HfFolder *f, const char *name, bool must, size_t fla
 }
 
 /* ---- numbers */
-/* What model_type says: the architecture's name in gguf files. */
+/* What model_type says. */
+static const HfType types[] = {
+    {.type = "llama", .arch = "llama", .act = "silu", .halves = true},
+    {.type = "mistral", .arch = "llama", .act = "silu", .halves = true},
+    {.type = "mixtral", .arch = "llama", .act = "silu", .halves = true},
+    {.type = "smollm3", .arch = "smollm3", .act = "silu", .halves = true},
+    {.type = "qwen2", .arch = "qwen2", .act = "silu", .halves = true},
+    {.type = "qwen3", .arch = "qwen3", .act = "silu", .halves = true},
+    {.type = "qwen2_moe", .arch = "qwen2moe", .act = "silu", .halves = true},
+    {.type = "qwen3_moe", .arch = "qwen3moe", .act = "silu", .halves = true},
+    {.type = "gpt_oss", .arch = "gpt-oss", .act = "silu", .halves = true, .names = hf_names_of_oss},
+    {.type = "phi3", .arch = "phi3", .act = "silu", .halves = true},
+    {.type = "glm4", .arch = "glm4", .act = "silu", .names = hf_names_of_glm},
+    {.type = "gpt2", .arch = "gpt2", .act = "gelu_new", .columns = true, .names = hf_names_of_gpt2},
+    {.type = "gemma", .arch = "gemma", .act = "gelu_pytorch_tanh", .ones = true, .halves = true},
+    {.type = "gemma2",
+     .arch = "gemma2",
+     .act = "gelu_pytorch_tanh",
+     .ones = true,
+     .halves = true,
+     .names = hf_names_of_gemma},
+    {.type = "gemma3_text",
+     .arch = "gemma3",
+     .act = "gelu_pytorch_tanh",
+     .ones = true,
+     .halves = true,
+     .names = hf_names_of_gemma}};
+
+/* What must be so where a file says it, since nothing here can be otherwise: a number, a bool, or how long a
+ * list is. */
 static const struct {
-  const char *type, *arch;
-  bool ones; /* norms multiply by 1 + weight */
-} types[] = {{"llama", "llama", false},      {"mistral", "llama", false}, {"qwen2", "qwen2", false},
-             {"qwen3", "qwen3", false},      {"phi3", "phi3", false},     {"gemma2", "gemma2", true},
-             {"gemma3_text", "gemma3", true}};
+  const char *key;
+  double value;
+} fixed[] = {{"decoder_sparse_step", 1},
+             {"mlp_only_layers", 0},
+             {"no_rope_layer_interval", 4},
+             {"add_cross_attention", 0},
+             {"scale_attn_by_inverse_layer_idx", 0},
+             {"scale_attn_weights", 1},
+             {"use_bidirectional_attention", 0},
+             {"swiglu_limit", 7},
+             {"swiglu_alpha", 1.702}};
 
 typedef struct Number {
   const char *hf, *gguf; /* "%s" of gguf: the architecture */
   bool real;
 } Number;
 
-static const Number numbers[] = {{"hidden_size", "embedding_length", false},
-                                 {"num_hidden_layers", "block_count", false},
-                                 {"max_position_embeddings", "context_length", false},
-                                 {"num_attention_heads", "attention.head_count", false},
-                                 {"num_key_value_heads", "attention.head_count_kv", false},
-                                 {"head_dim", "attention.key_length", false},
-                                 {"head_dim", "attention.value_length", false},
-                                 {"intermediate_size", "feed_forward_length", false},
-                                 {"rms_norm_eps", "attention.layer_norm_rms_epsilon", true},
-                                 {"attn_logit_softcapping", "attn_logit_softcapping", true},
-                                 {"final_logit_softcapping", "final_logit_softcapping", true}};
+static const Number numbers[] = {
+    {"hidden_size", "embedding_length", false},
+    {"num_hidden_layers", "block_count", false},
+    {"max_position_embeddings", "context_length", false},
+    {"num_attention_heads", "attention.head_count", false},
+    {"num_key_value_heads", "attention.head_count_kv", false},
+    {"head_dim", "attention.key_length", false},
+    {"head_dim", "attention.value_length", false},
+    {"intermediate_size", "feed_forward_length", false},
+    {"num_experts", "expert_count", false},
+    {"num_local_experts", "expert_count", false},
+    {"num_experts_per_tok", "expert_used_count", false},
+    {"moe_intermediate_size", "expert_feed_forward_length", false},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", false},
+    {"n_embd", "embedding_length", false},
+    {"n_layer", "block_count", false},
+    {"n_positions", "context_length", false},
+    {"n_head", "attention.head_count", false},
+    {"n_inner", "feed_forward_length", false},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", true},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", true},
+    {"attn_logit_softcapping", "attn_logit_softcapping", true},
+    {"final_logit_softcapping", "final_logit_softcapping", true}};
 
 static const char *key_of(const HfFolder *f, const char *name, char key[128]) {
   snprintf(key, 128, "%s.%s", f->arch, name);
@@ -142,6 +189,56 @@ static bool numbers_put(HfFolder *f) {
   return true;
 }
 
+static double as_number(const json_t *v) {
+  if (json_is_array(v)) return (double)json_array_size(v);
+  return json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
+}
+
+static bool fixed_hold(const HfFolder *f) {
+  size_t i;
+  json_t *rotates;
+  for (i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+    const json_t *v = json_object_get(f->config, fixed[i].key);
+    if (v && !json_is_null(v) && as_number(v) != fixed[i].value)
+      return hf_bad(f, "config.json: %s is otherwise than what is known here", fixed[i].key);
+  }
+  json_array_foreach(json_object_get(f->config, "no_rope_layers"), i, rotates) {
+    if ((as_number(rotates) != 0) != (i % 4 != 3))
+      return hf_bad(f, "config.json: %s is otherwise than what is known here", "no_rope_layers");
+  }
+  return true;
+}
+
+/* What some leave out: GPT-2's inner size, and whether the shares of experts add up to 1. */
+static bool defaults_put(HfFolder *f) {
+  char key[128];
+  const json_t *width = json_object_get(f->config, "n_embd"), *inner = json_object_get(f->config, "n_inner"),
+               *norm = json_object_get(f->config, "norm_topk_prob");
+  if (json_is_integer(width) && !json_is_integer(inner) && json_integer_value(width) < 1 << 26 &&
+      !hf_kv_int(f, key_of(f, "feed_forward_length", key), 4 * json_integer_value(width)))
+    return false;
+  return !json_is_boolean(norm) || hf_kv_bool(f, key_of(f, "expert_weights_norm", key), json_is_true(norm));
+}
+
+/* Which layers have a window. */
+static bool layers_put(HfFolder *f, const json_t *kinds) {
+  char key[128];
+  size_t n = json_array_size(kinds), i;
+  json_t *kind;
+  bool *windowed = n ? tg_alloc(f->ctx, n) : NULL, ok = windowed != NULL;
+  if (!n) return true;
+  json_array_foreach(kinds, i, kind) {
+    const char *s = json_string_value(kind);
+    if (ok) windowed[i] = s && !strcmp(s, "sliding_attention");
+    if (ok && !windowed[i] && (!s || strcmp(s, "full_attention")))
+      ok = hf_bad(f, "config.json: a layer of the kind '%.60s' is not known here", s ? s : "");
+  }
+  key_of(f, "attention.sliding_window_pattern", key);
+  ok = ok && hf_kv_tensor(f, key, windowed, TG_BOOL, (int64_t)n);
+  tg_free(f->ctx, windowed);
+  return ok;
+}
+
 /* The window, of which a file says whether it is used; queries scaled by another number than a head's size.
  */
 static bool windows_put(HfFolder *f) {
@@ -150,7 +247,8 @@ static bool windows_put(HfFolder *f) {
                *use = json_object_get(f->config, "use_sliding_window");
   const json_t *scalar = json_object_get(f->config, "query_pre_attn_scalar");
   if (json_is_integer(window) && !json_is_false(use) &&
-      !hf_kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window)))
+      !(hf_kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window)) &&
+        layers_put(f, json_object_get(f->config, "layer_types"))))
     return false;
   return !json_is_number(scalar) ||
          hf_kv_real(f, key_of(f, "attention.scale", key), 1 / sqrt(json_number_value(scalar)));
@@ -176,9 +274,30 @@ static bool llama3_put(HfFolder *f, const json_t *s, double base, int64_t rotary
                     : wave > original / low ? factor
                                             : 1 / ((1 - share) / factor + share));
   }
-  bool ok = tensor_put(f, "rope_freqs.weight", tg_from(f->ctx, by, TG_F32, TG_SHAPE(n)));
+  bool ok = hf_tensor_put(f, "rope_freqs.weight", tg_from(f->ctx, by, TG_F32, TG_SHAPE(n)));
   tg_free(f->ctx, by);
   return ok;
+}
+
+/* Positions that are scaled alike, or by YaRN, whose ramp a file may say. */
+static bool scaling_put(HfFolder *f, const json_t *s, const char *type) {
+  char key[128];
+  double factor = real_in(s, "factor", 1);
+  double trained = real_in(f->config, "max_position_embeddings", 0);
+  double original = real_in(s, "original_max_position_embeddings", trained);
+  double usual = factor > 1 ? 1 + 0.1 * log(factor) : 1; /* what YaRN multiplies by, where no file says it */
+  bool yarn = !strcmp(type, "yarn");
+  if (yarn && json_is_number(json_object_get(s, "mscale")))
+    return hf_bad(f, "config.json: rope_scaling with %s is not known here", "mscale");
+  return hf_kv_text(f, key_of(f, "rope.scaling.type", key), type) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.factor", key), factor) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.original_context_length", key), original) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.yarn_beta_fast", key), real_in(s, "beta_fast", 32)) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.yarn_beta_slow", key), real_in(s, "beta_slow", 1)) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.yarn_truncate", key),
+                    !json_is_false(json_object_get(s, "truncate"))) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.attn_factor", key),
+                    yarn ? real_in(s, "attention_factor", usual) / usual : 1);
 }
 
 static bool rope_put(HfFolder *f) {
@@ -196,140 +315,43 @@ static bool rope_put(HfFolder *f) {
   const char *type = hf_text_of(s, "rope_type", hf_text_of(s, "type", "default"));
   if (!hf_kv_real(f, key_of(f, "rope.freq_base", key), base) ||
       !hf_kv_int(f, key_of(f, "rope.dimension_count", key), rotary) ||
-      !hf_kv_bool(f, key_of(f, "rope.halves", key), true))
+      !hf_kv_bool(f, key_of(f, "rope.halves", key), f->type->halves))
     return false;
   if (!strcmp(type, "default")) return true;
   if (!strcmp(type, "llama3")) return llama3_put(f, s, base, rotary);
   if (strcmp(type, "linear") && strcmp(type, "yarn"))
     return hf_bad(f, "config.json: rope_scaling of the kind %.40s is not known here", type);
-  double original = real_in(s, "original_max_position_embeddings", real_in(c, "max_position_embeddings", 0));
-  return hf_kv_text(f, key_of(f, "rope.scaling.type", key), type) &&
-         hf_kv_real(f, key_of(f, "rope.scaling.factor", key), real_in(s, "factor", 1)) &&
-         hf_kv_real(f, key_of(f, "rope.scaling.original_context_length", key), original);
+  return scaling_put(f, s, type);
 }
 
 static bool config_put(HfFolder *f) {
   const char *type = hf_text_of(f->config, "model_type", "");
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (!strcmp(types[i].type, type)) {
-      f->arch = types[i].arch;
-      f->ones = types[i].ones;
-    }
-  if (!f->arch) return hf_bad(f, "config.json: model_type '%.60s' is not read here", type);
-  const char *act =
-      hf_text_of(f->config, "hidden_act",
-                 hf_text_of(f->config, "hidden_activation", f->ones ? "gelu_pytorch_tanh" : "silu"));
-  if (strcmp(act, f->ones ? "gelu_pytorch_tanh" : "silu") && !(f->ones && !strncmp(act, "gelu", 4)))
+    if (!strcmp(types[i].type, type)) f->type = &types[i];
+  if (!f->type) return hf_bad(f, "config.json: model_type '%.60s' is not read here", type);
+  f->arch = f->type->arch;
+  const char *usual = f->type->act;
+  const char *act = hf_text_of(f->config, "hidden_activation", hf_text_of(f->config, "hidden_act", usual));
+  act = hf_text_of(f->config, "activation_function", act);
+  if (strcmp(act, usual) && !(f->type->ones && !strncmp(act, "gelu", 4)))
     return hf_bad(f, "config.json: hidden_act '%.40s' is not known here", act);
   const char *slash = strrchr(f->path, '/');
-  return hf_kv_text(f, "general.architecture", f->arch) &&
+  return fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
          hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
-         windows_put(f) && rope_put(f);
-}
-
-/* ---- tensors */
-typedef struct Named {
-  const char *hf, *gguf;
-} Named;
-
-static const Named of_model[] = {{"model.embed_tokens.weight", "token_embd.weight"},
-                                 {"model.norm.weight", "output_norm.weight"},
-                                 {"lm_head.weight", "output.weight"}};
-
-static const Named of_layer[] = {{"input_layernorm", "attn_norm"},
-                                 {"self_attn.q_proj", "attn_q"},
-                                 {"self_attn.k_proj", "attn_k"},
-                                 {"self_attn.v_proj", "attn_v"},
-                                 {"self_attn.qkv_proj", "attn_qkv"},
-                                 {"self_attn.o_proj", "attn_output"},
-                                 {"self_attn.q_norm", "attn_q_norm"},
-                                 {"self_attn.k_norm", "attn_k_norm"},
-                                 {"post_attention_layernorm", "ffn_norm"},
-                                 {"mlp.gate_proj", "ffn_gate"},
-                                 {"mlp.up_proj", "ffn_up"},
-                                 {"mlp.gate_up_proj", "ffn_up"},
-                                 {"mlp.down_proj", "ffn_down"}};
-
-/* Of models with norms before and after each part. */
-static const Named of_gemma[] = {{"post_attention_layernorm", "post_attention_norm"},
-                                 {"pre_feedforward_layernorm", "ffn_norm"},
-                                 {"post_feedforward_layernorm", "post_ffw_norm"}};
-
-static const char *named(const Named *table, size_t n, const char *name, size_t length) {
-  for (size_t i = 0; i < n; i++)
-    if (strlen(table[i].hf) == length && !memcmp(table[i].hf, name, length)) return table[i].gguf;
-  return NULL;
-}
-
-#define NAMED(table, name, length) named(table, sizeof table / sizeof *table, name, length)
-
-/* The name that gguf files have for it; false: none. */
-static bool translated(const HfFolder *f, const char *name, char to[64]) {
-  static const char begin[] = "model.layers.";
-  const char *plain = NAMED(of_model, name, strlen(name)), *dot = strrchr(name, '.');
-  if (plain) return snprintf(to, 64, "%s", plain) < 64;
-  if (strncmp(name, begin, strlen(begin)) || (strcmp(dot, ".weight") && strcmp(dot, ".bias"))) return false;
-  const char *number = name + strlen(begin);
-  size_t digits = strspn(number, "0123456789");
-  const char *rest = number + digits + 1;
-  if (!digits || digits > 6 || number[digits] != '.' || rest >= dot) return false;
-  const char *part = f->ones ? NAMED(of_gemma, rest, (size_t)(dot - rest)) : NULL;
-  if (!part) part = NAMED(of_layer, rest, (size_t)(dot - rest));
-  return part && snprintf(to, 64, "blk.%.*s.%s%s", (int)digits, number, part, dot) < 64;
-}
-
-static bool tensor_take(HfFolder *f, const char *name, TgTensor *t) {
-  char to[64];
-  bool tied = json_is_true(json_object_get(f->config, "tie_word_embeddings"));
-  if ((tied && !strcmp(name, "lm_head.weight")) || strstr(name, "rotary_emb.inv_freq")) return true;
-  if (!translated(f, name, to)) return hf_bad(f, "tensor '%.120s' is none that is known here", name);
-  if (f->ones && strstr(to, "norm")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
-  return tensor_put(f, to, t);
-}
-
-static bool shard_read(HfFolder *f, const char *name) {
-  char path[LONGEST_PATH];
-  if (strchr(name, '/')) return hf_bad(f, "a shard in another folder: '%.100s'", name);
-  if (!hf_path_of(f, name, path)) return false;
-  TgState *s = tg_safe_load_file(f->ctx, path);
-  bool ok = s != NULL;
-  for (size_t i = 0; ok && i < tg_state_count(s); i++) {
-    const char *tensor = NULL;
-    TgTensor *t = tg_state_at(s, i, &tensor);
-    TG_SCOPE(f->ctx) { ok = tensor_take(f, tensor, tg_reshape(t, tg_ndim(t), tg_shape(t))); }
-  }
-  tg_state_free(s);
-  return ok;
-}
-
-/* Each shard that the index names, once. */
-static bool shards_read(HfFolder *f) {
-  json_t *index = NULL, *seen = json_object();
-  const char *name;
-  json_t *file;
-  bool ok = seen && json_read(f, "model.safetensors.index.json", false, 0, &index);
-  if (ok && !index) ok = shard_read(f, "model.safetensors");
-  json_object_foreach(json_object_get(index, "weight_map"), name, file) {
-    const char *shard = json_string_value(file);
-    if (ok && !shard) ok = hf_bad(f, "model.safetensors.index.json: '%.100s' has no file", name);
-    if (!ok || json_object_get(seen, shard)) continue;
-    json_object_set_new(seen, shard, json_true());
-    ok = shard_read(f, shard);
-  }
-  json_decref(index), json_decref(seen);
-  return ok;
+         defaults_put(f) && windows_put(f) && (!strcmp(f->arch, "gpt2") || rope_put(f));
 }
 
 /* ---- the whole */
 static bool folder_read(HfFolder *f) {
   TgValue *root = &f->d->root;
-  return json_read(f, "config.json", true, 0, &f->config) &&
-         json_read(f, "tokenizer.json", false, 0, &f->tokenizer) &&
-         json_read(f, "tokenizer_config.json", false, JSON_DECODE_INT_AS_REAL,
-                   &f->about) /* lengths of 1e30 */
-         && config_put(f) && shards_read(f) && hf_tokenizer_put(f) && doc_items(f->d, root, TG_KIND_MAP, 2) &&
-         doc_string(f->d, &root->u.at[0], "kv", 2) && map_put(f, &root->u.at[1], &f->kv) &&
-         doc_string(f->d, &root->u.at[2], "tensors", 7) && map_put(f, &root->u.at[3], &f->tensors);
+  return hf_json_read(f, "config.json", true, 0, &f->config) &&
+         hf_json_read(f, "tokenizer.json", false, 0, &f->tokenizer) &&
+         hf_json_read(f, "tokenizer_config.json", false, JSON_DECODE_INT_AS_REAL,
+                      &f->about) /* lengths of 1e30 */
+         && config_put(f) && hf_tensors_put(f) && hf_tokenizer_put(f) &&
+         doc_items(f->d, root, TG_KIND_MAP, 2) && doc_string(f->d, &root->u.at[0], "kv", 2) &&
+         map_put(f, &root->u.at[1], &f->kv) && doc_string(f->d, &root->u.at[2], "tensors", 7) &&
+         map_put(f, &root->u.at[3], &f->tensors);
 }
 
 TgValue *tg_hf_load(TgContext *ctx, const char *path) {
@@ -341,6 +363,7 @@ TgValue *tg_hf_load(TgContext *ctx, const char *path) {
     }
   json_decref(f.config), json_decref(f.tokenizer), json_decref(f.about);
   tg_free(ctx, f.kv.at), tg_free(ctx, f.tensors.at);
+  hf_parts_free(&f);
   if (ok) return &f.d->root;
   doc_free(f.d);
   return NULL;

@@ -63,7 +63,7 @@ static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
 /* x (n, heads, size) at its positions: partners are swapped by a flip, their signs stand in the table of
  * sines. */
 static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows rows) {
-  if (m->rope == ROPE_NONE || !x) return x;
+  if (m->rope == ROPE_NONE || l->still || !x) return x;
   const LlmRotation *t = l->windowed && m->local_rotation.cos ? &m->local_rotation : &m->rotation;
   int64_t n = count(rows), heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.rotary;
   TgTensor *c = tg_unsqueeze(turns(m, t->cos, rows), 1);
@@ -146,6 +146,18 @@ static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, Rows r, int64_t seen
   return tg_reshape(mask, TG_SHAPE(r.at ? r.texts : 1, 1, 1, r.each, seen));
 }
 
+/* The softmax of score (texts, kv heads, group, each, seen) times v. A sink of each head takes a share of the
+ * sum, as a key would whose value is 0. */
+static TgTensor *weighed(const TgLlm *m, const LlmLayer *l, TgTensor *score, TgTensor *v) {
+  if (!l->w[W_SINKS]) return tg_matmul(tg_softmax(score), v);
+  int64_t kv = m->k.kv_heads;
+  TgTensor *sink = tg_reshape(tg_cast(l->w[W_SINKS], TG_F32), TG_SHAPE(1, kv, m->k.heads / kv, 1, 1));
+  TgTensor *most = tg_maximum(tg_max(score, .axis = TG_AXES(-1), .keepdim = true), sink);
+  TgTensor *e = tg_exp(tg_sub(score, most));
+  TgTensor *sum = tg_add(tg_sum(e, .axis = TG_AXES(-1), .keepdim = true), tg_exp(tg_sub(sink, most)));
+  return tg_div(tg_matmul(e, v), sum);
+}
+
 /* q (tokens, heads, size), keys and values (texts, kv heads, seen, size) -> (tokens, heads * size). Heads
  * share keys and values in groups: a group's queries are rows of one product. */
 static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, int64_t seen) {
@@ -159,7 +171,7 @@ static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, in
   if (mask) score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
   if (r.at)
     v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* nothing of what is not there */
-  TgTensor *y = tg_matmul(tg_softmax(score), v);
+  TgTensor *y = weighed(m, l, score, v);
   y = tg_permute(y, 5, (const int64_t[]){0, 3, 1, 2, 4});
   return tg_reshape(y, TG_SHAPE(count(r), k->heads * k->value_head));
 }
@@ -196,9 +208,19 @@ static TgTensor *activated(const TgLlm *m, TgTensor *x) {
   return m->arch->act == ACT_GELU ? tg_gelu(x) : tg_silu(x);
 }
 
+enum { CLAMPED = 7 }; /* what a clamped gate, and what it multiplies, stay within */
+
+/* up, as far as the gate lets it through */
+static TgTensor *let_through(const TgLlm *m, TgTensor *gate, TgTensor *up) {
+  if (m->arch->act != ACT_SWISH_CLAMPED) return tg_mul(activated(m, gate), up);
+  gate = tg_minimum_scalar(gate, CLAMPED);
+  up = tg_clamp(up, -CLAMPED, CLAMPED);
+  return tg_mul(tg_mul(gate, tg_sigmoid(tg_mul_scalar(gate, 1.702))), tg_add_scalar(up, 1));
+}
+
 static TgTensor *gated(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight gate, LlmWeight up,
                        LlmWeight down) {
-  TgTensor *y = tg_mul(activated(m, product(m, l, x, gate)), product(m, l, x, up));
+  TgTensor *y = let_through(m, product(m, l, x, gate), product(m, l, x, up));
   return product(m, l, y, down);
 }
 
@@ -207,23 +229,24 @@ static TgTensor *dense(const TgLlm *m, const LlmLayer *l, TgTensor *x) {
   if (!l->w[W_GATE_UP]) return product(m, l, activated(m, product(m, l, x, W_UP)), W_DOWN);
   TgTensor *both = product(m, l, x, W_GATE_UP);
   TgTensor *gate = tg_slice(both, 1, 0, m->k.ffn), *up = tg_slice(both, 1, m->k.ffn, 2 * m->k.ffn);
-  return product(m, l, tg_mul(activated(m, gate), up), W_DOWN);
+  return product(m, l, let_through(m, gate, up), W_DOWN);
 }
 
 /* x (n, used, 1, in) by the matrices (n, used, out, in) of the chosen experts: (n, used, out) */
 static TgTensor *by_experts(const LlmLayer *l, TgTensor *x, LlmWeight w, TgTensor *chosen) {
   TgTensor *each = tg_cast(tg_take(l->w[w], chosen), TG_F32);
-  return tg_squeeze(tg_matmul(each, tg_unsqueeze(x, -1)), -1);
+  TgTensor *y = tg_squeeze(tg_matmul(each, tg_unsqueeze(x, -1)), -1);
+  return l->b[w] ? tg_add(y, tg_cast(tg_take(l->b[w], chosen), TG_F32)) : y;
 }
 
 static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
   const LlmNumbers *k = &m->k;
   TgTensor *chosen = NULL, *share = tg_softmax(product(m, l, x, W_ROUTER));
   share = tg_topk(share, k->experts_used, &chosen);
-  if (m->arch->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
+  if (k->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
   TgTensor *each = tg_expand(tg_unsqueeze(x, 1), TG_SHAPE(n, k->experts_used, k->width));
-  TgTensor *y = tg_mul(activated(m, by_experts(l, each, W_EXPERT_GATE, chosen)),
-                       by_experts(l, each, W_EXPERT_UP, chosen));
+  TgTensor *y =
+      let_through(m, by_experts(l, each, W_EXPERT_GATE, chosen), by_experts(l, each, W_EXPERT_UP, chosen));
   y = by_experts(l, y, W_EXPERT_DOWN, chosen);
   y = tg_sum(tg_mul(y, tg_unsqueeze(share, -1)), .axis = TG_AXES(1));
   if (!l->w[W_SHARED_UP]) return y;
@@ -233,7 +256,7 @@ static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t 
 }
 
 static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
-  x = part_normed(m, l, x, W_FFN_NORM);
+  x = part_normed(m, l, part_normed(m, l, x, W_FFN_NORM), W_NORM_BETWEEN);
   TgTensor *y = l->w[W_ROUTER] ? routed(m, l, x, n) : dense(m, l, x);
   return part_normed(m, l, y, W_FFN_POST_NORM);
 }

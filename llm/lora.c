@@ -245,8 +245,8 @@ static bool shape_is(const TgLlm *m, const char *name, TgTensor *t, int64_t rows
 static bool tensor_take(TgLora *l, const char *name, TgTensor *t) {
   const TgLlm *m = l->m;
   int64_t layer, dims[3];
-  LlmWeight w;
-  bool is_b, ok = false;
+  LlmWeight w = W_Q;
+  bool is_b = false, ok = false;
   if (!place_of(m, name, &layer, &w, &is_b)) return false;
   llm_weight_shape(m, w, dims);
   if (!(is_b ? shape_is(m, name, t, dims[0], -1) : shape_is(m, name, t, -1, dims[1]))) return false;

@@ -81,6 +81,13 @@ static bool rope_order(TgLlm *m) {
   return true;
 }
 
+/* Whether the weights of the chosen experts add up to 1: the file's word, or the row's. */
+static bool shares_read(TgLlm *m) {
+  char name[128];
+  snprintf(name, sizeof name, "%.60s.expert_weights_norm", m->architecture);
+  return llm_kv_int(m->ctx, m->gguf, name, m->arch->renormalized, &m->k.renormalized);
+}
+
 static bool numbers_read(TgLlm *m) {
   LlmNumbers *k = &m->k;
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -99,7 +106,7 @@ static bool numbers_read(TgLlm *m) {
                   k->rotary, k->head) &&
          together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
                   "experts, and used ones", k->experts, k->experts_used) &&
-         reals_read(m) && rope_order(m);
+         reals_read(m) && rope_order(m) && shares_read(m);
 }
 
 /* ---- weights */
@@ -112,6 +119,7 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
                            [SIZE_QUERIES_KEYS_VALUES] = nq + nk + nv,
                            [SIZE_HEADS_VALUES] = k->heads * k->value_head,
                            [SIZE_HEAD] = k->head,
+                           [SIZE_HEADS] = k->heads,
                            [SIZE_FFN] = k->ffn,
                            [SIZE_TWO_FFN] = 2 * k->ffn,
                            [SIZE_EXPERTS] = k->experts,
@@ -175,8 +183,11 @@ static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, boo
   snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, s->name);
   to->w[w] = find(f, name, true, n, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.bias", (long long)layer, s->name);
-  to->b[w] = n < 3 ? find(f, name, bias, 1, dims) : NULL;
+  int of_bias = n > 1 ? n - 1 : 1; /* one for each row */
+  to->b[w] = find(f, name, bias, of_bias, dims);
 }
+
+static bool is_last_of(int64_t i, int64_t every) { return every > 0 && i % every == every - 1; }
 
 static void layer_find(Finder *f, int64_t i) {
   const TgLlm *m = f->m;
@@ -186,7 +197,28 @@ static void layer_find(Finder *f, int64_t i) {
   LlmLayer *l = &m->layer[i];
   for (int w = 0; w < W_COUNT && f->ok; w++)
     if (wanted & BIT(w)) weight_find(f, i, l, (LlmWeight)w, a->biases & BIT(w));
-  l->windowed = m->k.window && !(a->global_every && i % a->global_every == a->global_every - 1);
+  l->windowed = m->k.window && !is_last_of(i, a->global_every);
+  l->still = is_last_of(i, a->still_every);
+}
+
+/* Which layers have a window, where the file says it: of so many the last has none, or a bool for each. */
+static bool windows_read(TgLlm *m) {
+  char name[128];
+  snprintf(name, sizeof name, "%.60s.attention.sliding_window_pattern", m->architecture);
+  const TgValue *v = llm_kv(m->gguf, name);
+  TgTensor *each = tg_value_tensor(v);
+  bool *windowed = each ? tg_alloc(m->ctx, (size_t)m->k.layers) : NULL;
+  bool ok = !each || (tg_dtype(each) == TG_BOOL && tg_numel(each) == m->k.layers);
+  if (!v) return true;
+  if (!ok || (!each && tg_value_kind(v) != TG_KIND_INT))
+    ok = llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is neither a number nor a bool for each of %lld layers",
+                  name, (long long)m->k.layers);
+  if (ok && each) ok = windowed && !tg_read(each, windowed, (size_t)m->k.layers);
+  int64_t every = tg_value_int(v);
+  for (int64_t i = 0; ok && i < m->k.layers; i++)
+    m->layer[i].windowed = m->k.window && (each ? windowed[i] : !is_last_of(i, every));
+  tg_free(m->ctx, windowed);
+  return ok;
 }
 
 /* A tensor that nothing here uses would have changed what the model says. */
@@ -234,7 +266,7 @@ static bool weights_find(TgLlm *m) {
   m->rope_short = find(&f, "rope_factors_short.weight", m->rope_long != NULL, 1, half);
   for (int64_t i = 0; i < k->layers && f.ok; i++)
     layer_find(&f, i);
-  if (!all_used(&f)) return false;
+  if (!all_used(&f) || !windows_read(m)) return false;
   if (!m->head) m->head = m->embedding;
   if (m->tokenizer && tg_tokenizer_count(m->tokenizer) > k->vocabulary)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %lld tokens, and tensor 'token_embd.weight' has %lld rows",

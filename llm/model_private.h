@@ -17,6 +17,8 @@ typedef enum LlmWeight {
   W_K_NORM,
   W_ATTN_POST_NORM,
   W_FFN_NORM,
+  W_NORM_BETWEEN, /* the same, where the file calls it post_attention_norm */
+  W_SINKS,
   W_GATE,
   W_UP,
   W_GATE_UP, /* both in one, the gate first; the file calls it ffn_up */
@@ -43,6 +45,7 @@ typedef enum LlmSize {
   SIZE_QUERIES_KEYS_VALUES,
   SIZE_HEADS_VALUES,
   SIZE_HEAD,
+  SIZE_HEADS,
   SIZE_FFN,
   SIZE_TWO_FFN,
   SIZE_EXPERTS,
@@ -63,7 +66,8 @@ extern const LlmWeightShape llm_weights_of_layer[W_COUNT];
 
 typedef enum LlmRope { ROPE_NONE, ROPE_PAIRS, ROPE_HALVES } LlmRope;
 
-typedef enum LlmActivation { ACT_SILU, ACT_GELU } LlmActivation;
+/* ACT_SWISH_CLAMPED: of the gate and what it multiplies together: see graph.c */
+typedef enum LlmActivation { ACT_SILU, ACT_GELU, ACT_SWISH_CLAMPED } LlmActivation;
 
 /* What an architecture is: a row of the table in arch.c. */
 typedef struct LlmArch {
@@ -73,8 +77,9 @@ typedef struct LlmArch {
   bool layer_norm;      /* mean and variance, with biases; else root mean square */
   bool positions;       /* learned, position_embd */
   bool scale_embedding; /* by the root of the width */
-  bool renormalized;    /* the weights of the chosen experts add up to 1 */
+  bool renormalized;    /* the weights of the chosen experts add up to 1, where the file does not say */
   bool permuted; /* rows of the file's q and k are the original's with the halves of each head interleaved */
+  int still_every;   /* of so many layers the last does not rotate; 0: all do */
   int global_every;  /* of so many layers the last has no window; 0: all have it, where the file says one */
   int deep;          /* of so many layers: queries are scaled by width / heads, not by the size of a head */
   double local_base; /* of the rotation in layers with a window; 0: the same as in others */
@@ -92,13 +97,14 @@ typedef struct LlmNumbers {
   int64_t rotary; /* elements of a head that rotate */
   int64_t window; /* 0: none */
   int64_t experts, experts_used, expert_ffn, shared_ffn;
+  int64_t renormalized; /* the weights of the chosen experts add up to 1 */
   double eps, scale, attention_cap, final_cap;
 } LlmNumbers;
 
 typedef struct LlmLayer {
   TgTensor *w[W_COUNT], *b[W_COUNT]; /* NULL: it has none */
   TgTensor *keys, *values;           /* the cache: (sequences, kv heads, room, size), kept */
-  bool windowed;
+  bool windowed, still;              /* still: positions do not rotate */
 } LlmLayer;
 
 /* Factors of a position: x rotated = x * cos + swapped x * sin; (room, rotary) each. */

@@ -445,8 +445,10 @@ static void folder(const char *name) {
 
 static void test_folders(void **state) {
   (void)state;
-  static const char *const kinds[] = {"llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gemma3"};
-  for (int i = 0; i < 7; i++)
+  static const char *const kinds[] = {"llama",         "mistral",  "mixtral", "smollm3", "qwen2", "qwen3",
+                                      "qwen2moe",      "qwen3moe", "phi3",    "glm4",    "gpt2",  "gpt-oss",
+                                      "gpt-oss-mxfp4", "gemma",    "gemma2",  "gemma3"};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     folder(kinds[i]);
 }
 

@@ -691,7 +691,8 @@ static Part safetensors_damaged(const char *file, size_t n) {
   return to;
 }
 
-static const char *const folders[] = {"llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gemma3"};
+static const char *const folders[] = {"llama",   "mistral",  "qwen2",   "gpt2",          "phi3",    "gemma3",
+                                      "mixtral", "qwen2moe", "gpt-oss", "gpt-oss-mxfp4", "smollm3", "glm4"};
 static const char *const files[] = {"config.json",
                                     "tokenizer.json",
                                     "tokenizer_config.json",

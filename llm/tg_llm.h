@@ -70,8 +70,8 @@ TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbyt
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
-/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), qwen2, qwen3, qwen2moe,
- * qwen3moe, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
+/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), smollm3, qwen2, qwen3,
+ * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
  * quantised values are computed where a product needs them. Keys and values of the tokens so far are kept in
  * a cache. A step is a captured program (tg_jit): the first two of each size are planned and compiled, later
  * ones are replayed. */

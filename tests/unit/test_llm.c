@@ -48,10 +48,11 @@ static const char *const names[] = {"llama",         "llama-tied-linear",
                                     "llama-factors", "llama-window",
                                     "llama-experts", "qwen2",
                                     "qwen3",         "qwen2moe",
-                                    "qwen3moe",      "gemma2",
-                                    "gemma3",        "phi3",
-                                    "phi3-long",     "glm4",
-                                    "gpt2"};
+                                    "qwen3moe",      "gpt-oss",
+                                    "smollm3",       "gemma",
+                                    "gemma2",        "gemma3",
+                                    "phi3",          "phi3-long",
+                                    "glm4",          "gpt2"};
 
 enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512 };
 
@@ -506,6 +507,18 @@ static void test_wrong_folders(void **state) {
   folder_is_wrong("llama", "tokenizer.json", "\\\\p{N}{1,3}", "\\\\p{N}{1,9}",
                   "whose patterns are not known here");
   folder_is_wrong("qwen2", "tokenizer.json", "\"ByteLevel\"", "\"Bytelevel\"", "neither of bytes");
+  folder_is_wrong("qwen3moe", "config.json", "\"mlp_only_layers\": []", "\"mlp_only_layers\": [1]",
+                  "mlp_only_layers is otherwise");
+  folder_is_wrong("gpt-oss", "config.json", "\"swiglu_limit\": 7.0", "\"swiglu_limit\": 8.0",
+                  "swiglu_limit is otherwise");
+  folder_is_wrong("gpt-oss", "config.json", "\"sliding_attention\"", "\"chunked_attention\"",
+                  "a layer of the kind 'chunked_attention'");
+  folder_is_wrong("mixtral", "model.safetensors", "experts.3.w1", "experts.7.w1",
+                  "an expert of 'blk.0.ffn_gate_exps.weight' is missing, or there twice");
+  folder_is_wrong("gpt-oss-mxfp4", "model.safetensors", "down_proj_scales", "down_proj_scalez",
+                  "down_proj_scalez' is none");
+  folder_is_wrong("smollm3", "config.json", "\"no_rope_layer_interval\": 4", "\"no_rope_layer_interval\": 3",
+                  "no_rope_layer_interval is otherwise");
   assert_null(tg_hf_load(C, "test_llm_none"));
   assert_int_equal(tg_error(C), TG_ERR_IO);
   tg_clear_error(C);

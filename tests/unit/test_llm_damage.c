@@ -495,9 +495,8 @@ static void bytes_spoil(Part *b) {
   }
 }
 
-static const char *const goldens[] = {"llama",    "llama-yarn", "llama-experts", "qwen2",
-                                      "qwen2moe", "gemma3",     "phi3",          "phi3-long",
-                                      "glm4",     "gpt2",       "gemma2",        "qwen3moe"};
+static const char *const goldens[] = {"llama", "llama-yarn", "llama-experts", "qwen2", "qwen2moe", "gemma3",
+                                      "phi3",  "phi3-long",  "glm4",          "gpt2",  "gpt-oss",  "smollm3"};
 
 enum { GOLDENS = sizeof goldens / sizeof *goldens, KINDS = 2 };
 

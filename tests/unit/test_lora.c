@@ -148,7 +148,8 @@ static void test_whole(void **state) {
   (void)state;
   static const char *const names[] = {
       "llama",    "llama-tied-linear", "llama-yarn", "llama-window", "llama-experts", "qwen2", "qwen3",
-      "qwen2moe", "qwen3moe",          "gemma2",     "gemma3",       "phi3",          "glm4",  "gpt2"};
+      "qwen2moe", "qwen3moe",          "gemma2",     "gemma3",       "phi3",          "glm4",  "gpt2",
+      "gpt-oss",  "smollm3",           "gemma"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     whole(names[i]);
 }
@@ -258,7 +259,7 @@ static void gradients(const char *kind) {
   static const int32_t ids[] = {1, 403, 407, 261, 378, 31, 40, 99},
                        targets[] = {403, 407, 261, -1, 31, 40, 99, 5};
   for (int i = 0; i < n; i += 3) {
-    double at[2], want, got;
+    double at[2], want, got = 0;
     TG_SCOPE(C) {
       TgTensor *loss = tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(2, 4)),
                                    tg_from(C, targets, TG_I32, TG_SHAPE(2, 4)));

@@ -11,7 +11,13 @@ enum { LARGEST_VOCABULARY = 1 << 22 };
 /* ---- the tokenizer */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER, UNUSED, BYTE }; /* tokenizer.ggml.token_type */
 
+/* What tokenizer.json speaks of, and what gguf files call it. */
+typedef enum Kind { BYTE_PAIRS, PIECE_PAIRS, UNIGRAMS, WORDS } Kind;
+
+static const char *const kinds[] = {"gpt2", "llama", "t5", "bert"};
+
 typedef struct Vocabulary {
+  Kind kind;
   const char **text;
   int32_t *type;
   float *score;
@@ -54,10 +60,10 @@ static bool token_put(HfFolder *f, Vocabulary *v, const char *text, const json_t
 /* One above the largest number of a token; 0: an error */
 static size_t tokens_count(const HfFolder *f) {
   const char *text;
-  json_t *id, *added;
+  json_t *id, *added, *vocab = json_object_get(json_object_get(f->tokenizer, "model"), "vocab");
   size_t i;
-  json_int_t most = -1;
-  json_object_foreach(json_object_get(json_object_get(f->tokenizer, "model"), "vocab"), text, id) {
+  json_int_t most = (json_int_t)json_array_size(vocab) - 1;
+  json_object_foreach(vocab, text, id) {
     if (json_integer_value(id) > most) most = json_integer_value(id);
   }
   json_array_foreach(json_object_get(f->tokenizer, "added_tokens"), i, added) {
@@ -67,21 +73,43 @@ static size_t tokens_count(const HfFolder *f) {
   return most < 0 || most >= LARGEST_VOCABULARY ? 0 : (size_t)most + 1;
 }
 
-static bool tokens_read(HfFolder *f, Vocabulary *v, bool byte_level) {
+/* A list of [text, score]; a token's number is where it stands. */
+static bool scored_read(HfFolder *f, Vocabulary *v, const json_t *model) {
+  json_t *each;
+  size_t i;
+  json_array_foreach(json_object_get(model, "vocab"), i, each) {
+    const char *text = json_string_value(json_array_get(each, 0));
+    const json_t *score = json_array_get(each, 1);
+    if (!text || !json_is_number(score))
+      return hf_bad(f, "tokenizer.json: a token of other than a text and its score%s", "");
+    v->text[i] = text;
+    v->score[i] = (float)json_number_value(score);
+    bool byte = strlen(text) == 6 && !strncmp(text, "<0x", 3);
+    bool unknown = json_integer_value(json_object_get(model, "unk_id")) == (json_int_t)i;
+    v->type[i] = byte ? BYTE : unknown ? UNKNOWN : NORMAL;
+  }
+  return true;
+}
+
+static bool tokens_read(HfFolder *f, Vocabulary *v) {
   const json_t *model = json_object_get(f->tokenizer, "model");
+  bool pieces = v->kind == PIECE_PAIRS;
   const char *text, *unknown = hf_text_of(model, "unk_token", "");
   json_t *id, *added;
   size_t i;
+  if (v->kind == UNIGRAMS && !scored_read(f, v, model)) return false;
   json_object_foreach(json_object_get(model, "vocab"), text, id) {
-    bool byte = !byte_level && strlen(text) == 6 && !strncmp(text, "<0x", 3);
-    int type = byte ? BYTE : !byte_level && !strcmp(text, unknown) ? UNKNOWN : NORMAL;
+    bool byte = pieces && strlen(text) == 6 && !strncmp(text, "<0x", 3);
+    int type = byte ? BYTE : pieces && !strcmp(text, unknown) ? UNKNOWN : NORMAL;
     if (!token_put(f, v, text, id, type)) return false;
   }
   json_array_foreach(json_object_get(f->tokenizer, "added_tokens"), i, added) {
     bool special = json_is_true(json_object_get(added, "special"));
+    json_t *at = json_object_get(added, "id");
     text = hf_text_of(added, "content", "");
-    if (!byte_level && !strcmp(text, unknown)) continue;
-    if (!token_put(f, v, text, json_object_get(added, "id"), special ? CONTROL : USER)) return false;
+    if (pieces && !strcmp(text, unknown)) continue;
+    if (v->kind == UNIGRAMS && json_equal(at, json_object_get(model, "unk_id"))) continue;
+    if (!token_put(f, v, text, at, special ? CONTROL : USER)) return false;
   }
   return true;
 }
@@ -151,6 +179,19 @@ static bool patterns_put(HfFolder *f) {
   return hf_kv_text(f, "tokenizer.ggml.pre", pattern) && hf_kv_bool(f, "tokenizer.ggml.ignore_merges", whole);
 }
 
+/* WordPiece: gguf files mark what begins a word, and not, by "##", what goes on with one. */
+static bool word_put(HfFolder *f, TgValue *to, const char *text) {
+  const json_t *model = json_object_get(f->tokenizer, "model");
+  const char *on = hf_text_of(model, "continuing_subword_prefix", "##");
+  size_t n = strlen(text), skip = strlen(on);
+  if (skip && !strncmp(text, on, skip)) return doc_string(f->d, to, text + skip, n - skip);
+  char *marked = malloc(n + 4);
+  if (marked) sprintf(marked, "\xe2\x96\x81%s", text);
+  bool ok = marked && doc_string(f->d, to, marked, n + 3);
+  free(marked);
+  return ok;
+}
+
 static bool vocabulary_put(HfFolder *f, const Vocabulary *v) {
   TgValue *to = hf_pair_put(f, &f->kv, "tokenizer.ggml.tokens");
   char unused[32];
@@ -159,7 +200,9 @@ static bool vocabulary_put(HfFolder *f, const Vocabulary *v) {
     snprintf(unused, sizeof unused, "[UNUSED%zu]", i);
     const char *text = v->text[i] ? v->text[i] : unused;
     if (!v->text[i]) v->type[i] = UNUSED;
-    if (!doc_string(f->d, &to->u.at[i], text, strlen(text))) return false;
+    bool ok = v->kind == WORDS && v->type[i] == NORMAL ? word_put(f, &to->u.at[i], text)
+                                                       : doc_string(f->d, &to->u.at[i], text, strlen(text));
+    if (!ok) return false;
   }
   return hf_kv_tensor(f, "tokenizer.ggml.token_type", v->type, TG_I32, (int64_t)v->n);
 }
@@ -173,19 +216,29 @@ static bool special_put(HfFolder *f, const Vocabulary *v, const char *name, cons
   return hf_kv_int(f, key, -1);
 }
 
-/* Whether a text begins with BOS: tokenizer_config.json says so, or the template of the post-processor. */
-static bool begins(const HfFolder *f) {
-  const json_t *says = json_object_get(f->about, "add_bos_token"),
-               *bos = json_object_get(f->about, "bos_token");
-  const char *text = json_is_object(bos) ? hf_text_of(bos, "content", NULL) : json_string_value(bos);
-  if (json_is_boolean(says)) return json_is_true(says);
+/* What stands for what is unknown: unigrams say it themselves. */
+static bool unknown_put(HfFolder *f, const Vocabulary *v) {
+  const json_t *id = json_object_get(json_object_get(f->tokenizer, "model"), "unk_id");
+  if (v->kind == UNIGRAMS && json_is_integer(id))
+    return hf_kv_int(f, "tokenizer.ggml.unknown_token_id", json_integer_value(id));
+  return special_put(f, v, "unk_token", "tokenizer.ggml.unknown_token_id");
+}
+
+/* Whether the post-processor's template puts a token to a text. */
+static bool is_put(const HfFolder *f, const char *name) {
+  const json_t *t = json_object_get(f->about, name);
+  if (json_is_object(t)) t = json_object_get(t, "content");
   char *post = json_dumps(json_object_get(f->tokenizer, "post_processor"), JSON_COMPACT | JSON_ENCODE_ANY);
-  char *quoted =
-      text ? json_dumps(bos && json_is_object(bos) ? json_object_get(bos, "content") : bos, JSON_ENCODE_ANY)
-           : NULL;
+  char *quoted = json_is_string(t) ? json_dumps(t, JSON_ENCODE_ANY) : NULL;
   bool is = post && quoted && strstr(post, quoted);
   free(post), free(quoted);
   return is;
+}
+
+/* Whether a text begins with BOS, or ends with EOS: tokenizer_config.json says so, or the template. */
+static bool is_added(const HfFolder *f, const char *key, const char *name) {
+  const json_t *says = json_object_get(f->about, key);
+  return json_is_boolean(says) ? json_is_true(says) : is_put(f, name);
 }
 
 /* The template: a file of its own, a text, or the one of several that is called default. */
@@ -207,44 +260,143 @@ static bool template_put(HfFolder *f) {
   return ok;
 }
 
-static bool ends_put(HfFolder *f, const Vocabulary *v, bool byte_level) {
+/* What begins and ends a text. BERT's files call it otherwise. */
+static bool ends_put(HfFolder *f, const Vocabulary *v) {
   const json_t *normal = json_object_get(f->tokenizer, "normalizer");
   const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace");
   bool blank =
       has_kind(normal, "Prepend") || (pre && strcmp(hf_text_of(pre, "prepend_scheme", "always"), "never"));
-  return special_put(f, v, "bos_token", "tokenizer.ggml.bos_token_id") &&
-         special_put(f, v, "eos_token", "tokenizer.ggml.eos_token_id") &&
+  bool words = v->kind == WORDS, ends = v->kind == UNIGRAMS || words;
+  const char *bos = words ? "cls_token" : "bos_token", *eos = words ? "sep_token" : "eos_token";
+  return special_put(f, v, bos, "tokenizer.ggml.bos_token_id") &&
+         special_put(f, v, eos, "tokenizer.ggml.eos_token_id") &&
          special_put(f, v, "pad_token", "tokenizer.ggml.padding_token_id") &&
-         special_put(f, v, "unk_token", "tokenizer.ggml.unknown_token_id") &&
-         hf_kv_bool(f, "tokenizer.ggml.add_bos_token", begins(f)) &&
-         (byte_level || hf_kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) && template_put(f);
+         unknown_put(f, v) &&
+         hf_kv_bool(f, "tokenizer.ggml.add_bos_token", is_added(f, "add_bos_token", bos)) &&
+         (!ends || hf_kv_bool(f, "tokenizer.ggml.add_eos_token", is_added(f, "add_eos_token", eos))) &&
+         (v->kind == BYTE_PAIRS || words || hf_kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) &&
+         template_put(f);
 }
 
-static bool tokenizer_build(HfFolder *f, Vocabulary *v, bool byte_level) {
+/* ---- how a text is written before it is cut */
+/* The bytes of base64; how many there are, -1: it is none. */
+static int64_t base64_read(const char *s, uint8_t *to) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  uint32_t bits = 0;
+  int have = 0;
+  int64_t n = 0;
+  for (; *s && *s != '='; s++) {
+    const char *at = strchr(digits, *s);
+    if (!at) return -1;
+    bits = bits << 6 | (uint32_t)(at - digits);
+    have += 6;
+    if (have < 8) continue;
+    have -= 8;
+    to[n++] = (uint8_t)(bits >> have);
+  }
+  return n;
+}
+
+static bool charsmap_put(HfFolder *f, const json_t *part) {
+  const char *text = hf_text_of(part, "precompiled_charsmap", "");
+  uint8_t *bytes = tg_alloc(f->ctx, strlen(text) + 1);
+  int64_t n = bytes ? base64_read(text, bytes) : -1;
+  bool ok = n >= 0 || hf_bad(f, "tokenizer.json: precompiled_charsmap is no base64%s", "");
+  if (ok && n > 0) ok = hf_kv_tensor(f, "tokenizer.ggml.precompiled_charsmap", bytes, TG_U8, n);
+  tg_free(f->ctx, bytes);
+  return ok;
+}
+
+/* A Replace: of runs of blanks, or of the blank that SentencePiece writes otherwise. */
+static bool replace_read(HfFolder *f, const json_t *part, bool *one_blank) {
+  const json_t *pattern = json_object_get(part, "pattern");
+  const char *runs = hf_text_of(pattern, "Regex", ""), *plain = hf_text_of(pattern, "String", "");
+  if (!strcmp(runs, " {2,}")) return *one_blank = true;
+  return !strcmp(plain, " ") ||
+         hf_bad(f, "tokenizer.json: a text written otherwise by '%.60s' is not known here", runs);
+}
+
+/* One part of what is done to a text before unigrams cut it. one_blank: runs of blanks become one. */
+static bool part_read(HfFolder *f, const json_t *part, bool *one_blank) {
+  static const char *const plain[] = {"Sequence", "Metaspace", "WhitespaceSplit", "Strip", "Prepend"};
+  const char *type = hf_text_of(part, "type", "");
+  size_t i;
+  json_t *each;
+  json_array_foreach(json_object_get(part, "normalizers"), i, each) {
+    if (!part_read(f, each, one_blank)) return false;
+  }
+  json_array_foreach(json_object_get(part, "pretokenizers"), i, each) {
+    if (!part_read(f, each, one_blank)) return false;
+  }
+  if (!strcmp(type, "WhitespaceSplit")) *one_blank = true;
+  if (!strcmp(type, "Replace")) return replace_read(f, part, one_blank);
+  if (!strcmp(type, "Precompiled")) return charsmap_put(f, part);
+  for (i = 0; i < sizeof plain / sizeof *plain; i++)
+    if (!strcmp(type, plain[i])) return true;
+  return hf_bad(f, "tokenizer.json: a part of the kind %.40s is not known here before unigrams", type);
+}
+
+static bool unigrams_put(HfFolder *f) {
+  const json_t *normal = json_object_get(f->tokenizer, "normalizer"),
+               *pre = json_object_get(f->tokenizer, "pre_tokenizer");
+  bool one_blank = false;
+  return (!json_is_object(normal) || part_read(f, normal, &one_blank)) &&
+         (!json_is_object(pre) || part_read(f, pre, &one_blank)) &&
+         hf_kv_bool(f, "tokenizer.ggml.remove_extra_whitespaces", one_blank);
+}
+
+static bool words_put(HfFolder *f) {
+  const json_t *normal = json_object_get(f->tokenizer, "normalizer"),
+               *pre = json_object_get(f->tokenizer, "pre_tokenizer"),
+               *model = json_object_get(f->tokenizer, "model");
+  bool lower = json_is_true(json_object_get(normal, "lowercase"));
+  const json_t *strip = json_object_get(normal, "strip_accents");
+  const json_t *longest = json_object_get(model, "max_input_chars_per_word");
+  if (strcmp(hf_text_of(normal, "type", ""), "BertNormalizer") ||
+      strcmp(hf_text_of(pre, "type", ""), "BertPreTokenizer") ||
+      !json_is_true(json_object_get(normal, "clean_text")) ||
+      !json_is_true(json_object_get(normal, "handle_chinese_chars")))
+    return hf_bad(f, "tokenizer.json: words that are cut otherwise than BERT's%s", "");
+  return hf_kv_bool(f, "tokenizer.ggml.lowercase", lower) &&
+         hf_kv_bool(f, "tokenizer.ggml.strip_accents",
+                    json_is_boolean(strip) ? json_is_true(strip) : lower) &&
+         hf_kv_int(f, "tokenizer.ggml.longest_word",
+                   json_is_integer(longest) ? json_integer_value(longest) : 100);
+}
+
+/* ---- the whole */
+/* What each kind has besides its tokens. */
+static bool kind_put(HfFolder *f, Vocabulary *v) {
   const json_t *model = json_object_get(f->tokenizer, "model");
-  if (!hf_kv_text(f, "tokenizer.ggml.model", byte_level ? "gpt2" : "llama") || !tokens_read(f, v, byte_level))
-    return false;
-  bool ok = byte_level ? merges_put(f, json_object_get(model, "merges")) && patterns_put(f)
-                       : scores_of(f, model, v) &&
-                             hf_kv_tensor(f, "tokenizer.ggml.scores", v->score, TG_F32, (int64_t)v->n);
-  return ok && vocabulary_put(f, v) && ends_put(f, v, byte_level);
+  if (v->kind == WORDS) return words_put(f);
+  if (v->kind == BYTE_PAIRS) return merges_put(f, json_object_get(model, "merges")) && patterns_put(f);
+  return (v->kind == UNIGRAMS ? unigrams_put(f) : scores_of(f, model, v)) &&
+         hf_kv_tensor(f, "tokenizer.ggml.scores", v->score, TG_F32, (int64_t)v->n);
+}
+
+static bool kind_of(HfFolder *f, Kind *kind) {
+  const json_t *model = json_object_get(f->tokenizer, "model");
+  const char *type = hf_text_of(model, "type", json_object_get(model, "merges") ? "BPE" : "none");
+  bool bytes = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "ByteLevel") != NULL;
+  *kind = bytes ? BYTE_PAIRS : PIECE_PAIRS;
+  if (!strcmp(type, "Unigram")) return *kind = UNIGRAMS, true;
+  if (!strcmp(type, "WordPiece")) return *kind = WORDS, true;
+  if (strcmp(type, "BPE"))
+    return hf_bad(f, "tokenizer.json: a tokenizer of the kind %.40s is not read here", type);
+  if (bytes || json_is_true(json_object_get(model, "byte_fallback"))) return true;
+  return hf_bad(f, "tokenizer.json: byte pairs that are neither of bytes nor fall back to them%s", "");
 }
 
 bool hf_tokenizer_put(HfFolder *f) {
   if (!f->tokenizer) return true;
-  const json_t *model = json_object_get(f->tokenizer, "model");
-  const char *type = hf_text_of(model, "type", json_object_get(model, "merges") ? "BPE" : "none");
-  if (strcmp(type, "BPE"))
-    return hf_bad(f, "tokenizer.json: a tokenizer of the kind %.40s is not read here", type);
-  bool byte_level = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "ByteLevel") != NULL;
-  if (!byte_level && !json_is_true(json_object_get(model, "byte_fallback")))
-    return hf_bad(f, "tokenizer.json: byte pairs that are neither of bytes nor fall back to them%s", "");
   Vocabulary v = {.n = tokens_count(f)};
+  if (!kind_of(f, &v.kind)) return false;
   if (!v.n) return hf_bad(f, "tokenizer.json: numbers of tokens%s", "");
   v.text = tg_alloc(f->ctx, v.n * sizeof *v.text);
   v.type = tg_alloc(f->ctx, v.n * sizeof *v.type);
   v.score = tg_alloc(f->ctx, v.n * sizeof *v.score);
-  bool ok = v.text && v.type && v.score && tokenizer_build(f, &v, byte_level);
+  bool ok = v.text && v.type && v.score && hf_kv_text(f, "tokenizer.ggml.model", kinds[v.kind]) &&
+            tokens_read(f, &v) && kind_put(f, &v) && vocabulary_put(f, &v) && ends_put(f, &v);
   tg_free(f->ctx, v.text), tg_free(f->ctx, v.type), tg_free(f->ctx, v.score);
   return ok;
 }

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* ---- tokenizers: tokenizer.ggml.* of a gguf file. Models: gpt2 (byte-level byte pairs, the patterns of
- * tokenizer.ggml.pre by pcre2), llama (SentencePiece's byte pairs). */
+ * tokenizer.ggml.pre by pcre2), llama (SentencePiece's byte pairs), t5 (its unigrams), bert (WordPiece). */
 typedef struct TgTokenizer TgTokenizer;
 
 /* gguf: what tg_gguf_load gave; it may end before the tokenizer. NULL: an error; TG_ERR_VALUE names the

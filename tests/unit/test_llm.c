@@ -503,7 +503,10 @@ static void test_wrong_folders(void **state) {
   folder_is_wrong("llama", "config.json", "{", "[", "config.json");
   folder_is_wrong("llama", "model.safetensors", "self_attn.q_proj", "self_attn.x_proj",
                   "x_proj.weight' is none that is known here");
-  folder_is_wrong("llama", "tokenizer.json", "\"BPE\"", "\"Unigram\"", "of the kind Unigram");
+  folder_is_wrong("llama", "tokenizer.json", "\"BPE\"", "\"WordLevel\"", "of the kind WordLevel");
+  folder_is_wrong("llama", "tokenizer.json", "\"BPE\"", "\"Unigram\"",
+                  "the kind Split is not known here before");
+  folder_is_wrong("llama", "tokenizer.json", "\"BPE\"", "\"WordPiece\"", "otherwise than BERT's");
   folder_is_wrong("llama", "tokenizer.json", "\\\\p{N}{1,3}", "\\\\p{N}{1,9}",
                   "whose patterns are not known here");
   folder_is_wrong("qwen2", "tokenizer.json", "\"ByteLevel\"", "\"Bytelevel\"", "neither of bytes");

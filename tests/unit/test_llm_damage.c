@@ -498,7 +498,7 @@ static void bytes_spoil(Part *b) {
 static const char *const goldens[] = {"llama", "llama-yarn", "llama-experts", "qwen2", "qwen2moe", "gemma3",
                                       "phi3",  "phi3-long",  "glm4",          "gpt2",  "gpt-oss",  "smollm3"};
 
-enum { GOLDENS = sizeof goldens / sizeof *goldens, KINDS = 2 };
+enum { GOLDENS = sizeof goldens / sizeof *goldens, KINDS = 4 };
 
 /* Vocabularies of each kind, put before the key-values of a model. */
 static void vocabulary(Made *m, size_t kind) {
@@ -690,8 +690,9 @@ static Part safetensors_damaged(const char *file, size_t n) {
   return to;
 }
 
-static const char *const folders[] = {"llama",   "mistral",  "qwen2",   "gpt2",          "phi3",    "gemma3",
-                                      "mixtral", "qwen2moe", "gpt-oss", "gpt-oss-mxfp4", "smollm3", "glm4"};
+static const char *const folders[] = {"llama",   "mistral", "qwen2",    "gpt2",    "phi3",
+                                      "gemma3",  "mixtral", "qwen2moe", "gpt-oss", "gpt-oss-mxfp4",
+                                      "smollm3", "glm4",    "unigram",  "words"};
 static const char *const files[] = {"config.json",
                                     "tokenizer.json",
                                     "tokenizer_config.json",
@@ -722,7 +723,10 @@ static void folder_put(const char *name, Folder *f) {
     remove(place(i));
     f->text[i] = NULL;
     if (!name) continue;
-    snprintf(path, sizeof path, "%s/goldens/llm/hf/%s/%s", TG_TESTS, name, files[i]);
+    bool learned = !strncmp(name, "unigram", 7) || !strcmp(name, "words"); /* with llama's weights */
+    bool tokenizer = !strncmp(files[i], "tokenizer", 9);
+    snprintf(path, sizeof path, "%s/goldens/llm/%s/%s/%s", TG_TESTS,
+             learned && tokenizer ? "tokenizers" : "hf", learned && !tokenizer ? "llama" : name, files[i]);
     if ((f->text[i] = file_text(path, &f->n[i]))) file_put(place(i), f->text[i], f->n[i]);
   }
 }

@@ -6,15 +6,7 @@
 #include "model_private.h"
 #include <math.h>
 
-/* The tokens of a graph: rows of each tensor, `each` of them of a text. A text's first token is at
- * `position`, or, where there is no cache, at 0. Or they are the next tokens of several sequences. */
-typedef struct Rows {
-  int64_t texts, each;
-  bool whole;           /* no cache: the tokens see each other */
-  TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
-} Rows;
-
-static int64_t count(Rows r) { return r.texts * r.each; }
+static int64_t count(LlmRows r) { return r.texts * r.each; }
 
 static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (!w) return x;
@@ -41,20 +33,20 @@ static TgTensor *capped(TgTensor *x, double cap) {
 }
 
 /* The positions of a text's tokens, i32: (each), or of each text's one */
-static TgTensor *positions_of(const TgLlm *m, Rows r) {
+static TgTensor *positions_of(const TgLlm *m, LlmRows r) {
   if (r.at) return r.at;
   TgTensor *at = tg_arange(m->ctx, 0, (double)r.each);
   return r.whole ? at : tg_add(at, tg_variable_tensor(m->position));
 }
 
 /* x (each, size), the same for each text: (tokens, size) */
-static TgTensor *for_texts(TgTensor *x, Rows r) {
+static TgTensor *for_texts(TgTensor *x, LlmRows r) {
   if (r.texts == 1 || r.at) return x;
   return tg_flatten(tg_expand(tg_unsqueeze(x, 0), TG_SHAPE(r.texts, -1, -1)), 0, 1);
 }
 
 /* What a table (positions, size) has for the tokens: (tokens, size). */
-static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
+static TgTensor *turns(const TgLlm *m, TgTensor *table, LlmRows r) {
   if (r.at) return tg_take(table, r.at);
   int64_t at = r.whole ? 0 : tg_size(m->position);
   return for_texts(tg_slice(table, 0, at, tg_size_add(m->ctx, at, r.each)), r);
@@ -62,7 +54,7 @@ static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
 
 /* x (n, heads, size) at its positions: partners are swapped by a flip, their signs stand in the table of
  * sines. */
-static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows rows) {
+static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows rows) {
   if (m->rope == ROPE_NONE || l->still || !x) return x;
   const LlmRotation *t = l->windowed && m->local_rotation.cos ? &m->local_rotation : &m->rotation;
   int64_t n = count(rows), heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.rotary;
@@ -82,7 +74,7 @@ typedef struct Heads {
   TgTensor *q, *k, *v; /* (tokens, heads, size) */
 } Heads;
 
-static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
+static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
   int64_t n = count(r);
   int64_t nq = k->heads * k->head, nk = k->kv_heads * k->head, nv = k->kv_heads * k->value_head;
@@ -98,44 +90,8 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
   return h;
 }
 
-/* Where sequence `which` (NULL: the only one) begins in the cache. */
-static int64_t begins(const TgVariable *which) { return which ? tg_size(which) : 0; }
-
-/* Its cache: (kv heads, room, size). */
-static TgTensor *of_sequence(const TgLlm *m, TgTensor *cache, const TgVariable *which) {
-  int64_t at = begins(which);
-  return tg_squeeze(tg_slice(cache, 0, at, tg_size_add(m->ctx, at, 1)), 0);
-}
-
-/* values (kv heads, n, size) to places at .. at + n - 1 of this sequence's cache */
-static bool cache_put(const TgLlm *m, TgTensor *cache, int64_t at, int64_t n, TgTensor *values) {
-  int64_t row = begins(m->which);
-  const int64_t begin[] = {row, 0, at, 0}, end[] = {tg_size_add(m->ctx, row, 1), tg_dim(cache, 1),
-                                                    tg_size_add(m->ctx, at, n), tg_dim(cache, 3)};
-  return tg_assign_slice(cache, begin, end, tg_unsqueeze(values, 0)) != NULL;
-}
-
-/* rows (tokens, kv heads, size) to the cache, at this step's positions */
-static bool remember(const TgLlm *m, TgTensor *cache, TgTensor *rows, Rows r) {
-  rows = tg_cast(rows, m->cache);
-  if (!r.at) return cache_put(m, cache, tg_size(m->position), r.each, tg_transpose(rows, 0, 1));
-  const TgIndex places[] = {TG_TENSOR(r.which), TG_ALL, TG_TENSOR(r.at), TG_ALL};
-  return tg_setitem(cache, places, 4, rows) != NULL;
-}
-
-TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
-  const TgLlm *m = user;
-  (void)in, (void)nin, (void)out, (void)nout;
-  for (int64_t i = 0; i < m->k.layers; i++) {
-    TgTensor *cache[] = {m->layer[i].keys, m->layer[i].values};
-    for (int c = 0; c < 2; c++)
-      if (!cache_put(m, cache[c], 0, m->room, of_sequence(m, cache[c], m->other))) return tg_error(ctx);
-  }
-  return TG_OK;
-}
-
 /* Which of `seen` keys a token may see: (1 or texts, 1, 1, each, seen). NULL: all of them. */
-static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, Rows r, int64_t seen) {
+static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, LlmRows r, int64_t seen) {
   bool windowed = l->windowed && m->k.window < m->room;
   if (r.each == 1 && !windowed && !r.at) return NULL;
   TgTensor *key = tg_slice(tg_arange(m->ctx, 0, (double)m->room), 0, 0, seen);
@@ -160,7 +116,7 @@ static TgTensor *weighed(const TgLlm *m, const LlmLayer *l, TgTensor *score, TgT
 
 /* q (tokens, heads, size), keys and values (texts, kv heads, seen, size) -> (tokens, heads * size). Heads
  * share keys and values in groups: a group's queries are rows of one product. */
-static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, int64_t seen) {
+static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, LlmRows r, int64_t seen) {
   const LlmNumbers *k = &m->k;
   int64_t group = k->heads / k->kv_heads;
   TgTensor *q = tg_reshape(h.q, TG_SHAPE(r.texts, r.each, k->kv_heads, group, k->head));
@@ -176,28 +132,22 @@ static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, in
   return tg_reshape(y, TG_SHAPE(count(r), k->heads * k->value_head));
 }
 
-/* What this step's tokens see of the cache: (texts, kv heads, seen, size). */
-static TgTensor *remembered(const TgLlm *m, TgTensor *cache, Rows r, int64_t seen) {
-  if (r.at) return tg_cast(tg_take(tg_slice(cache, 2, 0, seen), r.which), TG_F32);
-  return tg_unsqueeze(tg_cast(tg_slice(of_sequence(m, cache, m->which), 1, 0, seen), TG_F32), 0);
-}
-
 /* rows (tokens, kv heads, size) of whole texts: (texts, kv heads, each, size) */
-static TgTensor *of_texts(Rows r, TgTensor *rows) {
+static TgTensor *of_texts(LlmRows r, TgTensor *rows) {
   return tg_transpose(tg_unflatten(rows, 0, 2, (const int64_t[]){r.texts, r.each}), 1, 2);
 }
 
-static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
+static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   Heads h = heads_of(m, l, part_normed(m, l, x, W_ATTN_NORM), r);
   int64_t seen = r.each;
   if (r.whole) {
     h.k = of_texts(r, h.k);
     h.v = of_texts(r, h.v);
   } else {
-    if (!remember(m, l->keys, h.k, r) || !remember(m, l->values, h.v, r)) return NULL;
+    if (!llm_cache_put(m, &l->keys, h.k, r) || !llm_cache_put(m, &l->values, h.v, r)) return NULL;
     seen = r.at ? tg_size(m->reach) : tg_size_add(m->ctx, tg_size(m->position), r.each);
-    h.k = remembered(m, l->keys, r, seen);
-    h.v = remembered(m, l->values, r, seen);
+    h.k = llm_cache_get(m, &l->keys, r, seen);
+    h.v = llm_cache_get(m, &l->values, r, seen);
   }
   TgTensor *y = product(m, l, attended(m, l, h, r, seen), W_OUT);
   return part_normed(m, l, y, W_ATTN_POST_NORM);
@@ -262,14 +212,14 @@ static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, in
 }
 
 /* ---- the whole */
-static TgTensor *embedded(const TgLlm *m, TgTensor *ids, Rows r) {
+static TgTensor *embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
   TgTensor *x = tg_cast(tg_take(m->embedding, ids), TG_F32);
   if (m->arch->scale_embedding) x = tg_mul_scalar(x, sqrt((double)m->k.width));
   if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
   return tg_contiguous(x);
 }
 
-static TgTensor *layers_of(const TgLlm *m, TgTensor *x, Rows r, int64_t first, int64_t last) {
+static TgTensor *layers_of(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last) {
   for (int64_t i = first; x && i < last; i++) {
     const LlmLayer *l = &m->layer[i];
     x = tg_contiguous(tg_add(x, attention(m, l, x, r)));
@@ -287,9 +237,9 @@ static TgTensor *logits_of(const TgLlm *m, TgTensor *x) {
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   const LlmPart *part = user;
   const TgLlm *m = part->m;
-  Rows r = {.texts = 1, .each = part->n};
+  LlmRows r = {.texts = 1, .each = part->n};
   (void)nout;
-  if (part->many) r = (Rows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
+  if (part->many) r = (LlmRows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
   TgTensor *x = part->first ? in[0] : embedded(m, in[0], r);
   x = layers_of(m, x, r, part->first, part->last);
   if (part->hidden)
@@ -320,7 +270,7 @@ static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
 
 TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets) {
   if (!m || !ids || !targets || !whole_fits(m, ids, targets)) return NULL;
-  Rows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
+  LlmRows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
   TgTensor *x = layers_of(m, embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
   TgTensor *wanted = tg_flatten(targets, 0, -1);
   TgTensor *sum = tg_sparse_cross_entropy(logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,

@@ -290,6 +290,24 @@ static int64_t usual_batch(const TgLlm *m) {
   return m->sequences < 2 ? 0 : rows;
 }
 
+/* What keys and values are kept as. */
+static bool cache_kind(TgLlm *m, const char *name) {
+  static const struct {
+    const char *name;
+    TgDType dtype;
+    bool packed;
+  } kinds[] = {
+      {"f32", TG_F32, false}, {"f16", TG_F16, false}, {"bf16", TG_BF16, false}, {"q8_0", TG_I8, true}};
+
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    if (strcmp(kinds[i].name, name)) continue;
+    m->cache = kinds[i].dtype;
+    m->packed = kinds[i].packed;
+    return true;
+  }
+  return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %.30s: it is f32, f16, bf16 or q8_0", name);
+}
+
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   TgLlmOptions o;
   if (tg_options_read(m->ctx, "llm_open", "TgLlmOptions", &o, sizeof o, given)) return false;
@@ -309,18 +327,14 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;
   if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
-  if (m->cache == TG_F32 || m->cache == TG_F16 || m->cache == TG_BF16) return true;
-  return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %s: it is f32, f16 or bf16",
-                  tg_dtype_name(m->cache));
+  return cache_kind(m, o.cache_type ? o.cache_type : tg_dtype_name(m->cache));
 }
 
 static bool caches_make(TgLlm *m) {
   for (int64_t i = 0; i < m->k.layers; i++) {
     LlmLayer *l = &m->layer[i];
-    l->keys = tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->sequences, m->k.kv_heads, m->room, m->k.head)));
-    l->values =
-        tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->sequences, m->k.kv_heads, m->room, m->k.value_head)));
-    if (!l->keys || !l->values) return false;
+    if (!llm_cache_make(m, &l->keys, m->k.head) || !llm_cache_make(m, &l->values, m->k.value_head))
+      return false;
   }
   return true;
 }
@@ -454,7 +468,7 @@ void tg_llm_free(TgLlm *m) {
   tg_free(ctx, m->batch_logits);
   tg_jit_free(m->copy);
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
-    tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
+    llm_cache_free(&m->layer[i].keys), llm_cache_free(&m->layer[i].values);
   tg_release(m->rotation.cos), tg_release(m->rotation.sin);
   tg_release(m->local_rotation.cos), tg_release(m->local_rotation.sin);
   tg_tokenizer_free(m->tokenizer);
@@ -708,6 +722,6 @@ TgLlmAbout tg_llm_about(const TgLlm *m) {
   a.vocabulary = m->k.vocabulary;
   a.cache_bytes = 0;
   for (int64_t i = 0; i < m->k.layers; i++)
-    a.cache_bytes += (int64_t)(tg_nbytes(m->layer[i].keys) + tg_nbytes(m->layer[i].values));
+    a.cache_bytes += (int64_t)(llm_cache_nbytes(&m->layer[i].keys) + llm_cache_nbytes(&m->layer[i].values));
   return a;
 }

@@ -101,10 +101,17 @@ typedef struct LlmNumbers {
   double eps, scale, attention_cap, final_cap;
 } LlmNumbers;
 
+/* Keys or values of a layer: (sequences, kv heads, room, size), kept. q8_0: x i8, of whole blocks of 32, and
+ * scale f16, one for each block; else scale is NULL. */
+typedef struct LlmCache {
+  TgTensor *x, *scale;
+  int64_t size;
+} LlmCache;
+
 typedef struct LlmLayer {
   TgTensor *w[W_COUNT], *b[W_COUNT]; /* NULL: it has none */
-  TgTensor *keys, *values;           /* the cache: (sequences, kv heads, room, size), kept */
-  bool windowed, still;              /* still: positions do not rotate */
+  LlmCache keys, values;
+  bool windowed, still; /* still: positions do not rotate */
 } LlmLayer;
 
 /* Factors of a position: x rotated = x * cos + swapped x * sin; (room, rotary) each. */
@@ -177,6 +184,7 @@ struct TgLlm {
   TgTensor *embedding, *positions, *norm, *norm_bias, *head, *rope_factors, *rope_long, *rope_short;
   LlmRotation rotation, local_rotation;
   TgDType cache;
+  bool packed;                  /* the cache is q8_0 */
   int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
   int64_t parameters;
   int64_t sequences;
@@ -193,14 +201,31 @@ struct TgLlm {
   int32_t *wanted; /* the tokens of a step */
 };
 
+/* The tokens of a graph: rows of each tensor, `each` of them of a text. A text's first token is at
+ * `position`, or, where there is no cache, at 0. Or they are the next tokens of several sequences. */
+typedef struct LlmRows {
+  int64_t texts, each;
+  bool whole;           /* no cache: the tokens see each other */
+  TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
+} LlmRows;
+
 /* model.c. The shape of weight w of a layer, into dims; returns how many axes. */
 int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]);
 /* model.c. The graphs are others from now on: what was captured and what the caches have is forgotten. */
 void llm_graphs_change(TgLlm *m);
 /* rope.c. m->rotation and m->local_rotation; false: an error */
 bool llm_rotations_make(TgLlm *m);
-/* graph.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
+/* cache.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
 TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
+/* cache.c. A cache of (.., size) for the model; false: an error. */
+bool llm_cache_make(const TgLlm *m, LlmCache *c, int64_t size);
+void llm_cache_free(LlmCache *c);
+size_t llm_cache_nbytes(const LlmCache *c);
+/* Rows (tokens, kv heads, size) to the places of these tokens. */
+bool llm_cache_put(const TgLlm *m, const LlmCache *c, TgTensor *rows, LlmRows r);
+/* What these tokens see of it, f32: (texts, kv heads, seen, size). */
+TgTensor *llm_cache_get(const TgLlm *m, const LlmCache *c, LlmRows r, int64_t seen);
+
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the
  * token whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or
  * logits */

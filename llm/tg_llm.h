@@ -81,13 +81,15 @@ typedef struct TgLlm TgLlm;
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
  * its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next token at
  * once; -1: 2 where weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache:
- * TG_F32 (the default), TG_F16 or TG_BF16. */
+ * TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or "q8_0":
+ * 8 bits each, and a scale for 32 of them; NULL: what cache says. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
   int64_t context, block;
   TgDType cache;
   int64_t sequences, batch;
+  const char *cache_type;
   int end_;
 } TgLlmOptions;
 

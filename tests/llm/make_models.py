@@ -83,6 +83,16 @@ def rotate(x, k, f, pairs, attention=1.0):
     return y
 
 
+def q8_0(x):
+    """What is left of x (tokens, heads, size) in blocks of 32 signed bytes with a scale of 16 bits."""
+    y = np.zeros_like(x)
+    for i in range(0, x.shape[-1], 32):
+        b = x[..., i : i + 32]
+        most = np.abs(b).max(-1, keepdims=True)
+        y[..., i : i + 32] = np.round(b * 127 / most) * (most / 127).astype("f2")
+    return y
+
+
 def attention(m, w, x, i, norm):
     k, n = m.k, len(x)
     H, K, D = k["heads"], k["kv_heads"], k["head"]
@@ -110,6 +120,8 @@ def attention(m, w, x, i, norm):
             f = f / w["rope_factors_short.weight"]
         a = k.get("attn_factor", 1.0) * (1 + 0.1 * math.log(k["factor"]) if k.get("scaling") == "yarn" else 1)
         q, key = rotate(q, k, f, pairs, a), rotate(key, k, f, pairs, a)
+    if k.get("cache") == "q8_0":
+        key, v = q8_0(key), q8_0(v)
     key, v = np.repeat(key, H // K, 1), np.repeat(v, H // K, 1)
     score = np.einsum("qhd,khd->hqk", q, key) / math.sqrt(D)
     if k.get("attention_cap"):
@@ -290,6 +302,7 @@ MODELS = {
     "llama-factors": make("llama", factors=True, kv_heads=1),
     "llama-window": make("llama", window=3, kv_heads=4),
     "llama-experts": make("llama", experts=4, used=2, expert_ffn=12),
+    "llama-cache": make("llama", cache="q8_0", head=40, heads=2, kv_heads=1),
     "qwen2": make("qwen2", tied=True),
     "qwen3": make("qwen3", head=10),
     "qwen2moe": make("qwen2moe", experts=4, used=2, expert_ffn=8, shared_ffn=12),

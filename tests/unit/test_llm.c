@@ -112,17 +112,18 @@ static void test_architectures(void **state) {
 }
 
 /* Three texts in turn, token by token, and one that begins with what another has: the bits of each alone. */
-static void sequences_of(const char *name) {
+static void sequences_of(const char *name, const char *cache) {
   int32_t ids[MOST_TOKENS];
   float want[MOST_LOGITS], alone[MOST_LOGITS];
-  TgLlm *m = opened(golden(name), 4, TG_F32);
+  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .cache_type = cache);
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
   int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
   for (int64_t i = 0; i < n; i++) {
     assert_int_equal(tg_llm_eval(m, &ids[i], 1), TG_OK);
     memcpy(alone + i * v, tg_llm_logits(m), (size_t)v * sizeof *alone);
   }
   tg_llm_free(m);
-  m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .sequences = 3);
+  m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .sequences = 3, .cache_type = cache);
   assert_non_null(m);
   assert_int_equal(tg_llm_about(m).sequences, 3);
   for (int64_t i = 0; i < n + 4; i++)
@@ -154,16 +155,18 @@ static void sequences_of(const char *name) {
 
 static void test_sequences(void **state) {
   (void)state;
-  sequences_of("llama");
-  sequences_of("gemma3");
+  sequences_of("llama", NULL);
+  sequences_of("llama-cache", "q8_0");
+  sequences_of("gemma3", NULL);
 }
 
 /* Tokens of several sequences at once: near the expected logits, and the bits of each alone in a step,
  * whatever its place, its sequence, the others, and how far they are. */
-static void many_of(const char *name, int64_t sequences, int64_t batch) {
+static void many_of(const char *name, int64_t sequences, int64_t batch, const char *cache) {
   int32_t ids[MOST_TOKENS];
   float want[MOST_LOGITS], alone[MOST_LOGITS];
-  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .sequences = sequences, .batch = batch);
+  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 4, .sequences = sequences, .batch = batch,
+                         .cache_type = cache);
   if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
   assert_int_equal(tg_llm_about(m).batch, batch);
   int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
@@ -198,12 +201,13 @@ static void many_of(const char *name, int64_t sequences, int64_t batch) {
 static void test_many(void **state) {
   (void)state;
   for (int i = 0; i < NAMES; i++)
-    many_of(names[i], 3, 2);
-  many_of("llama", 5, 4);
-  many_of("gemma3", 4, 4);
-  many_of("qwen3", 4, 3);
-  many_of("llama", 2, 1);
-  many_of("llama", 2, 4);
+    many_of(names[i], 3, 2, NULL);
+  many_of("llama", 5, 4, NULL);
+  many_of("gemma3", 4, 4, NULL);
+  many_of("qwen3", 4, 3, NULL);
+  many_of("llama-cache", 4, 3, "q8_0");
+  many_of("llama", 2, 1, NULL);
+  many_of("llama", 2, 4, NULL);
   TgLlm *m = tg_llm_open(C, golden("llama"), .context = 24, .sequences = 3, .batch = 2);
   int64_t n = 0;
   assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 0}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
@@ -312,19 +316,38 @@ static void test_embedding(void **state) {
   tg_llm_free(m);
 }
 
-/* A cache of 16 bits is near: 11 or 8 bits of keys and values that are about 1. */
+/* A narrow cache is near: 11, 8 or 7 bits of keys and values that are about 1. Single tokens and blocks read
+ * the same of it. */
+static void cache_of(const char *name, const char *type, double near, int64_t bits) {
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS];
+  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 16, .cache_type = type);
+  if (!m) fail_msg("%s, %s: %s", name, type, tg_errmsg(C));
+  int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
+  if (tg_llm_eval(m, ids, n)) fail_msg("%s, %s: %s", name, type, tg_errmsg(C));
+  logits_are(m, name, want, n - 1, near);
+  memcpy(want, tg_llm_logits(m), (size_t)v * sizeof *want);
+  assert_int_equal(tg_llm_rewind(m, 0), TG_OK);
+  for (int64_t i = 0; i < n; i++)
+    assert_int_equal(tg_llm_eval(m, &ids[i], 1), TG_OK);
+  logits_are(m, name, want, 0, 1e-4 + near / 10); /* another order may round a key otherwise */
+  assert_int_equal(tg_llm_about(m).cache_bytes, tg_llm_about(m).layers * 2 * 2 * 40 * bits / 8);
+  tg_llm_free(m);
+}
+
 static void test_cache(void **state) {
   (void)state;
-  static const TgDType types[] = {TG_F16, TG_BF16};
-  for (int k = 0; k < 2; k++) {
-    int32_t ids[MOST_TOKENS];
-    float want[MOST_LOGITS];
-    TgLlm *m = opened(golden("llama"), 16, types[k]);
-    int64_t n = expected(m, ids, want);
-    assert_int_equal(tg_llm_eval(m, ids, n), TG_OK);
-    logits_are(m, "llama", want, n - 1, k ? 0.2 : 0.03);
-    tg_llm_free(m);
-  }
+  cache_of("llama", "f32", 1e-4, 6 * 32); /* 2 heads of 6, 24 and 16 places */
+  cache_of("llama", "f16", 0.03, 6 * 16);
+  cache_of("llama", "bf16", 0.2, 6 * 16);
+  cache_of("llama-cache", "q8_0", 1e-4, 32 * 8 + 16); /* its logits are of such a cache */
+  cache_of("llama", "q8_0", 0.1, 32 * 8 + 16);
+  cache_of("qwen3", "q8_0", 0.1, 32 * 8 + 16);
+  cache_of("gpt-oss", "q8_0", 0.1, 32 * 8 + 16);
+  assert_null(tg_llm_open(C, golden("llama"), .cache_type = "q4_0"));
+  assert_int_equal(tg_error(C), TG_ERR_DTYPE);
+  assert_non_null(strstr(tg_errmsg(C), "a cache of q4_0: it is f32, f16, bf16 or q8_0"));
+  tg_clear_error(C);
 }
 
 /* ---- stories260K */

@@ -25,7 +25,7 @@ typedef struct Run {
   TgLoader *loader;
   TgOptim *optim;
   TgLR *rate;
-  TgJit *step;
+  TgLlmLearner *learner;
   int64_t steps, per_epoch, at, began_at;
   double loss, first;
   FILE *log;
@@ -33,16 +33,6 @@ typedef struct Run {
   CliWait *wait; /* until the first step is done */
   char *modules; /* those of a checkpoint */
 } Run;
-
-/* ---- a step */
-static TgStatus step_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
-                           void *user) {
-  Run *r = user;
-  (void)nin, (void)nout;
-  out[0] = tg_llm_loss(r->m, in[0], in[1]);
-  TgStatus s = out[0] ? tg_backward(out[0]) : tg_error(ctx);
-  return s ? s : tg_optim_step(r->optim);
-}
 
 static TgStatus item_again(void *user, int64_t item, uint64_t random, void *const *out) {
   const TgDataset *d = user;
@@ -178,8 +168,8 @@ static bool run_new(Run *r, const char *path) {
   TgTraining t = training_of(r);
   if (r->o.resume && tg_train_load(r->ctx, &t, r->o.checkpoint)) return false;
   r->at = r->began_at = t.step;
-  r->step = tg_jit(r->ctx, step_graph, r);
-  return r->step != NULL;
+  r->learner = tg_llm_learner(r->lora, r->optim);
+  return r->learner != NULL;
 }
 
 static void wait_over(Run *r) {
@@ -190,7 +180,7 @@ static void wait_over(Run *r) {
 
 static void run_end(Run *r) {
   tg_loader_free(r->loader);
-  tg_jit_free(r->step);
+  tg_llm_learner_free(r->learner);
   tg_lr_free(r->rate), tg_optim_free(r->optim);
   tg_dataset_end(&r->read);
   tg_llm_free(r->m);
@@ -202,13 +192,7 @@ static void run_end(Run *r) {
 /* ---- running */
 static bool one_step(Run *r, TgTensor *const in[2]) {
   double loss = NAN;
-  bool ok = false;
-  TG_SCOPE(r->ctx) {
-    TgTensor *out = NULL;
-    ok = !tg_jit_run(r->step, in, 2, &out, 1);
-    if (ok) loss = tg_item_f64(out);
-  }
-  if (!ok || tg_error(r->ctx) || tg_lr_step(r->rate)) return false;
+  if (tg_llm_learn(r->learner, in[0], in[1], &loss) || tg_error(r->ctx) || tg_lr_step(r->rate)) return false;
   if (r->wait) wait_over(r);
   if (!r->at) r->first = r->loss = loss;
   r->loss = 0.95 * r->loss + 0.05 * loss;

@@ -212,14 +212,14 @@ static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, in
 }
 
 /* ---- the whole */
-static TgTensor *embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
+TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
   TgTensor *x = tg_cast(tg_take(m->embedding, ids), TG_F32);
   if (m->arch->scale_embedding) x = tg_mul_scalar(x, sqrt((double)m->k.width));
   if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
   return tg_contiguous(x);
 }
 
-static TgTensor *layers_of(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last) {
+TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last) {
   for (int64_t i = first; x && i < last; i++) {
     const LlmLayer *l = &m->layer[i];
     x = tg_contiguous(tg_add(x, attention(m, l, x, r)));
@@ -229,7 +229,7 @@ static TgTensor *layers_of(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first
 }
 
 /* x (n, width) -> (n, vocabulary) */
-static TgTensor *logits_of(const TgLlm *m, TgTensor *x) {
+TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x) {
   x = normed(m, x, m->norm, m->norm_bias);
   return capped(tg_linear(x, m->head, NULL), m->k.final_cap);
 }
@@ -240,14 +240,14 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   LlmRows r = {.texts = 1, .each = part->n};
   (void)nout;
   if (part->many) r = (LlmRows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
-  TgTensor *x = part->first ? in[0] : embedded(m, in[0], r);
-  x = layers_of(m, x, r, part->first, part->last);
+  TgTensor *x = part->first ? in[0] : llm_embedded(m, in[0], r);
+  x = llm_layers(m, x, r, part->first, part->last);
   if (part->hidden)
     x = normed(m, x, m->norm, m->norm_bias);
   else if (part->last == m->k.layers && part->many)
-    x = logits_of(m, x);
+    x = llm_logits_of(m, x);
   else if (part->last == m->k.layers) {
-    x = logits_of(m, nin > 1 ? tg_take(x, in[1]) : x); /* of one token */
+    x = llm_logits_of(m, nin > 1 ? tg_take(x, in[1]) : x); /* of one token */
     x = tg_reshape(x, TG_SHAPE(m->k.vocabulary));
   }
   out[0] = x;
@@ -255,7 +255,7 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
 }
 
 /* ---- whole texts */
-static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
+bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
   bool ok = tg_ndim(ids) == 2 && tg_ndim(targets) == 2 && tg_dim(ids, 0) == tg_dim(targets, 0) &&
             tg_dim(ids, 1) == tg_dim(targets, 1) && tg_numel(ids) > 0;
   char a[120], b[120];
@@ -269,11 +269,11 @@ static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
 }
 
 TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets) {
-  if (!m || !ids || !targets || !whole_fits(m, ids, targets)) return NULL;
+  if (!m || !ids || !targets || !llm_whole_fits(m, ids, targets)) return NULL;
   LlmRows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
-  TgTensor *x = layers_of(m, embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
+  TgTensor *x = llm_layers(m, llm_embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
   TgTensor *wanted = tg_flatten(targets, 0, -1);
-  TgTensor *sum = tg_sparse_cross_entropy(logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,
+  TgTensor *sum = tg_sparse_cross_entropy(llm_logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,
                                           .ignore_index = -1);
   TgTensor *counted = tg_sum(tg_float(tg_ge_scalar(wanted, 0)));
   return tg_div(sum, tg_maximum(counted, tg_ones_like(counted)));

@@ -63,7 +63,10 @@ static double factor_of(const TgLora *l, TgTensor *a) {
 TgTensor *llm_lora_added(const TgLora *l, int64_t layer, LlmWeight w, TgTensor *x, TgTensor *y) {
   TgTensor *a = layer < LORA_LAYERS ? l->layers[layer].a[w] : NULL;
   if (!a) return y;
-  TgTensor *low = tg_linear(tg_dropout(x, l->dropout), a, NULL);
+  TgTensor *mask = l->mask ? l->mask[w] : NULL;
+  TgTensor *kept =
+      mask ? tg_mul_scalar(tg_mul(x, tg_float(mask)), 1 / (1 - l->dropout)) : tg_dropout(x, l->dropout);
+  TgTensor *low = tg_linear(kept, a, NULL);
   return tg_add(y, tg_mul_scalar(tg_linear(low, l->layers[layer].b[w], NULL), factor_of(l, a)));
 }
 

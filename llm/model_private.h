@@ -161,7 +161,8 @@ struct TgLora {
   struct TgLlm *m;
   struct TgLora *next; /* of the model's */
   double alpha, scale, dropout;
-  bool rooted; /* alpha is divided by the rank's root */
+  bool rooted;     /* alpha is divided by the rank's root */
+  TgTensor **mask; /* while a layer is built: of each weight what dropout keeps of x; NULL: it draws */
 };
 
 /* y, the product of x with this weight, and what the adapter adds to it */
@@ -226,6 +227,11 @@ bool llm_cache_put(const TgLlm *m, const LlmCache *c, TgTensor *rows, LlmRows r)
 /* What these tokens see of it, f32: (texts, kv heads, seen, size). */
 TgTensor *llm_cache_get(const TgLlm *m, const LlmCache *c, LlmRows r, int64_t seen);
 
+/* graph.c. Parts of a graph: ids (n) -> tokens (n, width); layers first .. last - 1; tokens -> logits. */
+TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r);
+TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last);
+TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x);
+bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets); /* as tg_llm_loss takes them */
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the
  * token whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or
  * logits */

@@ -180,6 +180,18 @@ TG_API TgStatus tg_lora_save(const TgLora *l, const char *path, const char *base
 TG_API void tg_lora_free(TgLora *l);         /* NULL is fine; tg_llm_free ends those that are left */
 TG_API const TgModule *tg_lora_module(void); /* a TgLora as a module: training state, parameters */
 
+/* Steps of learning in little memory. Of a step only what goes into each layer is kept; a layer is computed
+ * again when its gradients are, and what it decodes of its weights is given back before the next one. l: what
+ * is learned; optim: of its parameters. Both outlive it. NULL: TG_ERR_VALUE, another adapter of the model has
+ * dropout. */
+typedef struct TgLlmLearner TgLlmLearner;
+TG_API TgLlmLearner *tg_llm_learner(TgLora *l, TgOptim *optim);
+/* One step: gradients of tg_llm_loss of these texts (within rounding), and the optimiser's step with them. ids
+ * and targets as there, each whole in memory; another shape than the last time's is planned anew. loss: as it
+ * was before the step; may be NULL. Errors as tg_llm_loss. TG_ERR_CANCELLED: nothing was learned. */
+TG_API TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double *loss);
+TG_API void tg_llm_learner_free(TgLlmLearner *s); /* NULL is fine */
+
 /* weights: so many changed. error: the largest over them of |stored - exact| / |exact|, by the roots of sums
  * of squares; of f32 about 1e-8, of what is quantised as its type has it. */
 typedef struct TgLlmMerged {

@@ -213,8 +213,7 @@ static void tokens_are(const TgDataset *d, int64_t count, uint32_t hash) {
   assert_int_equal(got, hash);
 }
 
-static void test_pytorch(void **state) {
-  (void)state;
+static void pytorch(bool by_layers) {
   size_t n = 0;
   beginning_of("test_lora.txt", 40000);
   char *want = file_text(golden("lora.txt"), &n), *at = want;
@@ -235,16 +234,135 @@ static void test_pytorch(void **state) {
   assert_int_equal(about.items, (count + 62) / 64);
   TgLoader *loader = tg_loader(C, &d, .batch = 4);
   TgJit *jit = tg_jit(C, step, &x);
+  TgLlmLearner *learner = tg_llm_learner(l, x.optim);
   for (int i = 0; i < 50; i++)
     TG_SCOPE(C) {
       TgTensor *out = NULL;
+      double loss = NAN;
       assert_true(tg_loader_next(loader, in));
-      if (tg_jit_run(jit, in, 2, &out, 1)) fail_msg("%s", tg_errmsg(C));
-      double loss = tg_item_f64(out), theirs = strtod(at, &at);
+      if (by_layers ? tg_llm_learn(learner, in[0], in[1], &loss) : tg_jit_run(jit, in, 2, &out, 1))
+        fail_msg("%s", tg_errmsg(C));
+      if (!by_layers) loss = tg_item_f64(out);
+      double theirs = strtod(at, &at);
       if (!(fabs(loss - theirs) < 1e-3)) fail_msg("step %d: loss %.6f, PyTorch's %.6f", i, loss, theirs);
     }
   free(want);
+  tg_llm_learner_free(learner);
   tg_jit_free(jit), tg_loader_free(loader), tg_dataset_end(&d), tg_optim_free(x.optim), tg_llm_free(m);
+}
+
+static void test_pytorch(void **state) {
+  (void)state;
+  pytorch(false);
+  pytorch(true);
+}
+
+/* ---- a step by layers is the step of the whole: what a rate of 1 takes off each parameter */
+enum { EACH = 140 }; /* tokens of a text: of two more than the head takes at once */
+
+static void learned(TgLora *l, TgOptim *o, int32_t *ids, int32_t *targets, double *loss) {
+  TG_SCOPE(C) {
+    TgTensor *in[] = {tg_from(C, ids, TG_I32, TG_SHAPE(2, EACH)),
+                      tg_from(C, targets, TG_I32, TG_SHAPE(2, EACH))};
+    TgLlmLearner *s = tg_llm_learner(l, o);
+    if (tg_llm_learn(s, in[0], in[1], loss)) fail_msg("%s", tg_errmsg(C));
+    tg_llm_learner_free(s);
+  }
+}
+
+static void by_layers(const char *name) {
+  char file[80];
+  int32_t ids[2 * EACH], targets[2 * EACH];
+  TgTensor *p[MOST], *was[MOST], *g[MOST];
+  double loss = 0;
+  snprintf(file, sizeof file, "%s.gguf", name);
+  TgLlm *m = tg_llm_open(C, golden(file), .context = EACH, .block = 1);
+  TgLora *l = tg_lora_new(m, .rank = 2, .modules = "q,v");
+  if (!l) fail_msg("%s: %s", name, tg_errmsg(C));
+  shaken(l, 0.3);
+  int n = parameters(l, p);
+  for (int i = 0; i < 2 * EACH; i++) {
+    ids[i] = (i * 7 + 3) % 20;
+    targets[i] = i % 5 == 2 ? -1 : (i * 11 + 1) % 20;
+  }
+  TG_SCOPE(C) {
+    TgTensor *whole = tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(2, EACH)),
+                                  tg_from(C, targets, TG_I32, TG_SHAPE(2, EACH)));
+    assert_int_equal(tg_gradient(whole, p, n, g), TG_OK);
+    double want = tg_item_f64(whole);
+    for (int i = 0; i < n; i++) {
+      was[i] = tg_keep(tg_clone(tg_sub(p[i], g[i])));
+      assert_int_equal(tg_realize(was[i]), TG_OK);
+    }
+    TgOptim *o = tg_sgd(C, p, n, .lr = 1);
+    learned(l, o, ids, targets, &loss);
+    tg_optim_free(o);
+    if (!(fabs(loss - want) < 1e-5 * (1 + want))) fail_msg("%s: loss %g, not %g", name, loss, want);
+    for (int i = 0; i < n; i++) {
+      double far = tg_item_f64(tg_max(tg_abs(tg_sub(p[i], was[i]))));
+      if (!(far < 2e-5)) fail_msg("%s: parameter %d is %g apart", name, i, far);
+      tg_release(was[i]);
+    }
+  }
+  tg_llm_free(m);
+}
+
+/* What dropout keeps is the same forward and backward: along the gradient, with the same seed, the loss rises
+ * as the gradient says. */
+static void dropped(void) {
+  int32_t ids[2 * EACH], targets[2 * EACH];
+  TgTensor *p[MOST], *was[MOST], *g[MOST];
+  double loss[3], square = 0;
+  TgLlm *m = tg_llm_open(C, golden("llama.gguf"), .context = EACH, .block = 1);
+  TgLora *l = tg_lora_new(m, .rank = 2, .modules = "all", .dropout = 0.5);
+  shaken(l, 0.3);
+  int n = parameters(l, p);
+  for (int i = 0; i < 2 * EACH; i++)
+    ids[i] = (i * 7 + 3) % 20, targets[i] = (i * 11 + 1) % 20;
+  TG_SCOPE(C) {
+    tg_set_training(C, true);
+    for (int i = 0; i < n; i++)
+      was[i] = tg_clone(p[i]), tg_realize(was[i]);
+    for (int turn = 0; turn < 3; turn++) {
+      TgOptim *o = tg_sgd(C, p, n, .lr = turn ? 1e-30 : 1);
+      tg_manual_seed(C, 5);
+      learned(l, o, ids, targets, &loss[turn]);
+      tg_optim_free(o);
+      for (int i = 0; i < n; i++) {
+        if (!turn) {
+          g[i] = tg_clone(tg_sub(was[i], p[i])), tg_realize(g[i]);
+          square += tg_item_f64(tg_sum(tg_square(g[i])));
+        }
+        tg_assign(p[i], tg_add(was[i], tg_mul_scalar(g[i], turn ? -1e-4 : 1e-4))), tg_realize(p[i]);
+      }
+    }
+    tg_set_training(C, false);
+  }
+  double rise = (loss[1] - loss[2]) / 2e-4;
+  if (!(fabs(rise - square) < 2e-2 * square)) fail_msg("the loss rises by %g, not %g", rise, square);
+  assert_true(fabs(loss[0] - loss[1]) < 0.1);
+  tg_llm_free(m);
+}
+
+static void test_by_layers(void **state) {
+  (void)state;
+  static const char *const names[] = {"llama", "gemma3", "qwen3moe", "phi3", "gpt-oss"};
+  for (int i = 0; i < 5; i++)
+    by_layers(names[i]);
+  dropped();
+  TgLlm *m = tg_llm_open(C, golden("llama.gguf"), .context = 8, .block = 1);
+  TgLora *l = tg_lora_new(m, .dropout = 0.5), *other = tg_lora_new(m);
+  TgTensor *p[MOST];
+  TgOptim *o = tg_sgd(C, p, parameters(other, p), .lr = 1);
+  assert_null(tg_llm_learner(other, o));
+  refused(TG_ERR_VALUE, "another adapter of the model has dropout");
+  TgLlmLearner *s = tg_llm_learner(l, o);
+  TgTensor *longer = tg_full_i64(C, TG_SHAPE(1, 9), 1, TG_I32);
+  assert_int_equal(tg_llm_learn(s, longer, longer, NULL), TG_ERR_LIMIT);
+  refused(TG_ERR_LIMIT, "9 tokens are more than the context of 8");
+  assert_int_equal(tg_llm_learn(s, longer, NULL, NULL), TG_ERR_INTERNAL);
+  tg_llm_learner_free(s), tg_llm_learner_free(NULL);
+  tg_optim_free(o), tg_llm_free(m);
 }
 
 /* ---- gradients through decoded weights: of q8_0 too they are differences of losses */
@@ -488,28 +606,26 @@ static void test_merged(void **state) {
 }
 
 /* ---- a training that was saved goes on to the same bits, dropout included */
-static void train_some(TgLlm *m, TgLora *l, int first, int last, bool load, bool save, double *losses) {
+static void train_some(TgLora *l, int first, int last, bool load, bool save, double *losses) {
   TgTensor *p[MOST], *in[2];
   static int32_t ids[2 * 8], targets[2 * 8];
-  Learning x = {m, tg_adamw(C, p, parameters(l, p), .lr = 1e-2)};
-  TgTraining t = {.size = sizeof t, .module = tg_lora_module, .model = l, .optim = x.optim, .step = last};
+  TgOptim *o = tg_adamw(C, p, parameters(l, p), .lr = 1e-2);
+  TgTraining t = {.size = sizeof t, .module = tg_lora_module, .model = l, .optim = o, .step = last};
   if (load && tg_train_load(C, &t, "test_lora.safetensors")) fail_msg("%s", tg_errmsg(C));
   assert_true(!load || t.step == first);
-  TgJit *jit = tg_jit(C, step, &x);
+  TgLlmLearner *learner = tg_llm_learner(l, o);
   tg_set_training(C, true);
   for (int i = first; i < last; i++)
     TG_SCOPE(C) {
-      TgTensor *out = NULL;
       for (int k = 0; k < 16; k++)
         ids[k] = (i * 37 + k * 11) % 512, targets[k] = (i * 5 + k * 3) % 512;
       in[0] = tg_from(C, ids, TG_I32, TG_SHAPE(2, 8)), in[1] = tg_from(C, targets, TG_I32, TG_SHAPE(2, 8));
-      if (tg_jit_run(jit, in, 2, &out, 1)) fail_msg("%s", tg_errmsg(C));
-      losses[i] = tg_item_f64(out);
+      if (tg_llm_learn(learner, in[0], in[1], &losses[i])) fail_msg("%s", tg_errmsg(C));
     }
   tg_set_training(C, false);
   t.step = last;
   if (save) assert_int_equal(tg_train_save(C, &t, "test_lora.safetensors", NULL), TG_OK);
-  tg_jit_free(jit), tg_optim_free(x.optim);
+  tg_llm_learner_free(learner), tg_optim_free(o);
 }
 
 static void test_resume(void **state) {
@@ -519,9 +635,9 @@ static void test_resume(void **state) {
     TgLlm *m = tg_llm_open(C, stories("q8_0"), .context = 16, .block = 1);
     tg_manual_seed(C, turn == 2 ? 9 : 3); /* the third is told by the file */
     TgLora *l = tg_lora_new(m, .rank = 2, .dropout = 0.2);
-    if (turn == 0) train_some(m, l, 0, 8, false, false, all);
-    if (turn == 1) train_some(m, l, 0, 4, false, true, parts);
-    if (turn == 2) train_some(m, l, 4, 8, true, false, parts);
+    if (turn == 0) train_some(l, 0, 8, false, false, all);
+    if (turn == 1) train_some(l, 0, 4, false, true, parts);
+    if (turn == 2) train_some(l, 4, 8, true, false, parts);
     tg_llm_free(m);
   }
   remove("test_lora.safetensors");
@@ -658,10 +774,14 @@ static bool everything(TgContext *c) {
   int n = l ? tg_module_parameters(tg_lora_module, l, p, MOST) : 0;
   TgOptim *o = n ? tg_adamw(c, p, n, .lr = 0.1) : NULL;
   TgLoader *loader = o ? tg_loader(c, &d, .workers = 0) : NULL;
-  if (loader && tg_loader_next(loader, in)) TG_SCOPE(c) {
+  TgLlmLearner *s = loader ? tg_llm_learner(l, o) : NULL;
+  double by_layers = NAN;
+  if (s && tg_loader_next(loader, in)) TG_SCOPE(c) {
       TgTensor *loss = tg_llm_loss(m, in[0], in[1]);
-      ok = loss && !tg_backward(loss) && !tg_optim_step(o) && isfinite(tg_item_f64(loss));
+      ok = loss && !tg_backward(loss) && !tg_optim_step(o) && isfinite(tg_item_f64(loss)) &&
+           !tg_llm_learn(s, in[0], in[1], &by_layers) && isfinite(by_layers);
     }
+  tg_llm_learner_free(s);
   ok = ok && !tg_lora_save(l, "test_lora_memory", NULL) && tg_lora_load(m, "test_lora_memory", 1);
   tg_loader_free(loader), tg_optim_free(o), tg_dataset_end(&d), tg_llm_free(m);
   m = ok ? tg_llm_open(c, golden("llama.gguf"), .context = 8, .block = 2) : NULL;
@@ -681,10 +801,11 @@ static void test_memory(void **state) {
 
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest tests[] = {                                                                        \
-      cmocka_unit_test(test_whole), cmocka_unit_test(test_pytorch),  cmocka_unit_test(test_gradients),       \
-      cmocka_unit_test(test_files), cmocka_unit_test(test_order),    cmocka_unit_test(test_wrong),           \
-      cmocka_unit_test(test_names), cmocka_unit_test(test_merged),   cmocka_unit_test(test_resume),          \
-      cmocka_unit_test(test_texts), cmocka_unit_test(test_messages), cmocka_unit_test(test_memory)};         \
+      cmocka_unit_test(test_whole),     cmocka_unit_test(test_by_layers), cmocka_unit_test(test_pytorch),    \
+      cmocka_unit_test(test_gradients), cmocka_unit_test(test_files),     cmocka_unit_test(test_order),      \
+      cmocka_unit_test(test_wrong),     cmocka_unit_test(test_names),     cmocka_unit_test(test_merged),     \
+      cmocka_unit_test(test_resume),    cmocka_unit_test(test_texts),     cmocka_unit_test(test_messages),   \
+      cmocka_unit_test(test_memory)};                                                                        \
   return cmocka_run_group_tests(tests, open, close_it)
 
 int main(void) { SUITE(open_it); }

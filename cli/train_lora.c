@@ -168,7 +168,7 @@ static bool run_new(Run *r, const char *path) {
   TgTraining t = training_of(r);
   if (r->o.resume && tg_train_load(r->ctx, &t, r->o.checkpoint)) return false;
   r->at = r->began_at = t.step;
-  r->learner = tg_llm_learner(r->lora, r->optim);
+  r->learner = tg_llm_learner(r->m, r->lora, r->optim);
   return r->learner != NULL;
 }
 

@@ -255,6 +255,24 @@ static void released(TgTensor **t, int n) {
   }
 }
 
+/* A kept tensor as numbers alone. It keeps the graph that it was computed by, and gradients of what is
+ * computed from it would enter that. */
+static bool loose(TgLlmLearner *s, TgTensor **t) {
+  TgContext *ctx = s->m->ctx;
+  size_t n = tg_nbytes(*t);
+  void *v = tg_alloc(ctx, n);
+  bool ok = v && !tg_read(*t, v, n);
+  TgTensor *numbers = NULL;
+  if (ok) TG_SCOPE(ctx) {
+      numbers = tg_keep(tg_from(ctx, v, tg_dtype(*t), tg_ndim(*t), tg_shape(*t)));
+    }
+  tg_free(ctx, v);
+  if (!numbers) return false;
+  tg_release(*t);
+  *t = numbers;
+  return true;
+}
+
 static bool forward(Step *t, TgTensor *ids) {
   TgLlmLearner *s = t->s;
   TgTensor *out[1 + W_COUNT];
@@ -266,7 +284,7 @@ static bool forward(Step *t, TgTensor *ids) {
     for (int k = 0; k < p->nmasks; k++)
       t->mask[i * W_COUNT + k] = out[1 + k];
   }
-  return true;
+  return loose(s, &t->x[s->m->k.layers]); /* a head that is the table of tokens is met there too */
 }
 
 /* g, which is taken, is added to the gradient of parameter p. */
@@ -355,21 +373,11 @@ static int64_t counted(TgLlmLearner *s, TgTensor *targets) {
   return ok ? count : -1;
 }
 
-/* Gradients as numbers alone: a tensor keeps the graph that it was computed by, and the update's gradients
- * would enter it. */
-static bool numbers_only(TgLlmLearner *s) {
+/* All gradients as numbers alone. */
+static bool grads_loose(TgLlmLearner *s) {
   bool ok = true;
   for (int i = 0; ok && i < s->nparams; i++)
-    TG_SCOPE(s->m->ctx) {
-      TgTensor *g = s->grad[i];
-      size_t n = tg_nbytes(g);
-      void *v = tg_alloc(s->m->ctx, n);
-      ok = v && !tg_read(g, v, n);
-      s->grad[i] = ok ? tg_keep(tg_from(s->m->ctx, v, tg_dtype(g), tg_ndim(g), tg_shape(g))) : NULL;
-      ok = s->grad[i] != NULL;
-      tg_release(g);
-      tg_free(s->m->ctx, v);
-    }
+    ok = loose(s, &s->grad[i]);
   return ok;
 }
 
@@ -383,7 +391,7 @@ static bool step(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double *loss
   t.mask = tg_alloc(ctx, (size_t)layers * W_COUNT * sizeof *t.mask);
   bool ok = count >= 0 && t.x && t.mask && forward(&t, ids) &&
             head(&t, targets, tg_from(ctx, &inverse, TG_F32, 0, NULL)) && backward(&t, ids);
-  ok = ok && numbers_only(s) && run(s, s->update, s->grad, s->nparams, NULL, 0);
+  ok = ok && grads_loose(s) && run(s, s->update, s->grad, s->nparams, NULL, 0);
   if (t.x) released(t.x, layers + 1);
   if (t.mask) released(t.mask, layers * W_COUNT);
   released(&t.g, 1), released(s->grad, s->nparams);
@@ -404,19 +412,21 @@ TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double 
   return status_of(ctx, ok && !tg_error(ctx));
 }
 
-TgLlmLearner *tg_llm_learner(TgLora *l, TgOptim *optim) {
-  TgLlmLearner *s = l && optim ? tg_alloc(l->m->ctx, sizeof *s) : NULL;
+static bool can_learn(const TgLlm *m, const TgLora *l) {
+  for (const TgLora *other = m->loras; other; other = other->next)
+    if (other != l && other->dropout > 0)
+      return llm_fail(m->ctx, TG_ERR_VALUE, "llm_learner: another adapter of the model has dropout");
+  return l || m->unfrozen || llm_fail(m->ctx, TG_ERR_STATE, "llm_learner: the model's weights are frozen");
+}
+
+TgLlmLearner *tg_llm_learner(TgLlm *m, TgLora *l, TgOptim *optim) {
+  bool ok = m && optim && can_learn(m, l);
+  TgLlmLearner *s = ok ? tg_alloc(m->ctx, sizeof *s) : NULL;
   if (!s) return NULL;
-  s->m = l->m;
+  s->m = m;
   s->lora = l;
   s->optim = optim;
   s->first.s = s;
-  for (const TgLora *other = l->m->loras; other; other = other->next)
-    if (other != l && other->dropout > 0) {
-      llm_fail(l->m->ctx, TG_ERR_VALUE, "llm_learner: another adapter of the model has dropout");
-      tg_free(l->m->ctx, s);
-      return NULL;
-    }
   return s;
 }
 

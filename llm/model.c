@@ -267,7 +267,8 @@ static bool weights_find(TgLlm *m) {
   for (int64_t i = 0; i < k->layers && f.ok; i++)
     layer_find(&f, i);
   if (!all_used(&f) || !windows_read(m)) return false;
-  if (!m->head) m->head = m->embedding;
+  m->tied = !m->head;
+  if (m->tied) m->head = m->embedding;
   if (m->tokenizer && tg_tokenizer_count(m->tokenizer) > k->vocabulary)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %lld tokens, and tensor 'token_embd.weight' has %lld rows",
                     (long long)tg_tokenizer_count(m->tokenizer), (long long)k->vocabulary);
@@ -457,6 +458,99 @@ void llm_graphs_change(TgLlm *m) {
   }
 }
 
+bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user) {
+  char name[80];
+  bool ok = fn(m, &m->embedding, "token_embd.weight", user) &&
+            (!m->positions || fn(m, &m->positions, "position_embd.weight", user)) &&
+            fn(m, &m->norm, "output_norm.weight", user) &&
+            (!m->norm_bias || fn(m, &m->norm_bias, "output_norm.bias", user)) &&
+            (m->tied || fn(m, &m->head, "output.weight", user));
+  for (int64_t i = 0; ok && i < m->k.layers; i++)
+    for (int w = 0; ok && w < W_COUNT; w++)
+      for (int bias = 0; ok && bias < 2; bias++) {
+        TgTensor **at = bias ? &m->layer[i].b[w] : &m->layer[i].w[w];
+        snprintf(name, sizeof name, "blk.%lld.%s.%s", (long long)i, llm_weights_of_layer[w].name,
+                 bias ? "bias" : "weight");
+        ok = !*at || fn(m, at, name, user);
+      }
+  return ok;
+}
+
+/* ---- weights that are learned */
+static bool is_plain(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  const TgValue *places = tg_value_get(m->gguf, "places");
+  const char *type = tg_ggml_type_name((int)tg_value_int(tg_value_at(tg_value_get(places, name), 0)));
+  (void)at, (void)user;
+  if (!places || !type || !strcmp(type, "F32") || !strcmp(type, "F16") || !strcmp(type, "BF16")) return true;
+  llm_fail(m->ctx, TG_ERR_DTYPE, "llm_unfreeze: tensor '%s' is %s: what is quantised has an adapter", name,
+           type);
+  return false;
+}
+
+/* A list of the weights that take the place of the file's. */
+typedef struct Own {
+  TgTensor **t;
+  int n, cap;
+} Own;
+
+static bool own_make(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  bool ok = false;
+  (void)name;
+  TG_SCOPE(m->ctx) {
+    TgTensor *t = tg_keep(tg_clone(tg_cast(*at, TG_F32)));
+    ok = t && tg_requires_grad(t, true) && !tg_realize(t);
+    if (t) own->t[own->n++] = t;
+  }
+  return ok;
+}
+
+static bool own_take(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  (void)m, (void)name;
+  *at = own->t[own->n++];
+  return true;
+}
+
+static bool parameter_put(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  (void)m, (void)name;
+  if (own->n < own->cap) own->t[own->n] = *at;
+  own->n++;
+  return true;
+}
+
+int tg_llm_parameters(const TgLlm *m, TgTensor **out, int cap) {
+  Own all = {out, 0, out ? cap : 0};
+  if (m) llm_weights_each((TgLlm *)m, parameter_put, &all);
+  return all.n;
+}
+
+TgStatus tg_llm_unfreeze(TgLlm *m) {
+  if (!m) return TG_ERR_NOMEM;
+  if (m->unfrozen) return TG_OK;
+  Own own = {tg_alloc(m->ctx, (size_t)tg_llm_parameters(m, NULL, 0) * sizeof *own.t), 0, 0};
+  bool ok = own.t && llm_weights_each(m, is_plain, NULL) && llm_weights_each(m, own_make, &own);
+  for (int i = 0; !ok && own.t && i < own.n; i++)
+    tg_release(own.t[i]);
+  if (ok) {
+    own.n = 0;
+    llm_weights_each(m, own_take, &own);
+    if (m->tied) m->head = m->embedding;
+    m->unfrozen = true;
+    llm_graphs_change(m);
+  }
+  tg_free(m->ctx, own.t);
+  return ok ? TG_OK : tg_error(m->ctx);
+}
+
+static bool own_release(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  (void)m, (void)name, (void)user;
+  tg_release(*at);
+  *at = NULL;
+  return true;
+}
+
 void tg_llm_free(TgLlm *m) {
   if (!m) return;
   TgContext *ctx = m->ctx;
@@ -474,6 +568,7 @@ void tg_llm_free(TgLlm *m) {
   tg_tokenizer_free(m->tokenizer);
   tg_value_free(m->gguf);
   sequences_free(m);
+  if (m->unfrozen) llm_weights_each(m, own_release, NULL);
   tg_free(ctx, m->layer), tg_free(ctx, m->wanted), tg_free(ctx, m->path);
   tg_free(ctx, m);
 }

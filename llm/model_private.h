@@ -176,8 +176,8 @@ struct TgLlm {
   TgValue *gguf;
   TgTokenizer *tokenizer; /* NULL: the file has none */
   const LlmArch *arch;
-  LlmRope rope; /* the row's, unless the file is in the original's order */
-  bool permuted;
+  LlmRope rope;        /* the row's, unless the file is in the original's order */
+  bool permuted, tied; /* tied: the head is the table of tokens */
   const char *name, *architecture, *template_;
   char *path;
   LlmNumbers k;
@@ -195,6 +195,7 @@ struct TgLlm {
   TgJit *copy;
   LlmStep step[MOST_STEPS];
   int nsteps;
+  bool unfrozen; /* the weights are kept f32 tensors of the model's own, not views of the file */
   int64_t batch; /* rows of the step of several sequences; 0: there is none */
   LlmStep several;
   TgVariable *reach; /* of that step: what the longest of its texts has in the cache */
@@ -212,6 +213,10 @@ typedef struct LlmRows {
 
 /* model.c. The shape of weight w of a layer, into dims; returns how many axes. */
 int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]);
+/* model.c. Calls each weight's place, with its name in the file, until fn says false. Heads that are the table
+ * of tokens stand for one. */
+typedef bool (*LlmWeightFn)(TgLlm *m, TgTensor **at, const char *name, void *user);
+bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user);
 /* model.c. The graphs are others from now on: what was captured and what the caches have is forgotten. */
 void llm_graphs_change(TgLlm *m);
 /* rope.c. m->rotation and m->local_rotation; false: an error */

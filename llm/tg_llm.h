@@ -182,15 +182,21 @@ TG_API const TgModule *tg_lora_module(void); /* a TgLora as a module: training s
 
 /* Steps of learning in little memory. Of a step only what goes into each layer is kept; a layer is computed
  * again when its gradients are, and what it decodes of its weights is given back before the next one. l: what
- * is learned; optim: of its parameters. Both outlive it. NULL: TG_ERR_VALUE, another adapter of the model has
- * dropout. */
+ * is learned, NULL: the weights, after tg_llm_unfreeze; optim: of its parameters. All outlive it. NULL:
+ * TG_ERR_VALUE, another adapter of the model has dropout; TG_ERR_STATE: the weights are frozen. */
 typedef struct TgLlmLearner TgLlmLearner;
-TG_API TgLlmLearner *tg_llm_learner(TgLora *l, TgOptim *optim);
+TG_API TgLlmLearner *tg_llm_learner(TgLlm *m, TgLora *l, TgOptim *optim);
 /* One step: gradients of tg_llm_loss of these texts (within rounding), and the optimiser's step with them. ids
  * and targets as there, each whole in memory; another shape than the last time's is planned anew. loss: as it
  * was before the step; may be NULL. Errors as tg_llm_loss. TG_ERR_CANCELLED: nothing was learned. */
 TG_API TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double *loss);
 TG_API void tg_llm_learner_free(TgLlmLearner *s); /* NULL is fine */
+
+/* From now on the weights can be learned: each is f32, in memory of its own; tg_llm_merge writes them to a
+ * file, each of the type that it had. TG_ERR_DTYPE: one is quantised; nothing has changed. */
+TG_API TgStatus tg_llm_unfreeze(TgLlm *m);
+/* The weights, at most cap of them (out may be NULL where cap is 0); returns how many there are. */
+TG_API int tg_llm_parameters(const TgLlm *m, TgTensor **out, int cap);
 
 /* weights: so many changed. error: the largest over them of |stored - exact| / |exact|, by the roots of sums
  * of squares; of f32 about 1e-8, of what is quantised as its type has it. */
@@ -199,8 +205,8 @@ typedef struct TgLlmMerged {
   double error;
 } TgLlmMerged;
 
-/* The model's file with what its adapters add put into its weights, as a new file (which appears whole); each
- * tensor stays of its type. about may be NULL. TG_ERR_VALUE: no adapter, a model of several files, a type
+/* The model's file with what its adapters add put into its weights, and with those that were learned, as a new
+ * file (which appears whole); each tensor stays of its type. about may be NULL. TG_ERR_VALUE: no adapter, a model of several files, a type
  * that nothing is quantised to here (tg_ggml_encode), path is the model's own. */
 TG_API TgStatus tg_llm_merge(TgLlm *m, const char *path, TgLlmMerged *about);
 

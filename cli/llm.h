@@ -117,8 +117,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
       CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
       CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \
-      LLM_LORA_OF(T, field),                                                                                 \
-      LLM_CACHE_OF(T, field.cache),                                                                          \
+      LLM_LORA_OF(T, field), LLM_CACHE_OF(T, field.cache),                                                   \
       CLI_TEXT_OF(T, field.device, "device", "NAME", "instead of $TG_DEV"),                                  \
       CLI_WHOLE_OF(T, field.threads, "threads", 1, 4096, "threads of the CPU")
 #endif

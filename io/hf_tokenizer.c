@@ -270,8 +270,7 @@ static bool ends_put(HfFolder *f, const Vocabulary *v) {
   const char *bos = words ? "cls_token" : "bos_token", *eos = words ? "sep_token" : "eos_token";
   return special_put(f, v, bos, "tokenizer.ggml.bos_token_id") &&
          special_put(f, v, eos, "tokenizer.ggml.eos_token_id") &&
-         special_put(f, v, "pad_token", "tokenizer.ggml.padding_token_id") &&
-         unknown_put(f, v) &&
+         special_put(f, v, "pad_token", "tokenizer.ggml.padding_token_id") && unknown_put(f, v) &&
          hf_kv_bool(f, "tokenizer.ggml.add_bos_token", is_added(f, "add_bos_token", bos)) &&
          (!ends || hf_kv_bool(f, "tokenizer.ggml.add_eos_token", is_added(f, "add_eos_token", eos))) &&
          (v->kind == BYTE_PAIRS || words || hf_kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) &&

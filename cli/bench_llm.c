@@ -111,7 +111,7 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(BenchOptions, generate, "generate", 0, 1 << 20, "tokens to generate; 0: no such row (64)"),
     CLI_WHOLE_OF(BenchOptions, runs, "runs", 1, 1000, "runs of each (5)"),
     CLI_WHOLE_OF(BenchOptions, llm.context, "context", 1, 1 << 24, "tokens of context"),
-    CLI_TEXT_OF(BenchOptions, llm.cache, "cache", "f32|f16|bf16", "what keys and values are kept as (f32)"),
+    LLM_CACHE_OF(BenchOptions, llm.cache),
     LLM_LORA_OF(BenchOptions, llm),
     CLI_TEXT_OF(BenchOptions, llm.device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(BenchOptions, llm.threads, "threads", 1, 4096, "threads of the CPU"),

@@ -47,10 +47,6 @@ bool llm_is_model(const char *path) {
   return is;
 }
 
-static TgDType cache_of(const char *name) {
-  return !name || !strcmp(name, "f32") ? TG_F32 : !strcmp(name, "f16") ? TG_F16 : TG_BF16;
-}
-
 static TgSampler *sampler_of(LlmSession *s) {
   const LlmChoices *o = s->o;
   return tg_sampler_new(s->ctx, tg_llm_about(s->m).vocabulary, .temperature = o->temperature,
@@ -95,8 +91,8 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
   s->ctx = tg_open_with(.device = o->device, .threads = (int)o->threads, .log = cli_log);
   bool ok = s->ctx && !tg_error(s->ctx);
   if (ok)
-    s->m = tg_llm_open(s->ctx, path, .context = o->context, .cache = cache_of(o->cache),
-                       .sequences = sequences, .batch = batch);
+    s->m = tg_llm_open(s->ctx, path, .context = o->context, .cache_type = o->cache, .sequences = sequences,
+                       .batch = batch);
   ok = s->m != NULL;
   for (int i = 0; ok && i < o->lora.n; i++)
     ok = lora_open(s, o->lora.at[i]);

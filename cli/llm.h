@@ -102,6 +102,8 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 #define LLM_LORA_OF(T, field)                                                                                \
   CLI_TEXTS_OF(T, field.lora, "lora", "FILE[=SCALE]",                                                        \
                "an adapter, as tg train lora writes it; several add up")
+#define LLM_CACHE_OF(T, field)                                                                               \
+  CLI_TEXT_OF(T, field, "cache", "f32|f16|bf16|q8_0", "what a model keeps keys and values as (f32)")
 #define LLM_OPTIONS_OF(T, field)                                                                             \
   CLI_WHOLE_OF(T, field.context, "context", 1, 1 << 24, "tokens of context (the model's, at most 4096)"),    \
       CLI_WHOLE_OF(T, field.tokens, "tokens", 1, INT32_MAX,                                                  \
@@ -115,8 +117,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
       CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
       CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \
-      LLM_LORA_OF(T, field),                                                                                 \
-      CLI_TEXT_OF(T, field.cache, "cache", "f32|f16|bf16", "what keys and values are kept as (f32)"),        \
+      LLM_LORA_OF(T, field), LLM_CACHE_OF(T, field.cache),                                                   \
       CLI_TEXT_OF(T, field.device, "device", "NAME", "instead of $TG_DEV"),                                  \
       CLI_WHOLE_OF(T, field.threads, "threads", 1, 4096, "threads of the CPU")
 #endif

@@ -319,6 +319,7 @@ static int run_llm(const RunOptions *o, char **argument, int n) {
   c.tokens = o->tokens;
   c.temperature = o->temperature;
   c.lora = o->lora;
+  c.cache = o->cache;
   return llm_complete(argument[0], o->prompt, &c);
 }
 
@@ -379,6 +380,7 @@ static const CliOption options[] = {
     CLI_REAL_OF(RunOptions, temperature, "temperature", 0, 100, "of what follows; 0: the likeliest (0.8)"),
     CLI_TEXTS_OF(RunOptions, lora, "lora", "FILE[=SCALE]",
                  "an adapter of the language model; several add up"),
+    LLM_CACHE_OF(RunOptions, cache),
     CLI_FLAG_OF(RunOptions, json, "json", "an object per output and class, one a line")};
 
 const CliCommand command_run = {

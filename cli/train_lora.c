@@ -12,7 +12,7 @@ typedef struct LoraOptions {
   const char *data, *out, *modules, *from, *base, *checkpoint, *log, *device;
   int64_t rank, batch, length, steps, epochs, warmup, seed, every, threads;
   double alpha, dropout, lr, decay;
-  bool resume, json;
+  bool resume, full, json;
 } LoraOptions;
 
 typedef struct Run {
@@ -25,7 +25,7 @@ typedef struct Run {
   TgLoader *loader;
   TgOptim *optim;
   TgLR *rate;
-  TgJit *step;
+  TgLlmLearner *learner;
   int64_t steps, per_epoch, at, began_at;
   double loss, first;
   FILE *log;
@@ -33,16 +33,6 @@ typedef struct Run {
   CliWait *wait; /* until the first step is done */
   char *modules; /* those of a checkpoint */
 } Run;
-
-/* ---- a step */
-static TgStatus step_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
-                           void *user) {
-  Run *r = user;
-  (void)nin, (void)nout;
-  out[0] = tg_llm_loss(r->m, in[0], in[1]);
-  TgStatus s = out[0] ? tg_backward(out[0]) : tg_error(ctx);
-  return s ? s : tg_optim_step(r->optim);
-}
 
 static TgStatus item_again(void *user, int64_t item, uint64_t random, void *const *out) {
   const TgDataset *d = user;
@@ -150,11 +140,17 @@ static bool data_open(Run *r) {
   return r->loader != NULL;
 }
 
+/* Of an adapter, or of the model itself. */
+static int parameters_of(const Run *r, TgTensor **out, int cap) {
+  return r->lora ? tg_module_parameters(tg_lora_module, r->lora, out, cap)
+                 : tg_llm_parameters(r->m, out, cap);
+}
+
 static bool optimiser_new(Run *r) {
-  int n = tg_module_parameters(tg_lora_module, r->lora, NULL, 0);
+  int n = parameters_of(r, NULL, 0);
   TgTensor **all = malloc((size_t)(n + 1) * sizeof *all);
   if (!all) return tg_set_error(r->ctx, TG_ERR_NOMEM, "out of memory"), false;
-  tg_module_parameters(tg_lora_module, r->lora, all, n);
+  parameters_of(r, all, n);
   r->optim = tg_adamw(r->ctx, all, n, .lr = r->o.lr, .weight_decay = r->o.decay);
   free(all);
   int64_t warm = r->o.warmup < r->steps ? r->o.warmup : r->steps - 1;
@@ -163,23 +159,29 @@ static bool optimiser_new(Run *r) {
   return r->rate != NULL;
 }
 
+/* What is learned: an adapter, new or of a file, or all weights. */
+static bool learned_new(Run *r) {
+  if (r->o.full) return !tg_llm_unfreeze(r->m);
+  if (r->o.from)
+    r->lora = tg_lora_load(r->m, r->o.from, 1);
+  else
+    r->lora = tg_lora_new(r->m, .modules = r->o.modules, .rank = r->o.rank, .alpha = r->o.alpha,
+                          .dropout = r->o.dropout);
+  return r->lora != NULL;
+}
+
 static bool run_new(Run *r, const char *path) {
   r->ctx = tg_open_with(.device = r->o.device, .threads = (int)r->o.threads, .log = cli_log);
   if (!r->ctx || tg_error(r->ctx) || (r->o.resume && !options_resume(r))) return false;
   tg_manual_seed(r->ctx, (uint64_t)r->o.seed);
   r->m = tg_llm_open(r->ctx, path, .context = r->o.length, .block = 1);
   if (!r->m || !data_open(r)) return false;
-  if (r->o.from)
-    r->lora = tg_lora_load(r->m, r->o.from, 1);
-  else
-    r->lora = tg_lora_new(r->m, .modules = r->o.modules, .rank = r->o.rank, .alpha = r->o.alpha,
-                          .dropout = r->o.dropout);
-  if (!r->lora || !optimiser_new(r)) return false;
+  if (!learned_new(r) || !optimiser_new(r)) return false;
   TgTraining t = training_of(r);
   if (r->o.resume && tg_train_load(r->ctx, &t, r->o.checkpoint)) return false;
   r->at = r->began_at = t.step;
-  r->step = tg_jit(r->ctx, step_graph, r);
-  return r->step != NULL;
+  r->learner = tg_llm_learner(r->m, r->lora, r->optim);
+  return r->learner != NULL;
 }
 
 static void wait_over(Run *r) {
@@ -190,7 +192,7 @@ static void wait_over(Run *r) {
 
 static void run_end(Run *r) {
   tg_loader_free(r->loader);
-  tg_jit_free(r->step);
+  tg_llm_learner_free(r->learner);
   tg_lr_free(r->rate), tg_optim_free(r->optim);
   tg_dataset_end(&r->read);
   tg_llm_free(r->m);
@@ -202,13 +204,7 @@ static void run_end(Run *r) {
 /* ---- running */
 static bool one_step(Run *r, TgTensor *const in[2]) {
   double loss = NAN;
-  bool ok = false;
-  TG_SCOPE(r->ctx) {
-    TgTensor *out = NULL;
-    ok = !tg_jit_run(r->step, in, 2, &out, 1);
-    if (ok) loss = tg_item_f64(out);
-  }
-  if (!ok || tg_error(r->ctx) || tg_lr_step(r->rate)) return false;
+  if (tg_llm_learn(r->learner, in[0], in[1], &loss) || tg_error(r->ctx) || tg_lr_step(r->rate)) return false;
   if (r->wait) wait_over(r);
   if (!r->at) r->first = r->loss = loss;
   r->loss = 0.95 * r->loss + 0.05 * loss;
@@ -241,9 +237,10 @@ static bool train(Run *r, bool *stopped) {
 static void say_begin(const Run *r) {
   char params[32], tokens[32];
   TgLlmAbout a = tg_llm_about(r->m);
+  int64_t learned = r->lora ? tg_module_count(tg_lora_module, r->lora) : a.parameters;
   fprintf(stderr, "tg train lora  %s, %s of %.2f M params  %lld pieces of text, %s tokens to learn",
-          a.architecture, cli_count(tg_module_count(tg_lora_module, r->lora), params),
-          (double)a.parameters / 1e6, (long long)r->texts.items, cli_count(r->texts.tokens, tokens));
+          a.architecture, cli_count(learned, params), (double)a.parameters / 1e6, (long long)r->texts.items,
+          cli_count(r->texts.tokens, tokens));
   if (r->texts.cut) fprintf(stderr, " (%lld cut at %lld)", (long long)r->texts.cut, (long long)r->o.length);
   fprintf(stderr, "  batch %lld  seed %lld%s\n", (long long)r->o.batch, (long long)r->o.seed,
           r->o.resume ? "  resumed" : "");
@@ -276,30 +273,16 @@ static int train_all(Run *r, const char *path) {
   if (!train(r, &stopped)) return CLI_FAILED;
   wait_over(r);
   cli_progress_clear(&r->progress);
-  if (stopped && !checkpoint_write(r)) return CLI_FAILED;
-  if (stopped) {
+  if (stopped && r->lora && !checkpoint_write(r)) return CLI_FAILED;
+  if (stopped && r->lora) {
     fprintf(stderr, "interrupted at step %lld, checkpoint written to %s; go on with --resume\n",
             (long long)r->at, r->o.checkpoint);
     return CLI_INTERRUPTED;
   }
-  if (tg_lora_save(r->lora, r->o.out, r->o.base)) return CLI_FAILED;
+  if (r->lora ? tg_lora_save(r->lora, r->o.out, r->o.base) : tg_llm_merge(r->m, r->o.out, NULL))
+    return CLI_FAILED;
   say_done(r, cli_now() - began);
-  return CLI_OK;
-}
-
-static int run_lora(const void *options, char **argument, int n) {
-  Run r = {.o = *(const LoraOptions *)options};
-  (void)n;
-  if (!r.o.data) return cli_refuse(CLI_USAGE, "train lora", "--data FILE: what is it to learn?");
-  if (!llm_is_model(argument[0]))
-    return cli_refuse(CLI_FAILED, "train lora", "%s: no gguf file", argument[0]);
-  cli_catch_interrupt();
-  int rc = train_all(&r, argument[0]);
-  wait_over(&r);
-  cli_progress_clear(&r.progress);
-  if (rc == CLI_FAILED && (!r.ctx || tg_error(r.ctx))) cli_fail(r.ctx, "train lora");
-  run_end(&r);
-  return rc;
+  return stopped ? CLI_INTERRUPTED : CLI_OK;
 }
 
 static const LoraOptions defaults = {.out = "adapter.safetensors",
@@ -312,6 +295,24 @@ static const LoraOptions defaults = {.out = "adapter.safetensors",
                                      .length = 256,
                                      .epochs = 1,
                                      .seed = 42};
+
+static int run_lora(const void *options, char **argument, int n) {
+  Run r = {.o = *(const LoraOptions *)options};
+  (void)n;
+  if (!r.o.data) return cli_refuse(CLI_USAGE, "train lora", "--data FILE: what is it to learn?");
+  if (!llm_is_model(argument[0]))
+    return cli_refuse(CLI_FAILED, "train lora", "%s: no gguf file", argument[0]);
+  if (r.o.full && (r.o.resume || r.o.every || r.o.from || r.o.out == defaults.out))
+    return cli_refuse(CLI_USAGE, "train lora",
+                      "--full wants -o NEW.gguf, and has no checkpoints and no adapter to begin with");
+  cli_catch_interrupt();
+  int rc = train_all(&r, argument[0]);
+  wait_over(&r);
+  cli_progress_clear(&r.progress);
+  if (rc == CLI_FAILED && (!r.ctx || tg_error(r.ctx))) cli_fail(r.ctx, "train lora");
+  run_end(&r);
+  return rc;
+}
 
 static const CliOption options[] = {
     CLI_TEXT_OF(LoraOptions, data, "data", "FILE", "an object a line, or plain text"),
@@ -335,6 +336,8 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(LoraOptions, every, "checkpoint-every", 1, 1000000000, "write a checkpoint every N steps"),
     CLI_TEXT_OF(LoraOptions, checkpoint, "checkpoint", "FILE",
                 "where Ctrl-C and --checkpoint-every write (lora.checkpoint.safetensors)"),
+    CLI_FLAG_OF(LoraOptions, full, "full",
+                "all weights instead of an adapter (f32, f16, bf16): -o NEW.gguf is a model's file"),
     CLI_FLAG_OF(LoraOptions, resume, "resume",
                 "go on from the checkpoint, to the bits of a run that was not interrupted"),
     CLI_TEXT_OF(LoraOptions, log, "log", "FILE", "an object a step, one a line"),

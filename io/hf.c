@@ -3,39 +3,20 @@
  * gguf file of the same model would give, so that whoever reads that reads this: names and numbers are
  * translated here, by the tables below. What would change what the model says and has no translation is
  * refused by name. */
-#include "io_private.h"
+#include "hf_private.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #ifdef TG_HAVE_JANSSON
-#include <jansson.h>
 
-enum { LONGEST_PATH = 4096, LARGEST_VOCABULARY = 1 << 22 };
-
-/* Pairs of a map under construction. */
-typedef struct Pairs {
-  TgValue *at; /* key, value, key, value */
-  size_t n, cap;
-} Pairs;
-
-typedef struct Folder {
-  TgContext *ctx;
-  Doc *d;
-  const char *path;
-  const char *arch;
-  json_t *config, *tokenizer, *about; /* about: tokenizer_config.json; NULL: none */
-  Pairs kv, tensors;
-  bool ones; /* weights of norms are written without the 1 that is added to them */
-} Folder;
-
-static bool bad(const Folder *f, const char *form, const char *a) {
+bool hf_bad(const HfFolder *f, const char *form, const char *a) {
   char what[300];
   snprintf(what, sizeof what, form, a);
   return ctx_fail(f->ctx, TG_ERR_VALUE, "hf: %.400s: %s", f->path, what);
 }
 
 /* ---- the tree */
-static TgValue *pair_put(Folder *f, Pairs *p, const char *key) {
+TgValue *hf_pair_put(HfFolder *f, HfPairs *p, const char *key) {
   TgValue *at = io_grow(f->ctx, p->at, p->n, &p->cap, 2 * sizeof *at);
   if (!at) return NULL;
   p->at = at;
@@ -46,132 +27,231 @@ static TgValue *pair_put(Folder *f, Pairs *p, const char *key) {
   return at + 1;
 }
 
-static bool kv_int(Folder *f, const char *key, int64_t v) {
-  TgValue *to = pair_put(f, &f->kv, key);
+bool hf_kv_int(HfFolder *f, const char *key, int64_t v) {
+  TgValue *to = hf_pair_put(f, &f->kv, key);
   if (to) *to = (TgValue){.kind = TG_KIND_INT, .u.i = v};
   return to != NULL;
 }
 
-static bool kv_bool(Folder *f, const char *key, bool v) {
-  TgValue *to = pair_put(f, &f->kv, key);
+bool hf_kv_bool(HfFolder *f, const char *key, bool v) {
+  TgValue *to = hf_pair_put(f, &f->kv, key);
   if (to) *to = (TgValue){.kind = TG_KIND_BOOL, .u.i = v};
   return to != NULL;
 }
 
-static bool kv_real(Folder *f, const char *key, double v) {
-  TgValue *to = pair_put(f, &f->kv, key);
+bool hf_kv_real(HfFolder *f, const char *key, double v) {
+  TgValue *to = hf_pair_put(f, &f->kv, key);
   if (to) *to = (TgValue){.kind = TG_KIND_FLOAT, .u.f = v};
   return to != NULL;
 }
 
-static bool kv_text(Folder *f, const char *key, const char *v) {
-  TgValue *to = pair_put(f, &f->kv, key);
+bool hf_kv_text(HfFolder *f, const char *key, const char *v) {
+  TgValue *to = hf_pair_put(f, &f->kv, key);
   return to && doc_string(f->d, to, v, strlen(v));
 }
 
-static bool kv_tensor(Folder *f, const char *key, const void *data, TgDType d, int64_t n) {
-  TgValue *to = pair_put(f, &f->kv, key);
+bool hf_kv_tensor(HfFolder *f, const char *key, const void *data, TgDType d, int64_t n) {
+  TgValue *to = hf_pair_put(f, &f->kv, key);
   return to && doc_tensor(f->d, to, tg_from(f->ctx, data, d, TG_SHAPE(n)));
 }
 
-static bool tensor_put(Folder *f, const char *name, TgTensor *t) {
-  TgValue *to = pair_put(f, &f->tensors, name);
+bool hf_tensor_put(HfFolder *f, const char *name, TgTensor *t) {
+  TgValue *to = hf_pair_put(f, &f->tensors, name);
   return to && doc_tensor(f->d, to, t);
 }
 
-static bool map_put(Folder *f, TgValue *to, const Pairs *p) {
+static bool map_put(HfFolder *f, TgValue *to, const HfPairs *p) {
   if (!doc_items(f->d, to, TG_KIND_MAP, p->n)) return false;
   if (p->n) memcpy(to->u.at, p->at, 2 * p->n * sizeof *p->at);
   return true;
 }
 
 /* ---- files of the folder */
-static bool path_of(const Folder *f, const char *name, char path[LONGEST_PATH]) {
+bool hf_path_of(const HfFolder *f, const char *name, char path[LONGEST_PATH]) {
   return snprintf(path, LONGEST_PATH, "%s/%s", f->path, name) < LONGEST_PATH ||
-         bad(f, "the path is too long", "");
+         hf_bad(f, "the path is too long", "");
 }
 
-static bool is_there(const Folder *f, const char *name) {
+bool hf_is_there(const HfFolder *f, const char *name) {
   char path[LONGEST_PATH];
-  FILE *file = path_of(f, name, path) ? fopen(path, "rb") : NULL;
+  FILE *file = hf_path_of(f, name, path) ? fopen(path, "rb") : NULL;
   if (file) fclose(file);
   return file != NULL;
 }
 
 /* *to NULL: there is none, which is an error where it must be there. flags: of jansson. */
-static bool json_read(const Folder *f, const char *name, bool must, size_t flags, json_t **to) {
+bool hf_json_read(const HfFolder *f, const char *name, bool must, size_t flags, json_t **to) {
   char path[LONGEST_PATH];
   json_error_t e;
-  if (!path_of(f, name, path)) return false;
-  if (!must && !is_there(f, name)) return true;
+  if (!hf_path_of(f, name, path)) return false;
+  if (!must && !hf_is_there(f, name)) return true;
   *to = json_load_file(path, flags, &e);
   if (json_is_object(*to)) return true;
-  return ctx_fail(f->ctx, *to || is_there(f, name) ? TG_ERR_VALUE : TG_ERR_IO, "hf: %.400s: %s", path,
+  return ctx_fail(f->ctx, *to || hf_is_there(f, name) ? TG_ERR_VALUE : TG_ERR_IO, "hf: %.400s: %s", path,
                   *to ? "no JSON object" : e.text);
 }
 
 /* ---- numbers */
-/* What model_type says: the architecture's name in gguf files. */
+/* What model_type says. */
+static const HfType types[] = {
+    {.type = "llama", .arch = "llama", .act = "silu", .halves = true},
+    {.type = "mistral", .arch = "llama", .act = "silu", .halves = true},
+    {.type = "mixtral", .arch = "llama", .act = "silu", .halves = true},
+    {.type = "smollm3", .arch = "smollm3", .act = "silu", .halves = true},
+    {.type = "qwen2", .arch = "qwen2", .act = "silu", .halves = true},
+    {.type = "qwen3", .arch = "qwen3", .act = "silu", .halves = true},
+    {.type = "qwen2_moe", .arch = "qwen2moe", .act = "silu", .halves = true},
+    {.type = "qwen3_moe", .arch = "qwen3moe", .act = "silu", .halves = true},
+    {.type = "gpt_oss", .arch = "gpt-oss", .act = "silu", .halves = true, .names = hf_names_of_oss},
+    {.type = "phi3", .arch = "phi3", .act = "silu", .halves = true},
+    {.type = "glm4", .arch = "glm4", .act = "silu", .names = hf_names_of_glm},
+    {.type = "gpt2", .arch = "gpt2", .act = "gelu_new", .columns = true, .names = hf_names_of_gpt2},
+    {.type = "gemma", .arch = "gemma", .act = "gelu_pytorch_tanh", .ones = true, .halves = true},
+    {.type = "gemma2",
+     .arch = "gemma2",
+     .act = "gelu_pytorch_tanh",
+     .ones = true,
+     .halves = true,
+     .names = hf_names_of_gemma},
+    {.type = "gemma3_text",
+     .arch = "gemma3",
+     .act = "gelu_pytorch_tanh",
+     .ones = true,
+     .halves = true,
+     .names = hf_names_of_gemma}};
+
+/* What must be so where a file says it, since nothing here can be otherwise: a number, a bool, or how long a
+ * list is. */
 static const struct {
-  const char *type, *arch;
-  bool ones; /* norms multiply by 1 + weight */
-} types[] = {{"llama", "llama", false},      {"mistral", "llama", false}, {"qwen2", "qwen2", false},
-             {"qwen3", "qwen3", false},      {"phi3", "phi3", false},     {"gemma2", "gemma2", true},
-             {"gemma3_text", "gemma3", true}};
+  const char *key;
+  double value;
+} fixed[] = {{"decoder_sparse_step", 1},
+             {"mlp_only_layers", 0},
+             {"no_rope_layer_interval", 4},
+             {"add_cross_attention", 0},
+             {"scale_attn_by_inverse_layer_idx", 0},
+             {"scale_attn_weights", 1},
+             {"use_bidirectional_attention", 0},
+             {"swiglu_limit", 7},
+             {"swiglu_alpha", 1.702}};
 
 typedef struct Number {
   const char *hf, *gguf; /* "%s" of gguf: the architecture */
   bool real;
 } Number;
 
-static const Number numbers[] = {{"hidden_size", "embedding_length", false},
-                                 {"num_hidden_layers", "block_count", false},
-                                 {"max_position_embeddings", "context_length", false},
-                                 {"num_attention_heads", "attention.head_count", false},
-                                 {"num_key_value_heads", "attention.head_count_kv", false},
-                                 {"head_dim", "attention.key_length", false},
-                                 {"head_dim", "attention.value_length", false},
-                                 {"intermediate_size", "feed_forward_length", false},
-                                 {"rms_norm_eps", "attention.layer_norm_rms_epsilon", true},
-                                 {"attn_logit_softcapping", "attn_logit_softcapping", true},
-                                 {"final_logit_softcapping", "final_logit_softcapping", true}};
+static const Number numbers[] = {
+    {"hidden_size", "embedding_length", false},
+    {"num_hidden_layers", "block_count", false},
+    {"max_position_embeddings", "context_length", false},
+    {"num_attention_heads", "attention.head_count", false},
+    {"num_key_value_heads", "attention.head_count_kv", false},
+    {"head_dim", "attention.key_length", false},
+    {"head_dim", "attention.value_length", false},
+    {"intermediate_size", "feed_forward_length", false},
+    {"num_experts", "expert_count", false},
+    {"num_local_experts", "expert_count", false},
+    {"num_experts_per_tok", "expert_used_count", false},
+    {"moe_intermediate_size", "expert_feed_forward_length", false},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", false},
+    {"n_embd", "embedding_length", false},
+    {"n_layer", "block_count", false},
+    {"n_positions", "context_length", false},
+    {"n_head", "attention.head_count", false},
+    {"n_inner", "feed_forward_length", false},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", true},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", true},
+    {"attn_logit_softcapping", "attn_logit_softcapping", true},
+    {"final_logit_softcapping", "final_logit_softcapping", true}};
 
-static const char *key_of(const Folder *f, const char *name, char key[128]) {
+static const char *key_of(const HfFolder *f, const char *name, char key[128]) {
   snprintf(key, 128, "%s.%s", f->arch, name);
   return key;
 }
 
-static const char *text_of(const json_t *o, const char *key, const char *otherwise) {
+const char *hf_text_of(const json_t *o, const char *key, const char *otherwise) {
   const char *s = json_string_value(json_object_get(o, key));
   return s ? s : otherwise;
 }
 
-static bool numbers_put(Folder *f) {
+static bool numbers_put(HfFolder *f) {
   char key[128];
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     const json_t *v = json_object_get(f->config, numbers[i].hf);
     if (!v || json_is_null(v)) continue;
     if (!(numbers[i].real ? json_is_number(v) : json_is_integer(v)))
-      return bad(f, "config.json: %s is no number", numbers[i].hf);
+      return hf_bad(f, "config.json: %s is no number", numbers[i].hf);
     key_of(f, numbers[i].gguf, key);
-    if (!(numbers[i].real ? kv_real(f, key, json_number_value(v)) : kv_int(f, key, json_integer_value(v))))
+    if (!(numbers[i].real ? hf_kv_real(f, key, json_number_value(v))
+                          : hf_kv_int(f, key, json_integer_value(v))))
       return false;
   }
   return true;
 }
 
+static double as_number(const json_t *v) {
+  if (json_is_array(v)) return (double)json_array_size(v);
+  return json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
+}
+
+static bool fixed_hold(const HfFolder *f) {
+  size_t i;
+  json_t *rotates;
+  for (i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+    const json_t *v = json_object_get(f->config, fixed[i].key);
+    if (v && !json_is_null(v) && as_number(v) != fixed[i].value)
+      return hf_bad(f, "config.json: %s is otherwise than what is known here", fixed[i].key);
+  }
+  json_array_foreach(json_object_get(f->config, "no_rope_layers"), i, rotates) {
+    if ((as_number(rotates) != 0) != (i % 4 != 3))
+      return hf_bad(f, "config.json: %s is otherwise than what is known here", "no_rope_layers");
+  }
+  return true;
+}
+
+/* What some leave out: GPT-2's inner size, and whether the shares of experts add up to 1. */
+static bool defaults_put(HfFolder *f) {
+  char key[128];
+  const json_t *width = json_object_get(f->config, "n_embd"), *inner = json_object_get(f->config, "n_inner"),
+               *norm = json_object_get(f->config, "norm_topk_prob");
+  if (json_is_integer(width) && !json_is_integer(inner) && json_integer_value(width) < 1 << 26 &&
+      !hf_kv_int(f, key_of(f, "feed_forward_length", key), 4 * json_integer_value(width)))
+    return false;
+  return !json_is_boolean(norm) || hf_kv_bool(f, key_of(f, "expert_weights_norm", key), json_is_true(norm));
+}
+
+/* Which layers have a window. */
+static bool layers_put(HfFolder *f, const json_t *kinds) {
+  char key[128];
+  size_t n = json_array_size(kinds), i;
+  json_t *kind;
+  bool *windowed = n ? tg_alloc(f->ctx, n) : NULL, ok = windowed != NULL;
+  if (!n) return true;
+  json_array_foreach(kinds, i, kind) {
+    const char *s = json_string_value(kind);
+    if (ok) windowed[i] = s && !strcmp(s, "sliding_attention");
+    if (ok && !windowed[i] && (!s || strcmp(s, "full_attention")))
+      ok = hf_bad(f, "config.json: a layer of the kind '%.60s' is not known here", s ? s : "");
+  }
+  key_of(f, "attention.sliding_window_pattern", key);
+  ok = ok && hf_kv_tensor(f, key, windowed, TG_BOOL, (int64_t)n);
+  tg_free(f->ctx, windowed);
+  return ok;
+}
+
 /* The window, of which a file says whether it is used; queries scaled by another number than a head's size.
  */
-static bool windows_put(Folder *f) {
+static bool windows_put(HfFolder *f) {
   char key[128];
   const json_t *window = json_object_get(f->config, "sliding_window"),
                *use = json_object_get(f->config, "use_sliding_window");
   const json_t *scalar = json_object_get(f->config, "query_pre_attn_scalar");
   if (json_is_integer(window) && !json_is_false(use) &&
-      !kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window)))
+      !(hf_kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window)) &&
+        layers_put(f, json_object_get(f->config, "layer_types"))))
     return false;
   return !json_is_number(scalar) ||
-         kv_real(f, key_of(f, "attention.scale", key), 1 / sqrt(json_number_value(scalar)));
+         hf_kv_real(f, key_of(f, "attention.scale", key), 1 / sqrt(json_number_value(scalar)));
 }
 
 static double real_in(const json_t *o, const char *key, double otherwise) {
@@ -180,13 +260,13 @@ static double real_in(const json_t *o, const char *key, double otherwise) {
 }
 
 /* Llama 3's scaling: what each frequency is divided by, between two lengths of waves a mixture. */
-static bool llama3_put(Folder *f, const json_t *s, double base, int64_t rotary) {
+static bool llama3_put(HfFolder *f, const json_t *s, double base, int64_t rotary) {
   double factor = real_in(s, "factor", 8), low = real_in(s, "low_freq_factor", 1),
          high = real_in(s, "high_freq_factor", 4);
   double original = real_in(s, "original_max_position_embeddings", 8192);
   int64_t n = rotary / 2;
   float *by = n > 0 && n < 65536 ? tg_alloc(f->ctx, (size_t)n * sizeof *by) : NULL;
-  if (!by) return bad(f, "config.json: %s", "the size of a head");
+  if (!by) return hf_bad(f, "config.json: %s", "the size of a head");
   for (int64_t i = 0; i < n; i++) {
     double wave = 2 * M_PI * pow(base, 2 * (double)i / (double)rotary);
     double share = high > low ? (original / wave - low) / (high - low) : 0;
@@ -194,12 +274,33 @@ static bool llama3_put(Folder *f, const json_t *s, double base, int64_t rotary) 
                     : wave > original / low ? factor
                                             : 1 / ((1 - share) / factor + share));
   }
-  bool ok = tensor_put(f, "rope_freqs.weight", tg_from(f->ctx, by, TG_F32, TG_SHAPE(n)));
+  bool ok = hf_tensor_put(f, "rope_freqs.weight", tg_from(f->ctx, by, TG_F32, TG_SHAPE(n)));
   tg_free(f->ctx, by);
   return ok;
 }
 
-static bool rope_put(Folder *f) {
+/* Positions that are scaled alike, or by YaRN, whose ramp a file may say. */
+static bool scaling_put(HfFolder *f, const json_t *s, const char *type) {
+  char key[128];
+  double factor = real_in(s, "factor", 1);
+  double trained = real_in(f->config, "max_position_embeddings", 0);
+  double original = real_in(s, "original_max_position_embeddings", trained);
+  double usual = factor > 1 ? 1 + 0.1 * log(factor) : 1; /* what YaRN multiplies by, where no file says it */
+  bool yarn = !strcmp(type, "yarn");
+  if (yarn && json_is_number(json_object_get(s, "mscale")))
+    return hf_bad(f, "config.json: rope_scaling with %s is not known here", "mscale");
+  return hf_kv_text(f, key_of(f, "rope.scaling.type", key), type) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.factor", key), factor) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.original_context_length", key), original) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.yarn_beta_fast", key), real_in(s, "beta_fast", 32)) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.yarn_beta_slow", key), real_in(s, "beta_slow", 1)) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.yarn_truncate", key),
+                    !json_is_false(json_object_get(s, "truncate"))) &&
+         hf_kv_real(f, key_of(f, "rope.scaling.attn_factor", key),
+                    yarn ? real_in(s, "attention_factor", usual) / usual : 1);
+}
+
+static bool rope_put(HfFolder *f) {
   char key[128];
   const json_t *c = f->config, *s = json_object_get(c, "rope_scaling"),
                *p = json_object_get(c, "rope_parameters");
@@ -211,394 +312,58 @@ static bool rope_put(Folder *f) {
          head = real_in(c, "head_dim", real_in(c, "hidden_size", 0) / heads);
   double part = real_in(p, "partial_rotary_factor", real_in(c, "partial_rotary_factor", 1));
   int64_t rotary = (int64_t)(head * part);
-  const char *type = text_of(s, "rope_type", text_of(s, "type", "default"));
-  if (!kv_real(f, key_of(f, "rope.freq_base", key), base) ||
-      !kv_int(f, key_of(f, "rope.dimension_count", key), rotary) ||
-      !kv_bool(f, key_of(f, "rope.halves", key), true))
+  const char *type = hf_text_of(s, "rope_type", hf_text_of(s, "type", "default"));
+  if (!hf_kv_real(f, key_of(f, "rope.freq_base", key), base) ||
+      !hf_kv_int(f, key_of(f, "rope.dimension_count", key), rotary) ||
+      !hf_kv_bool(f, key_of(f, "rope.halves", key), f->type->halves))
     return false;
   if (!strcmp(type, "default")) return true;
   if (!strcmp(type, "llama3")) return llama3_put(f, s, base, rotary);
   if (strcmp(type, "linear") && strcmp(type, "yarn"))
-    return bad(f, "config.json: rope_scaling of the kind %.40s is not known here", type);
-  double original = real_in(s, "original_max_position_embeddings", real_in(c, "max_position_embeddings", 0));
-  return kv_text(f, key_of(f, "rope.scaling.type", key), type) &&
-         kv_real(f, key_of(f, "rope.scaling.factor", key), real_in(s, "factor", 1)) &&
-         kv_real(f, key_of(f, "rope.scaling.original_context_length", key), original);
+    return hf_bad(f, "config.json: rope_scaling of the kind %.40s is not known here", type);
+  return scaling_put(f, s, type);
 }
 
-static bool config_put(Folder *f) {
-  const char *type = text_of(f->config, "model_type", "");
+static bool config_put(HfFolder *f) {
+  const char *type = hf_text_of(f->config, "model_type", "");
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (!strcmp(types[i].type, type)) {
-      f->arch = types[i].arch;
-      f->ones = types[i].ones;
-    }
-  if (!f->arch) return bad(f, "config.json: model_type '%.60s' is not read here", type);
-  const char *act = text_of(f->config, "hidden_act",
-                            text_of(f->config, "hidden_activation", f->ones ? "gelu_pytorch_tanh" : "silu"));
-  if (strcmp(act, f->ones ? "gelu_pytorch_tanh" : "silu") && !(f->ones && !strncmp(act, "gelu", 4)))
-    return bad(f, "config.json: hidden_act '%.40s' is not known here", act);
+    if (!strcmp(types[i].type, type)) f->type = &types[i];
+  if (!f->type) return hf_bad(f, "config.json: model_type '%.60s' is not read here", type);
+  f->arch = f->type->arch;
+  const char *usual = f->type->act;
+  const char *act = hf_text_of(f->config, "hidden_activation", hf_text_of(f->config, "hidden_act", usual));
+  act = hf_text_of(f->config, "activation_function", act);
+  if (strcmp(act, usual) && !(f->type->ones && !strncmp(act, "gelu", 4)))
+    return hf_bad(f, "config.json: hidden_act '%.40s' is not known here", act);
   const char *slash = strrchr(f->path, '/');
-  return kv_text(f, "general.architecture", f->arch) &&
-         kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
-         windows_put(f) && rope_put(f);
-}
-
-/* ---- tensors */
-typedef struct Named {
-  const char *hf, *gguf;
-} Named;
-
-static const Named of_model[] = {{"model.embed_tokens.weight", "token_embd.weight"},
-                                 {"model.norm.weight", "output_norm.weight"},
-                                 {"lm_head.weight", "output.weight"}};
-
-static const Named of_layer[] = {{"input_layernorm", "attn_norm"},
-                                 {"self_attn.q_proj", "attn_q"},
-                                 {"self_attn.k_proj", "attn_k"},
-                                 {"self_attn.v_proj", "attn_v"},
-                                 {"self_attn.qkv_proj", "attn_qkv"},
-                                 {"self_attn.o_proj", "attn_output"},
-                                 {"self_attn.q_norm", "attn_q_norm"},
-                                 {"self_attn.k_norm", "attn_k_norm"},
-                                 {"post_attention_layernorm", "ffn_norm"},
-                                 {"mlp.gate_proj", "ffn_gate"},
-                                 {"mlp.up_proj", "ffn_up"},
-                                 {"mlp.gate_up_proj", "ffn_up"},
-                                 {"mlp.down_proj", "ffn_down"}};
-
-/* Of models with norms before and after each part. */
-static const Named of_gemma[] = {{"post_attention_layernorm", "post_attention_norm"},
-                                 {"pre_feedforward_layernorm", "ffn_norm"},
-                                 {"post_feedforward_layernorm", "post_ffw_norm"}};
-
-static const char *named(const Named *table, size_t n, const char *name, size_t length) {
-  for (size_t i = 0; i < n; i++)
-    if (strlen(table[i].hf) == length && !memcmp(table[i].hf, name, length)) return table[i].gguf;
-  return NULL;
-}
-
-#define NAMED(table, name, length) named(table, sizeof table / sizeof *table, name, length)
-
-/* The name that gguf files have for it; false: none. */
-static bool translated(const Folder *f, const char *name, char to[64]) {
-  static const char begin[] = "model.layers.";
-  const char *plain = NAMED(of_model, name, strlen(name)), *dot = strrchr(name, '.');
-  if (plain) return snprintf(to, 64, "%s", plain) < 64;
-  if (strncmp(name, begin, strlen(begin)) || (strcmp(dot, ".weight") && strcmp(dot, ".bias"))) return false;
-  const char *number = name + strlen(begin);
-  size_t digits = strspn(number, "0123456789");
-  const char *rest = number + digits + 1;
-  if (!digits || digits > 6 || number[digits] != '.' || rest >= dot) return false;
-  const char *part = f->ones ? NAMED(of_gemma, rest, (size_t)(dot - rest)) : NULL;
-  if (!part) part = NAMED(of_layer, rest, (size_t)(dot - rest));
-  return part && snprintf(to, 64, "blk.%.*s.%s%s", (int)digits, number, part, dot) < 64;
-}
-
-static bool tensor_take(Folder *f, const char *name, TgTensor *t) {
-  char to[64];
-  bool tied = json_is_true(json_object_get(f->config, "tie_word_embeddings"));
-  if ((tied && !strcmp(name, "lm_head.weight")) || strstr(name, "rotary_emb.inv_freq")) return true;
-  if (!translated(f, name, to)) return bad(f, "tensor '%.120s' is none that is known here", name);
-  if (f->ones && strstr(to, "norm")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
-  return tensor_put(f, to, t);
-}
-
-static bool shard_read(Folder *f, const char *name) {
-  char path[LONGEST_PATH];
-  if (strchr(name, '/')) return bad(f, "a shard in another folder: '%.100s'", name);
-  if (!path_of(f, name, path)) return false;
-  TgState *s = tg_safe_load_file(f->ctx, path);
-  bool ok = s != NULL;
-  for (size_t i = 0; ok && i < tg_state_count(s); i++) {
-    const char *tensor = NULL;
-    TgTensor *t = tg_state_at(s, i, &tensor);
-    TG_SCOPE(f->ctx) { ok = tensor_take(f, tensor, tg_reshape(t, tg_ndim(t), tg_shape(t))); }
-  }
-  tg_state_free(s);
-  return ok;
-}
-
-/* Each shard that the index names, once. */
-static bool shards_read(Folder *f) {
-  json_t *index = NULL, *seen = json_object();
-  const char *name;
-  json_t *file;
-  bool ok = seen && json_read(f, "model.safetensors.index.json", false, 0, &index);
-  if (ok && !index) ok = shard_read(f, "model.safetensors");
-  json_object_foreach(json_object_get(index, "weight_map"), name, file) {
-    const char *shard = json_string_value(file);
-    if (ok && !shard) ok = bad(f, "model.safetensors.index.json: '%.100s' has no file", name);
-    if (!ok || json_object_get(seen, shard)) continue;
-    json_object_set_new(seen, shard, json_true());
-    ok = shard_read(f, shard);
-  }
-  json_decref(index), json_decref(seen);
-  return ok;
-}
-
-/* ---- the tokenizer */
-enum { NORMAL = 1, UNKNOWN, CONTROL, USER, UNUSED, BYTE }; /* tokenizer.ggml.token_type */
-
-typedef struct Vocabulary {
-  const char **text;
-  int32_t *type;
-  float *score;
-  size_t n;
-} Vocabulary;
-
-static bool has_kind(const json_t *v, const char *type) {
-  const char *names[] = {"pretokenizers", "decoders", "normalizers"};
-  if (!strcmp(text_of(v, "type", ""), type)) return true;
-  for (int i = 0; i < 3; i++) {
-    size_t k;
-    json_t *each;
-    json_array_foreach(json_object_get(v, names[i]), k, each) {
-      if (has_kind(each, type)) return true;
-    }
-  }
-  return false;
-}
-
-/* The part of that kind, or NULL. */
-static const json_t *part_of(const json_t *v, const char *type) {
-  size_t k;
-  json_t *each;
-  if (!strcmp(text_of(v, "type", ""), type)) return v;
-  json_array_foreach(json_object_get(v, "pretokenizers"), k, each) {
-    if (part_of(each, type)) return part_of(each, type);
-  }
-  return NULL;
-}
-
-static bool token_put(Folder *f, Vocabulary *v, const char *text, const json_t *id, int type) {
-  json_int_t at = json_integer_value(id);
-  if (!json_is_integer(id) || at < 0 || (size_t)at >= v->n)
-    return bad(f, "tokenizer.json: the token '%.100s' has no number", text);
-  v->text[at] = text;
-  v->type[at] = type;
-  return true;
-}
-
-/* One above the largest number of a token; 0: an error */
-static size_t tokens_count(const Folder *f) {
-  const char *text;
-  json_t *id, *added;
-  size_t i;
-  json_int_t most = -1;
-  json_object_foreach(json_object_get(json_object_get(f->tokenizer, "model"), "vocab"), text, id) {
-    if (json_integer_value(id) > most) most = json_integer_value(id);
-  }
-  json_array_foreach(json_object_get(f->tokenizer, "added_tokens"), i, added) {
-    json_int_t at = json_integer_value(json_object_get(added, "id"));
-    if (at > most) most = at;
-  }
-  return most < 0 || most >= LARGEST_VOCABULARY ? 0 : (size_t)most + 1;
-}
-
-static bool tokens_read(Folder *f, Vocabulary *v, bool byte_level) {
-  const json_t *model = json_object_get(f->tokenizer, "model");
-  const char *text, *unknown = text_of(model, "unk_token", "");
-  json_t *id, *added;
-  size_t i;
-  json_object_foreach(json_object_get(model, "vocab"), text, id) {
-    bool byte = !byte_level && strlen(text) == 6 && !strncmp(text, "<0x", 3);
-    int type = byte ? BYTE : !byte_level && !strcmp(text, unknown) ? UNKNOWN : NORMAL;
-    if (!token_put(f, v, text, id, type)) return false;
-  }
-  json_array_foreach(json_object_get(f->tokenizer, "added_tokens"), i, added) {
-    bool special = json_is_true(json_object_get(added, "special"));
-    text = text_of(added, "content", "");
-    if (!byte_level && !strcmp(text, unknown)) continue;
-    if (!token_put(f, v, text, json_object_get(added, "id"), special ? CONTROL : USER)) return false;
-  }
-  return true;
-}
-
-/* "a b", or ["a", "b"]: the two texts */
-static bool merge_of(const json_t *m, const char **a, size_t *na, const char **b) {
-  if (json_is_array(m)) {
-    *a = json_string_value(json_array_get(m, 0));
-    *b = json_string_value(json_array_get(m, 1));
-    *na = *a ? strlen(*a) : 0;
-    return *a && *b;
-  }
-  *a = json_string_value(m);
-  const char *blank = *a && **a ? strchr(*a + 1, ' ') : NULL;
-  if (!blank) return false;
-  *na = (size_t)(blank - *a);
-  *b = blank + 1;
-  return true;
-}
-
-/* Merges of byte-level pairs as gguf files have them: texts with a blank between. */
-static bool merges_put(Folder *f, const json_t *merges) {
-  TgValue *to = pair_put(f, &f->kv, "tokenizer.ggml.merges");
-  size_t n = json_array_size(merges), i;
-  json_t *m;
-  if (!to || !doc_items(f->d, to, TG_KIND_LIST, n)) return false;
-  json_array_foreach(merges, i, m) {
-    const char *a, *b;
-    size_t na;
-    if (!merge_of(m, &a, &na, &b)) return bad(f, "tokenizer.json: a merge of other than two texts%s", "");
-    char *both = malloc(na + strlen(b) + 2);
-    if (both) sprintf(both, "%.*s %s", (int)na, a, b);
-    bool ok = both && doc_string(f->d, &to->u.at[i], both, strlen(both));
-    free(both);
-    if (!ok) return false;
-  }
-  return true;
-}
-
-/* SentencePiece's scores: what is joined first has the highest; what nothing is joined to has the lowest. */
-static bool scores_of(Folder *f, const json_t *model, Vocabulary *v) {
-  const json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
-  size_t i;
-  json_t *m;
-  for (i = 0; i < v->n; i++)
-    v->score[i] = -(float)json_array_size(merges) - 1;
-  json_array_foreach(merges, i, m) {
-    const char *a, *b;
-    size_t na;
-    if (!merge_of(m, &a, &na, &b)) return bad(f, "tokenizer.json: a merge of other than two texts%s", "");
-    char *both = malloc(na + strlen(b) + 1);
-    if (both) sprintf(both, "%.*s%s", (int)na, a, b);
-    const json_t *id = both ? json_object_get(vocab, both) : NULL;
-    json_int_t at = json_integer_value(id);
-    if (id && at >= 0 && (size_t)at < v->n && v->score[at] < -(float)i) v->score[at] = -(float)i;
-    free(both);
-  }
-  return true;
-}
-
-/* How texts are cut before tokens are joined: a name, or the pattern itself. */
-static bool patterns_put(Folder *f) {
-  const json_t *pre = json_object_get(f->tokenizer, "pre_tokenizer"), *split = part_of(pre, "Split");
-  const char *pattern = json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
-  if (!pattern) pattern = has_kind(pre, "Digits") ? "smollm" : "gpt-2";
-  bool whole = json_is_true(json_object_get(json_object_get(f->tokenizer, "model"), "ignore_merges"));
-  return kv_text(f, "tokenizer.ggml.pre", pattern) && kv_bool(f, "tokenizer.ggml.ignore_merges", whole);
-}
-
-static bool vocabulary_put(Folder *f, const Vocabulary *v) {
-  TgValue *to = pair_put(f, &f->kv, "tokenizer.ggml.tokens");
-  char unused[32];
-  if (!to || !doc_items(f->d, to, TG_KIND_LIST, v->n)) return false;
-  for (size_t i = 0; i < v->n; i++) {
-    snprintf(unused, sizeof unused, "[UNUSED%zu]", i);
-    const char *text = v->text[i] ? v->text[i] : unused;
-    if (!v->text[i]) v->type[i] = UNUSED;
-    if (!doc_string(f->d, &to->u.at[i], text, strlen(text))) return false;
-  }
-  return kv_tensor(f, "tokenizer.ggml.token_type", v->type, TG_I32, (int64_t)v->n);
-}
-
-/* The number of a token that is called by its text, or by an object with it. */
-static bool special_put(Folder *f, const Vocabulary *v, const char *name, const char *key) {
-  const json_t *t = json_object_get(f->about, name);
-  const char *text = json_is_object(t) ? text_of(t, "content", NULL) : json_string_value(t);
-  for (size_t i = 0; text && i < v->n; i++)
-    if (v->text[i] && !strcmp(v->text[i], text)) return kv_int(f, key, (int64_t)i);
-  return kv_int(f, key, -1);
-}
-
-/* Whether a text begins with BOS: tokenizer_config.json says so, or the template of the post-processor. */
-static bool begins(const Folder *f) {
-  const json_t *says = json_object_get(f->about, "add_bos_token"),
-               *bos = json_object_get(f->about, "bos_token");
-  const char *text = json_is_object(bos) ? text_of(bos, "content", NULL) : json_string_value(bos);
-  if (json_is_boolean(says)) return json_is_true(says);
-  char *post = json_dumps(json_object_get(f->tokenizer, "post_processor"), JSON_COMPACT | JSON_ENCODE_ANY);
-  char *quoted =
-      text ? json_dumps(bos && json_is_object(bos) ? json_object_get(bos, "content") : bos, JSON_ENCODE_ANY)
-           : NULL;
-  bool is = post && quoted && strstr(post, quoted);
-  free(post), free(quoted);
-  return is;
-}
-
-/* The template: a file of its own, a text, or the one of several that is called default. */
-static bool template_put(Folder *f) {
-  char path[LONGEST_PATH];
-  json_t *t = json_object_get(f->about, "chat_template"), *each;
-  size_t i;
-  const char *text = json_string_value(t);
-  json_array_foreach(t, i, each) {
-    if (!strcmp(text_of(each, "name", ""), "default")) text = text_of(each, "template", NULL);
-  }
-  if (!is_there(f, "chat_template.jinja")) return !text || kv_text(f, "tokenizer.chat_template", text);
-  if (!path_of(f, "chat_template.jinja", path)) return false;
-  TgTensor *file = file_tensor(f->ctx, path);
-  int64_t n = file ? tg_numel(file) : -1;
-  char *all = n >= 0 && n < 1 << 24 ? tg_alloc(f->ctx, (size_t)n + 1) : NULL;
-  bool ok = all && !tg_read(file, all, (size_t)n) && kv_text(f, "tokenizer.chat_template", all);
-  tg_free(f->ctx, all);
-  return ok;
-}
-
-static bool ends_put(Folder *f, const Vocabulary *v, bool byte_level) {
-  const json_t *normal = json_object_get(f->tokenizer, "normalizer");
-  const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace");
-  bool blank =
-      has_kind(normal, "Prepend") || (pre && strcmp(text_of(pre, "prepend_scheme", "always"), "never"));
-  return special_put(f, v, "bos_token", "tokenizer.ggml.bos_token_id") &&
-         special_put(f, v, "eos_token", "tokenizer.ggml.eos_token_id") &&
-         special_put(f, v, "pad_token", "tokenizer.ggml.padding_token_id") &&
-         special_put(f, v, "unk_token", "tokenizer.ggml.unknown_token_id") &&
-         kv_bool(f, "tokenizer.ggml.add_bos_token", begins(f)) &&
-         (byte_level || kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) && template_put(f);
-}
-
-static bool tokenizer_build(Folder *f, Vocabulary *v, bool byte_level) {
-  const json_t *model = json_object_get(f->tokenizer, "model");
-  if (!kv_text(f, "tokenizer.ggml.model", byte_level ? "gpt2" : "llama") || !tokens_read(f, v, byte_level))
-    return false;
-  bool ok = byte_level ? merges_put(f, json_object_get(model, "merges")) && patterns_put(f)
-                       : scores_of(f, model, v) &&
-                             kv_tensor(f, "tokenizer.ggml.scores", v->score, TG_F32, (int64_t)v->n);
-  return ok && vocabulary_put(f, v) && ends_put(f, v, byte_level);
-}
-
-static bool tokenizer_put(Folder *f) {
-  if (!f->tokenizer) return true;
-  const json_t *model = json_object_get(f->tokenizer, "model");
-  const char *type = text_of(model, "type", json_object_get(model, "merges") ? "BPE" : "none");
-  if (strcmp(type, "BPE"))
-    return bad(f, "tokenizer.json: a tokenizer of the kind %.40s is not read here", type);
-  bool byte_level = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "ByteLevel") != NULL;
-  if (!byte_level && !json_is_true(json_object_get(model, "byte_fallback")))
-    return bad(f, "tokenizer.json: byte pairs that are neither of bytes nor fall back to them%s", "");
-  Vocabulary v = {.n = tokens_count(f)};
-  if (!v.n) return bad(f, "tokenizer.json: numbers of tokens%s", "");
-  v.text = tg_alloc(f->ctx, v.n * sizeof *v.text);
-  v.type = tg_alloc(f->ctx, v.n * sizeof *v.type);
-  v.score = tg_alloc(f->ctx, v.n * sizeof *v.score);
-  bool ok = v.text && v.type && v.score && tokenizer_build(f, &v, byte_level);
-  tg_free(f->ctx, v.text), tg_free(f->ctx, v.type), tg_free(f->ctx, v.score);
-  return ok;
+  return fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
+         hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
+         defaults_put(f) && windows_put(f) && (!strcmp(f->arch, "gpt2") || rope_put(f));
 }
 
 /* ---- the whole */
-static bool folder_read(Folder *f) {
+static bool folder_read(HfFolder *f) {
   TgValue *root = &f->d->root;
-  return json_read(f, "config.json", true, 0, &f->config) &&
-         json_read(f, "tokenizer.json", false, 0, &f->tokenizer) &&
-         json_read(f, "tokenizer_config.json", false, JSON_DECODE_INT_AS_REAL,
-                   &f->about) /* lengths of 1e30 */
-         && config_put(f) && shards_read(f) && tokenizer_put(f) && doc_items(f->d, root, TG_KIND_MAP, 2) &&
-         doc_string(f->d, &root->u.at[0], "kv", 2) && map_put(f, &root->u.at[1], &f->kv) &&
-         doc_string(f->d, &root->u.at[2], "tensors", 7) && map_put(f, &root->u.at[3], &f->tensors);
+  return hf_json_read(f, "config.json", true, 0, &f->config) &&
+         hf_json_read(f, "tokenizer.json", false, 0, &f->tokenizer) &&
+         hf_json_read(f, "tokenizer_config.json", false, JSON_DECODE_INT_AS_REAL,
+                      &f->about) /* lengths of 1e30 */
+         && config_put(f) && hf_tensors_put(f) && hf_tokenizer_put(f) &&
+         doc_items(f->d, root, TG_KIND_MAP, 2) && doc_string(f->d, &root->u.at[0], "kv", 2) &&
+         map_put(f, &root->u.at[1], &f->kv) && doc_string(f->d, &root->u.at[2], "tensors", 7) &&
+         map_put(f, &root->u.at[3], &f->tensors);
 }
 
 TgValue *tg_hf_load(TgContext *ctx, const char *path) {
   if (!ctx || !path) return NULL;
-  Folder f = {.ctx = ctx, .path = path, .d = doc_new(ctx)};
+  HfFolder f = {.ctx = ctx, .path = path, .d = doc_new(ctx)};
   bool ok = false;
   if (f.d) TG_SCOPE(ctx) {
       ok = folder_read(&f);
     }
   json_decref(f.config), json_decref(f.tokenizer), json_decref(f.about);
   tg_free(ctx, f.kv.at), tg_free(ctx, f.tensors.at);
+  hf_parts_free(&f);
   if (ok) return &f.d->root;
   doc_free(f.d);
   return NULL;

@@ -184,7 +184,9 @@ TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
 /* A folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards,
  * tokenizer.json and tokenizer_config.json where they are there: the map that a gguf file of the model
  * would give, without places; "rope.halves" says that q and k have a head's halves one after the other.
- * model_type llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text; tokenizers of byte pairs. NULL:
+ * model_type llama, mistral, mixtral, smollm3, qwen2, qwen3, qwen2_moe, qwen3_moe, gpt_oss, phi3, glm4, gpt2,
+ * gemma, gemma2, gemma3_text; tokenizers of byte pairs, unigrams, WordPiece. Weights are views of the files, but
+ * for experts of which each is a tensor, and gpt_oss' packed ones: these are put together in memory. NULL:
  * TG_ERR_IO; TG_ERR_VALUE: what is not read here, by name. */
 TG_API TgValue *tg_hf_load(TgContext *ctx, const char *path);
 TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */

@@ -6,15 +6,7 @@
 #include "model_private.h"
 #include <math.h>
 
-/* The tokens of a graph: rows of each tensor, `each` of them of a text. A text's first token is at
- * `position`, or, where there is no cache, at 0. Or they are the next tokens of several sequences. */
-typedef struct Rows {
-  int64_t texts, each;
-  bool whole;           /* no cache: the tokens see each other */
-  TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
-} Rows;
-
-static int64_t count(Rows r) { return r.texts * r.each; }
+static int64_t count(LlmRows r) { return r.texts * r.each; }
 
 static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (!w) return x;
@@ -41,20 +33,20 @@ static TgTensor *capped(TgTensor *x, double cap) {
 }
 
 /* The positions of a text's tokens, i32: (each), or of each text's one */
-static TgTensor *positions_of(const TgLlm *m, Rows r) {
+static TgTensor *positions_of(const TgLlm *m, LlmRows r) {
   if (r.at) return r.at;
   TgTensor *at = tg_arange(m->ctx, 0, (double)r.each);
   return r.whole ? at : tg_add(at, tg_variable_tensor(m->position));
 }
 
 /* x (each, size), the same for each text: (tokens, size) */
-static TgTensor *for_texts(TgTensor *x, Rows r) {
+static TgTensor *for_texts(TgTensor *x, LlmRows r) {
   if (r.texts == 1 || r.at) return x;
   return tg_flatten(tg_expand(tg_unsqueeze(x, 0), TG_SHAPE(r.texts, -1, -1)), 0, 1);
 }
 
 /* What a table (positions, size) has for the tokens: (tokens, size). */
-static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
+static TgTensor *turns(const TgLlm *m, TgTensor *table, LlmRows r) {
   if (r.at) return tg_take(table, r.at);
   int64_t at = r.whole ? 0 : tg_size(m->position);
   return for_texts(tg_slice(table, 0, at, tg_size_add(m->ctx, at, r.each)), r);
@@ -62,8 +54,8 @@ static TgTensor *turns(const TgLlm *m, TgTensor *table, Rows r) {
 
 /* x (n, heads, size) at its positions: partners are swapped by a flip, their signs stand in the table of
  * sines. */
-static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows rows) {
-  if (m->rope == ROPE_NONE || !x) return x;
+static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows rows) {
+  if (m->rope == ROPE_NONE || l->still || !x) return x;
   const LlmRotation *t = l->windowed && m->local_rotation.cos ? &m->local_rotation : &m->rotation;
   int64_t n = count(rows), heads = tg_dim(x, 1), size = tg_dim(x, 2), r = m->k.rotary;
   TgTensor *c = tg_unsqueeze(turns(m, t->cos, rows), 1);
@@ -82,7 +74,7 @@ typedef struct Heads {
   TgTensor *q, *k, *v; /* (tokens, heads, size) */
 } Heads;
 
-static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
+static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
   int64_t n = count(r);
   int64_t nq = k->heads * k->head, nk = k->kv_heads * k->head, nv = k->kv_heads * k->value_head;
@@ -98,44 +90,8 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
   return h;
 }
 
-/* Where sequence `which` (NULL: the only one) begins in the cache. */
-static int64_t begins(const TgVariable *which) { return which ? tg_size(which) : 0; }
-
-/* Its cache: (kv heads, room, size). */
-static TgTensor *of_sequence(const TgLlm *m, TgTensor *cache, const TgVariable *which) {
-  int64_t at = begins(which);
-  return tg_squeeze(tg_slice(cache, 0, at, tg_size_add(m->ctx, at, 1)), 0);
-}
-
-/* values (kv heads, n, size) to places at .. at + n - 1 of this sequence's cache */
-static bool cache_put(const TgLlm *m, TgTensor *cache, int64_t at, int64_t n, TgTensor *values) {
-  int64_t row = begins(m->which);
-  const int64_t begin[] = {row, 0, at, 0}, end[] = {tg_size_add(m->ctx, row, 1), tg_dim(cache, 1),
-                                                    tg_size_add(m->ctx, at, n), tg_dim(cache, 3)};
-  return tg_assign_slice(cache, begin, end, tg_unsqueeze(values, 0)) != NULL;
-}
-
-/* rows (tokens, kv heads, size) to the cache, at this step's positions */
-static bool remember(const TgLlm *m, TgTensor *cache, TgTensor *rows, Rows r) {
-  rows = tg_cast(rows, m->cache);
-  if (!r.at) return cache_put(m, cache, tg_size(m->position), r.each, tg_transpose(rows, 0, 1));
-  const TgIndex places[] = {TG_TENSOR(r.which), TG_ALL, TG_TENSOR(r.at), TG_ALL};
-  return tg_setitem(cache, places, 4, rows) != NULL;
-}
-
-TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
-  const TgLlm *m = user;
-  (void)in, (void)nin, (void)out, (void)nout;
-  for (int64_t i = 0; i < m->k.layers; i++) {
-    TgTensor *cache[] = {m->layer[i].keys, m->layer[i].values};
-    for (int c = 0; c < 2; c++)
-      if (!cache_put(m, cache[c], 0, m->room, of_sequence(m, cache[c], m->other))) return tg_error(ctx);
-  }
-  return TG_OK;
-}
-
 /* Which of `seen` keys a token may see: (1 or texts, 1, 1, each, seen). NULL: all of them. */
-static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, Rows r, int64_t seen) {
+static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, LlmRows r, int64_t seen) {
   bool windowed = l->windowed && m->k.window < m->room;
   if (r.each == 1 && !windowed && !r.at) return NULL;
   TgTensor *key = tg_slice(tg_arange(m->ctx, 0, (double)m->room), 0, 0, seen);
@@ -146,9 +102,21 @@ static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, Rows r, int64_t seen
   return tg_reshape(mask, TG_SHAPE(r.at ? r.texts : 1, 1, 1, r.each, seen));
 }
 
+/* The softmax of score (texts, kv heads, group, each, seen) times v. A sink of each head takes a share of the
+ * sum, as a key would whose value is 0. */
+static TgTensor *weighed(const TgLlm *m, const LlmLayer *l, TgTensor *score, TgTensor *v) {
+  if (!l->w[W_SINKS]) return tg_matmul(tg_softmax(score), v);
+  int64_t kv = m->k.kv_heads;
+  TgTensor *sink = tg_reshape(tg_cast(l->w[W_SINKS], TG_F32), TG_SHAPE(1, kv, m->k.heads / kv, 1, 1));
+  TgTensor *most = tg_maximum(tg_max(score, .axis = TG_AXES(-1), .keepdim = true), sink);
+  TgTensor *e = tg_exp(tg_sub(score, most));
+  TgTensor *sum = tg_add(tg_sum(e, .axis = TG_AXES(-1), .keepdim = true), tg_exp(tg_sub(sink, most)));
+  return tg_div(tg_matmul(e, v), sum);
+}
+
 /* q (tokens, heads, size), keys and values (texts, kv heads, seen, size) -> (tokens, heads * size). Heads
  * share keys and values in groups: a group's queries are rows of one product. */
-static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, int64_t seen) {
+static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, LlmRows r, int64_t seen) {
   const LlmNumbers *k = &m->k;
   int64_t group = k->heads / k->kv_heads;
   TgTensor *q = tg_reshape(h.q, TG_SHAPE(r.texts, r.each, k->kv_heads, group, k->head));
@@ -159,33 +127,27 @@ static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, Rows r, in
   if (mask) score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
   if (r.at)
     v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* nothing of what is not there */
-  TgTensor *y = tg_matmul(tg_softmax(score), v);
+  TgTensor *y = weighed(m, l, score, v);
   y = tg_permute(y, 5, (const int64_t[]){0, 3, 1, 2, 4});
   return tg_reshape(y, TG_SHAPE(count(r), k->heads * k->value_head));
 }
 
-/* What this step's tokens see of the cache: (texts, kv heads, seen, size). */
-static TgTensor *remembered(const TgLlm *m, TgTensor *cache, Rows r, int64_t seen) {
-  if (r.at) return tg_cast(tg_take(tg_slice(cache, 2, 0, seen), r.which), TG_F32);
-  return tg_unsqueeze(tg_cast(tg_slice(of_sequence(m, cache, m->which), 1, 0, seen), TG_F32), 0);
-}
-
 /* rows (tokens, kv heads, size) of whole texts: (texts, kv heads, each, size) */
-static TgTensor *of_texts(Rows r, TgTensor *rows) {
+static TgTensor *of_texts(LlmRows r, TgTensor *rows) {
   return tg_transpose(tg_unflatten(rows, 0, 2, (const int64_t[]){r.texts, r.each}), 1, 2);
 }
 
-static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, Rows r) {
+static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   Heads h = heads_of(m, l, part_normed(m, l, x, W_ATTN_NORM), r);
   int64_t seen = r.each;
   if (r.whole) {
     h.k = of_texts(r, h.k);
     h.v = of_texts(r, h.v);
   } else {
-    if (!remember(m, l->keys, h.k, r) || !remember(m, l->values, h.v, r)) return NULL;
+    if (!llm_cache_put(m, &l->keys, h.k, r) || !llm_cache_put(m, &l->values, h.v, r)) return NULL;
     seen = r.at ? tg_size(m->reach) : tg_size_add(m->ctx, tg_size(m->position), r.each);
-    h.k = remembered(m, l->keys, r, seen);
-    h.v = remembered(m, l->values, r, seen);
+    h.k = llm_cache_get(m, &l->keys, r, seen);
+    h.v = llm_cache_get(m, &l->values, r, seen);
   }
   TgTensor *y = product(m, l, attended(m, l, h, r, seen), W_OUT);
   return part_normed(m, l, y, W_ATTN_POST_NORM);
@@ -196,9 +158,19 @@ static TgTensor *activated(const TgLlm *m, TgTensor *x) {
   return m->arch->act == ACT_GELU ? tg_gelu(x) : tg_silu(x);
 }
 
+enum { CLAMPED = 7 }; /* what a clamped gate, and what it multiplies, stay within */
+
+/* up, as far as the gate lets it through */
+static TgTensor *let_through(const TgLlm *m, TgTensor *gate, TgTensor *up) {
+  if (m->arch->act != ACT_SWISH_CLAMPED) return tg_mul(activated(m, gate), up);
+  gate = tg_minimum_scalar(gate, CLAMPED);
+  up = tg_clamp(up, -CLAMPED, CLAMPED);
+  return tg_mul(tg_mul(gate, tg_sigmoid(tg_mul_scalar(gate, 1.702))), tg_add_scalar(up, 1));
+}
+
 static TgTensor *gated(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight gate, LlmWeight up,
                        LlmWeight down) {
-  TgTensor *y = tg_mul(activated(m, product(m, l, x, gate)), product(m, l, x, up));
+  TgTensor *y = let_through(m, product(m, l, x, gate), product(m, l, x, up));
   return product(m, l, y, down);
 }
 
@@ -207,23 +179,24 @@ static TgTensor *dense(const TgLlm *m, const LlmLayer *l, TgTensor *x) {
   if (!l->w[W_GATE_UP]) return product(m, l, activated(m, product(m, l, x, W_UP)), W_DOWN);
   TgTensor *both = product(m, l, x, W_GATE_UP);
   TgTensor *gate = tg_slice(both, 1, 0, m->k.ffn), *up = tg_slice(both, 1, m->k.ffn, 2 * m->k.ffn);
-  return product(m, l, tg_mul(activated(m, gate), up), W_DOWN);
+  return product(m, l, let_through(m, gate, up), W_DOWN);
 }
 
 /* x (n, used, 1, in) by the matrices (n, used, out, in) of the chosen experts: (n, used, out) */
 static TgTensor *by_experts(const LlmLayer *l, TgTensor *x, LlmWeight w, TgTensor *chosen) {
   TgTensor *each = tg_cast(tg_take(l->w[w], chosen), TG_F32);
-  return tg_squeeze(tg_matmul(each, tg_unsqueeze(x, -1)), -1);
+  TgTensor *y = tg_squeeze(tg_matmul(each, tg_unsqueeze(x, -1)), -1);
+  return l->b[w] ? tg_add(y, tg_cast(tg_take(l->b[w], chosen), TG_F32)) : y;
 }
 
 static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
   const LlmNumbers *k = &m->k;
   TgTensor *chosen = NULL, *share = tg_softmax(product(m, l, x, W_ROUTER));
   share = tg_topk(share, k->experts_used, &chosen);
-  if (m->arch->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
+  if (k->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
   TgTensor *each = tg_expand(tg_unsqueeze(x, 1), TG_SHAPE(n, k->experts_used, k->width));
-  TgTensor *y = tg_mul(activated(m, by_experts(l, each, W_EXPERT_GATE, chosen)),
-                       by_experts(l, each, W_EXPERT_UP, chosen));
+  TgTensor *y =
+      let_through(m, by_experts(l, each, W_EXPERT_GATE, chosen), by_experts(l, each, W_EXPERT_UP, chosen));
   y = by_experts(l, y, W_EXPERT_DOWN, chosen);
   y = tg_sum(tg_mul(y, tg_unsqueeze(share, -1)), .axis = TG_AXES(1));
   if (!l->w[W_SHARED_UP]) return y;
@@ -233,20 +206,20 @@ static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t 
 }
 
 static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
-  x = part_normed(m, l, x, W_FFN_NORM);
+  x = part_normed(m, l, part_normed(m, l, x, W_FFN_NORM), W_NORM_BETWEEN);
   TgTensor *y = l->w[W_ROUTER] ? routed(m, l, x, n) : dense(m, l, x);
   return part_normed(m, l, y, W_FFN_POST_NORM);
 }
 
 /* ---- the whole */
-static TgTensor *embedded(const TgLlm *m, TgTensor *ids, Rows r) {
+TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
   TgTensor *x = tg_cast(tg_take(m->embedding, ids), TG_F32);
   if (m->arch->scale_embedding) x = tg_mul_scalar(x, sqrt((double)m->k.width));
   if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
   return tg_contiguous(x);
 }
 
-static TgTensor *layers_of(const TgLlm *m, TgTensor *x, Rows r, int64_t first, int64_t last) {
+TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last) {
   for (int64_t i = first; x && i < last; i++) {
     const LlmLayer *l = &m->layer[i];
     x = tg_contiguous(tg_add(x, attention(m, l, x, r)));
@@ -256,7 +229,7 @@ static TgTensor *layers_of(const TgLlm *m, TgTensor *x, Rows r, int64_t first, i
 }
 
 /* x (n, width) -> (n, vocabulary) */
-static TgTensor *logits_of(const TgLlm *m, TgTensor *x) {
+TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x) {
   x = normed(m, x, m->norm, m->norm_bias);
   return capped(tg_linear(x, m->head, NULL), m->k.final_cap);
 }
@@ -264,17 +237,17 @@ static TgTensor *logits_of(const TgLlm *m, TgTensor *x) {
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   const LlmPart *part = user;
   const TgLlm *m = part->m;
-  Rows r = {.texts = 1, .each = part->n};
+  LlmRows r = {.texts = 1, .each = part->n};
   (void)nout;
-  if (part->many) r = (Rows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
-  TgTensor *x = part->first ? in[0] : embedded(m, in[0], r);
-  x = layers_of(m, x, r, part->first, part->last);
+  if (part->many) r = (LlmRows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
+  TgTensor *x = part->first ? in[0] : llm_embedded(m, in[0], r);
+  x = llm_layers(m, x, r, part->first, part->last);
   if (part->hidden)
     x = normed(m, x, m->norm, m->norm_bias);
   else if (part->last == m->k.layers && part->many)
-    x = logits_of(m, x);
+    x = llm_logits_of(m, x);
   else if (part->last == m->k.layers) {
-    x = logits_of(m, nin > 1 ? tg_take(x, in[1]) : x); /* of one token */
+    x = llm_logits_of(m, nin > 1 ? tg_take(x, in[1]) : x); /* of one token */
     x = tg_reshape(x, TG_SHAPE(m->k.vocabulary));
   }
   out[0] = x;
@@ -282,7 +255,7 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
 }
 
 /* ---- whole texts */
-static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
+bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
   bool ok = tg_ndim(ids) == 2 && tg_ndim(targets) == 2 && tg_dim(ids, 0) == tg_dim(targets, 0) &&
             tg_dim(ids, 1) == tg_dim(targets, 1) && tg_numel(ids) > 0;
   char a[120], b[120];
@@ -296,11 +269,11 @@ static bool whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
 }
 
 TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets) {
-  if (!m || !ids || !targets || !whole_fits(m, ids, targets)) return NULL;
-  Rows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
-  TgTensor *x = layers_of(m, embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
+  if (!m || !ids || !targets || !llm_whole_fits(m, ids, targets)) return NULL;
+  LlmRows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
+  TgTensor *x = llm_layers(m, llm_embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
   TgTensor *wanted = tg_flatten(targets, 0, -1);
-  TgTensor *sum = tg_sparse_cross_entropy(logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,
+  TgTensor *sum = tg_sparse_cross_entropy(llm_logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,
                                           .ignore_index = -1);
   TgTensor *counted = tg_sum(tg_float(tg_ge_scalar(wanted, 0)));
   return tg_div(sum, tg_maximum(counted, tg_ones_like(counted)));

@@ -42,7 +42,7 @@ bool llm_kv_text(TgContext *ctx, const TgValue *gguf, const char *key, const cha
 enum { TOKEN_NORMAL = 1, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_UNUSED, TOKEN_BYTE };
 
 /* how a text becomes tokens; a row of the table in tokenizer.c */
-typedef enum LlmTokenizerKind { LLM_BYTE_PAIRS, LLM_SENTENCE_PIECE } LlmTokenizerKind;
+typedef enum LlmTokenizerKind { LLM_BYTE_PAIRS, LLM_SENTENCE_PIECE, LLM_UNIGRAM, LLM_WORDS } LlmTokenizerKind;
 
 /* Two tokens that become a third; lower ranks first. left < 0: the place is free. */
 typedef struct LlmMerge {
@@ -84,6 +84,19 @@ typedef struct LlmSpans {
 
 typedef struct LlmSplitter LlmSplitter;
 
+/* Of the tokens in the order of their bytes those whose first n bytes are a text's: first .. end - 1. */
+typedef struct LlmPrefix {
+  int32_t first, end;
+  size_t n;
+} LlmPrefix;
+
+/* The best way to cut a text up to here: its last token (-1: unknown), and where that began. */
+typedef struct LlmCut {
+  double score;
+  size_t from, next;
+  int32_t id;
+} LlmCut;
+
 struct TgTokenizer {
   TgContext *ctx;
   LlmTokenizerKind kind;
@@ -99,6 +112,17 @@ struct TgTokenizer {
   int32_t byte[256]; /* -1: none */
   LlmMerges merges;
   LlmSplitter *splitter;
+  int32_t *order; /* normal tokens, by their bytes */
+  int32_t norder;
+  /* unigrams: the table that a text is written otherwise by; the worst score; runs of blanks are one */
+  unsigned char *charsmap;
+  size_t charsmap_n;
+  uint32_t charsmap_units;
+  double least;
+  bool one_blank;
+  /* WordPiece */
+  bool lowercase, strip_accents;
+  int64_t longest_word;
   int32_t bos, eos, eot, unknown, padding;
   bool add_bos, add_eos, add_space, whole_words;
   /* what an encoding needs, kept for the next */
@@ -107,7 +131,8 @@ struct TgTokenizer {
   LlmSpans spans, cut;
   LlmSymbol *symbol;
   LlmPair *heap;
-  size_t symbol_cap, heap_cap, nheap;
+  LlmCut *best;
+  size_t symbol_cap, heap_cap, nheap, best_cap;
 };
 
 static inline const char *llm_token(const TgTokenizer *t, int32_t id, size_t *n) {
@@ -120,6 +145,10 @@ bool llm_ids_put(TgTokenizer *t, int32_t id);
 /* id, or where that is negative the token for what is unknown; without one an error that names the byte. */
 bool llm_byte_put(TgTokenizer *t, int32_t id, char byte);
 
+/* ids in the order that `order` says, below 0: a before b. */
+typedef int32_t (*LlmOrder)(const TgTokenizer *t, int32_t a, int32_t b);
+void llm_tokens_sort(const TgTokenizer *t, int32_t *ids, int32_t n, LlmOrder order);
+
 /* tokenizer_bpe.c. The tables of a byte-level vocabulary; text -> ids */
 bool llm_byte_pairs_read(TgTokenizer *t, const TgValue *gguf);
 bool llm_byte_pairs(TgTokenizer *t, const char *text, size_t n);
@@ -130,6 +159,19 @@ void llm_byte_pairs_free(TgTokenizer *t);
 /* tokenizer_spm.c */
 bool llm_sentence_piece_read(TgTokenizer *t, const TgValue *gguf);
 bool llm_sentence_piece(TgTokenizer *t, const char *text, size_t n);
+bool llm_scores_read(TgTokenizer *t, const TgValue *gguf); /* t->score; false: there are none, or others */
+
+/* tokenizer_prefix.c */
+bool llm_prefixes_make(TgTokenizer *t); /* t->order */
+LlmPrefix llm_prefix(const TgTokenizer *t);
+bool llm_prefix_step(const TgTokenizer *t, LlmPrefix *p, char byte); /* one byte more; false: none has it */
+int32_t llm_prefix_token(const TgTokenizer *t, const LlmPrefix *p);  /* the token of these bytes; -1: none */
+
+/* tokenizer_unigram.c, tokenizer_words.c */
+bool llm_unigram_read(TgTokenizer *t, const TgValue *gguf);
+bool llm_unigram(TgTokenizer *t, const char *text, size_t n);
+bool llm_words_read(TgTokenizer *t, const TgValue *gguf);
+bool llm_words(TgTokenizer *t, const char *text, size_t n);
 
 /* tokenizer_merge.c. Joins the n symbols in t->symbol until none of the neighbours may join. join: whether
  * two may, with a key (the lowest first, of equal ones the leftmost) and the token that they become. */

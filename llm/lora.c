@@ -63,7 +63,10 @@ static double factor_of(const TgLora *l, TgTensor *a) {
 TgTensor *llm_lora_added(const TgLora *l, int64_t layer, LlmWeight w, TgTensor *x, TgTensor *y) {
   TgTensor *a = layer < LORA_LAYERS ? l->layers[layer].a[w] : NULL;
   if (!a) return y;
-  TgTensor *low = tg_linear(tg_dropout(x, l->dropout), a, NULL);
+  TgTensor *mask = l->mask ? l->mask[w] : NULL;
+  TgTensor *kept =
+      mask ? tg_mul_scalar(tg_mul(x, tg_float(mask)), 1 / (1 - l->dropout)) : tg_dropout(x, l->dropout);
+  TgTensor *low = tg_linear(kept, a, NULL);
   return tg_add(y, tg_mul_scalar(tg_linear(low, l->layers[layer].b[w], NULL), factor_of(l, a)));
 }
 
@@ -245,8 +248,8 @@ static bool shape_is(const TgLlm *m, const char *name, TgTensor *t, int64_t rows
 static bool tensor_take(TgLora *l, const char *name, TgTensor *t) {
   const TgLlm *m = l->m;
   int64_t layer, dims[3];
-  LlmWeight w;
-  bool is_b, ok = false;
+  LlmWeight w = W_Q;
+  bool is_b = false, ok = false;
   if (!place_of(m, name, &layer, &w, &is_b)) return false;
   llm_weight_shape(m, w, dims);
   if (!(is_b ? shape_is(m, name, t, dims[0], -1) : shape_is(m, name, t, -1, dims[1]))) return false;

@@ -25,7 +25,9 @@ static bool failed(const Merge *g, const char *path) {
 static bool can_merge(const Merge *g) {
   const TgLlm *m = g->m;
   struct stat own, other;
-  if (!m->loras) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: the model has no adapter");
+  if (!m->loras && !m->unfrozen)
+    return llm_fail(m->ctx, TG_ERR_VALUE,
+                    "llm_merge: the model has no adapter, and its weights are as in its file");
   if (!tg_value_get(m->gguf, "places"))
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: %.300s is no gguf file", m->path);
   if (tg_value_int(llm_kv(m->gguf, "split.count")) > 1)
@@ -69,13 +71,6 @@ static bool decoded(TgContext *ctx, const void *bytes, size_t nbytes, int type, 
   return !tg_read(tg_cast(t, TG_F32), x, (size_t)n * sizeof *x);
 }
 
-/* Where the bytes of a weight are: {type, offset, nbytes}. */
-static const TgValue *place_of(const TgLlm *m, int64_t layer, LlmWeight w) {
-  char name[80];
-  snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, llm_weights_of_layer[w].name);
-  return tg_value_get(tg_value_get(m->gguf, "places"), name);
-}
-
 static bool written(Merge *g, TgTensor *exact, const TgValue *place) {
   TgContext *ctx = g->m->ctx;
   int type = (int)tg_value_int(tg_value_at(place, 0));
@@ -96,31 +91,35 @@ static bool written(Merge *g, TgTensor *exact, const TgValue *place) {
   return ok;
 }
 
-/* The weight with what all adapters add; NULL: none adds to it. */
-static TgTensor *sum_of(const TgLlm *m, int64_t layer, LlmWeight w) {
-  TgTensor *sum = NULL;
+/* The weight with what all adapters add; NULL: it is as in the file. */
+static TgTensor *sum_of(const TgLlm *m, int64_t layer, LlmWeight w, TgTensor *weight) {
+  TgTensor *sum = m->unfrozen ? weight : NULL;
   for (const TgLora *l = m->loras; l; l = l->next) {
     TgTensor *delta = llm_lora_delta(l, layer, w);
-    if (delta) sum = tg_add(sum ? sum : tg_cast(m->layer[layer].w[w], TG_F32), delta);
+    if (delta) sum = tg_add(sum ? sum : tg_cast(weight, TG_F32), delta);
   }
   return sum;
 }
 
-static bool weights_written(Merge *g) {
+/* One of the model's weights. Adapters are of matrices of layers. */
+static bool weight_written(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Merge *g = user;
+  TgTensor *sum = m->unfrozen ? *at : NULL;
   bool ok = true;
-  for (int64_t i = 0; ok && i < g->m->k.layers; i++)
-    for (int w = 0; ok && w < W_COUNT; w++)
-      TG_SCOPE(g->m->ctx) {
-        TgTensor *sum = sum_of(g->m, i, (LlmWeight)w);
-        if (sum) ok = !tg_cancelled(g->m->ctx) && written(g, sum, place_of(g->m, i, (LlmWeight)w));
-      }
+  TG_SCOPE(m->ctx) {
+    for (int64_t i = 0; i < m->k.layers; i++)
+      for (int w = 0; w < W_COUNT; w++)
+        if (at == &m->layer[i].w[w]) sum = sum_of(m, i, (LlmWeight)w, *at);
+    const TgValue *place = tg_value_get(tg_value_get(m->gguf, "places"), name);
+    if (sum) ok = !tg_cancelled(m->ctx) && written(g, sum, place);
+  }
   return ok;
 }
 
 TgStatus tg_llm_merge(TgLlm *m, const char *path, TgLlmMerged *about) {
   if (!m) return TG_ERR_NOMEM;
   Merge g = {.m = m, .path = path};
-  bool ok = can_merge(&g) && file_copied(&g) && weights_written(&g);
+  bool ok = can_merge(&g) && file_copied(&g) && llm_weights_each(m, weight_written, &g);
   errno = 0;
   if (g.to) {
     bool whole = !fflush(g.to) && !fsync(fileno(g.to));

@@ -81,6 +81,13 @@ static bool rope_order(TgLlm *m) {
   return true;
 }
 
+/* Whether the weights of the chosen experts add up to 1: the file's word, or the row's. */
+static bool shares_read(TgLlm *m) {
+  char name[128];
+  snprintf(name, sizeof name, "%.60s.expert_weights_norm", m->architecture);
+  return llm_kv_int(m->ctx, m->gguf, name, m->arch->renormalized, &m->k.renormalized);
+}
+
 static bool numbers_read(TgLlm *m) {
   LlmNumbers *k = &m->k;
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -99,7 +106,7 @@ static bool numbers_read(TgLlm *m) {
                   k->rotary, k->head) &&
          together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
                   "experts, and used ones", k->experts, k->experts_used) &&
-         reals_read(m) && rope_order(m);
+         reals_read(m) && rope_order(m) && shares_read(m);
 }
 
 /* ---- weights */
@@ -112,6 +119,7 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
                            [SIZE_QUERIES_KEYS_VALUES] = nq + nk + nv,
                            [SIZE_HEADS_VALUES] = k->heads * k->value_head,
                            [SIZE_HEAD] = k->head,
+                           [SIZE_HEADS] = k->heads,
                            [SIZE_FFN] = k->ffn,
                            [SIZE_TWO_FFN] = 2 * k->ffn,
                            [SIZE_EXPERTS] = k->experts,
@@ -175,8 +183,11 @@ static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, boo
   snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, s->name);
   to->w[w] = find(f, name, true, n, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.bias", (long long)layer, s->name);
-  to->b[w] = n < 3 ? find(f, name, bias, 1, dims) : NULL;
+  int of_bias = n > 1 ? n - 1 : 1; /* one for each row */
+  to->b[w] = find(f, name, bias, of_bias, dims);
 }
+
+static bool is_last_of(int64_t i, int64_t every) { return every > 0 && i % every == every - 1; }
 
 static void layer_find(Finder *f, int64_t i) {
   const TgLlm *m = f->m;
@@ -186,7 +197,28 @@ static void layer_find(Finder *f, int64_t i) {
   LlmLayer *l = &m->layer[i];
   for (int w = 0; w < W_COUNT && f->ok; w++)
     if (wanted & BIT(w)) weight_find(f, i, l, (LlmWeight)w, a->biases & BIT(w));
-  l->windowed = m->k.window && !(a->global_every && i % a->global_every == a->global_every - 1);
+  l->windowed = m->k.window && !is_last_of(i, a->global_every);
+  l->still = is_last_of(i, a->still_every);
+}
+
+/* Which layers have a window, where the file says it: of so many the last has none, or a bool for each. */
+static bool windows_read(TgLlm *m) {
+  char name[128];
+  snprintf(name, sizeof name, "%.60s.attention.sliding_window_pattern", m->architecture);
+  const TgValue *v = llm_kv(m->gguf, name);
+  TgTensor *each = tg_value_tensor(v);
+  bool *windowed = each ? tg_alloc(m->ctx, (size_t)m->k.layers) : NULL;
+  bool ok = !each || (tg_dtype(each) == TG_BOOL && tg_numel(each) == m->k.layers);
+  if (!v) return true;
+  if (!ok || (!each && tg_value_kind(v) != TG_KIND_INT))
+    ok = llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is neither a number nor a bool for each of %lld layers",
+                  name, (long long)m->k.layers);
+  if (ok && each) ok = windowed && !tg_read(each, windowed, (size_t)m->k.layers);
+  int64_t every = tg_value_int(v);
+  for (int64_t i = 0; ok && i < m->k.layers; i++)
+    m->layer[i].windowed = m->k.window && (each ? windowed[i] : !is_last_of(i, every));
+  tg_free(m->ctx, windowed);
+  return ok;
 }
 
 /* A tensor that nothing here uses would have changed what the model says. */
@@ -234,8 +266,9 @@ static bool weights_find(TgLlm *m) {
   m->rope_short = find(&f, "rope_factors_short.weight", m->rope_long != NULL, 1, half);
   for (int64_t i = 0; i < k->layers && f.ok; i++)
     layer_find(&f, i);
-  if (!all_used(&f)) return false;
-  if (!m->head) m->head = m->embedding;
+  if (!all_used(&f) || !windows_read(m)) return false;
+  m->tied = !m->head;
+  if (m->tied) m->head = m->embedding;
   if (m->tokenizer && tg_tokenizer_count(m->tokenizer) > k->vocabulary)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %lld tokens, and tensor 'token_embd.weight' has %lld rows",
                     (long long)tg_tokenizer_count(m->tokenizer), (long long)k->vocabulary);
@@ -258,6 +291,24 @@ static int64_t usual_batch(const TgLlm *m) {
   return m->sequences < 2 ? 0 : rows;
 }
 
+/* What keys and values are kept as. */
+static bool cache_kind(TgLlm *m, const char *name) {
+  static const struct {
+    const char *name;
+    TgDType dtype;
+    bool packed;
+  } kinds[] = {
+      {"f32", TG_F32, false}, {"f16", TG_F16, false}, {"bf16", TG_BF16, false}, {"q8_0", TG_I8, true}};
+
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    if (strcmp(kinds[i].name, name)) continue;
+    m->cache = kinds[i].dtype;
+    m->packed = kinds[i].packed;
+    return true;
+  }
+  return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %.30s: it is f32, f16, bf16 or q8_0", name);
+}
+
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   TgLlmOptions o;
   if (tg_options_read(m->ctx, "llm_open", "TgLlmOptions", &o, sizeof o, given)) return false;
@@ -277,18 +328,14 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;
   if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
-  if (m->cache == TG_F32 || m->cache == TG_F16 || m->cache == TG_BF16) return true;
-  return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %s: it is f32, f16 or bf16",
-                  tg_dtype_name(m->cache));
+  return cache_kind(m, o.cache_type ? o.cache_type : tg_dtype_name(m->cache));
 }
 
 static bool caches_make(TgLlm *m) {
   for (int64_t i = 0; i < m->k.layers; i++) {
     LlmLayer *l = &m->layer[i];
-    l->keys = tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->sequences, m->k.kv_heads, m->room, m->k.head)));
-    l->values =
-        tg_keep(tg_empty(m->ctx, m->cache, TG_SHAPE(m->sequences, m->k.kv_heads, m->room, m->k.value_head)));
-    if (!l->keys || !l->values) return false;
+    if (!llm_cache_make(m, &l->keys, m->k.head) || !llm_cache_make(m, &l->values, m->k.value_head))
+      return false;
   }
   return true;
 }
@@ -411,6 +458,99 @@ void llm_graphs_change(TgLlm *m) {
   }
 }
 
+bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user) {
+  char name[80];
+  bool ok = fn(m, &m->embedding, "token_embd.weight", user) &&
+            (!m->positions || fn(m, &m->positions, "position_embd.weight", user)) &&
+            fn(m, &m->norm, "output_norm.weight", user) &&
+            (!m->norm_bias || fn(m, &m->norm_bias, "output_norm.bias", user)) &&
+            (m->tied || fn(m, &m->head, "output.weight", user));
+  for (int64_t i = 0; ok && i < m->k.layers; i++)
+    for (int w = 0; ok && w < W_COUNT; w++)
+      for (int bias = 0; ok && bias < 2; bias++) {
+        TgTensor **at = bias ? &m->layer[i].b[w] : &m->layer[i].w[w];
+        snprintf(name, sizeof name, "blk.%lld.%s.%s", (long long)i, llm_weights_of_layer[w].name,
+                 bias ? "bias" : "weight");
+        ok = !*at || fn(m, at, name, user);
+      }
+  return ok;
+}
+
+/* ---- weights that are learned */
+static bool is_plain(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  const TgValue *places = tg_value_get(m->gguf, "places");
+  const char *type = tg_ggml_type_name((int)tg_value_int(tg_value_at(tg_value_get(places, name), 0)));
+  (void)at, (void)user;
+  if (!places || !type || !strcmp(type, "F32") || !strcmp(type, "F16") || !strcmp(type, "BF16")) return true;
+  llm_fail(m->ctx, TG_ERR_DTYPE, "llm_unfreeze: tensor '%s' is %s: what is quantised has an adapter", name,
+           type);
+  return false;
+}
+
+/* A list of the weights that take the place of the file's. */
+typedef struct Own {
+  TgTensor **t;
+  int n, cap;
+} Own;
+
+static bool own_make(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  bool ok = false;
+  (void)name;
+  TG_SCOPE(m->ctx) {
+    TgTensor *t = tg_keep(tg_clone(tg_cast(*at, TG_F32)));
+    ok = t && tg_requires_grad(t, true) && !tg_realize(t);
+    if (t) own->t[own->n++] = t;
+  }
+  return ok;
+}
+
+static bool own_take(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  (void)m, (void)name;
+  *at = own->t[own->n++];
+  return true;
+}
+
+static bool parameter_put(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  (void)m, (void)name;
+  if (own->n < own->cap) own->t[own->n] = *at;
+  own->n++;
+  return true;
+}
+
+int tg_llm_parameters(const TgLlm *m, TgTensor **out, int cap) {
+  Own all = {out, 0, out ? cap : 0};
+  if (m) llm_weights_each((TgLlm *)m, parameter_put, &all);
+  return all.n;
+}
+
+TgStatus tg_llm_unfreeze(TgLlm *m) {
+  if (!m) return TG_ERR_NOMEM;
+  if (m->unfrozen) return TG_OK;
+  Own own = {tg_alloc(m->ctx, (size_t)tg_llm_parameters(m, NULL, 0) * sizeof *own.t), 0, 0};
+  bool ok = own.t && llm_weights_each(m, is_plain, NULL) && llm_weights_each(m, own_make, &own);
+  for (int i = 0; !ok && own.t && i < own.n; i++)
+    tg_release(own.t[i]);
+  if (ok) {
+    own.n = 0;
+    llm_weights_each(m, own_take, &own);
+    if (m->tied) m->head = m->embedding;
+    m->unfrozen = true;
+    llm_graphs_change(m);
+  }
+  tg_free(m->ctx, own.t);
+  return ok ? TG_OK : tg_error(m->ctx);
+}
+
+static bool own_release(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  (void)m, (void)name, (void)user;
+  tg_release(*at);
+  *at = NULL;
+  return true;
+}
+
 void tg_llm_free(TgLlm *m) {
   if (!m) return;
   TgContext *ctx = m->ctx;
@@ -422,12 +562,13 @@ void tg_llm_free(TgLlm *m) {
   tg_free(ctx, m->batch_logits);
   tg_jit_free(m->copy);
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
-    tg_release(m->layer[i].keys), tg_release(m->layer[i].values);
+    llm_cache_free(&m->layer[i].keys), llm_cache_free(&m->layer[i].values);
   tg_release(m->rotation.cos), tg_release(m->rotation.sin);
   tg_release(m->local_rotation.cos), tg_release(m->local_rotation.sin);
   tg_tokenizer_free(m->tokenizer);
   tg_value_free(m->gguf);
   sequences_free(m);
+  if (m->unfrozen) llm_weights_each(m, own_release, NULL);
   tg_free(ctx, m->layer), tg_free(ctx, m->wanted), tg_free(ctx, m->path);
   tg_free(ctx, m);
 }
@@ -676,6 +817,6 @@ TgLlmAbout tg_llm_about(const TgLlm *m) {
   a.vocabulary = m->k.vocabulary;
   a.cache_bytes = 0;
   for (int64_t i = 0; i < m->k.layers; i++)
-    a.cache_bytes += (int64_t)(tg_nbytes(m->layer[i].keys) + tg_nbytes(m->layer[i].values));
+    a.cache_bytes += (int64_t)(llm_cache_nbytes(&m->layer[i].keys) + llm_cache_nbytes(&m->layer[i].values));
   return a;
 }

@@ -17,6 +17,8 @@ typedef enum LlmWeight {
   W_K_NORM,
   W_ATTN_POST_NORM,
   W_FFN_NORM,
+  W_NORM_BETWEEN, /* the same, where the file calls it post_attention_norm */
+  W_SINKS,
   W_GATE,
   W_UP,
   W_GATE_UP, /* both in one, the gate first; the file calls it ffn_up */
@@ -43,6 +45,7 @@ typedef enum LlmSize {
   SIZE_QUERIES_KEYS_VALUES,
   SIZE_HEADS_VALUES,
   SIZE_HEAD,
+  SIZE_HEADS,
   SIZE_FFN,
   SIZE_TWO_FFN,
   SIZE_EXPERTS,
@@ -63,7 +66,8 @@ extern const LlmWeightShape llm_weights_of_layer[W_COUNT];
 
 typedef enum LlmRope { ROPE_NONE, ROPE_PAIRS, ROPE_HALVES } LlmRope;
 
-typedef enum LlmActivation { ACT_SILU, ACT_GELU } LlmActivation;
+/* ACT_SWISH_CLAMPED: of the gate and what it multiplies together: see graph.c */
+typedef enum LlmActivation { ACT_SILU, ACT_GELU, ACT_SWISH_CLAMPED } LlmActivation;
 
 /* What an architecture is: a row of the table in arch.c. */
 typedef struct LlmArch {
@@ -73,8 +77,9 @@ typedef struct LlmArch {
   bool layer_norm;      /* mean and variance, with biases; else root mean square */
   bool positions;       /* learned, position_embd */
   bool scale_embedding; /* by the root of the width */
-  bool renormalized;    /* the weights of the chosen experts add up to 1 */
+  bool renormalized;    /* the weights of the chosen experts add up to 1, where the file does not say */
   bool permuted; /* rows of the file's q and k are the original's with the halves of each head interleaved */
+  int still_every;   /* of so many layers the last does not rotate; 0: all do */
   int global_every;  /* of so many layers the last has no window; 0: all have it, where the file says one */
   int deep;          /* of so many layers: queries are scaled by width / heads, not by the size of a head */
   double local_base; /* of the rotation in layers with a window; 0: the same as in others */
@@ -92,13 +97,21 @@ typedef struct LlmNumbers {
   int64_t rotary; /* elements of a head that rotate */
   int64_t window; /* 0: none */
   int64_t experts, experts_used, expert_ffn, shared_ffn;
+  int64_t renormalized; /* the weights of the chosen experts add up to 1 */
   double eps, scale, attention_cap, final_cap;
 } LlmNumbers;
 
+/* Keys or values of a layer: (sequences, kv heads, room, size), kept. q8_0: x i8, of whole blocks of 32, and
+ * scale f16, one for each block; else scale is NULL. */
+typedef struct LlmCache {
+  TgTensor *x, *scale;
+  int64_t size;
+} LlmCache;
+
 typedef struct LlmLayer {
   TgTensor *w[W_COUNT], *b[W_COUNT]; /* NULL: it has none */
-  TgTensor *keys, *values;           /* the cache: (sequences, kv heads, room, size), kept */
-  bool windowed;
+  LlmCache keys, values;
+  bool windowed, still; /* still: positions do not rotate */
 } LlmLayer;
 
 /* Factors of a position: x rotated = x * cos + swapped x * sin; (room, rotary) each. */
@@ -148,7 +161,8 @@ struct TgLora {
   struct TgLlm *m;
   struct TgLora *next; /* of the model's */
   double alpha, scale, dropout;
-  bool rooted; /* alpha is divided by the rank's root */
+  bool rooted;     /* alpha is divided by the rank's root */
+  TgTensor **mask; /* while a layer is built: of each weight what dropout keeps of x; NULL: it draws */
 };
 
 /* y, the product of x with this weight, and what the adapter adds to it */
@@ -162,8 +176,8 @@ struct TgLlm {
   TgValue *gguf;
   TgTokenizer *tokenizer; /* NULL: the file has none */
   const LlmArch *arch;
-  LlmRope rope; /* the row's, unless the file is in the original's order */
-  bool permuted;
+  LlmRope rope;        /* the row's, unless the file is in the original's order */
+  bool permuted, tied; /* tied: the head is the table of tokens */
   const char *name, *architecture, *template_;
   char *path;
   LlmNumbers k;
@@ -171,6 +185,7 @@ struct TgLlm {
   TgTensor *embedding, *positions, *norm, *norm_bias, *head, *rope_factors, *rope_long, *rope_short;
   LlmRotation rotation, local_rotation;
   TgDType cache;
+  bool packed;                  /* the cache is q8_0 */
   int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
   int64_t parameters;
   int64_t sequences;
@@ -180,6 +195,7 @@ struct TgLlm {
   TgJit *copy;
   LlmStep step[MOST_STEPS];
   int nsteps;
+  bool unfrozen; /* the weights are kept f32 tensors of the model's own, not views of the file */
   int64_t batch; /* rows of the step of several sequences; 0: there is none */
   LlmStep several;
   TgVariable *reach; /* of that step: what the longest of its texts has in the cache */
@@ -187,14 +203,40 @@ struct TgLlm {
   int32_t *wanted; /* the tokens of a step */
 };
 
+/* The tokens of a graph: rows of each tensor, `each` of them of a text. A text's first token is at
+ * `position`, or, where there is no cache, at 0. Or they are the next tokens of several sequences. */
+typedef struct LlmRows {
+  int64_t texts, each;
+  bool whole;           /* no cache: the tokens see each other */
+  TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
+} LlmRows;
+
 /* model.c. The shape of weight w of a layer, into dims; returns how many axes. */
 int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]);
+/* model.c. Calls each weight's place, with its name in the file, until fn says false. Heads that are the table
+ * of tokens stand for one. */
+typedef bool (*LlmWeightFn)(TgLlm *m, TgTensor **at, const char *name, void *user);
+bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user);
 /* model.c. The graphs are others from now on: what was captured and what the caches have is forgotten. */
 void llm_graphs_change(TgLlm *m);
 /* rope.c. m->rotation and m->local_rotation; false: an error */
 bool llm_rotations_make(TgLlm *m);
-/* graph.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
+/* cache.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
 TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
+/* cache.c. A cache of (.., size) for the model; false: an error. */
+bool llm_cache_make(const TgLlm *m, LlmCache *c, int64_t size);
+void llm_cache_free(LlmCache *c);
+size_t llm_cache_nbytes(const LlmCache *c);
+/* Rows (tokens, kv heads, size) to the places of these tokens. */
+bool llm_cache_put(const TgLlm *m, const LlmCache *c, TgTensor *rows, LlmRows r);
+/* What these tokens see of it, f32: (texts, kv heads, seen, size). */
+TgTensor *llm_cache_get(const TgLlm *m, const LlmCache *c, LlmRows r, int64_t seen);
+
+/* graph.c. Parts of a graph: ids (n) -> tokens (n, width); layers first .. last - 1; tokens -> logits. */
+TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r);
+TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last);
+TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x);
+bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets); /* as tg_llm_loss takes them */
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the
  * token whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or
  * logits */

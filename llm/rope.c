@@ -8,7 +8,7 @@
 
 typedef struct Rope {
   double base, factor, original, attention; /* attention: what cos and sin are multiplied by */
-  double fast, slow, amount;                /* of YaRN */
+  double fast, slow, amount, whole;         /* of YaRN; whole: the ramp ends at whole frequencies */
   char type[16];
   const float *divisor; /* of each frequency; NULL: none */
 } Rope;
@@ -40,6 +40,7 @@ static bool rope_read(TgLlm *m, Rope *r) {
             real_of(m, "scaling.original_context_length", (double)m->k.trained, &r->original) &&
             real_of(m, "scaling.attn_factor", 1, &r->attention) &&
             real_of(m, "scaling.yarn_ext_factor", 1, &r->amount) &&
+            real_of(m, "scaling.yarn_truncate", 1, &r->whole) &&
             real_of(m, "scaling.yarn_beta_fast", 32, &r->fast) &&
             real_of(m, "scaling.yarn_beta_slow", 1, &r->slow);
   if (!ok) return false;
@@ -53,10 +54,10 @@ static bool rope_read(TgLlm *m, Rope *r) {
  * the training do (1), those that rotate less than once do not (0). */
 static double yarn_share(const Rope *r, int64_t rotary, int64_t i) {
   double log_base = 2 * log(r->base), n = (double)rotary;
-  double low = floor(n * log(r->original / (r->fast * 2 * M_PI)) / log_base);
-  double high = ceil(n * log(r->original / (r->slow * 2 * M_PI)) / log_base);
-  low = fmax(low, 0);
-  high = fmin(high, n - 1);
+  double low = n * log(r->original / (r->fast * 2 * M_PI)) / log_base;
+  double high = n * log(r->original / (r->slow * 2 * M_PI)) / log_base;
+  low = fmax(r->whole != 0 ? floor(low) : low, 0);
+  high = fmin(r->whole != 0 ? ceil(high) : high, n - 1);
   double ramp = ((double)i - low) / fmax(0.001, high - low);
   return (1 - fmin(1, fmax(0, ramp))) * r->amount;
 }

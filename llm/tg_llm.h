@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* ---- tokenizers: tokenizer.ggml.* of a gguf file. Models: gpt2 (byte-level byte pairs, the patterns of
- * tokenizer.ggml.pre by pcre2), llama (SentencePiece's byte pairs). */
+ * tokenizer.ggml.pre by pcre2), llama (SentencePiece's byte pairs), t5 (its unigrams), bert (WordPiece). */
 typedef struct TgTokenizer TgTokenizer;
 
 /* gguf: what tg_gguf_load gave; it may end before the tokenizer. NULL: an error; TG_ERR_VALUE names the
@@ -70,8 +70,8 @@ TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbyt
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
-/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), qwen2, qwen3, qwen2moe,
- * qwen3moe, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
+/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), smollm3, qwen2, qwen3,
+ * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
  * quantised values are computed where a product needs them. Keys and values of the tokens so far are kept in
  * a cache. A step is a captured program (tg_jit): the first two of each size are planned and compiled, later
  * ones are replayed. */
@@ -81,13 +81,15 @@ typedef struct TgLlm TgLlm;
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
  * its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next token at
  * once; -1: 2 where weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache:
- * TG_F32 (the default), TG_F16 or TG_BF16. */
+ * TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or "q8_0":
+ * 8 bits each, and a scale for 32 of them; NULL: what cache says. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
   int64_t context, block;
   TgDType cache;
   int64_t sequences, batch;
+  const char *cache_type;
   int end_;
 } TgLlmOptions;
 
@@ -178,6 +180,24 @@ TG_API TgStatus tg_lora_save(const TgLora *l, const char *path, const char *base
 TG_API void tg_lora_free(TgLora *l);         /* NULL is fine; tg_llm_free ends those that are left */
 TG_API const TgModule *tg_lora_module(void); /* a TgLora as a module: training state, parameters */
 
+/* Steps of learning in little memory. Of a step only what goes into each layer is kept; a layer is computed
+ * again when its gradients are, and what it decodes of its weights is given back before the next one. l: what
+ * is learned, NULL: the weights, after tg_llm_unfreeze; optim: of its parameters. All outlive it. NULL:
+ * TG_ERR_VALUE, another adapter of the model has dropout; TG_ERR_STATE: the weights are frozen. */
+typedef struct TgLlmLearner TgLlmLearner;
+TG_API TgLlmLearner *tg_llm_learner(TgLlm *m, TgLora *l, TgOptim *optim);
+/* One step: gradients of tg_llm_loss of these texts (within rounding), and the optimiser's step with them. ids
+ * and targets as there, each whole in memory; another shape than the last time's is planned anew. loss: as it
+ * was before the step; may be NULL. Errors as tg_llm_loss. TG_ERR_CANCELLED: nothing was learned. */
+TG_API TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double *loss);
+TG_API void tg_llm_learner_free(TgLlmLearner *s); /* NULL is fine */
+
+/* From now on the weights can be learned: each is f32, in memory of its own; tg_llm_merge writes them to a
+ * file, each of the type that it had. TG_ERR_DTYPE: one is quantised; nothing has changed. */
+TG_API TgStatus tg_llm_unfreeze(TgLlm *m);
+/* The weights, at most cap of them (out may be NULL where cap is 0); returns how many there are. */
+TG_API int tg_llm_parameters(const TgLlm *m, TgTensor **out, int cap);
+
 /* weights: so many changed. error: the largest over them of |stored - exact| / |exact|, by the roots of sums
  * of squares; of f32 about 1e-8, of what is quantised as its type has it. */
 typedef struct TgLlmMerged {
@@ -185,8 +205,8 @@ typedef struct TgLlmMerged {
   double error;
 } TgLlmMerged;
 
-/* The model's file with what its adapters add put into its weights, as a new file (which appears whole); each
- * tensor stays of its type. about may be NULL. TG_ERR_VALUE: no adapter, a model of several files, a type
+/* The model's file with what its adapters add put into its weights, and with those that were learned, as a new
+ * file (which appears whole); each tensor stays of its type. about may be NULL. TG_ERR_VALUE: no adapter, a model of several files, a type
  * that nothing is quantised to here (tg_ggml_encode), path is the model's own. */
 TG_API TgStatus tg_llm_merge(TgLlm *m, const char *path, TgLlmMerged *about);
 

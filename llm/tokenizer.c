@@ -10,13 +10,15 @@ typedef struct Kind {
   const char *model;
   bool (*read)(TgTokenizer *t, const TgValue *gguf);
   bool (*encode)(TgTokenizer *t, const char *text, size_t n);
-  bool add_bos, add_space; /* where the file does not say */
+  bool add_bos, add_eos, add_space; /* where the file does not say */
   int32_t bos, eos, unknown;
 } Kind;
 
 static const Kind kinds[] = {
-    [LLM_BYTE_PAIRS] = {"gpt2", llm_byte_pairs_read, llm_byte_pairs, false, false, -1, -1, -1},
-    [LLM_SENTENCE_PIECE] = {"llama", llm_sentence_piece_read, llm_sentence_piece, true, true, 1, 2, 0}};
+    [LLM_BYTE_PAIRS] = {"gpt2", llm_byte_pairs_read, llm_byte_pairs, false, false, false, -1, -1, -1},
+    [LLM_SENTENCE_PIECE] = {"llama", llm_sentence_piece_read, llm_sentence_piece, true, false, true, 1, 2, 0},
+    [LLM_UNIGRAM] = {"t5", llm_unigram_read, llm_unigram, false, true, true, -1, 1, 2},
+    [LLM_WORDS] = {"bert", llm_words_read, llm_words, true, true, false, 101, 102, 100}};
 
 /* ---- reading */
 int32_t llm_token_find(const TgTokenizer *t, const char *text, size_t n) {
@@ -121,14 +123,24 @@ static int32_t special_order(const TgTokenizer *t, int32_t a, int32_t b) {
   return an != bn ? (an > bn ? -1 : 1) : a - b;
 }
 
-static void sift(TgTokenizer *t, int32_t at, int32_t n) {
-  int32_t *s = t->special;
+static void sift(const TgTokenizer *t, int32_t *s, int32_t at, int32_t n, LlmOrder order) {
   for (int32_t child; (child = 2 * at + 1) < n; at = child) {
-    if (child + 1 < n && special_order(t, s[child + 1], s[child]) > 0) child++;
-    if (special_order(t, s[child], s[at]) <= 0) break;
+    if (child + 1 < n && order(t, s[child + 1], s[child]) > 0) child++;
+    if (order(t, s[child], s[at]) <= 0) break;
     int32_t was = s[at];
     s[at] = s[child];
     s[child] = was;
+  }
+}
+
+void llm_tokens_sort(const TgTokenizer *t, int32_t *ids, int32_t n, LlmOrder order) {
+  for (int32_t i = n / 2; i-- > 0;)
+    sift(t, ids, i, n, order);
+  for (int32_t i = n; i-- > 1;) {
+    int32_t was = ids[0];
+    ids[0] = ids[i];
+    ids[i] = was;
+    sift(t, ids, 0, i, order);
   }
 }
 
@@ -140,14 +152,7 @@ static bool specials_make(TgTokenizer *t) {
     llm_token(t, i, &n);
     if (is && n) t->special[t->nspecial++] = i;
   }
-  for (int32_t i = t->nspecial / 2; i-- > 0;)
-    sift(t, i, t->nspecial);
-  for (int32_t i = t->nspecial; i-- > 1;) {
-    int32_t was = t->special[0];
-    t->special[0] = t->special[i];
-    t->special[i] = was;
-    sift(t, 0, i);
-  }
+  llm_tokens_sort(t, t->special, t->nspecial, special_order);
   for (int32_t i = 0, b = 0; b <= 256; b++) {
     while (i < t->nspecial && (unsigned char)*llm_token(t, t->special[i], &n) < b)
       i++;
@@ -168,13 +173,19 @@ static bool id_read(TgTokenizer *t, const TgValue *gguf, const char *key, int32_
 
 static bool ends_read(TgTokenizer *t, const TgValue *gguf, const Kind *k) {
   int64_t bos, eos, space;
-  bool ok = id_read(t, gguf, "tokenizer.ggml.bos_token_id", k->bos, &t->bos) &&
-            id_read(t, gguf, "tokenizer.ggml.eos_token_id", k->eos, &t->eos) &&
+  t->bos = k->bos;
+  t->eos = k->eos;
+  if (t->kind == LLM_WORDS && /* BERT's files call them so, and spell it so */
+      !(id_read(t, gguf, "tokenizer.ggml.cls_token_id", k->bos, &t->bos) &&
+        id_read(t, gguf, "tokenizer.ggml.seperator_token_id", k->eos, &t->eos)))
+    return false;
+  bool ok = id_read(t, gguf, "tokenizer.ggml.bos_token_id", t->bos, &t->bos) &&
+            id_read(t, gguf, "tokenizer.ggml.eos_token_id", t->eos, &t->eos) &&
             id_read(t, gguf, "tokenizer.ggml.eot_token_id", -1, &t->eot) &&
             id_read(t, gguf, "tokenizer.ggml.unknown_token_id", k->unknown, &t->unknown) &&
             id_read(t, gguf, "tokenizer.ggml.padding_token_id", -1, &t->padding) &&
             llm_kv_int(t->ctx, gguf, "tokenizer.ggml.add_bos_token", k->add_bos || t->whole_words, &bos) &&
-            llm_kv_int(t->ctx, gguf, "tokenizer.ggml.add_eos_token", 0, &eos) &&
+            llm_kv_int(t->ctx, gguf, "tokenizer.ggml.add_eos_token", k->add_eos, &eos) &&
             llm_kv_int(t->ctx, gguf, "tokenizer.ggml.add_space_prefix", k->add_space, &space);
   if (!ok) return false;
   t->add_bos = bos && t->bos >= 0;
@@ -192,7 +203,8 @@ static const Kind *kind_of(TgTokenizer *t, const TgValue *gguf) {
   }
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(kinds[i].model, model)) return t->kind = (LlmTokenizerKind)i, &kinds[i];
-  llm_fail(t->ctx, TG_ERR_VALUE, "tokenizer: model '%.60s' is not known here; gpt2 and llama are", model);
+  llm_fail(t->ctx, TG_ERR_VALUE, "tokenizer: model '%.60s' is not known here; gpt2, llama, t5 and bert are",
+           model);
   return NULL;
 }
 
@@ -228,6 +240,7 @@ void tg_tokenizer_free(TgTokenizer *t) {
   llm_byte_pairs_free(t);
   tg_free(ctx, t->bytes), tg_free(ctx, t->begin), tg_free(ctx, t->score), tg_free(ctx, t->type);
   tg_free(ctx, t->slot), tg_free(ctx, t->special), tg_free(ctx, t->ids.at), tg_free(ctx, t->text.at);
+  tg_free(ctx, t->order), tg_free(ctx, t->charsmap), tg_free(ctx, t->best);
   tg_free(ctx, t->spans.at), tg_free(ctx, t->cut.at), tg_free(ctx, t->symbol), tg_free(ctx, t->heap);
   tg_free(ctx, t);
 }
@@ -361,7 +374,7 @@ TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOp
   d->t = t;
   d->text.ctx = t->ctx;
   d->special = o.special;
-  d->begin = !o.inside && t->add_space;
+  d->begin = !o.inside && (t->add_space || t->kind == LLM_WORDS);
   return d;
 }
 
@@ -395,7 +408,7 @@ const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbytes) {
   llm_put(&d->text, d->waiting, d->nwaiting);
   const char *s = llm_token(t, (int32_t)id, &n);
   bool hidden = t->type[id] == TOKEN_CONTROL || t->type[id] == TOKEN_UNKNOWN;
-  if (t->kind == LLM_SENTENCE_PIECE && t->type[id] != TOKEN_BYTE && !hidden)
+  if (t->kind != LLM_BYTE_PAIRS && t->type[id] != TOKEN_BYTE && !hidden)
     piece_put(d, s, n);
   else if (!hidden || d->special) {
     d->begin = d->begin && hidden;

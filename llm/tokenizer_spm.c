@@ -6,7 +6,7 @@
 
 static const char blank[] = "\xe2\x96\x81";
 
-bool llm_sentence_piece_read(TgTokenizer *t, const TgValue *gguf) {
+bool llm_scores_read(TgTokenizer *t, const TgValue *gguf) {
   TgTensor *scores = tg_value_tensor(llm_kv(gguf, "tokenizer.ggml.scores"));
   if (!scores || tg_dtype(scores) != TG_F32 || tg_numel(scores) != t->n)
     return llm_fail(t->ctx, TG_ERR_VALUE, "tokenizer: %d tokens need as many f32 in tokenizer.ggml.scores",
@@ -18,6 +18,8 @@ bool llm_sentence_piece_read(TgTokenizer *t, const TgValue *gguf) {
       return llm_fail(t->ctx, TG_ERR_VALUE, "tokenizer: the score of token %d is no number", (int)i);
   return true;
 }
+
+bool llm_sentence_piece_read(TgTokenizer *t, const TgValue *gguf) { return llm_scores_read(t, gguf); }
 
 static bool join(const TgTokenizer *t, const char *text, const LlmSymbol *a, const LlmSymbol *b, double *key,
                  int32_t *id) {

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
 
 enum { MADE_U32 = 4, MADE_I32 = 5, MADE_F32 = 6, MADE_BOOL = 7, MADE_STRING = 8, MADE_ARRAY = 9 };
 
@@ -119,5 +122,34 @@ static inline void *short_reallocate(void *p, size_t n, void *user) {
 static inline void short_release(void *p, void *user) {
   if (p) __atomic_sub_fetch(&((Short *)user)->held, 1, __ATOMIC_RELAXED);
   free(p);
+}
+
+/* All that `everything` does, in a context of INTERP whose allocation `at` fails: an error that says so, and
+ * all memory given back. *over: there was no such allocation. */
+static inline bool short_once(bool (*everything)(TgContext *c), long at, bool *over) {
+  Short s = {at, 0};
+  TgAllocator a = {short_allocate, short_reallocate, short_release, &s};
+  TgContext *c = tg_open_with(.device = "INTERP", .allocator = &a);
+  bool ok = c && !tg_error(c) && everything(c);
+  /* tg_size_tensor says of a size that there is no memory for that it is none */
+  bool told = c && (tg_error(c) == TG_ERR_NOMEM || strstr(tg_errmsg(c), "is no size of this context"));
+  if (!ok && c && !told) fail_msg("allocation %ld: %s", at, tg_errmsg(c));
+  *over = s.left >= 0;
+  tg_close(c);
+  if (s.held) fail_msg("allocation %ld: %ld blocks are not given back", at, s.held);
+  return ok;
+}
+
+/* Each stride-th allocation fails in turn (TG_TORTURE: each), until none does. */
+static inline void short_everywhere(bool (*everything)(TgContext *c), long stride) {
+  long failed = 0;
+  bool over = false, ok = false;
+  if (getenv("TG_TORTURE")) stride = 1;
+  for (long at = 0; !over; at += stride) {
+    ok = short_once(everything, at, &over);
+    failed += !ok;
+  }
+  assert_true(ok);
+  assert_true(failed > 20);
 }
 #endif

@@ -2,7 +2,7 @@
 """Writes tests/goldens/llm/hf/NAME/: tiny models with random weights as Hugging Face has them, saved by transformers,
 and in expected.json what transformers and tokenizers say: texts with their ids, and logits after some ids.
 
-    python3 tests/llm/make_hf.py tests/goldens/llm/hf     (needs torch, transformers, tokenizers)
+    python3 tests/llm/make_hf.py tests/goldens/llm/hf [NAME..]     (needs torch, transformers, tokenizers)
 """
 import json
 import os
@@ -10,13 +10,18 @@ import sys
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, MistralConfig,
-                          MistralForCausalLM, Phi3Config, Phi3ForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM)
+from safetensors.torch import load_file, save_file
+from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GemmaConfig, GemmaForCausalLM, Glm4Config,
+                          Glm4ForCausalLM, GPT2Config, GPT2LMHeadModel, GptOssConfig, GptOssForCausalLM, LlamaConfig, LlamaForCausalLM,
+                          MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Phi3Config, Phi3ForCausalLM,
+                          PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 TEXTS = ["Once upon a time, there was a dog.", " two  blanks\n\nand 12345 don't", "Ünïcode \u4f60\u597d \U0001f600!", "<|end|> is no end", ""]
 LEARN = ["the dog and the cat sat on the mat, and the dog ran", "once upon a time there was a time of dogs", "123 456 don't we'll I'm"] * 3
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+WORD = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+GPT4O = WORD + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
@@ -48,15 +53,44 @@ def begins(t):
 
 SMALL = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=20, max_position_embeddings=64)
 ROPE3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, truncate=False)
+OSS = dict(num_local_experts=4, num_experts_per_tok=2, head_dim=8, sliding_window=4, rope_parameters=YARN)
 MODELS = {
     "llama": (LlamaForCausalLM, LlamaConfig, dict(head_dim=6, rope_parameters=ROPE3, tie_word_embeddings=True), lambda: begins(byte_level(LLAMA3, ignore_merges=True))),
     "mistral": (MistralForCausalLM, MistralConfig, dict(sliding_window=4, head_dim=6), lambda: begins(sentence_piece())),
     "qwen2": (Qwen2ForCausalLM, Qwen2Config, {}, lambda: byte_level(QWEN)),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, dict(head_dim=6, rope_parameters=dict(rope_type="linear", factor=2.0, rope_theta=5000.0)), lambda: byte_level(digits=True)),
     "phi3": (Phi3ForCausalLM, Phi3Config, dict(pad_token_id=0), lambda: byte_level()),
+    "mixtral": (MixtralForCausalLM, MixtralConfig, dict(num_local_experts=4, num_experts_per_tok=2), lambda: begins(sentence_piece())),
+    "qwen2moe": (Qwen2MoeForCausalLM, Qwen2MoeConfig, dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8,
+                 shared_expert_intermediate_size=12), lambda: byte_level(QWEN)),
+    "qwen3moe": (Qwen3MoeForCausalLM, Qwen3MoeConfig, dict(num_experts=12, num_experts_per_tok=3, moe_intermediate_size=8, norm_topk_prob=True,
+                 head_dim=6), lambda: byte_level(QWEN)),
+    "gpt-oss": (GptOssForCausalLM, GptOssConfig, OSS, lambda: byte_level(GPT4O)),
+    "gpt-oss-mxfp4": (GptOssForCausalLM, GptOssConfig, dict(**OSS, hidden_size=32, intermediate_size=64), lambda: byte_level(GPT4O)),
+    "glm4": (Glm4ForCausalLM, Glm4Config, dict(head_dim=8, attention_bias=True, pad_token_id=0, rms_norm_eps=1e-5), lambda: byte_level(LLAMA3)),
+    "gpt2": (GPT2LMHeadModel, GPT2Config, dict(n_embd=16, n_layer=2, n_head=4, n_positions=32), lambda: byte_level()),
+    "gemma": (GemmaForCausalLM, GemmaConfig, dict(head_dim=6), lambda: begins(byte_level())),
+    "smollm3": (SmolLM3ForCausalLM, SmolLM3Config, dict(num_hidden_layers=4, pad_token_id=0), lambda: byte_level(LLAMA3, ignore_merges=True)),
     "gemma2": (Gemma2ForCausalLM, Gemma2Config, dict(head_dim=6, query_pre_attn_scalar=9, sliding_window=4), lambda: begins(byte_level())),
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, dict(head_dim=6, query_pre_attn_scalar=6, sliding_window=4, num_hidden_layers=7), lambda: begins(byte_level())),
 }
+
+
+def mxfp4(model):
+    """Random packed values for the experts, decoded into the model: the tensors that the file has in their place."""
+    values, packed = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6]), {}
+    values = torch.cat([values, -values])
+    for n, p in model.named_parameters():
+        if not n.endswith(("gate_up_proj", "down_proj")) or "experts" not in n:
+            continue
+        experts, inner, rows = p.shape
+        blocks = torch.randint(0, 256, (experts, rows, inner // 32, 16), dtype=torch.uint8)
+        scales = torch.randint(122, 126, (experts, rows, inner // 32), dtype=torch.uint8)
+        each = torch.stack((values[(blocks & 15).long()], values[(blocks >> 4).long()]), -1).flatten(-2)
+        p.copy_((each * 2.0 ** (scales[..., None].float() - 127)).flatten(-2).transpose(1, 2))
+        packed[n + "_blocks"], packed[n + "_scales"] = blocks, scales
+    return packed
 
 
 def make(name, folder):
@@ -64,14 +98,19 @@ def make(name, folder):
     torch.manual_seed(sum(map(ord, name)))
     t = PreTrainedTokenizerFast(tokenizer_object=tokenizer(), bos_token="<|begin|>", eos_token="<|end|>")
     t.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
-    m = kind(config(**{**SMALL, **more}, vocab_size=len(t), attn_implementation="eager")).eval()
+    m = kind(config(**{**({} if name == "gpt2" else SMALL), **more}, vocab_size=len(t), attn_implementation="eager")).eval()
     with torch.no_grad():
         for n, p in m.named_parameters():
-            v = torch.randn(p.shape) * (0.2 if "norm" in n else 0.35) + (1 if "norm" in n and "gemma" not in name else 0)
+            norm = "norm" in n or "ln_" in n
+            v = torch.randn(p.shape) * (0.2 if norm else 0.35) + (1 if norm and "bias" not in n and "gemma" not in name else 0)
             p.copy_(v.half())  # the frequencies stay f32
+        packed = mxfp4(m) if "mxfp4" in name else {}
         ids = torch.randint(0, len(t), (1, 9))
         logits = m(ids).logits[0]
     m.half().save_pretrained(folder, max_shard_size="12KB" if name == "mistral" else "1GB")
+    if packed:
+        path = os.path.join(folder, "model.safetensors")
+        save_file({**{n: t for n, t in load_file(path).items() if n + "_blocks" not in packed}, **packed}, path, {"format": "pt"})
     t.save_pretrained(folder)
     for extra in ("generation_config.json", "special_tokens_map.json"):
         if os.path.exists(os.path.join(folder, extra)):
@@ -82,5 +121,5 @@ def make(name, folder):
               open(os.path.join(folder, "expected.json"), "w"))
 
 
-for name in MODELS:
+for name in sys.argv[2:] or MODELS:
     make(name, os.path.join(sys.argv[1], name))

@@ -83,6 +83,16 @@ def rotate(x, k, f, pairs, attention=1.0):
     return y
 
 
+def q8_0(x):
+    """What is left of x (tokens, heads, size) in blocks of 32 signed bytes with a scale of 16 bits."""
+    y = np.zeros_like(x)
+    for i in range(0, x.shape[-1], 32):
+        b = x[..., i : i + 32]
+        most = np.abs(b).max(-1, keepdims=True)
+        y[..., i : i + 32] = np.round(b * 127 / most) * (most / 127).astype("f2")
+    return y
+
+
 def attention(m, w, x, i, norm):
     k, n = m.k, len(x)
     H, K, D = k["heads"], k["kv_heads"], k["head"]
@@ -95,10 +105,11 @@ def attention(m, w, x, i, norm):
     q, key, v = q.reshape(n, H, D), key.reshape(n, K, D), v.reshape(n, K, D)
     if p + "attn_q_norm.weight" in w:
         q, key = rms(q, w[p + "attn_q_norm.weight"], k["eps"]), rms(key, w[p + "attn_k_norm.weight"], k["eps"])
-    every = {"gemma2": 2, "gemma3": 6}.get(m.arch)
+    every = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(m.arch)
     windowed = k.get("window") and not (every and i % every == every - 1)
-    if m.arch != "gpt2":
-        pairs = m.arch in ("llama", "glm4")
+    still = m.arch == "smollm3" and i % 4 == 3
+    if m.arch != "gpt2" and not still:
+        pairs = m.arch in ("llama", "glm4", "smollm3")
         if m.arch == "gemma3" and windowed:
             f = frequencies({**k, "scaling": None}, 10000.0)
         else:
@@ -109,6 +120,8 @@ def attention(m, w, x, i, norm):
             f = f / w["rope_factors_short.weight"]
         a = k.get("attn_factor", 1.0) * (1 + 0.1 * math.log(k["factor"]) if k.get("scaling") == "yarn" else 1)
         q, key = rotate(q, k, f, pairs, a), rotate(key, k, f, pairs, a)
+    if k.get("cache") == "q8_0":
+        key, v = q8_0(key), q8_0(v)
     key, v = np.repeat(key, H // K, 1), np.repeat(v, H // K, 1)
     score = np.einsum("qhd,khd->hqk", q, key) / math.sqrt(D)
     if k.get("attention_cap"):
@@ -118,13 +131,16 @@ def attention(m, w, x, i, norm):
     if windowed:
         hidden |= at - of >= k["window"]
     score = np.where(hidden, -np.inf, score)
-    y = np.einsum("hqk,khd->qhd", softmax(score), v).reshape(n, H * D)
+    if p + "attn_sinks.weight" in w:  # a key more, of which nothing comes
+        sink = np.broadcast_to(w[p + "attn_sinks.weight"][:, None, None], (H, n, 1))
+        score = np.concatenate((score, sink), -1)
+    y = np.einsum("hqk,khd->qhd", softmax(score)[..., :n], v).reshape(n, H * D)
     return lin("attn_output", y)
 
 
 def feed_forward(m, w, x, i):
     k, p = m.k, f"blk.{i}."
-    act = gelu if m.arch in ("gemma2", "gemma3", "gpt2") else silu
+    act = gelu if m.arch in ("gemma", "gemma2", "gemma3", "gpt2") else silu
     lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
     if p + "ffn_gate_inp.weight" in w:
         share = softmax(lin("ffn_gate_inp", x))
@@ -135,8 +151,14 @@ def feed_forward(m, w, x, i):
             if m.arch != "qwen2moe":
                 s = s / s.sum()
             for e, part in zip(best, s):
-                up, gate = w[p + "ffn_up_exps.weight"][e] @ x[t], w[p + "ffn_gate_exps.weight"][e] @ x[t]
-                y[t] += part * (w[p + "ffn_down_exps.weight"][e] @ (silu(gate) * up))
+                one = lambda name, v: w[p + name + ".weight"][e] @ v + (w[p + name + ".bias"][e] if p + name + ".bias" in w else 0)
+                up, gate = one("ffn_up_exps", x[t]), one("ffn_gate_exps", x[t])
+                if m.arch == "gpt-oss":
+                    gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
+                    inner = gate / (1 + np.exp(-1.702 * gate)) * (up + 1)
+                else:
+                    inner = silu(gate) * up
+                y[t] += part * one("ffn_down_exps", inner)
         if m.arch == "qwen2moe":
             shared = lin("ffn_down_shexp", silu(lin("ffn_gate_shexp", x)) * lin("ffn_up_shexp", x))
             y = y + shared / (1 + np.exp(-(x @ w[p + "ffn_gate_inp_shexp.weight"])))[:, None]
@@ -164,8 +186,8 @@ def forward(m, ids):
     for i in range(k["layers"]):
         p = f"blk.{i}."
         y = attention(m, w, norm(p + "attn_norm", x), i, norm)
-        x = x + (norm(p + "post_attention_norm", y) if p + "post_attention_norm.weight" in w else y)
-        y = feed_forward(m, w, norm(p + "ffn_norm", x), i)
+        x = x + (norm(p + "post_attention_norm", y) if p + "post_attention_norm.weight" in w and m.arch != "gpt-oss" else y)
+        y = feed_forward(m, w, norm(p + ("post_attention_norm" if m.arch == "gpt-oss" else "ffn_norm"), x), i)
         x = x + (norm(p + "post_ffw_norm", y) if p + "post_ffw_norm.weight" in w else y)
     y = norm("output_norm", x) @ w.get("output.weight", w["token_embd.weight"]).T
     if k.get("final_cap"):
@@ -194,18 +216,23 @@ def make(arch, **numbers):
     for i in range(k["layers"]):
         p = f"blk.{i}."
         vector(p + "attn_norm.weight", d)
-        vector(p + "ffn_norm.weight", d)
+        vector(p + ("post_attention_norm.weight" if arch == "gpt-oss" else "ffn_norm.weight"), d)
         if arch in ("phi3", "gpt2"):
             m.add(p + "attn_qkv.weight", q + 2 * kv, d)
         else:
             m.add(p + "attn_q.weight", q, d), m.add(p + "attn_k.weight", kv, d), m.add(p + "attn_v.weight", kv, d)
         m.add(p + "attn_output.weight", d, q)
-        if arch in ("qwen2", "qwen2moe", "glm4"):
+        if arch in ("qwen2", "qwen2moe", "glm4", "gpt-oss"):
             vector(p + "attn_q.bias", q, 0), vector(p + "attn_k.bias", kv, 0), vector(p + "attn_v.bias", kv, 0)
         if arch in ("qwen3", "qwen3moe", "gemma3"):
             vector(p + "attn_q_norm.weight", k["head"]), vector(p + "attn_k_norm.weight", k["head"])
         if arch in ("gemma2", "gemma3", "glm4"):
             vector(p + "post_attention_norm.weight", d), vector(p + "post_ffw_norm.weight", d)
+        if arch == "gpt-oss":
+            e, g = k["experts"], k["expert_ffn"]
+            vector(p + "attn_output.bias", d, 0), vector(p + "attn_sinks.weight", k["heads"], 0), vector(p + "ffn_gate_inp.bias", e, 0)
+            m.add(p + "ffn_gate_exps.bias", e, g, kind="<f4"), m.add(p + "ffn_up_exps.bias", e, g, kind="<f4")
+            m.add(p + "ffn_down_exps.bias", e, d, kind="<f4")
         if k.get("experts"):
             e, g = k["experts"], k["expert_ffn"]
             m.add(p + "ffn_gate_inp.weight", e, d)
@@ -275,10 +302,14 @@ MODELS = {
     "llama-factors": make("llama", factors=True, kv_heads=1),
     "llama-window": make("llama", window=3, kv_heads=4),
     "llama-experts": make("llama", experts=4, used=2, expert_ffn=12),
+    "llama-cache": make("llama", cache="q8_0", head=40, heads=2, kv_heads=1),
     "qwen2": make("qwen2", tied=True),
     "qwen3": make("qwen3", head=10),
     "qwen2moe": make("qwen2moe", experts=4, used=2, expert_ffn=8, shared_ffn=12),
     "qwen3moe": make("qwen3moe", experts=5, used=3, expert_ffn=8),
+    "gpt-oss": make("gpt-oss", experts=4, used=2, expert_ffn=8, window=3, scaling="yarn", factor=4.0, original=16, base=100.0, head=8),
+    "smollm3": make("smollm3", layers=4, tied=True),
+    "gemma": make("gemma"),
     "gemma2": make("gemma2", layers=3, window=4, attention_cap=3.0, final_cap=5.0),
     "gemma3": make("gemma3", layers=7, window=4, width=8, ffn=12, heads=2, kv_heads=1, scaling="linear", factor=8.0, base=5000.0),
     "phi3": make("phi3"),

@@ -120,6 +120,26 @@ def test_chat(s):
     assert s.chat(tools=tool, tool_choice="none")["usage"]["prompt_tokens"] == r["usage"]["prompt_tokens"]
 
 
+# a model of 260K parameters calls no tool by itself: this grammar leaves it the city
+CALL = r'root ::= "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"" [a-z]{1,5} "\"}}</tool_call>"'
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}]
+
+
+def test_tools(s):
+    """A call of a tool, whole and as a stream."""
+    asked = {"tools": TOOLS, "grammar": CALL, "max_tokens": 200, "temperature": 1, "seed": 3}
+    c = s.chat(**asked)["choices"][0]
+    call = c["message"]["tool_calls"][0]
+    assert c["finish_reason"] == "tool_calls" and call["type"] == "function" and call["id"] and not c["message"]["content"], c
+    city = json.loads(call["function"]["arguments"])["city"]
+    assert call["function"]["name"] == "weather" and 1 <= len(city) <= 5
+    e = s.events("/v1/chat/completions", messages=[{"role": "user", "content": ONCE}], **asked)
+    calls = [t for x in e for t in x["choices"][0]["delta"].get("tool_calls", [])]
+    assert len(calls) == 1 and calls[0]["index"] == 0 and json.loads(calls[0]["function"]["arguments"]) == {"city": city}, calls
+    assert e[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    assert not any(x["choices"][0]["delta"].get("content") for x in e)
+
+
 def test_options(s):
     two = s.complete(temperature=1, seed=5, n=3)["choices"]
     assert [c["index"] for c in two] == [0, 1, 2] and two[0]["text"] != two[1]["text"]
@@ -406,6 +426,20 @@ def test_openai(s):
     assert c.completions.create(model="chat", prompt=ONCE, max_tokens=3).choices[0].text == ", there was"
     assert [m.id for m in c.models.list()] == ["chat"]
     assert len(c.embeddings.create(model="chat", input=["a", "b"]).data) == 2
+    schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}, "required": ["age"], "additionalProperties": False}
+    asked = {"model": "chat", "messages": said, "max_tokens": 100, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
+    r = c.chat.completions.create(**asked)
+    assert list(json.loads(r.choices[0].message.content)) == ["age"] and r.choices[0].finish_reason == "stop"
+    parts = c.chat.completions.create(stream=True, **asked)
+    assert "".join(p.choices[0].delta.content or "" for p in parts if p.choices) == r.choices[0].message.content
+    asked = {"model": "chat", "messages": said, "max_tokens": 200, "tools": TOOLS, "extra_body": {"grammar": CALL}}
+    r = c.chat.completions.create(**asked)
+    call = r.choices[0].message.tool_calls[0]
+    assert r.choices[0].finish_reason == "tool_calls" and call.function.name == "weather" and json.loads(call.function.arguments)["city"]
+    calls = [t for p in c.chat.completions.create(stream=True, **asked) if p.choices for t in p.choices[0].delta.tool_calls or []]
+    assert "".join(t.function.arguments or "" for t in calls) == call.function.arguments
+    answer = said + [{"role": "assistant", "tool_calls": [call.model_dump()]}, {"role": "tool", "tool_call_id": call.id, "content": "sun"}]
+    assert c.chat.completions.create(model="chat", messages=answer, max_tokens=3, tools=TOOLS).choices[0].message.content
     try:
         c.chat.completions.create(model="chat", messages=said, temperature=-1)
         assert False
@@ -419,7 +453,7 @@ def main():
         model = os.path.join(folder, "chat.gguf")
         with_template(MODEL, model)
         server = Server()
-        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
         tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
             import openai

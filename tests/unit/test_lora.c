@@ -148,7 +148,8 @@ static void test_whole(void **state) {
   (void)state;
   static const char *const names[] = {
       "llama",    "llama-tied-linear", "llama-yarn", "llama-window", "llama-experts", "qwen2", "qwen3",
-      "qwen2moe", "qwen3moe",          "gemma2",     "gemma3",       "phi3",          "glm4",  "gpt2"};
+      "qwen2moe", "qwen3moe",          "gemma2",     "gemma3",       "phi3",          "glm4",  "gpt2",
+      "gpt-oss",  "smollm3",           "gemma"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     whole(names[i]);
 }
@@ -212,8 +213,7 @@ static void tokens_are(const TgDataset *d, int64_t count, uint32_t hash) {
   assert_int_equal(got, hash);
 }
 
-static void test_pytorch(void **state) {
-  (void)state;
+static void pytorch(bool by_layers) {
   size_t n = 0;
   beginning_of("test_lora.txt", 40000);
   char *want = file_text(golden("lora.txt"), &n), *at = want;
@@ -234,16 +234,186 @@ static void test_pytorch(void **state) {
   assert_int_equal(about.items, (count + 62) / 64);
   TgLoader *loader = tg_loader(C, &d, .batch = 4);
   TgJit *jit = tg_jit(C, step, &x);
+  TgLlmLearner *learner = tg_llm_learner(m, l, x.optim);
   for (int i = 0; i < 50; i++)
     TG_SCOPE(C) {
       TgTensor *out = NULL;
+      double loss = NAN;
       assert_true(tg_loader_next(loader, in));
-      if (tg_jit_run(jit, in, 2, &out, 1)) fail_msg("%s", tg_errmsg(C));
-      double loss = tg_item_f64(out), theirs = strtod(at, &at);
+      if (by_layers ? tg_llm_learn(learner, in[0], in[1], &loss) : tg_jit_run(jit, in, 2, &out, 1))
+        fail_msg("%s", tg_errmsg(C));
+      if (!by_layers) loss = tg_item_f64(out);
+      double theirs = strtod(at, &at);
       if (!(fabs(loss - theirs) < 1e-3)) fail_msg("step %d: loss %.6f, PyTorch's %.6f", i, loss, theirs);
     }
   free(want);
+  tg_llm_learner_free(learner);
   tg_jit_free(jit), tg_loader_free(loader), tg_dataset_end(&d), tg_optim_free(x.optim), tg_llm_free(m);
+}
+
+static void test_pytorch(void **state) {
+  (void)state;
+  pytorch(false);
+  pytorch(true);
+}
+
+/* ---- a step by layers is the step of the whole: what a rate of 1 takes off each parameter */
+enum { EACH = 140 }; /* tokens of a text: of two more than the head takes at once */
+
+static void learned(TgLlm *m, TgLora *l, TgOptim *o, int64_t each, int32_t *ids, int32_t *targets,
+                    double *loss) {
+  TG_SCOPE(C) {
+    TgTensor *in[] = {tg_from(C, ids, TG_I32, TG_SHAPE(2, each)),
+                      tg_from(C, targets, TG_I32, TG_SHAPE(2, each))};
+    TgLlmLearner *s = tg_llm_learner(m, l, o);
+    if (tg_llm_learn(s, in[0], in[1], loss)) fail_msg("%s", tg_errmsg(C));
+    tg_llm_learner_free(s);
+  }
+}
+
+/* An adapter's parameters, or all weights (rank 0). */
+static void by_layers(const char *name, int64_t rank) {
+  char file[80];
+  int32_t ids[2 * EACH], targets[2 * EACH];
+  TgTensor *p[MOST], *was[MOST], *g[MOST];
+  double loss = 0;
+  int64_t each = strcmp(name, "gpt2") ? EACH : 32; /* it has no more positions */
+  snprintf(file, sizeof file, "%s.gguf", name);
+  TgLlm *m = tg_llm_open(C, golden(file), .context = EACH, .block = 1);
+  TgLora *l = rank ? tg_lora_new(m, .rank = rank, .modules = "q,v") : NULL;
+  if (rank ? !l : tg_llm_unfreeze(m)) fail_msg("%s: %s", name, tg_errmsg(C));
+  if (l) shaken(l, 0.3);
+  int n = l ? parameters(l, p) : tg_llm_parameters(m, p, MOST);
+  assert_in_range(n, 1, MOST);
+  for (int i = 0; i < 2 * EACH; i++) {
+    ids[i] = (i * 7 + 3) % 20;
+    targets[i] = i % 5 == 2 ? -1 : (i * 11 + 1) % 20;
+  }
+  TG_SCOPE(C) {
+    TgTensor *whole = tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(2, each)),
+                                  tg_from(C, targets, TG_I32, TG_SHAPE(2, each)));
+    assert_int_equal(tg_gradient(whole, p, n, g), TG_OK);
+    double want = tg_item_f64(whole);
+    for (int i = 0; i < n; i++) {
+      was[i] = tg_keep(tg_clone(tg_sub(p[i], g[i])));
+      assert_int_equal(tg_realize(was[i]), TG_OK);
+    }
+    TgOptim *o = tg_sgd(C, p, n, .lr = 1);
+    learned(m, l, o, each, ids, targets, &loss);
+    tg_optim_free(o);
+    if (!(fabs(loss - want) < 1e-5 * (1 + want))) fail_msg("%s: loss %g, not %g", name, loss, want);
+    for (int i = 0; i < n; i++) {
+      double far = tg_item_f64(tg_max(tg_abs(tg_sub(p[i], was[i]))));
+      if (!(far < 1e-4)) fail_msg("%s: parameter %d of %d is %g apart", name, i, n, far);
+      tg_release(was[i]);
+    }
+  }
+  tg_llm_free(m);
+}
+
+/* What dropout keeps is the same forward and backward: along the gradient, with the same seed, the loss rises
+ * as the gradient says. */
+static void dropped(void) {
+  int32_t ids[2 * EACH], targets[2 * EACH];
+  TgTensor *p[MOST], *was[MOST], *g[MOST];
+  double loss[3], square = 0;
+  TgLlm *m = tg_llm_open(C, golden("llama.gguf"), .context = EACH, .block = 1);
+  TgLora *l = tg_lora_new(m, .rank = 2, .modules = "all", .dropout = 0.5);
+  shaken(l, 0.3);
+  int n = parameters(l, p);
+  for (int i = 0; i < 2 * EACH; i++)
+    ids[i] = (i * 7 + 3) % 20, targets[i] = (i * 11 + 1) % 20;
+  TG_SCOPE(C) {
+    tg_set_training(C, true);
+    for (int i = 0; i < n; i++)
+      was[i] = tg_clone(p[i]), tg_realize(was[i]);
+    for (int turn = 0; turn < 3; turn++) {
+      TgOptim *o = tg_sgd(C, p, n, .lr = turn ? 1e-30 : 1);
+      tg_manual_seed(C, 5);
+      learned(m, l, o, EACH, ids, targets, &loss[turn]);
+      tg_optim_free(o);
+      for (int i = 0; i < n; i++) {
+        if (!turn) {
+          g[i] = tg_clone(tg_sub(was[i], p[i])), tg_realize(g[i]);
+          square += tg_item_f64(tg_sum(tg_square(g[i])));
+        }
+        tg_assign(p[i], tg_add(was[i], tg_mul_scalar(g[i], turn ? -1e-4 : 1e-4))), tg_realize(p[i]);
+      }
+    }
+    tg_set_training(C, false);
+  }
+  double rise = (loss[1] - loss[2]) / 2e-4;
+  if (!(fabs(rise - square) < 2e-2 * square)) fail_msg("the loss rises by %g, not %g", rise, square);
+  assert_true(fabs(loss[0] - loss[1]) < 0.1);
+  tg_llm_free(m);
+}
+
+static void test_by_layers(void **state) {
+  (void)state;
+  static const char *const names[] = {"llama", "gemma3", "qwen3moe", "phi3", "gpt-oss"};
+  for (int i = 0; i < 5; i++)
+    by_layers(names[i], 2);
+  dropped();
+  TgLlm *m = tg_llm_open(C, golden("llama.gguf"), .context = 8, .block = 1);
+  TgLora *l = tg_lora_new(m, .dropout = 0.5), *other = tg_lora_new(m);
+  TgTensor *p[MOST];
+  TgOptim *o = tg_sgd(C, p, parameters(other, p), .lr = 1);
+  assert_null(tg_llm_learner(m, other, o));
+  refused(TG_ERR_VALUE, "another adapter of the model has dropout");
+  TgLlmLearner *s = tg_llm_learner(m, l, o);
+  TgTensor *longer = tg_full_i64(C, TG_SHAPE(1, 9), 1, TG_I32);
+  assert_int_equal(tg_llm_learn(s, longer, longer, NULL), TG_ERR_LIMIT);
+  refused(TG_ERR_LIMIT, "9 tokens are more than the context of 8");
+  assert_int_equal(tg_llm_learn(s, longer, NULL, NULL), TG_ERR_INTERNAL);
+  tg_llm_learner_free(s), tg_llm_learner_free(NULL);
+  tg_optim_free(o), tg_llm_free(m);
+}
+
+/* ---- all weights: a step by layers, and the file that has them */
+static void test_full(void **state) {
+  (void)state;
+  static const char *const names[] = {"llama", "llama-tied-linear", "qwen2moe", "gpt2", "gpt-oss"};
+  static const int32_t ids[] = {1, 2, 3, 4};
+  float want[20];
+  TgTensor *p[MOST];
+  TgLlmMerged about;
+  for (int i = 0; i < 5; i++)
+    by_layers(names[i], 0);
+  TgLlm *m = tg_llm_open(C, golden("llama-tied-linear.gguf"), .context = 8, .block = 4);
+  assert_int_equal(tg_llm_merge(m, "test_lora.gguf", NULL), TG_ERR_VALUE);
+  refused(TG_ERR_VALUE, "no adapter, and its weights are as in its file");
+  assert_null(tg_llm_learner(m, NULL, (TgOptim *)p));
+  refused(TG_ERR_STATE, "weights are frozen");
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK);
+  memcpy(want, tg_llm_logits(m), sizeof want);
+  assert_int_equal(tg_llm_unfreeze(m), TG_OK);
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK); /* from the beginning, and the same */
+  for (int i = 0; i < 20; i++)
+    assert_true(fabs((double)(want[i] - tg_llm_logits(m)[i])) < 1e-5);
+  int n = tg_llm_parameters(m, p, MOST);
+  assert_int_equal(n, tg_value_count(tg_value_get(tg_llm_gguf(m), "tensors")));
+  for (int i = 0; i < n; i++)
+    TG_SCOPE(C) {
+      tg_assign(p[i], tg_mul_scalar(p[i], 1.25));
+      assert_int_equal(tg_realize(p[i]), TG_OK);
+    }
+  assert_int_equal(tg_llm_rewind(m, 0), TG_OK);
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK);
+  memcpy(want, tg_llm_logits(m), sizeof want);
+  if (tg_llm_merge(m, "test_lora.gguf", &about)) fail_msg("%s", tg_errmsg(C));
+  assert_int_equal(about.weights, n);
+  assert_true(about.error < 1e-3);
+  tg_llm_free(m);
+  m = tg_llm_open(C, "test_lora.gguf", .context = 8, .block = 4);
+  remove("test_lora.gguf");
+  assert_int_equal(tg_llm_eval(m, ids, 4), TG_OK);
+  for (int i = 0; i < 20; i++)
+    assert_true(fabs((double)(want[i] - tg_llm_logits(m)[i])) < 2e-2);
+  tg_llm_free(m);
+  m = tg_llm_open(C, stories("q8_0"), .context = 8, .block = 4);
+  assert_int_equal(tg_llm_unfreeze(m), TG_ERR_DTYPE);
+  refused(TG_ERR_DTYPE, "is Q8_0: what is quantised has an adapter");
+  tg_llm_free(m);
 }
 
 /* ---- gradients through decoded weights: of q8_0 too they are differences of losses */
@@ -258,7 +428,7 @@ static void gradients(const char *kind) {
   static const int32_t ids[] = {1, 403, 407, 261, 378, 31, 40, 99},
                        targets[] = {403, 407, 261, -1, 31, 40, 99, 5};
   for (int i = 0; i < n; i += 3) {
-    double at[2], want, got;
+    double at[2], want, got = 0;
     TG_SCOPE(C) {
       TgTensor *loss = tg_llm_loss(m, tg_from(C, ids, TG_I32, TG_SHAPE(2, 4)),
                                    tg_from(C, targets, TG_I32, TG_SHAPE(2, 4)));
@@ -490,25 +660,23 @@ static void test_merged(void **state) {
 static void train_some(TgLlm *m, TgLora *l, int first, int last, bool load, bool save, double *losses) {
   TgTensor *p[MOST], *in[2];
   static int32_t ids[2 * 8], targets[2 * 8];
-  Learning x = {m, tg_adamw(C, p, parameters(l, p), .lr = 1e-2)};
-  TgTraining t = {.size = sizeof t, .module = tg_lora_module, .model = l, .optim = x.optim, .step = last};
+  TgOptim *o = tg_adamw(C, p, parameters(l, p), .lr = 1e-2);
+  TgTraining t = {.size = sizeof t, .module = tg_lora_module, .model = l, .optim = o, .step = last};
   if (load && tg_train_load(C, &t, "test_lora.safetensors")) fail_msg("%s", tg_errmsg(C));
   assert_true(!load || t.step == first);
-  TgJit *jit = tg_jit(C, step, &x);
+  TgLlmLearner *learner = tg_llm_learner(m, l, o);
   tg_set_training(C, true);
   for (int i = first; i < last; i++)
     TG_SCOPE(C) {
-      TgTensor *out = NULL;
       for (int k = 0; k < 16; k++)
         ids[k] = (i * 37 + k * 11) % 512, targets[k] = (i * 5 + k * 3) % 512;
       in[0] = tg_from(C, ids, TG_I32, TG_SHAPE(2, 8)), in[1] = tg_from(C, targets, TG_I32, TG_SHAPE(2, 8));
-      if (tg_jit_run(jit, in, 2, &out, 1)) fail_msg("%s", tg_errmsg(C));
-      losses[i] = tg_item_f64(out);
+      if (tg_llm_learn(learner, in[0], in[1], &losses[i])) fail_msg("%s", tg_errmsg(C));
     }
   tg_set_training(C, false);
   t.step = last;
   if (save) assert_int_equal(tg_train_save(C, &t, "test_lora.safetensors", NULL), TG_OK);
-  tg_jit_free(jit), tg_optim_free(x.optim);
+  tg_llm_learner_free(learner), tg_optim_free(o);
 }
 
 static void test_resume(void **state) {
@@ -657,10 +825,14 @@ static bool everything(TgContext *c) {
   int n = l ? tg_module_parameters(tg_lora_module, l, p, MOST) : 0;
   TgOptim *o = n ? tg_adamw(c, p, n, .lr = 0.1) : NULL;
   TgLoader *loader = o ? tg_loader(c, &d, .workers = 0) : NULL;
-  if (loader && tg_loader_next(loader, in)) TG_SCOPE(c) {
+  TgLlmLearner *s = loader ? tg_llm_learner(m, l, o) : NULL;
+  double by_layers = NAN;
+  if (s && tg_loader_next(loader, in)) TG_SCOPE(c) {
       TgTensor *loss = tg_llm_loss(m, in[0], in[1]);
-      ok = loss && !tg_backward(loss) && !tg_optim_step(o) && isfinite(tg_item_f64(loss));
+      ok = loss && !tg_backward(loss) && !tg_optim_step(o) && isfinite(tg_item_f64(loss)) &&
+           !tg_llm_learn(s, in[0], in[1], &by_layers) && isfinite(by_layers);
     }
+  tg_llm_learner_free(s);
   ok = ok && !tg_lora_save(l, "test_lora_memory", NULL) && tg_lora_load(m, "test_lora_memory", 1);
   tg_loader_free(loader), tg_optim_free(o), tg_dataset_end(&d), tg_llm_free(m);
   m = ok ? tg_llm_open(c, golden("llama.gguf"), .context = 8, .block = 2) : NULL;
@@ -674,33 +846,17 @@ static void test_memory(void **state) {
   (void)state;
   file_put("test_lora_memory.jsonl",
            "{\"text\": \"the dog\"}\n{\"messages\": [{\"role\": \"assistant\", \"content\": \"cat\"}]}\n");
-  long failed = 0, stride = getenv("TG_TORTURE") ? 1 : 97;
-  for (long at = 0;; at += stride) {
-    Short s = {at, 0};
-    TgAllocator a = {short_allocate, short_reallocate, short_release, &s};
-    TgContext *c = tg_open_with(.device = "INTERP", .allocator = &a);
-    bool ok = c && !tg_error(c) && everything(c);
-    bool told = c && (tg_error(c) == TG_ERR_NOMEM || strstr(tg_errmsg(c), "is no size of this context"));
-    if (!ok && c && !told) fail_msg("allocation %ld: %s", at, tg_errmsg(c));
-    bool over = s.left >= 0;
-    tg_close(c);
-    if (s.held) fail_msg("allocation %ld: %ld blocks are not given back", at, s.held);
-    if (over) {
-      assert_true(ok);
-      break;
-    }
-    failed += !ok;
-  }
-  assert_true(failed > 20);
+  short_everywhere(everything, 97);
   remove("test_lora_memory.jsonl"), remove("test_lora_memory.gguf");
 }
 
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest tests[] = {                                                                        \
-      cmocka_unit_test(test_whole), cmocka_unit_test(test_pytorch),  cmocka_unit_test(test_gradients),       \
-      cmocka_unit_test(test_files), cmocka_unit_test(test_order),    cmocka_unit_test(test_wrong),           \
-      cmocka_unit_test(test_names), cmocka_unit_test(test_merged),   cmocka_unit_test(test_resume),          \
-      cmocka_unit_test(test_texts), cmocka_unit_test(test_messages), cmocka_unit_test(test_memory)};         \
+      cmocka_unit_test(test_whole),    cmocka_unit_test(test_by_layers), cmocka_unit_test(test_full),        \
+      cmocka_unit_test(test_pytorch),  cmocka_unit_test(test_gradients), cmocka_unit_test(test_files),       \
+      cmocka_unit_test(test_order),    cmocka_unit_test(test_wrong),     cmocka_unit_test(test_names),       \
+      cmocka_unit_test(test_merged),   cmocka_unit_test(test_resume),    cmocka_unit_test(test_texts),       \
+      cmocka_unit_test(test_messages), cmocka_unit_test(test_memory)};                                       \
   return cmocka_run_group_tests(tests, open, close_it)
 
 int main(void) { SUITE(open_it); }

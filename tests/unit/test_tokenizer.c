@@ -3,7 +3,10 @@
 #include "llm/made.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 static TgContext *C;
 
@@ -154,6 +157,107 @@ static void test_gpt2_files(void **state) {
   assert_true(tested > 10000);
   free(merges);
   tg_tokenizer_free(t);
+}
+
+/* ---- unigrams and words: what sentencepiece and tokenizers say (tests/llm/make_tokenizers.py) */
+static void file_copy(const char *from, const char *to) {
+  size_t n = 0;
+  char *text = file_text(from, &n);
+  FILE *f = fopen(to, "wb");
+  assert_true(text && f);
+  fwrite(text, 1, n, f), fclose(f), free(text);
+}
+
+enum { COPIES = 4 };
+
+/* The tokenizer of goldens/llm/tokenizers/NAME, in a folder with the rest of a model; NULL: the folder goes. */
+static TgTokenizer *folder_tokenizer(const char *name) {
+  static const char *const files[COPIES] = {"config.json", "model.safetensors", "tokenizer.json",
+                                            "tokenizer_config.json"};
+  char from[700], to[100];
+  mkdir("test_tokenizer_files", 0777);
+  for (int i = 0; i < COPIES; i++) {
+    snprintf(from, sizeof from, "%s/goldens/llm/%s/%s/%s", TG_TESTS, i < 2 ? "hf" : "tokenizers",
+             i < 2 ? "llama" : name, files[i]);
+    snprintf(to, sizeof to, "test_tokenizer_files/%s", files[i]);
+    if (name)
+      file_copy(from, to);
+    else
+      remove(to);
+  }
+  if (!name) return rmdir("test_tokenizer_files"), NULL;
+  TgValue *v = tg_hf_load(C, "test_tokenizer_files");
+  TgTokenizer *t = tg_tokenizer_new(C, v);
+  tg_value_free(v);
+  if (!t) fail_msg("%s/: %s", name, tg_errmsg(C));
+  return t;
+}
+
+static void says(TgTokenizer *t, const char *name, const char *text, size_t n, const json_t *want) {
+  int32_t got[MOST];
+  int64_t k = tg_tokenize(t, text, n, got, MOST, .ends = true);
+  bool same = k == (int64_t)json_array_size(want);
+  for (int64_t i = 0; same && i < k; i++)
+    same = got[i] == json_integer_value(json_array_get(want, (size_t)i));
+  if (same) return;
+  char *theirs = json_dumps(want, JSON_COMPACT), ours[1000] = "";
+  for (int64_t i = 0; i < k && i < 100; i++)
+    snprintf(ours + strlen(ours), sizeof ours - strlen(ours), "%d,", (int)got[i]);
+  fail_msg("%s: '%.*s' is [%s] (%s), not %.900s", name, (int)n, text, ours, tg_errmsg(C), theirs);
+}
+
+/* Texts of the list, then those of the published vocabularies, where they are here. */
+static void said_all(TgTokenizer *t, const char *name, const json_t *texts, const json_t *ids) {
+  static const char mark[] = "\n__ggml_vocab_test__\n";
+  size_t n = json_array_size(texts), length = 0, i = 0;
+  for (; i < n; i++) {
+    const json_t *text = json_array_get(texts, i);
+    says(t, name, json_string_value(text), json_string_length(text), json_array_get(ids, i));
+  }
+  char *in = file_text(data_at("gguf-vocab/ggml-vocab-gpt-2.gguf.inp"), &length);
+  for (char *text = in; text; i++) {
+    char *end = strstr(text, mark);
+    says(t, name, text, end ? (size_t)(end - text) : strlen(text), json_array_get(ids, i));
+    text = end ? end + strlen(mark) : NULL;
+  }
+  if (in) assert_int_equal(i, json_array_size(ids));
+  free(in);
+}
+
+/* A text has no control tokens unless they are asked for. */
+static void not_smuggled(TgTokenizer *t, const char *special) {
+  int32_t got[16];
+  int64_t id = tg_token_id(t, special), n = tg_tokenize(t, special, strlen(special), got, 16);
+  assert_in_range(n, 1, 16);
+  for (int64_t i = 0; i < n; i++)
+    assert_true(id < 0 || got[i] != id);
+  if (id < 0) return;
+  assert_int_equal(tg_tokenize(t, special, strlen(special), got, 16, .special = true), 1);
+  assert_int_equal(got[0], id);
+}
+
+static void test_learned(void **state) {
+  (void)state;
+  char path[700];
+  size_t n = 0;
+  const char *name;
+  json_t *ids;
+  snprintf(path, sizeof path, "%s/goldens/llm/tokenizers/expected.json", TG_TESTS);
+  char *text = file_text(path, &n);
+  json_t *want = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
+  assert_non_null(want);
+  json_object_foreach(json_object_get(want, "ids"), name, ids) {
+    char plain[40];
+    snprintf(plain, sizeof plain, "%.*s", (int)strcspn(name, "/"), name);
+    snprintf(path, sizeof path, "%s/goldens/llm/tokenizers/%s.gguf", TG_TESTS, plain);
+    TgTokenizer *t = strchr(name, '/') ? folder_tokenizer(plain) : tokenizer_of(path);
+    said_all(t, name, json_object_get(want, "texts"), ids);
+    not_smuggled(t, "</s>");
+    not_smuggled(t, "[SEP]");
+    tg_tokenizer_free(t);
+  }
+  folder_tokenizer(NULL);
+  json_decref(want), free(text);
 }
 
 /* ---- vocabularies made here */
@@ -411,11 +515,12 @@ static void test_patterns(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gpt2),          cmocka_unit_test(test_deepseek),
-      cmocka_unit_test(test_phi3),          cmocka_unit_test(test_long_text),
-      cmocka_unit_test(test_gpt2_files),    cmocka_unit_test(test_sentence_piece),
-      cmocka_unit_test(test_stream),        cmocka_unit_test(test_hostile_pieces),
-      cmocka_unit_test(test_hostile_pairs), cmocka_unit_test(test_patterns),
+      cmocka_unit_test(test_gpt2),           cmocka_unit_test(test_deepseek),
+      cmocka_unit_test(test_phi3),           cmocka_unit_test(test_long_text),
+      cmocka_unit_test(test_learned),        cmocka_unit_test(test_gpt2_files),
+      cmocka_unit_test(test_sentence_piece), cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_hostile_pieces), cmocka_unit_test(test_hostile_pairs),
+      cmocka_unit_test(test_patterns),
   };
   return cmocka_run_group_tests(tests, open_it, close_it);
 }

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Prints llm/unicode_tables.h: what WordPiece asks of characters, from Python's unicodedata.
+
+    python3 tools/unicode.py > llm/unicode_tables.h
+"""
+import sys
+import unicodedata
+
+ALL = [c for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
+
+
+def ranges(of):
+    out = []
+    for c in ALL:
+        if of(c):
+            if out and out[-1][1] == c - 1:
+                out[-1][1] = c
+            else:
+                out.append([c, c])
+    return out
+
+
+def rows(name, kind, comment, items):
+    print(f"/* {comment} */\nstatic const {kind} {name}[] = {{")
+    line = "   "
+    for item in items:
+        if len(line) + len(item) + 2 > 110:
+            print(line)
+            line = "   "
+        line += " " + item + ","
+    print(line.rstrip(",") + "};\n")
+
+
+def category(*names):
+    return lambda c: unicodedata.category(chr(c)) in names or unicodedata.category(chr(c))[0] in names
+
+
+def without_marks(c):
+    """The canonical decomposition without nonspacing marks; Hangul is computed."""
+    s = unicodedata.normalize("NFD", chr(c))
+    return [ord(k) for k in s if unicodedata.category(k) != "Mn"]
+
+
+def maps():
+    """Runs of characters whose lower case lies equally far away, each or every second of them."""
+    low = {c: ord(chr(c).lower()) for c in ALL if len(chr(c).lower()) == 1 and chr(c).lower() != chr(c)}
+    out = []
+    for c, to in sorted(low.items()):
+        last = out[-1] if out else None
+        if last and to - c == last[2] and c - last[1] in ((1, 2) if last[0] == last[1] else (last[3],)):
+            last[3], last[1] = c - last[1], c
+        else:
+            out.append([c, c, to - c, 1])
+    return out
+
+
+print("""/* unicode_tables.h: written by tools/unicode.py. Ranges of characters, first and last of each, in order; the
+ * lower case of runs; what is left of a character without its marks. */
+#ifndef TG_LLM_UNICODE_TABLES_H
+#define TG_LLM_UNICODE_TABLES_H
+#include <stdint.h>
+
+typedef struct UnicodeRange {
+  int32_t first, last;
+} UnicodeRange;
+
+typedef struct UnicodeRun {
+  int32_t first, last, add, step;
+} UnicodeRun;
+
+typedef struct UnicodePair {
+  int32_t from, to;
+} UnicodePair;
+
+typedef struct UnicodeRow {
+  int32_t from, to[3];
+} UnicodeRow;
+""")
+pair = lambda r: "{0x%x, 0x%x}" % tuple(r)
+rows("punctuation", "UnicodeRange", "P", map(pair, ranges(category("P"))))
+rows("marks", "UnicodeRange", "Mn", map(pair, ranges(category("Mn"))))
+rows("others", "UnicodeRange", "Cc, Cf, Co", map(pair, ranges(category("Cc", "Cf", "Co"))))
+rows("blanks", "UnicodeRange", "White_Space", map(pair, ranges(lambda c: chr(c).isspace() and not 0x1C <= c <= 0x1F)))
+rows("lower", "UnicodeRun", "simple lower case", ("{0x%x, 0x%x, %d, %d}" % tuple(r) for r in maps()))
+one = [(c, without_marks(c)[0]) for c in ALL if not 0xAC00 <= c <= 0xD7A3 and len(without_marks(c)) == 1 and without_marks(c)[0] != c]
+rows("bases", "UnicodePair", "one character is left", map(pair, one))
+several = [(c, w) for c in ALL if not 0xAC00 <= c <= 0xD7A3 and len(w := without_marks(c)) > 1]
+rows("several", "UnicodeRow", "some are left, at most three", ("{0x%x, {%s}}" % (c, ", ".join("0x%x" % k for k in w)) for c, w in several))
+print("#endif")

@@ -47,7 +47,7 @@ enum { MAX_WORK = 32 };
 /* One reduction over the loops `reduce`, one or more stores over all others. */
 typedef struct Contraction {
   const Target *target;
-  Target eight; /* .. where sums are of 8 bytes */
+  Target eight;           /* .. where sums are of 8 bytes */
   int n, naccess, nstore; /* stores come first in `access` */
   const UOp *range[MAX_LOOPS];
   int64_t size[MAX_LOOPS];

@@ -40,7 +40,7 @@ static bool can_merge(const Merge *g) {
 }
 
 static bool file_copied(Merge *g) {
-  static char piece[1 << 16];
+  char piece[1 << 14];
   errno = 0;
   FILE *from = fopen(g->m->path, "rb");
   if (!from) return failed(g, g->m->path);

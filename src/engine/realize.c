@@ -41,7 +41,9 @@ static bool own_copy(Run *r, TgTensor *t) {
   UOp *value = t->uop, *n = buffer_node(r->ctx, tensor_device(t), dt(t), nelem(t), value->shape);
   if (!n) return no_memory(r->ctx);
   tensor_set(t, n);
-  return store_to(t, n, value) && store_root(r, t->memory);
+  if (!store_to(t, n, value) || !store_root(r, t->memory)) return false;
+  UOp *next = dtype_is_float(dt(t)) ? memory_next(r->ctx, t->memory) : NULL; /* gradients go through it */
+  return !next || map_put_ptr(&r->ctx->history, next, value) || no_memory(r->ctx);
 }
 
 static bool want(Run *r, TgTensor *t, bool only) {

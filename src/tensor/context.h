@@ -233,6 +233,7 @@ Buffer *buffer_get(TgContext *ctx, const UOp *buffer); /* of a BUFFER node; NULL
 void buffer_free(TgContext *ctx,
                  int64_t uid); /* memory, destructor and record; the uid stays taken until a sweep */
 UOp *memory_node(TgContext *ctx, const Buffer *b); /* the BUFFER of what it holds now */
+UOp *memory_next(TgContext *ctx, Buffer *b);       /* .. and of what it will hold after one more store */
 UOp *view_bottom(UOp *u);                          /* the BUFFER that u is a view of, NULL: an expression */
 /* u's movements above `at` (of its chain) done to base; an AFTER among them falls away */
 UOp *view_on(TgContext *ctx, UOp *u, const UOp *at, UOp *base);

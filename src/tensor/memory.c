@@ -206,10 +206,15 @@ bool store_to(TgTensor *t, UOp *view, UOp *value) {
 
 bool memory_flush(TgContext *ctx, Buffer *b) { return !b->store || !ctx->calls->stores(ctx, &b, 1); }
 
-bool memory_prepare(TgContext *ctx, Buffer *b) {
+UOp *memory_next(TgContext *ctx, Buffer *b) {
   b->version = (b->version + 1) & INT32_MAX;
   UOp *next = memory_node(ctx, b);
   b->version = (b->version - 1) & INT32_MAX;
+  return next;
+}
+
+bool memory_prepare(TgContext *ctx, Buffer *b) {
+  UOp *next = memory_next(ctx, b);
   bool ok = next != NULL;
   for (TgTensor *h = b->places; ok && h; h = h->next_place)
     ok = (h->then = view_on(ctx, h->uop, view_bottom(h->uop), next)) != NULL;

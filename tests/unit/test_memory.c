@@ -280,6 +280,22 @@ static void gradients_whenever_computed(void **state) {
   }
 }
 
+/* Two handles of one expression never share memory: the second one is a copy, and a gradient goes through that. */
+static void gradient_of_a_twin(void **state) {
+  (void)state;
+  for (int when = 0; when < 8; when++)
+    TG_SCOPE(C) {
+      TgTensor *x = tg_add_scalar(X("[1.0, 2.0]"), when),
+               *sum = tg_sum(x, .axis = TG_AXES(0), .keepdim = true), *g;
+      TgTensor *twin = tg_cast(sum, TG_F32);
+      if (when & 1) OK(tg_realize(x));
+      if (when & 2) OK(tg_realize(sum));
+      if (when & 4) OK(tg_realize(twin));
+      OK(tg_gradient(tg_sum(twin), &x, 1, &g));
+      TEXT(g, "[1.0, 1.0]");
+    }
+}
+
 /* x = f(x) keeps neither memory nor, for ever, the way that it was computed; a gradient through that is an
  * error, never 0. */
 static void long_history(void **state) {
@@ -836,6 +852,7 @@ int main(void) {
                                      ALL(around_a_step),
                                      ALL(gradients_of_what_was_read),
                                      ALL(gradients_whenever_computed),
+                                     ALL(gradient_of_a_twin),
                                      ALL(long_history),
                                      ALL(numbers_again),
                                      ALL(number_of_a_copy),

@@ -1322,7 +1322,8 @@ TG_API TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *o);
 TG_API TgTensor *tg_grad(const TgTensor *t); /* NULL if there is none, which is no error */
 TG_API void tg_zero_grad(TgTensor *t);       /* drops the gradient */
 /* Gradients of a scalar loss for n float targets, any tensors of its graph: out[i] of targets[i]'s shape,
- * zeros where it does not depend. A gradient is a graph like any other and can be differentiated again. */
+ * zeros where it does not depend. A gradient is a graph like any other and can be differentiated again. What
+ * an in-place update wrote is numbers once the update has run: no gradient goes through it then. */
 TG_API TgStatus tg_gradient(TgTensor *loss, TgTensor *const *targets, int n, TgTensor **out);
 /* The same for y of any shape, given its own gradient g, of y's shape: out[i] = the sum over y of g
  * dy/dtargets[i]. */

@@ -42,8 +42,9 @@ static bool own_copy(Run *r, TgTensor *t) {
   if (!n) return no_memory(r->ctx);
   tensor_set(t, n);
   if (!store_to(t, n, value) || !store_root(r, t->memory)) return false;
-  UOp *next = dtype_is_float(dt(t)) ? memory_next(r->ctx, t->memory) : NULL; /* gradients go through it */
-  return !next || map_put_ptr(&r->ctx->history, next, value) || no_memory(r->ctx);
+  if (!dtype_is_float(dt(t))) return true;
+  UOp *next = memory_next(r->ctx, t->memory); /* gradients go on through what it is a copy of */
+  return (next && map_put_ptr(&r->ctx->history, next, value)) || no_memory(r->ctx);
 }
 
 static bool want(Run *r, TgTensor *t, bool only) {

@@ -176,6 +176,7 @@
 #define tg_allclose(...) \
   TG_SET2_("allclose", tg_allclose_opt, tg_origin_here, TgCloseOptions, __VA_ARGS__, .end_ = 0)
 #define tg_threefry(x, y) TG_CALL2_("threefry", tg_threefry, tg_origin_here, x, y)
+#define tg_dot4(x, y) TG_CALL2_("dot4", tg_dot4, tg_origin_here, x, y)
 #define tg_usum(...) TG_CALLS_("usum", tg_usum, __VA_ARGS__)
 #define tg_uprod(...) TG_CALLS_("uprod", tg_uprod, __VA_ARGS__)
 #define tg_where(x, ...) TG_CALL_("where", tg_where, tg_origin_here, x, __VA_ARGS__)

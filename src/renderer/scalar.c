@@ -158,6 +158,7 @@ static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const c
   case OPS_MAX: cs_put(c, "%s > %s ? %s : %s", a, b, a, b); return;
   case OPS_SHL:
   case OPS_SHR: scalar_shift(c, u, type, bits, a, b); return;
+  case OPS_DOT4: cs_put(c, "dot4_i32(%s, %s)", a, b); return;
   default: break;
   }
   if (!cs_infix(op))

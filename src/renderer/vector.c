@@ -19,6 +19,13 @@ static const char trunc_vec[] = /* $I: as wide as the float; $L: from here on ev
     "INL $T $F($T x) {\n  $I b = ($I)x, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
     "  $I t = ($I)__builtin_convertvector(__builtin_convertvector(($T)y, $I), $T);\n  return ($T)((t & m) | "
     "(b & ~m) | s);\n}";
+/* Where the processor has one instruction for it, that; $U: unsigned lanes, which wrap. */
+static const char dot4_vec[] =
+    "INL $T $F($T a, $T b) {\n#if $N == 16 && defined(__AVX512VNNI__)\n  $T r = {0};\n"
+    "  __asm__(\"vpdpbusd %2, %1, %0\" : \"+v\"(r) : \"v\"(a), \"v\"(b));\n  return r;\n"
+    "#else\n  $U x = ($U)a, y = ($U)b;\n"
+    "  return ($T)((x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> 24) +\n"
+    "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
 /* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
 static const char f2i_vec[] =
     "INL $T $F($S x) {\n  $I lo = ($I)(x <= $A), hi = ($I)(x >= $B), ok = ~lo & ~hi & ($I)(x == x);\n"
@@ -349,6 +356,12 @@ static void vec_shift(C *c, const VecOp *v) {
     cs_put(c, left ? "%s << %s" : "%s >> %s", v->a, v->b);
 }
 
+static void vec_dot4(C *c, const VecOp *v) {
+  const char *name = cs_text(c, "dot4_%s", v->type), *m[26] = {M('T') v->type, M('U') v->bits};
+  cs_helper(c, name, dot4_vec, m, v->u->lanes);
+  cs_put(c, "%s(%s, %s)", name, v->a, v->b);
+}
+
 /* What C has an operator for. Signed integers wrap as the unsigned ones of their width do. */
 static void vec_infix(C *c, const VecOp *v) {
   Ops op = (Ops)v->u->op;
@@ -396,6 +409,7 @@ static void vec_number(C *c, const VecOp *v) {
   case OPS_FLOORMOD: vec_divide(c, v); return;
   case OPS_SHL:
   case OPS_SHR: vec_shift(c, v); return;
+  case OPS_DOT4: vec_dot4(c, v); return;
   default: vec_infix(c, v);
   }
 }

@@ -477,6 +477,17 @@ TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
            : NULL;
 }
 
+TgTensor *tg_dot4(TgTensor *x, TgTensor *y) {
+  TgContext *ctx = ctx_two("dot4", x, y);
+  if (!ctx) return NULL;
+  TG_REQUIRE(ctx, dt(x) == DT_I32 && dt(y) == DT_I32, TG_ERR_DTYPE, "dot4: %s and %s: both are i32",
+             dtype_name(dt(x)), dtype_name(dt(y)));
+  const Ints *s = shape_broadcast(ctx, "dot4", x->uop->shape, y->uop->shape);
+  return s ? tensor_new(ctx, uop_alu2(ctx->store, OPS_DOT4, u_broadcast(ctx->store, x->uop, s),
+                                      u_broadcast(ctx->store, y->uop, s)))
+           : NULL;
+}
+
 /* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */
 /* e^(scale min(x, 0)) - 1; near 0 by 2 sinh(t) e^t, t half the exponent, so that nothing cancels. */
 static TgTensor *expm1_below(TgTensor *x, double scale) {

@@ -333,6 +333,11 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
     else
       r = a >> (ub >= (uint64_t)bits ? bits - 1 : (int)b);
     break;
+  case OPS_DOT4:
+    r = 0;
+    for (int i = 0; i < 32; i += 8)
+      r += (int64_t)(ua >> i & 255) * (int8_t)(ub >> i);
+    break;
   case OPS_THREEFRY: r = (int64_t)threefry2x32(ua, ub); break;
   case OPS_MULACC: r = (int64_t)(ua * ub + (uint64_t)s[2].i); break;
   default: return false;

@@ -53,6 +53,7 @@ bool op_takes(Ops op, int operand, DType d) {
   case OPERANDS_INT: return dtype_is_int(d);
   case OPERANDS_BITS: return !dtype_is_float(d);
   case OPERANDS_U64: return d == DT_U64;
+  case OPERANDS_I32: return d == DT_I32;
   case OPERANDS_CHOICE: return operand > 0 || d == DT_BOOL;
   default: return true;
   }

@@ -247,6 +247,7 @@ typedef enum OpOperands {
   OPERANDS_INT,
   OPERANDS_BITS, /* integers and bool */
   OPERANDS_U64,
+  OPERANDS_I32,
   OPERANDS_CHOICE, /* the first is bool */
   OPERANDS_FREE    /* one of any dtype; the result says its own */
 } OpOperands;

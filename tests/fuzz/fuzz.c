@@ -76,12 +76,13 @@ static UOp *condition(Expr *x, int depth) {
 
 static UOp *expr(Expr *x, int depth) {
   static const Ops data[] = {OPS_ADD,  OPS_SUB, OPS_MUL, OPS_FLOORDIV, OPS_FLOORMOD, OPS_CDIV,
-                             OPS_CMOD, OPS_MAX, OPS_AND, OPS_OR,       OPS_XOR};
+                             OPS_CMOD, OPS_MAX, OPS_AND, OPS_OR,       OPS_XOR,      OPS_DOT4};
   if (depth <= 0 || below(8) == 0) return leaf(x);
   int k = below(12);
   if (k == 0) return uop_where(x->st, condition(x, depth - 1), expr(x, depth - 1), expr(x, depth - 1));
-  if (x->dtype != DT_INDEX)
-    return uop_alu2(x->st, data[below((int)TG_COUNT(data))], expr(x, depth - 1), expr(x, depth - 1));
+  if (x->dtype != DT_INDEX) /* the last of them is of i32 alone */
+    return uop_alu2(x->st, data[below((int)TG_COUNT(data) - (x->dtype != DT_I32))], expr(x, depth - 1),
+                    expr(x, depth - 1));
   if (k < 5) return uop_alu2(x->st, below(3) ? OPS_ADD : OPS_SUB, expr(x, depth - 1), expr(x, depth - 1));
   if (k < 7)
     return uop_alu2(x->st, OPS_MUL, expr(x, depth - 1),
@@ -124,6 +125,11 @@ static bool evaluate_one(const UOp *u, const int64_t *val, const int64_t *at, in
   case OPS_AND: r = a & b; break;
   case OPS_OR: r = a | b; break;
   case OPS_XOR: r = a ^ b; break;
+  case OPS_DOT4:
+    r = 0;
+    for (int i = 0; i < 32; i += 8)
+      r += (uint8_t)((uint64_t)a >> i) * (int8_t)((uint64_t)b >> i);
+    break;
   case OPS_SHL: r = b >= 0 && b < 64 ? a * ((__int128)1 << b) : 0; break;
   case OPS_SHR: r = b >= 0 && b < 64 ? a >> b : a < 0 ? -1 : 0; break;
   case OPS_CMPLT: r = a < b; break;

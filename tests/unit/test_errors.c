@@ -128,6 +128,7 @@ static void calls(void) {
   ERR(tg_dropout(v, 0.5));
   ERR(tg_assign(x, f));
   ERR(tg_threefry(v, v));
+  ERR(tg_dot4(v, x));
   /* values */
   ERR(tg_arange(C, 0, 300, .dtype = TG_I8));
   ERR(tg_arange(C, 0, INFINITY));

@@ -232,10 +232,31 @@ static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   return true;
 }
 
+/* The short loops of the reduction that conditions and shifts depend on, written out: these are known then. */
+static bool takes_decided(const Contraction *c, int lane, Taken *t) {
+  enum { MOST_DECIDED = 8 };
+
+  int64_t steps = 1;
+  for (int r = 0; r < c->n; r++) {
+    if (r == lane || !(c->decides >> r & 1)) continue;
+    steps *= c->size[r];
+    take(t, OPT_UNROLL, r, c->size[r]);
+  }
+  return steps > 1 && steps <= MOST_DECIDED;
+}
+
+static bool decided(const Search *s, const Roles *r, Taken *t) {
+  take_all(t, &r->base);
+  return takes_decided(s->c, r->lane, t);
+}
+
 static void unrolled(Search *s, const Roles *r) {
   Taken t = r->batch;
   take_stages(s->c, &t, &r->need);
   if (takes_unrolled(s, r, &t)) consider(s, &t);
+  t = r->batch;
+  take_stages(s->c, &t, &r->need);
+  if (decided(s, r, &t)) consider(s, &t);
 }
 
 /* Blocks of the reduction outside, the output or local memory their accumulator: what they copy is small, and
@@ -290,13 +311,24 @@ static bool shape_add(Search *s, Roles *r, bool apart) {
   Taken written_out = {0};
   if (takes_unrolled(s, r, &written_out))
     shape.least = fmin(shape.least, cost_least(s->c, &written_out, s->ncores));
+  Taken known = {0};
+  if (decided(s, r, &known)) shape.least = fmin(shape.least, cost_least(s->c, &known, s->ncores));
   return vec_push(s->k->mem, &s->shapes, shape);
+}
+
+/* Whether factors are computed, not only converted: what they are made of has registers too, and steps overlap
+ * without a large tile. */
+static bool computes(const Contraction *c) {
+  bool any = false;
+  for (int i = 0; i < c->nwork; i++)
+    any |= !c->work[i].converts;
+  return any;
 }
 
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const Contraction *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES;
-  double enough = ENOUGH_TILE / tile_registers(c->target);
+  double enough = computes(c) ? 0 : ENOUGH_TILE / tile_registers(c->target);
   r->tile = -1;
   r->rows = 1;
   bool ok = shape_add(s, r, apart);
@@ -327,19 +359,6 @@ static bool lanes_along(Search *s, int lane) {
       ok = tiles_of(s, &r, apart);
     }
   return ok;
-}
-
-/* The short loops of the reduction that conditions and shifts depend on, written out: these are known then. */
-static bool takes_decided(const Contraction *c, int lane, Taken *t) {
-  enum { MOST_DECIDED = 8 };
-
-  int64_t steps = 1;
-  for (int r = 0; r < c->n; r++) {
-    if (r == lane || !(c->decides >> r & 1)) continue;
-    steps *= c->size[r];
-    take(t, OPT_UNROLL, r, c->size[r]);
-  }
-  return steps > 1 && steps <= MOST_DECIDED;
 }
 
 static void consider_in_sum(Search *s, const Taken *before, int k, int64_t lanes) {

@@ -269,24 +269,34 @@ static double rests_of(const Plan *p, double tile) {
   return trips * tile * ADDED_ACROSS;
 }
 
+/* Steps of the innermost loops that a value is the same in: it stands before them. */
+static double steps_alike(const Plan *p, const Work *w) {
+  double steps = 1;
+  for (int i = p->n - 1; i >= 0 && !(w->on >> p->level[i].loop & 1); i--)
+    steps *= p->level[i].trips;
+  return steps;
+}
+
 /* Cycles of one step for what is computed of the factors: a vector for each 16 lanes of what moves with them,
- * one number of what does not, once for all iterations of the tile and of an unrolled sum that it is alike in.
- */
-static double work_of(const Plan *p) {
+ * one number of what does not, once for all iterations of the tile, of an unrolled sum and of innermost loops that
+ * it is alike in. *kept: vectors that stay in registers through such loops. */
+static double work_of(const Plan *p, double *kept) {
   const Contraction *c = p->c;
   double ops = 0;
+  *kept = 0;
   for (int i = 0; i < c->nwork; i++) {
     const Work *w = &c->work[i];
     bool held = w->converts && p->staged_at[w->converts] >= 0;
     bool known = w->decided != 0, lanes = p->vec >= 0 && (w->on >> p->vec & 1);
-    double n = w->weight;
+    double n = 1, steps = steps_alike(p, w);
     for (int r = 0; r < c->n; r++) {
       if (w->decided >> r & 1) known &= p->unroll[r] >= (double)c->size[r];
       if (!(w->on >> r & 1) || r == p->vec) continue;
       n *= is_reduce(c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
     }
     if (lanes) n *= p->group >= 0 ? ceil(p->unroll[p->group] / LANES) : vectors(p);
-    if (!known && !held) ops += n;
+    if (!known && !held) ops += w->weight * n / steps;
+    if (!known && !held && lanes && steps > 1) *kept += n;
   }
   return ops * LANES / (2 * c->target->ops);
 }
@@ -307,11 +317,13 @@ static double step_of(const Plan *p, double *tile) {
   for (int a = c->nstore; a < c->naccess; a++)
     if (c->access[a].in_sum) loads += loads_of(p, &c->access[a], p->staged_at[a] >= 0);
   const Target *t = c->target;
+  double kept, work = work_of(p, &kept);
   double steps = *tile * unrolled, add = c->fused ? LANES / t->fmas : LANES / (2 * t->ops);
-  TileStep step = {.work = steps * add + work_of(p),
+  TileStep step = {.work = steps * add + work,
                    .loads = loads,
                    .chain = p->group < 0 ? unrolled : 1,
-                   .vectors = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p)};
+                   .vectors =
+                       *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + kept};
   if (unrolled > 1 && p->group < 0) step.vectors += 2;
   /* of steps that are written out, each result has some at work at once */
   if (p->group >= 0) {

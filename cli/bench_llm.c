@@ -112,6 +112,7 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(BenchOptions, runs, "runs", 1, 1000, "runs of each (5)"),
     CLI_WHOLE_OF(BenchOptions, llm.context, "context", 1, 1 << 24, "tokens of context"),
     LLM_CACHE_OF(BenchOptions, llm.cache),
+    LLM_ACTIVATIONS_OF(BenchOptions, llm.activations),
     LLM_LORA_OF(BenchOptions, llm),
     CLI_TEXT_OF(BenchOptions, llm.device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(BenchOptions, llm.threads, "threads", 1, 4096, "threads of the CPU"),

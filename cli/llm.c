@@ -92,7 +92,7 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
   bool ok = s->ctx && !tg_error(s->ctx);
   if (ok)
     s->m = tg_llm_open(s->ctx, path, .context = o->context, .cache_type = o->cache, .sequences = sequences,
-                       .batch = batch);
+                       .batch = batch, .activations = o->activations);
   ok = s->m != NULL;
   for (int i = 0; ok && i < o->lora.n; i++)
     ok = lora_open(s, o->lora.at[i]);

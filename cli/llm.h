@@ -6,7 +6,7 @@
 
 /* Of the commands that generate; each has them in its table of options. */
 typedef struct LlmChoices {
-  int64_t context, tokens, top_k, seed, threads;
+  int64_t context, tokens, top_k, seed, threads, activations;
   double temperature, top_p, min_p, repeat;
   const char *device, *cache, *grammar, *schema;
   CliTexts stop, lora;
@@ -104,6 +104,9 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
                "an adapter, as tg train lora writes it; several add up")
 #define LLM_CACHE_OF(T, field)                                                                               \
   CLI_TEXT_OF(T, field, "cache", "f32|f16|bf16|q8_0", "what a model keeps keys and values as (f32)")
+#define LLM_ACTIVATIONS_OF(T, field)                                                                         \
+  CLI_WHOLE_OF(T, field, "activations", 16, 32,                                                              \
+               "bits of what quantised weights are multiplied with on a CPU: 16 or 32 (16)")
 #define LLM_OPTIONS_OF(T, field)                                                                             \
   CLI_WHOLE_OF(T, field.context, "context", 1, 1 << 24, "tokens of context (the model's, at most 4096)"),    \
       CLI_WHOLE_OF(T, field.tokens, "tokens", 1, INT32_MAX,                                                  \
@@ -117,7 +120,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
       CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
       CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \
-      LLM_LORA_OF(T, field), LLM_CACHE_OF(T, field.cache),                                                   \
+      LLM_LORA_OF(T, field), LLM_CACHE_OF(T, field.cache), LLM_ACTIVATIONS_OF(T, field.activations),         \
       CLI_TEXT_OF(T, field.device, "device", "NAME", "instead of $TG_DEV"),                                  \
       CLI_WHOLE_OF(T, field.threads, "threads", 1, 4096, "threads of the CPU")
 #endif

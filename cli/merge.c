@@ -19,6 +19,7 @@ static int run_merge(const void *options, char **argument, int n) {
   for (int i = 1; i < n && choices.lora.n < CLI_MANY; i++)
     choices.lora.at[choices.lora.n++] = argument[i];
   choices.context = 1;
+  choices.activations = 32; /* weights are read as they are in the file */
   if (!llm_session_open(&s, argument[0], &choices, 1, 0)) return CLI_FAILED;
   bool ok = !tg_llm_merge(s.m, o->out, &about);
   int rc = ok ? CLI_OK : cli_fail(s.ctx, "merge");

@@ -320,6 +320,7 @@ static int run_llm(const RunOptions *o, char **argument, int n) {
   c.temperature = o->temperature;
   c.lora = o->lora;
   c.cache = o->cache;
+  c.activations = o->activations;
   return llm_complete(argument[0], o->prompt, &c);
 }
 
@@ -381,6 +382,7 @@ static const CliOption options[] = {
     CLI_TEXTS_OF(RunOptions, lora, "lora", "FILE[=SCALE]",
                  "an adapter of the language model; several add up"),
     LLM_CACHE_OF(RunOptions, cache),
+    LLM_ACTIVATIONS_OF(RunOptions, activations),
     CLI_FLAG_OF(RunOptions, json, "json", "an object per output and class, one a line")};
 
 const CliCommand command_run = {

@@ -9,6 +9,7 @@
 typedef struct RunOptions {
   CliTexts sizes, lora;
   const char *cache;
+  int64_t activations;
   const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle, *boxes, *draw, *prompt;
   int64_t image, top, runs, rows, seed, threads, loop_limit, tokens;
   double score, overlap, temperature;

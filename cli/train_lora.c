@@ -174,7 +174,7 @@ static bool run_new(Run *r, const char *path) {
   r->ctx = tg_open_with(.device = r->o.device, .threads = (int)r->o.threads, .log = cli_log);
   if (!r->ctx || tg_error(r->ctx) || (r->o.resume && !options_resume(r))) return false;
   tg_manual_seed(r->ctx, (uint64_t)r->o.seed);
-  r->m = tg_llm_open(r->ctx, path, .context = r->o.length, .block = 1);
+  r->m = tg_llm_open(r->ctx, path, .context = r->o.length, .block = 1, .activations = 32);
   if (!r->m || !data_open(r)) return false;
   if (!learned_new(r) || !optimiser_new(r)) return false;
   TgTraining t = training_of(r);

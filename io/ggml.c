@@ -1,31 +1,9 @@
 /* ggml.c: ggml's types. In: bytes of blocks. Out: their values, a graph of shifts, masks and products, so
  * that a matrix product reads the blocks themselves. A block is one row of a u8 tensor; its fields are
  * slices. Each product is made as ggml's reference does it, in f32. */
+#include "ggml_types.h"
 #include "io_private.h"
 #include <stdio.h>
-
-enum {
-  T_Q4_0 = 2,
-  T_Q4_1,
-  T_Q5_0 = 6,
-  T_Q5_1,
-  T_Q8_0,
-  T_Q2_K = 10,
-  T_Q3_K,
-  T_Q4_K,
-  T_Q5_K,
-  T_Q6_K,
-  T_IQ4_NL = 20,
-  T_IQ4_XS = 23,
-  T_TQ1_0 = 34,
-  T_TQ2_0,
-  T_MXFP4 = 39,
-  T_NVFP4,
-  T_Q1_0,
-  T_Q2_0
-};
-
-#include "ggml_types.h"
 
 static const GgmlType types[] = {{0, "F32", 1, 4, TG_F32},
                                  {1, "F16", 1, 2, TG_F16},
@@ -111,11 +89,10 @@ static TgTensor *look_up(TgTensor *q, const int8_t *table) {
   return f32(tg_reshape(flat, tg_ndim(q), tg_shape(q)));
 }
 
-/* Q4_K and Q5_K: eight scales and eight minima of 6 bits in 12 bytes -> (m, 8) each. */
-static TgTensor *six_bits(TgTensor *s, int which) {
+TgTensor *ggml_six_bits(TgTensor *s, int which) {
   TgTensor *low = bytes(s, 4 * which, 4), *last = bytes(s, 8, 4);
   TgTensor *high = tg_bitor(which ? shr(last, 4) : and(last, 15), tg_shl_scalar(shr(low, 6), 4));
-  return f32(tg_cat(TG_TENSORS(and(low, 63), high), 1));
+  return tg_cat(TG_TENSORS(and(low, 63), high), 1);
 }
 
 /* The 32 bits at an even place, as two numbers of 16 that are shifted: (m, 2, 16) u32. */
@@ -159,7 +136,8 @@ static TgTensor *q45_k(TgTensor *b, bool five) {
   TgTensor *s = bytes(b, 4, 12), *q = tg_reshape(bytes(b, five ? 48 : 16, 128), TG_SHAPE(-1, 4, 32));
   q = shaped(nibbles(q, 2), 8, 1, 32); /* (m, 4, 2, 32): per 64 the low nibbles, then the high ones */
   if (five) q = tg_bitor(q, tg_shl_scalar(shaped(shifts(bytes(b, 16, 32), 1, 8, 1, 1), 8, 1, 32), 4));
-  TgTensor *d = tg_mul(half(b, 0), six_bits(s, 0)), *m = tg_mul(half(b, 2), six_bits(s, 1));
+  TgTensor *d = tg_mul(half(b, 0), f32(ggml_six_bits(s, 0))),
+           *m = tg_mul(half(b, 2), f32(ggml_six_bits(s, 1)));
   return tg_sub(tg_mul(shaped(d, 8, 1, 1), f32(q)), shaped(m, 8, 1, 1));
 }
 

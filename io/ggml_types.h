@@ -4,6 +4,27 @@
 #include "tg.h"
 #define NO_VALUES ((TgDType)-1) /* blocks that are known, values that are not */
 
+enum {
+  T_Q4_0 = 2,
+  T_Q4_1,
+  T_Q5_0 = 6,
+  T_Q5_1,
+  T_Q8_0,
+  T_Q2_K = 10,
+  T_Q3_K,
+  T_Q4_K,
+  T_Q5_K,
+  T_Q6_K,
+  T_IQ4_NL = 20,
+  T_IQ4_XS = 23,
+  T_TQ1_0 = 34,
+  T_TQ2_0,
+  T_MXFP4 = 39,
+  T_NVFP4,
+  T_Q1_0,
+  T_Q2_0
+};
+
 /* elements and bytes of a block; dtype 0: quantised */
 typedef struct GgmlType {
   int id;
@@ -13,4 +34,6 @@ typedef struct GgmlType {
 } GgmlType;
 
 const GgmlType *ggml_type(int id); /* NULL: unknown */
+/* Q4_K and Q5_K: of 12 bytes, s u8 (m, 12), the eight scales (which 0) or minima (1) of 6 bits: u8 (m, 8). */
+TgTensor *ggml_six_bits(TgTensor *s, int which);
 #endif

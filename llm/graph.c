@@ -19,9 +19,15 @@ static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, Llm
   return normed(m, x, l->w[w], l->b[w]);
 }
 
+/* x times a matrix, whose values are w, packed or NULL. What is learned from has gradients, which packed ones lack. */
+static TgTensor *times(TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed, LlmRows r) {
+  TgTensor *y = packed && !r.whole ? tg_packed_linear(x, packed) : tg_linear(x, w, NULL);
+  return bias ? tg_add(y, tg_cast(bias, TG_F32)) : y;
+}
+
 /* x times a weight, and what the adapters add to it. */
-static TgTensor *product(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w) {
-  TgTensor *y = tg_linear(x, l->w[w], l->b[w] ? tg_cast(l->b[w], TG_F32) : NULL);
+static TgTensor *product(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w, LlmRows r) {
+  TgTensor *y = times(x, l->w[w], l->b[w], l->packed[w], r);
   for (const TgLora *lora = m->loras; lora; lora = lora->next)
     y = llm_lora_added(lora, l - m->layer, w, x, y);
   return y;
@@ -78,10 +84,10 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r)
   const LlmNumbers *k = &m->k;
   int64_t n = count(r);
   int64_t nq = k->heads * k->head, nk = k->kv_heads * k->head, nv = k->kv_heads * k->value_head;
-  TgTensor *all = l->w[W_QKV] ? product(m, l, x, W_QKV) : NULL;
-  TgTensor *q = all ? tg_slice(all, 1, 0, nq) : product(m, l, x, W_Q);
-  TgTensor *key = all ? tg_slice(all, 1, nq, nq + nk) : product(m, l, x, W_K);
-  TgTensor *v = all ? tg_slice(all, 1, nq + nk, nq + nk + nv) : product(m, l, x, W_V);
+  TgTensor *all = l->w[W_QKV] ? product(m, l, x, W_QKV, r) : NULL;
+  TgTensor *q = all ? tg_slice(all, 1, 0, nq) : product(m, l, x, W_Q, r);
+  TgTensor *key = all ? tg_slice(all, 1, nq, nq + nk) : product(m, l, x, W_K, r);
+  TgTensor *v = all ? tg_slice(all, 1, nq + nk, nq + nk + nv) : product(m, l, x, W_V, r);
   Heads h = {tg_reshape(q, TG_SHAPE(n, k->heads, k->head)),
              tg_reshape(key, TG_SHAPE(n, k->kv_heads, k->head)),
              tg_reshape(v, TG_SHAPE(n, k->kv_heads, k->value_head))};
@@ -149,7 +155,7 @@ static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRo
     h.k = llm_cache_get(m, &l->keys, r, seen);
     h.v = llm_cache_get(m, &l->values, r, seen);
   }
-  TgTensor *y = product(m, l, attended(m, l, h, r, seen), W_OUT);
+  TgTensor *y = product(m, l, attended(m, l, h, r, seen), W_OUT, r);
   return part_normed(m, l, y, W_ATTN_POST_NORM);
 }
 
@@ -169,17 +175,17 @@ static TgTensor *let_through(const TgLlm *m, TgTensor *gate, TgTensor *up) {
 }
 
 static TgTensor *gated(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight gate, LlmWeight up,
-                       LlmWeight down) {
-  TgTensor *y = let_through(m, product(m, l, x, gate), product(m, l, x, up));
-  return product(m, l, y, down);
+                       LlmWeight down, LlmRows r) {
+  TgTensor *y = let_through(m, product(m, l, x, gate, r), product(m, l, x, up, r));
+  return product(m, l, y, down, r);
 }
 
-static TgTensor *dense(const TgLlm *m, const LlmLayer *l, TgTensor *x) {
-  if (l->w[W_GATE]) return gated(m, l, x, W_GATE, W_UP, W_DOWN);
-  if (!l->w[W_GATE_UP]) return product(m, l, activated(m, product(m, l, x, W_UP)), W_DOWN);
-  TgTensor *both = product(m, l, x, W_GATE_UP);
+static TgTensor *dense(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
+  if (l->w[W_GATE]) return gated(m, l, x, W_GATE, W_UP, W_DOWN, r);
+  if (!l->w[W_GATE_UP]) return product(m, l, activated(m, product(m, l, x, W_UP, r)), W_DOWN, r);
+  TgTensor *both = product(m, l, x, W_GATE_UP, r);
   TgTensor *gate = tg_slice(both, 1, 0, m->k.ffn), *up = tg_slice(both, 1, m->k.ffn, 2 * m->k.ffn);
-  return product(m, l, let_through(m, gate, up), W_DOWN);
+  return product(m, l, let_through(m, gate, up), W_DOWN, r);
 }
 
 /* x (n, used, 1, in) by the matrices (n, used, out, in) of the chosen experts: (n, used, out) */
@@ -189,9 +195,10 @@ static TgTensor *by_experts(const LlmLayer *l, TgTensor *x, LlmWeight w, TgTenso
   return l->b[w] ? tg_add(y, tg_cast(tg_take(l->b[w], chosen), TG_F32)) : y;
 }
 
-static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
+static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
-  TgTensor *chosen = NULL, *share = tg_softmax(product(m, l, x, W_ROUTER));
+  int64_t n = count(r);
+  TgTensor *chosen = NULL, *share = tg_softmax(product(m, l, x, W_ROUTER, r));
   share = tg_topk(share, k->experts_used, &chosen);
   if (k->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
   TgTensor *each = tg_expand(tg_unsqueeze(x, 1), TG_SHAPE(n, k->experts_used, k->width));
@@ -202,12 +209,12 @@ static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t 
   if (!l->w[W_SHARED_UP]) return y;
   TgTensor *open =
       tg_sum(tg_mul(x, tg_cast(l->w[W_SHARED_ROUTER], TG_F32)), .axis = TG_AXES(-1), .keepdim = true);
-  return tg_add(y, tg_mul(gated(m, l, x, W_SHARED_GATE, W_SHARED_UP, W_SHARED_DOWN), tg_sigmoid(open)));
+  return tg_add(y, tg_mul(gated(m, l, x, W_SHARED_GATE, W_SHARED_UP, W_SHARED_DOWN, r), tg_sigmoid(open)));
 }
 
-static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, int64_t n) {
+static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   x = part_normed(m, l, part_normed(m, l, x, W_FFN_NORM), W_NORM_BETWEEN);
-  TgTensor *y = l->w[W_ROUTER] ? routed(m, l, x, n) : dense(m, l, x);
+  TgTensor *y = l->w[W_ROUTER] ? routed(m, l, x, r) : dense(m, l, x, r);
   return part_normed(m, l, y, W_FFN_POST_NORM);
 }
 
@@ -223,15 +230,15 @@ TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int6
   for (int64_t i = first; x && i < last; i++) {
     const LlmLayer *l = &m->layer[i];
     x = tg_contiguous(tg_add(x, attention(m, l, x, r)));
-    x = tg_contiguous(tg_add(x, feed_forward(m, l, x, count(r))));
+    x = tg_contiguous(tg_add(x, feed_forward(m, l, x, r)));
   }
   return x;
 }
 
 /* x (n, width) -> (n, vocabulary) */
-TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x) {
+TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   x = normed(m, x, m->norm, m->norm_bias);
-  return capped(tg_linear(x, m->head, NULL), m->k.final_cap);
+  return capped(times(x, m->head, NULL, m->packed_head, r), m->k.final_cap);
 }
 
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
@@ -245,9 +252,9 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   if (part->hidden)
     x = normed(m, x, m->norm, m->norm_bias);
   else if (part->last == m->k.layers && part->many)
-    x = llm_logits_of(m, x);
+    x = llm_logits_of(m, x, r);
   else if (part->last == m->k.layers) {
-    x = llm_logits_of(m, nin > 1 ? tg_take(x, in[1]) : x); /* of one token */
+    x = llm_logits_of(m, nin > 1 ? tg_take(x, in[1]) : x, r); /* of one token */
     x = tg_reshape(x, TG_SHAPE(m->k.vocabulary));
   }
   out[0] = x;
@@ -273,7 +280,7 @@ TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets) {
   LlmRows r = {.texts = tg_dim(ids, 0), .each = tg_dim(ids, 1), .whole = true};
   TgTensor *x = llm_layers(m, llm_embedded(m, tg_flatten(ids, 0, -1), r), r, 0, m->k.layers);
   TgTensor *wanted = tg_flatten(targets, 0, -1);
-  TgTensor *sum = tg_sparse_cross_entropy(llm_logits_of(m, x), wanted, .reduction = TG_SUM, .ignore = true,
+  TgTensor *sum = tg_sparse_cross_entropy(llm_logits_of(m, x, r), wanted, .reduction = TG_SUM, .ignore = true,
                                           .ignore_index = -1);
   TgTensor *counted = tg_sum(tg_float(tg_ge_scalar(wanted, 0)));
   return tg_div(sum, tg_maximum(counted, tg_ones_like(counted)));

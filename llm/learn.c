@@ -132,8 +132,8 @@ static TgStatus head_both(TgContext *ctx, TgTensor *const *in, int nin, TgTensor
   (void)nin;
   TgTensor *x = tg_slice(in[0], 0, p->at, p->at + p->n);
   TgTensor *wanted = tg_slice(tg_flatten(in[1], 0, -1), 0, p->at, p->at + p->n);
-  TgTensor *sum = tg_sparse_cross_entropy(llm_logits_of(p->s->m, x), wanted, .reduction = TG_SUM,
-                                          .ignore = true, .ignore_index = -1);
+  TgTensor *sum = tg_sparse_cross_entropy(llm_logits_of(p->s->m, x, (LlmRows){.whole = true}), wanted,
+                                          .reduction = TG_SUM, .ignore = true, .ignore_index = -1);
   out[0] = tg_mul(sum, in[2]);
   target[0] = x;
   for (int i = 0; i < p->nparams; i++)

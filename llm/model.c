@@ -316,7 +316,11 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   m->context = o.context ? o.context : usual;
   m->block = o.block ? o.block : USUAL_BLOCK;
   m->cache = o.cache ? o.cache : TG_F32;
+  m->packs = o.activations != 32;
   m->sequences = o.sequences ? o.sequences : 1;
+  if (o.activations && o.activations != 16 && o.activations != 32)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: activations of %lld bits: they have 16 or 32",
+                    (long long)o.activations);
   if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",
                     (long long)m->context, (long long)m->block);
@@ -412,7 +416,8 @@ static bool open_all(TgLlm *m, const TgLlmOptions *o) {
   if (llm_kv(m->gguf, "tokenizer.ggml.model") && !(m->tokenizer = tg_tokenizer_new(ctx, m->gguf)))
     return false;
   if (!(m->layer = tg_alloc(ctx, (size_t)m->k.layers * sizeof *m->layer))) return false;
-  if (!weights_find(m) || !options_read(m, o) || !llm_rotations_make(m) || !caches_make(m) || !steps_make(m))
+  if (!weights_find(m) || !options_read(m, o) || !llm_pack(m) || !llm_rotations_make(m) || !caches_make(m) ||
+      !steps_make(m))
     return false;
   m->wanted = tg_alloc(ctx, (size_t)m->block * sizeof *m->wanted);
   return m->wanted && sequences_make(m);
@@ -566,6 +571,7 @@ void tg_llm_free(TgLlm *m) {
   tg_release(m->rotation.cos), tg_release(m->rotation.sin);
   tg_release(m->local_rotation.cos), tg_release(m->local_rotation.sin);
   tg_tokenizer_free(m->tokenizer);
+  llm_pack_free(m);
   tg_value_free(m->gguf);
   sequences_free(m);
   if (m->unfrozen) llm_weights_each(m, own_release, NULL);

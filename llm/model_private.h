@@ -110,6 +110,7 @@ typedef struct LlmCache {
 
 typedef struct LlmLayer {
   TgTensor *w[W_COUNT], *b[W_COUNT]; /* NULL: it has none */
+  TgPacked *packed[W_COUNT];         /* w are its values; NULL: w is a view of the file */
   LlmCache keys, values;
   bool windowed, still; /* still: positions do not rotate */
 } LlmLayer;
@@ -183,9 +184,11 @@ struct TgLlm {
   LlmNumbers k;
   LlmLayer *layer;
   TgTensor *embedding, *positions, *norm, *norm_bias, *head, *rope_factors, *rope_long, *rope_short;
+  TgPacked *packed_head; /* as of a layer */
   LlmRotation rotation, local_rotation;
   TgDType cache;
   bool packed;                  /* the cache is q8_0 */
+  bool packs;                   /* quantised matrices are packed */
   int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
   int64_t parameters;
   int64_t sequences;
@@ -219,6 +222,9 @@ typedef bool (*LlmWeightFn)(TgLlm *m, TgTensor **at, const char *name, void *use
 bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user);
 /* model.c. The graphs are others from now on: what was captured and what the caches have is forgotten. */
 void llm_graphs_change(TgLlm *m);
+/* pack.c. Matrices that can be packed are, where the device is a CPU; false: an error. */
+bool llm_pack(TgLlm *m);
+void llm_pack_free(TgLlm *m);
 /* rope.c. m->rotation and m->local_rotation; false: an error */
 bool llm_rotations_make(TgLlm *m);
 /* cache.c. TgJitFn: the cache of sequence `which` becomes that of `other`. */
@@ -235,7 +241,7 @@ TgTensor *llm_cache_get(const TgLlm *m, const LlmCache *c, LlmRows r, int64_t se
 /* graph.c. Parts of a graph: ids (n) -> tokens (n, width); layers first .. last - 1; tokens -> logits. */
 TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r);
 TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last);
-TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x);
+TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r);
 bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets); /* as tg_llm_loss takes them */
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the
  * token whose logits are wanted (1), or, of several sequences, positions and sequences (n); out: tokens, or

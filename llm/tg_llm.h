@@ -82,7 +82,10 @@ typedef struct TgLlm TgLlm;
  * its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next token at
  * once; -1: 2 where weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache:
  * TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or "q8_0":
- * 8 bits each, and a scale for 32 of them; NULL: what cache says. */
+ * 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the default, 0): on a CPU
+ * quantised matrices are packed when the model is opened (tg_packed_new), and what one token multiplies them with
+ * is rounded to 16 bits below the largest of 32 numbers, a few times faster where memory is not the limit; 32:
+ * f32, and weights stay views of the file. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -90,6 +93,7 @@ typedef struct TgLlmOptions {
   TgDType cache;
   int64_t sequences, batch;
   const char *cache_type;
+  int64_t activations;
   int end_;
 } TgLlmOptions;
 

@@ -422,6 +422,33 @@ static void test_first_logits(void **state) {
 
 /* ---- folders as Hugging Face has them: logits are those of transformers, ids those of tokenizers
  * (tests/llm/make_hf.py) */
+/* Packed matrices, and x in 16 bits, beside the file's order and f32: after one token, and after many at once. */
+static void test_activations(void **state) {
+  (void)state;
+  int32_t ids[40];
+  for (int i = 0; i < 40; i++)
+    ids[i] = 3 + 11 * i % 500;
+  const char *file = data_at("stories260K/stories260K-q8_0.gguf");
+  assert_null(tg_llm_open(C, golden("llama"), .activations = 8));
+  assert_non_null(strstr(tg_errmsg(C), "activations of 8 bits"));
+  tg_clear_error(C);
+  if (!file) skip();
+  TgLlm *m = tg_llm_open(C, file, .context = 64),
+        *exact = tg_llm_open(C, file, .context = 64, .activations = 32);
+  assert_true(m && exact);
+  int64_t v = tg_llm_about(m).vocabulary;
+  double most = 0;
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(tg_llm_eval(m, ids + i, i ? 39 : 1), TG_OK);
+    assert_int_equal(tg_llm_eval(exact, ids + i, i ? 39 : 1), TG_OK);
+    const float *got = tg_llm_logits(m), *want = tg_llm_logits(exact);
+    for (int64_t j = 0; j < v; j++)
+      most = fmax(most, fabs((double)(got[j] - want[j])));
+  }
+  if (!(most < 1e-3)) fail_msg("logits differ by %g", most);
+  tg_llm_free(m), tg_llm_free(exact);
+}
+
 static void folder(const char *name) {
   char path[600], file[700];
   size_t n = 0;
@@ -669,16 +696,15 @@ static void test_memory(void **state) {
 }
 
 #define SUITE(open)                                                                                          \
-  const struct CMUnitTest open##_tests[] =                                                                   \
-      {                                                                                                      \
-          cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                            \
-          cmocka_unit_test(test_folders),       cmocka_unit_test(test_wrong_folders),                        \
-          cmocka_unit_test(test_many),          cmocka_unit_test(test_settled),                              \
-          cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                \
-          cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                             \
-          cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                               \
-          cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                              \
-          cmocka_unit_test(test_memory),                                                                     \
+  const struct CMUnitTest open##_tests[] = {                                                                 \
+      cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
+      cmocka_unit_test(test_activations),   cmocka_unit_test(test_folders),                                  \
+      cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_many),                                     \
+      cmocka_unit_test(test_settled),       cmocka_unit_test(test_embedding),                                \
+      cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
+      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \
+      cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
+      cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

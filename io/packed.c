@@ -1,0 +1,251 @@
+/* packed.c: a matrix of quantised weights in the order in which a vector of rows is multiplied. In: the blocks of
+ * a file, row by row. Out: memory of its own, made once; products with it, and its values.
+ *
+ *   words   i32 (rows / 16, blocks, words, 16): a word is four bytes of quants; those of 16 rows lie beside each other
+ *   halves  f16 (rows / 16, blocks, halves, 16), small (rows / 16, blocks, scales, 16): what they are scaled by
+ *
+ * The key fact: a product of one row of x with a matrix is as fast as the matrix comes from memory, if little is
+ * done for each weight. So x is made whole numbers of 16 bits, with a scale for 32 of them, and a word of four
+ * weights is multiplied with its high and its low bytes (tg_dot4): sums are exact but for that rounding, which
+ * is 1 / 65024 of the largest of 32. */
+#include "ggml_types.h"
+#include "io_private.h"
+
+/* Of a type: elements of a group, which have one scale; what is taken off each quant; how many halves a block has,
+ * and where; where its quants are, in bytes. */
+typedef struct Packing {
+  int type, group, offset, halves, half_at, quants, quants_at, smalls;
+  bool min; /* each group has a minimum, which is taken off */
+} Packing;
+
+static const Packing packings[] = {
+    {T_Q4_0, 32, 8, 1, 0, 16, 2, 0, false},   {T_Q4_1, 32, 0, 2, 0, 16, 4, 0, true},
+    {T_Q8_0, 32, 128, 1, 0, 32, 2, 0, false}, {T_Q4_K, 32, 0, 2, 0, 128, 16, 16, true},
+    {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true}, {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false},
+};
+
+/* TOGETHER: rows that lie beside each other: a vector of them is a line, and each such block of rows is one run of memory,
+ * as many of which are read at once as are tiled. */
+enum { TOGETHER = 16, WORD = 4, SCALED = 32, FEW = 32 };
+
+struct TgPacked {
+  const Packing *how;
+  TgContext *ctx;
+  int64_t rows, columns, block;
+  TgTensor *words, *halves, *small;
+};
+
+static const Packing *packing_of(int type) {
+  for (size_t i = 0; i < sizeof packings / sizeof *packings; i++)
+    if (packings[i].type == type) return &packings[i];
+  return NULL;
+}
+
+/* ---- the order: blocks b (rows * columns / block, bytes), some bytes of each -> (rows / together, blocks of a row,
+ * n, together, size) */
+static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
+  int64_t blocks = p->columns / p->block;
+  TgTensor *each = tg_slice(b, 1, at, at + n * size);
+  each = tg_reshape(each, TG_SHAPE(p->rows / TOGETHER, TOGETHER, blocks, n, size));
+  return tg_contiguous(tg_permute(each, 5, (const int64_t[]){0, 2, 3, 1, 4}));
+}
+
+/* .. as elements of `size` bytes. */
+static TgTensor *fields(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, TgDType dtype, int64_t size) {
+  TgTensor *t = ordered(p, b, at, n, size);
+  return tg_squeeze(size == 1 ? tg_unsqueeze(tg_bitcast(t, dtype), -1) : tg_bitcast(t, dtype), -1);
+}
+
+static TgTensor *small_of(const TgPacked *p, TgTensor *b) {
+  if (p->how->type == T_Q6_K) return tg_squeeze(tg_bitcast(ordered(p, b, 192, 16, 1), TG_I8), -1);
+  TgTensor *s = tg_slice(b, 1, 4, 16);
+  TgTensor *both = tg_cat(TG_TENSORS(ggml_six_bits(s, 0), ggml_six_bits(s, 1)), 1);
+  return tg_squeeze(ordered(p, both, 0, 16, 1), -1);
+}
+
+static bool realized(TgTensor **t, TgTensor *made) {
+  *t = tg_keep(made);
+  return made && !tg_realize(made);
+}
+
+static bool packed_make(TgPacked *p, TgTensor *data, int64_t nbytes) {
+  const Packing *k = p->how;
+  int64_t blocks = p->rows * (p->columns / p->block);
+  TgTensor *b = tg_reshape(tg_slice(data, 0, 0, blocks * nbytes), TG_SHAPE(blocks, nbytes));
+  return realized(&p->words, fields(p, b, k->quants_at, k->quants / WORD, TG_I32, WORD)) &&
+         realized(&p->halves, fields(p, b, k->half_at, k->halves, TG_F16, 2)) &&
+         (!k->smalls || realized(&p->small, small_of(p, b)));
+}
+
+bool tg_packed_fits(int64_t rows, int64_t columns, int type) {
+  const GgmlType *g = packing_of(type) ? ggml_type(type) : NULL;
+  int64_t n;
+  return g && rows > 0 && columns > 0 && rows % TOGETHER == 0 && columns % g->block == 0 &&
+         !__builtin_mul_overflow(rows, columns / g->block * g->nbytes, &n);
+}
+
+TgPacked *tg_packed_new(TgTensor *data, int64_t rows, int64_t columns, int type) {
+  const GgmlType *g = ggml_type(type);
+  TgContext *ctx = tg_context(data);
+  if (!data) return NULL;
+  if (!tg_packed_fits(rows, columns, type))
+    return ctx_fail(ctx, TG_ERR_VALUE, "packed: %lld x %lld of %s: not packed here", (long long)rows,
+                    (long long)columns, g ? g->name : "an unknown type"),
+           NULL;
+  int64_t n = rows * (columns / g->block);
+  if (tg_dtype(data) != TG_U8 || tg_ndim(data) != 1 || tg_numel(data) / g->nbytes < n)
+    return ctx_fail(ctx, TG_ERR_VALUE, "packed: %lld x %lld of %s in %s", (long long)rows, (long long)columns,
+                    g->name, tg_describe(data)),
+           NULL;
+  TgPacked *p = tg_alloc(ctx, sizeof *p);
+  if (!p) return NULL;
+  *p = (TgPacked){.how = packing_of(type), .ctx = ctx, .rows = rows, .columns = columns};
+  p->block = g->block;
+  bool ok = !tg_scope_begin(ctx);
+  if (ok) {
+    ok = packed_make(p, data, g->nbytes);
+    tg_scope_end(ctx);
+  }
+  if (ok) return p;
+  tg_packed_free(p);
+  return NULL;
+}
+
+void tg_packed_free(TgPacked *p) {
+  if (!p) return;
+  tg_release(p->words), tg_release(p->halves), tg_release(p->small);
+  tg_free(p->ctx, p);
+}
+
+/* ---- what a matrix is made of: (rows / together, blocks, groups, .., together) */
+/* Bits of each byte of words, from 0, by, 2 by .. on, on a new axis. */
+static TgTensor *bits_of(TgTensor *words, int axis, int n, int by, int mask) {
+  int64_t dims[TG_MAX_RANK];
+  TgTensor *each = tg_arange(tg_context(words), 0, n * by, .step = by, .dtype = TG_I32);
+  for (int i = 0; i <= tg_ndim(words); i++)
+    dims[i] = i == axis ? n : 1;
+  words = tg_shr(tg_unsqueeze(words, axis), tg_reshape(each, tg_ndim(words) + 1, dims));
+  return tg_bitand_scalar(words, 0x01010101 * mask);
+}
+
+static TgTensor *words_from(const TgPacked *p, int64_t at, int64_t n, int64_t parts) {
+  TgTensor *w = tg_slice(p->words, 2, at, at + n);
+  return tg_reshape(w, TG_SHAPE(tg_dim(w, 0), tg_dim(w, 1), parts, n / parts, TOGETHER));
+}
+
+/* Four quants without a sign in a word: (.., groups, words of a group, together) */
+static TgTensor *quants(const TgPacked *p) {
+  TgTensor *w = p->words, *high = NULL;
+  switch (p->how->type) {
+  case T_Q8_0: w = tg_bitxor_scalar(w, (int32_t)0x80808080); break;
+  case T_Q4_0:
+  case T_Q4_1: w = bits_of(w, 2, 2, 4, 15); break;
+  case T_Q4_K: w = bits_of(words_from(p, 0, 32, 4), 3, 2, 4, 15); break;
+  case T_Q5_K:
+    w = bits_of(words_from(p, 8, 32, 4), 3, 2, 4, 15);
+    high = bits_of(words_from(p, 0, 8, 1), 3, 8, 1, 1);
+    break;
+  default: /* Q6_K */
+    w = bits_of(words_from(p, 0, 32, 2), 3, 2, 4, 15);
+    high = bits_of(words_from(p, 32, 16, 2), 3, 4, 2, 3);
+  }
+  int64_t words = p->how->group / WORD, groups = p->block / p->how->group;
+  TgTensor *all = tg_reshape(w, TG_SHAPE(-1, p->columns / p->block, groups, words, TOGETHER));
+  if (!high) return all;
+  return tg_bitor(all, tg_shl_scalar(tg_reshape(high, tg_ndim(all), tg_shape(all)), 4));
+}
+
+static TgTensor *half_of(const TgPacked *p, int64_t i) {
+  return tg_cast(tg_slice(p->halves, 2, i, i + 1), TG_F32);
+}
+
+static TgTensor *small_from(const TgPacked *p, int64_t at, int64_t n) {
+  return tg_cast(tg_slice(p->small, 2, at, at + n), TG_F32);
+}
+
+static TgTensor *scales(const TgPacked *p) {
+  int64_t groups = p->block / p->how->group;
+  return p->small ? tg_mul(half_of(p, 0), small_from(p, 0, groups)) : half_of(p, 0);
+}
+
+/* What each value of a group is more by; NULL: nothing. */
+static TgTensor *minima(const TgPacked *p) {
+  if (!p->how->min) return NULL;
+  return p->small ? tg_neg(tg_mul(half_of(p, 1), small_from(p, 8, 8))) : half_of(p, 1);
+}
+
+/* Values as they lie: (rows / together, blocks, groups, words of a group, 4, together) */
+static TgTensor *values_of(const TgPacked *p) {
+  TgTensor *bytes = tg_unsqueeze(quants(p), 4), *each = tg_arange(p->ctx, 0, 32, .step = 8, .dtype = TG_I32);
+  bytes = tg_bitand_scalar(tg_shr(bytes, tg_reshape(each, TG_SHAPE(4, 1))), 255);
+  TgTensor *scale = tg_unsqueeze(tg_unsqueeze(scales(p), 3), 3), *min = minima(p);
+  TgTensor *v = tg_mul(scale, tg_sub_scalar(tg_cast(bytes, TG_F32), p->how->offset));
+  return min ? tg_add(v, tg_unsqueeze(tg_unsqueeze(min, 3), 3)) : v;
+}
+
+TgTensor *tg_packed_values(const TgPacked *p) {
+  if (!p) return NULL;
+  TgTensor *v = tg_permute(values_of(p), 6, (const int64_t[]){0, 5, 1, 2, 3, 4});
+  return tg_reshape(v, TG_SHAPE(p->rows, p->columns));
+}
+
+/* ---- products */
+/* x (n, columns) as numbers of 16 bits, with a scale for SCALED of them: words of their high bytes, and of their low
+ * ones, with signs; and their sums, for each word, times what is taken off each quant, if anything is. */
+typedef struct Activations {
+  TgTensor *scale, *high, *low, *sum;
+} Activations;
+
+static TgTensor *words_of(TgTensor *bytes) { /* (.., 4) of i8 values -> (..) */
+  return tg_squeeze(tg_bitcast(tg_contiguous(tg_cast(bytes, TG_I8)), TG_I32), -1);
+}
+
+static Activations activations(const TgPacked *p, TgTensor *x) {
+  enum { LARGEST = 127 * 256 };
+
+  Activations a;
+  int64_t n = tg_dim(x, 0), blocks = p->columns / p->block, group = p->how->group, groups = p->block / group;
+  TgTensor *of = tg_reshape(x, TG_SHAPE(n, p->columns / SCALED, SCALED));
+  TgTensor *most = tg_max(tg_abs(of), .axis = TG_AXES(-1), .keepdim = true);
+  TgTensor *any = tg_gt_scalar(most, 0);
+  TgTensor *by = tg_where(any, tg_div(tg_scalar_like(most, LARGEST), most), tg_zeros_like(most));
+  TgTensor *q = tg_cast(tg_round(tg_mul(of, by)), TG_I32);
+  q = tg_reshape(q, TG_SHAPE(n, blocks, groups, group / WORD, WORD));
+  TgTensor *high = tg_shr_scalar(tg_add_scalar(q, 128), 8);
+  a.high = words_of(high);
+  a.low = words_of(tg_sub(q, tg_shl_scalar(high, 8)));
+  a.sum = tg_sum(q, .axis = TG_AXES(-1));
+  a.sum = tg_contiguous(p->how->offset ? tg_mul_scalar(a.sum, p->how->offset) : a.sum);
+  TgTensor *scale = tg_expand(tg_div_scalar(most, LARGEST), TG_SHAPE(n, p->columns / SCALED, SCALED / group));
+  a.scale = tg_contiguous(tg_reshape(scale, TG_SHAPE(n, blocks, groups)));
+  return a;
+}
+
+/* (n, blocks, groups, words) -> (n, 1, blocks, groups, words, 1) */
+static TgTensor *across(TgTensor *x) { return tg_unsqueeze(tg_unsqueeze(x, 1), -1); }
+
+/* Of n rows of x: (n, rows) */
+static TgTensor *product(const TgPacked *p, Activations a, int64_t n) {
+  TgTensor *w = tg_unsqueeze(quants(p), 0), *min = minima(p), *sum = across(a.sum);
+  TgTensor *dot = tg_add(tg_shl_scalar(tg_dot4(w, across(a.high)), 8), tg_dot4(w, across(a.low)));
+  if (p->how->offset) dot = tg_sub(dot, sum);
+  TgTensor *of_x = across(tg_unsqueeze(a.scale, -1)); /* (n, 1, blocks, groups, 1, 1) */
+  TgTensor *each = tg_mul(tg_cast(dot, TG_F32), tg_mul(tg_unsqueeze(scales(p), 3), of_x));
+  if (min) each = tg_add(each, tg_mul(tg_unsqueeze(min, 3), tg_mul(tg_cast(sum, TG_F32), of_x)));
+  return tg_reshape(tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4))), TG_SHAPE(n, p->rows));
+}
+
+/* Of many rows: the values are made once, turned, so that those beside each other are written so. */
+static TgTensor *product_of_values(const TgPacked *p, TgTensor *x) {
+  TgTensor *v = tg_permute(values_of(p), 6, (const int64_t[]){1, 2, 3, 4, 0, 5});
+  return tg_matmul(x, tg_contiguous(tg_reshape(v, TG_SHAPE(p->columns, p->rows))));
+}
+
+TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p) {
+  if (!x || !p) return NULL;
+  if (tg_dtype(x) == TG_F32 && tg_ndim(x) == 2 && tg_dim(x, 1) == p->columns)
+    return tg_dim(x, 0) > FEW ? product_of_values(p, x) : product(p, activations(p, x), tg_dim(x, 0));
+  ctx_fail(p->ctx, TG_ERR_SHAPE, "packed_linear: %s by a matrix of %lld rows and %lld columns",
+           tg_describe(x), (long long)p->rows, (long long)p->columns);
+  return NULL;
+}

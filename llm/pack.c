@@ -1,0 +1,51 @@
+/* pack.c: the quantised matrices of a model in the order in which a processor multiplies them (tg_packed_new). In: a
+ * model whose weights are views of a gguf file. Out: those of its layers, and its head, in memory of their own;
+ * the file is mapped anew for each, so that what was copied of it is given back at once. */
+#include "model_private.h"
+#include <stdio.h>
+#include <string.h>
+
+/* w, if it can be packed, becomes the values of *to. */
+static bool pack(TgLlm *m, const char *name, TgTensor **w, TgPacked **to) {
+  const TgValue *place = tg_value_get(tg_value_get(m->gguf, "places"), name);
+  int type = (int)tg_value_int(tg_value_at(place, 0));
+  int64_t offset = tg_value_int(tg_value_at(place, 1)), nbytes = tg_value_int(tg_value_at(place, 2));
+  if (!place || !*w || tg_ndim(*w) != 2 || !tg_packed_fits(tg_dim(*w, 0), tg_dim(*w, 1), type)) return true;
+  bool ok = false;
+  TG_SCOPE(m->ctx) {
+    TgTensor *data = tg_from_file(m->ctx, m->path, TG_U8, TG_SHAPE(nbytes), .offset = offset);
+    *to = tg_packed_new(data, tg_dim(*w, 0), tg_dim(*w, 1), type);
+    TgTensor *values = tg_packed_values(*to);
+    ok = values != NULL;
+    if (ok) *w = tg_keep(values);
+  }
+  return ok;
+}
+
+bool llm_pack(TgLlm *m) {
+  char name[80];
+  const char *device = tg_device(m->embedding);
+  if (!m->packs || !device || strcmp(device, "CPU")) return true;
+  bool ok = pack(m, m->tied ? "token_embd.weight" : "output.weight", &m->head, &m->packed_head);
+  for (int64_t i = 0; ok && i < m->k.layers; i++)
+    for (int w = 0; ok && w < W_COUNT; w++) {
+      snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)i, llm_weights_of_layer[w].name);
+      ok = pack(m, name, &m->layer[i].w[w], &m->layer[i].packed[w]);
+    }
+  return ok;
+}
+
+static void unpack(TgTensor **w, TgPacked **packed) {
+  if (!*packed) return;
+  tg_release(*w);
+  tg_packed_free(*packed);
+  *w = NULL;
+  *packed = NULL;
+}
+
+void llm_pack_free(TgLlm *m) {
+  unpack(&m->head, &m->packed_head);
+  for (int64_t i = 0; m->layer && i < m->k.layers; i++)
+    for (int w = 0; w < W_COUNT; w++)
+      unpack(&m->layer[i].w[w], &m->layer[i].packed[w]);
+}

@@ -41,39 +41,42 @@ static const Packing *packing_of(int type) {
   return NULL;
 }
 
-/* ---- the order: blocks b (rows * columns / block, bytes), some bytes of each -> (rows / together, blocks of a row,
- * n, together, size) */
+/* ---- the order */
+/* Bytes at + size i of each of blocks b (rows * columns / block, bytes), i < n, that many beside each other as one
+ * number, the first the lowest: i32 (rows / 16, blocks of a row, n, 16). */
 static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
   int64_t blocks = p->columns / p->block;
-  TgTensor *each = tg_slice(b, 1, at, at + n * size);
-  each = tg_reshape(each, TG_SHAPE(p->rows / TOGETHER, TOGETHER, blocks, n, size));
-  return tg_contiguous(tg_permute(each, 5, (const int64_t[]){0, 2, 3, 1, 4}));
-}
-
-/* .. as elements of `size` bytes. */
-static TgTensor *fields(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, TgDType dtype, int64_t size) {
-  TgTensor *t = ordered(p, b, at, n, size);
-  return tg_squeeze(size == 1 ? tg_unsqueeze(tg_bitcast(t, dtype), -1) : tg_bitcast(t, dtype), -1);
+  TgTensor *each =
+      tg_reshape(tg_slice(b, 1, at, at + n * size), TG_SHAPE(p->rows / TOGETHER, TOGETHER, blocks, n, size));
+  TgTensor *all = NULL;
+  each = tg_cast(tg_permute(each, 5, (const int64_t[]){0, 2, 3, 1, 4}), TG_I32);
+  for (int64_t i = 0; i < size; i++) {
+    TgTensor *byte = tg_shl_scalar(tg_squeeze(tg_slice(each, 4, i, i + 1), 4), (int)(8 * i));
+    all = all ? tg_bitor(all, byte) : byte;
+  }
+  return all;
 }
 
 static TgTensor *small_of(const TgPacked *p, TgTensor *b) {
-  if (p->how->type == T_Q6_K) return tg_squeeze(tg_bitcast(ordered(p, b, 192, 16, 1), TG_I8), -1);
+  if (p->how->type == T_Q6_K) return tg_bitcast(tg_cast(ordered(p, b, 192, 16, 1), TG_U8), TG_I8);
   TgTensor *s = tg_slice(b, 1, 4, 16);
   TgTensor *both = tg_cat(TG_TENSORS(ggml_six_bits(s, 0), ggml_six_bits(s, 1)), 1);
-  return tg_squeeze(ordered(p, both, 0, 16, 1), -1);
+  return tg_cast(ordered(p, both, 0, 16, 1), TG_U8);
 }
 
+/* Memory that holds what was made, and nothing of how. */
 static bool realized(TgTensor **t, TgTensor *made) {
-  *t = tg_keep(made);
-  return made && !tg_realize(made);
+  *t = made ? tg_keep(tg_empty(tg_context(made), tg_dtype(made), tg_ndim(made), tg_shape(made))) : NULL;
+  return *t && tg_assign(*t, made) && !tg_realize(*t);
 }
 
 static bool packed_make(TgPacked *p, TgTensor *data, int64_t nbytes) {
   const Packing *k = p->how;
   int64_t blocks = p->rows * (p->columns / p->block);
   TgTensor *b = tg_reshape(tg_slice(data, 0, 0, blocks * nbytes), TG_SHAPE(blocks, nbytes));
-  return realized(&p->words, fields(p, b, k->quants_at, k->quants / WORD, TG_I32, WORD)) &&
-         realized(&p->halves, fields(p, b, k->half_at, k->halves, TG_F16, 2)) &&
+  TgTensor *halves = tg_cast(ordered(p, b, k->half_at, k->halves, 2), TG_U16);
+  return realized(&p->words, ordered(p, b, k->quants_at, k->quants / WORD, WORD)) &&
+         realized(&p->halves, tg_bitcast(halves, TG_F16)) &&
          (!k->smalls || realized(&p->small, small_of(p, b)));
 }
 

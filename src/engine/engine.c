@@ -4,6 +4,7 @@
 #include "codegen/codegen.h"
 #include "engine/graph_copy.h"
 #include "runtime/bundle.h"
+#include "runtime/comm.h"
 #include "tensor/front.h"
 #include "uop/dims.h"
 #include "uop/text.h"
@@ -146,6 +147,8 @@ void engine_close(TgContext *ctx) {
     ctx->engine = NULL;
   }
   devices_close(ctx);
+  comm_leave(ctx->comm);
+  ctx->comm = NULL;
   bundle_free(ctx->bundle);
   ctx->bundle = NULL;
 }
@@ -670,6 +673,7 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
     *st = NULL;
     ctx->counters.schedules++;
     inside_scheduled(ctx, p, str_text(&explain));
+    if (p->dev->remote) p->sched.nkernel = 0; /* what the roots become is all that this rank needs */
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   } else if (s == TG_ERR_STATE) {
     p->cyclic = true;
@@ -765,7 +769,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
     store_free(p->sched.store);
     p->sched.store = NULL;
   }
-  if (!s && !p->cyclic) s = memory_plan(ctx, p);
+  if (!s && !p->cyclic && !p->dev->remote) s = memory_plan(ctx, p);
   if (!s) {
     p->next = plans_at(e, hash);
     if (!map_put_ptr(&e->plans, (uintptr_t)hash, p))
@@ -792,6 +796,7 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
     plans_trimmed(ctx);
     plan_make(ctx, g, hash, &p);
   }
+  plan_shared(ctx, p);
   kernel_origins_put(ctx, o, p);
   return p;
 }

@@ -579,6 +579,9 @@ TG_API int tg_comm_rank(TgContext *ctx); /* 0 .. size - 1 */
  * live as long as the context. Returns the size; -1: TG_ERR_LIMIT, more than `most`, or than 15; TG_ERR_VALUE:
  * no such device; TG_ERR_DEVICE: a rank has none, or is not there. */
 TG_API int tg_comm_devices(TgContext *ctx, const char *device, int most, const char **names);
+/* Waits for all ranks; *value becomes the largest that any of them gives. For what a rank alone knows: a signal
+ * that came, a file that could not be written. Alone it is as it was. TG_ERR_DEVICE: as above. */
+TG_API TgStatus tg_comm_max(TgContext *ctx, int64_t *value);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
 TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);

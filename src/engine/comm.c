@@ -62,6 +62,22 @@ int tg_comm_devices(TgContext *ctx, const char *device, int most, const char **n
   return n;
 }
 
+TgStatus tg_comm_max(TgContext *ctx, int64_t *value) {
+  if (!ctx) return TG_ERR_VALUE;
+  Comm *c = joined(ctx);
+  if (!c || !value) return ctx->err.status;
+  TgStatus s = TG_OK;
+  comm_begin(c, -1, -1, sizeof *value);
+  for (int r = 1; !s && r < c->size; r++) {
+    int64_t other = *value;
+    if (c->rank == r) s = comm_send(c, 0, value, sizeof *value);
+    if (!c->rank) s = comm_receive(c, r, &other, sizeof other);
+    *value = TG_MAX(*value, other);
+  }
+  comm_begin(c, -1, -1, sizeof *value);
+  return s ? s : comm_broadcast(c, 0, value, sizeof *value);
+}
+
 /* ---- devices of ranks */
 /* What a rank tells of its device; the others plan for it as it does. */
 typedef struct Opened {

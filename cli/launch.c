@@ -31,12 +31,12 @@ static void variable_set(const char *name, int64_t value) {
   setenv(name, text, 1);
 }
 
-/* In memory, where the system has such a folder. */
+/* In memory, where nobody says otherwise and the system has such a folder. */
 static bool folder_made(Launched *l) {
-  const char *given = getenv("TMPDIR"), *in[] = {"/dev/shm", given && *given ? given : "/tmp"};
-  for (size_t i = 0; i < 2; i++) {
-    snprintf(l->folder, sizeof l->folder, "%.250s/tg-launch-XXXXXX", in[i]);
-    if (mkdtemp(l->folder)) return true;
+  const char *in[] = {getenv("TMPDIR"), "/dev/shm", "/tmp"};
+  for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
+    snprintf(l->folder, sizeof l->folder, "%.250s/tg-launch-XXXXXX", in[i] ? in[i] : "");
+    if (in[i] && *in[i] && mkdtemp(l->folder)) return true;
   }
   return false;
 }

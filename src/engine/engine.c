@@ -673,7 +673,10 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
     *st = NULL;
     ctx->counters.schedules++;
     inside_scheduled(ctx, p, str_text(&explain));
-    if (p->dev->remote) p->sched.nkernel = 0; /* what the roots become is all that this rank needs */
+    if (p->dev->remote) { /* what the roots become, and which memories it takes, is all that is needed here */
+      p->remote = p->sched.nkernel;
+      p->sched.nkernel = 0;
+    }
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   } else if (s == TG_ERR_STATE) {
     p->cyclic = true;

@@ -29,6 +29,7 @@ typedef struct Plan { /* a schedule ready to run */
   size_t nkey;
   Device *dev;
   bool running; /* its slabs are taken */
+  int remote;   /* kernels, of another rank's device: they are not made */
   bool cleared; /* they are zeros at first: it may read what it has not written */
   Schedule sched;
   char f64[96];         /* "MUL of shape (3)": what is f64 first, on a device without it */

@@ -22,6 +22,17 @@ typedef struct Mpi {
 /* A process that failed does not wait for the others, who may hang: mpirun ends them. */
 static bool failed;
 
+/* Until MPI has done what all ranks have to do; false: some do not come. */
+static bool all_came(MPI_Request *request, double most_s) {
+  double begin = MPI_Wtime();
+  for (int done = 0; !MPI_Test(request, &done, MPI_STATUS_IGNORE);) {
+    if (done) return true;
+    if (MPI_Wtime() - begin > most_s) return false;
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  }
+  return false;
+}
+
 static void finalized(void) {
   int done = 0;
   MPI_Finalized(&done);
@@ -37,9 +48,10 @@ static void *mpi_join(Group *g) {
     free(t);
     return NULL;
   }
-  if (!t || MPI_Comm_dup(MPI_COMM_WORLD, &t->comm)) {
-    snprintf(g->why, sizeof g->why, "MPI has no communicator");
-    free(t);
+  MPI_Request request;
+  if (!t || MPI_Comm_idup(MPI_COMM_WORLD, &t->comm, &request) || !all_came(&request, g->timeout_s)) {
+    snprintf(g->why, sizeof g->why, "MPI has no communicator, or some ranks do not come");
+    failed = true;
     return NULL;
   }
   MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
@@ -52,14 +64,6 @@ static void *mpi_join(Group *g) {
   MPI_Comm_free(&t->comm);
   free(t);
   return NULL;
-}
-
-/* Where all went well all ranks come here; else nobody may wait for the others. */
-static void mpi_leave(void *transport) {
-  Mpi *t = transport;
-  if (!failed) MPI_Comm_free(&t->comm);
-  free(t->heard);
-  free(t);
 }
 
 /* n when the message that began with these bytes is through. */
@@ -89,8 +93,7 @@ static size_t mpi_receive(void *transport, int from, void *p, size_t n) {
 /* Only what others have to know without having asked. */
 static void mpi_tell(void *transport, const RankState *now) {
   Mpi *t = transport;
-  if (now->phase != PHASE_FAILED || failed) return;
-  failed = true;
+  if (now->phase != PHASE_FAILED) return;
   t->told = *now;
   for (int r = 0; r < t->size; r++) {
     MPI_Request request;
@@ -103,11 +106,25 @@ static void mpi_tell(void *transport, const RankState *now) {
 
 static bool mpi_ask(void *transport, int rank, RankState *out) {
   Mpi *t = transport;
-  int there = 0;
-  if (!MPI_Iprobe(rank, STATES, t->comm, &there, MPI_STATUS_IGNORE) && there)
+  for (int there = 0; !MPI_Iprobe(rank, STATES, t->comm, &there, MPI_STATUS_IGNORE) && there;)
     MPI_Recv(&t->heard[rank], sizeof *t->heard, MPI_BYTE, rank, STATES, t->comm, MPI_STATUS_IGNORE);
   *out = t->heard[rank];
   return out->phase == PHASE_FAILED;
+}
+
+/* Where all went well all ranks come here; else nobody may wait for the others, and what is on its way stays. */
+static void mpi_leave(void *transport) {
+  enum { AWAITED_S = 2 };
+
+  Mpi *t = transport;
+  MPI_Request request;
+  failed = t->of || MPI_Ibarrier(t->comm, &request) || !all_came(&request, AWAITED_S);
+  if (failed) return;
+  for (int r = 0; r < t->size; r++) /* what ranks told that nobody asked for */
+    mpi_ask(t, r, &t->told);
+  MPI_Comm_free(&t->comm);
+  free(t->heard);
+  free(t);
 }
 
 static int mpi_ended(void *transport, int rank) { return (void)transport, (void)rank, 0; } /* mpirun sees to it */

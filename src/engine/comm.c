@@ -83,7 +83,7 @@ TgStatus tg_comm_max(TgContext *ctx, int64_t *value) {
 typedef struct Opened {
   TgStatus status;
   Target target;
-  char why[200];
+  char why[500];
 } Opened;
 
 /* name: up to the '@', of length n. -1: recorded. */
@@ -103,7 +103,7 @@ TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *e
   Comm *c = ctx->comm;
   Opened o = {.status = s};
   if (c->rank == rank && !s) o.target = d->target;
-  if (c->rank == rank) snprintf(o.why, sizeof o.why, "%s", err->msg);
+  if (c->rank == rank) snprintf(o.why, sizeof o.why, "%.499s", err->msg);
   comm_begin(c, d->index, -1, sizeof o);
   TgStatus moved = comm_broadcast(c, rank, &o, sizeof o);
   if (moved || c->rank == rank) return moved ? moved : s;

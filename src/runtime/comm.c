@@ -44,8 +44,8 @@ TG_PRINTF(2, 3) static TgStatus broken(Comm *c, const char *form, ...) {
 }
 
 void comm_failed(Comm *c, const char *why) {
-  if (c->now.phase == PHASE_FAILED) return;
   c->now.phase = PHASE_FAILED;
+  c->now.errors++;
   snprintf(c->now.failed, sizeof c->now.failed, "%s", why);
   c->transport->tell(c->at, &c->now);
 }
@@ -56,7 +56,7 @@ typedef enum Verdict { FINE, FAILED, LEFT, OTHER_PROGRAM, ENDED, LATE } Verdict;
 static Verdict rank_looked_at(const Comm *c, int rank, double waited_s, RankState *s) {
   bool known = c->transport->ask(c->at, rank, s);
   if (!known) *s = (RankState){0};
-  if (s->phase == PHASE_FAILED) return FAILED;
+  if (s->phase == PHASE_FAILED && s->errors > c->now.errors) return FAILED;
   if (s->phase == PHASE_LEFT) return LEFT;
   if (known && s->exchange == c->now.exchange && s->hash != c->now.hash) return OTHER_PROGRAM;
   if (c->transport->ended(c->at, rank)) return ENDED;

@@ -31,7 +31,7 @@ TgStatus comm_send(Comm *c, int rank, const void *p, size_t nbytes);
 TgStatus comm_receive(Comm *c, int rank, void *p, size_t nbytes);
 /* p is `from`'s, and then everybody's. */
 TgStatus comm_broadcast(Comm *c, int from, void *p, size_t nbytes);
-/* This rank cannot go on: whoever waits for it hears why. Its next exchange takes that back. */
+/* A call failed here, and why: who waits for this rank, and whose calls did not fail as often, hears it. */
 void comm_failed(Comm *c, const char *why);
 
 extern const Transport transport_local;

@@ -16,6 +16,7 @@ typedef struct RankState {
   uint64_t exchange;  /* exchanges begun, also those of other ranks alone */
   uint64_t schedules; /* run so far */
   uint64_t hash;      /* of all of that */
+  uint64_t errors;    /* calls that failed: what all ranks' calls do alike keeps nobody from going on */
   uint64_t nbytes;
   char failed[256]; /* why, where it failed */
 } RankState;

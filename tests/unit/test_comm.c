@@ -183,7 +183,8 @@ static int rank_main(const char *role) {
   for (size_t i = 0; i < sizeof roles / sizeof *roles && !tg_error(C); i++)
     if (!strcmp(roles[i].name, role)) roles[i].run();
   char path[300];
-  snprintf(path, sizeof path, "%s/rank%s", getenv("SAYS"), getenv("TG_COMM_RANK"));
+  const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
+  snprintf(path, sizeof path, "%s/rank%d", getenv("SAYS"), mine ? atoi(mine) : rank);
   FILE *f = fopen(path, "w");
   if (f) fprintf(f, "%s", tg_errmsg(C)), fclose(f);
   int rc = tg_error(C) ? 1 : 0;

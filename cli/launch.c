@@ -1,6 +1,7 @@
-/* launch.c: `tg launch -n 4 PROGRAM ARGS..`: so many processes of one program, which are the ranks of a group.
- * In: the program. Out: its exit code, the first that is not 0. What the group shares is in a folder that
- * goes with it. One that fails has the others' time limit to be heard of; who is then still there is ended. */
+/* launch.c: `tg launch -n 4 PROGRAM ARGS..`: so many processes of one program, which are the ranks of a
+ * group. In: the program. Out: its exit code, the first that is not 0. What the group shares is in a folder
+ * that goes with it. One that fails has the others' time limit to be heard of; who is then still there is
+ * ended. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include <errno.h>
@@ -74,7 +75,8 @@ static void rank_ended(Launched *l, pid_t pid, int status) {
     l->pid[r] = 0;
     l->left--;
     if (!code) return;
-    if (WIFSIGNALED(status)) fprintf(stderr, "tg launch: rank %d was ended by signal %d\n", r, WTERMSIG(status));
+    if (WIFSIGNALED(status))
+      fprintf(stderr, "tg launch: rank %d was ended by signal %d\n", r, WTERMSIG(status));
     if (!l->code) l->code = code;
     if (!l->until) l->until = cli_now() + (double)limit_s(l) + GRACE_S;
   }
@@ -131,8 +133,10 @@ static int run_launch(const void *options, char **argument, int n) {
 static const Options launch_defaults = {.ranks = 2};
 static const CliOption launch_options[] = {
     CLI_WHOLE_OF(Options, ranks, "ranks", 1, MOST_LAUNCHED, "how many processes; -n N is the same"),
-    CLI_WHOLE_OF(Options, threads, "threads", 1, 1024, "of each (default: the cores of the machine shared out)"),
-    CLI_WHOLE_OF(Options, timeout, "timeout", 1, 1000000, "seconds after which a rank that does not come is given up"),
+    CLI_WHOLE_OF(Options, threads, "threads", 1, 1024,
+                 "of each (default: the cores of the machine shared out)"),
+    CLI_WHOLE_OF(Options, timeout, "timeout", 1, 1000000,
+                 "seconds after which a rank that does not come is given up"),
 };
 const CliCommand command_launch = {
     .name = "launch",
@@ -146,5 +150,7 @@ const CliCommand command_launch = {
     .defaults = &launch_defaults,
     .run = run_launch,
     .program = true,
-    .more = "The ranks are on this machine and reach each other by shared memory (TG_COMM=local). Across machines "
-            "mpirun starts them: TG_COMM=mpi mpirun -n 4 PROGRAM. For example: tg launch -n 2 tg train mnist"};
+    .more =
+        "The ranks are on this machine and reach each other by shared memory (TG_COMM=local). Across "
+        "machines "
+        "mpirun starts them: TG_COMM=mpi mpirun -n 4 PROGRAM. For example: tg launch -n 2 tg train mnist"};

@@ -143,7 +143,8 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
   for (int i = 0; i < argc && rc < 0;) {
     const char *word = argv[i];
     if (!plain && !strcmp(word, "-o")) argv[i] = short_out, word = short_out; /* as compilers have it */
-    if (c->program && !plain && !strcmp(word, "-n")) argv[i] = short_ranks, word = short_ranks; /* as mpirun */
+    if (c->program && !plain && !strcmp(word, "-n"))
+      argv[i] = short_ranks, word = short_ranks; /* as mpirun */
     bool dashed = !plain && word[0] == '-' && word[1];
     if (dashed && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
       cli_help(stdout, c);

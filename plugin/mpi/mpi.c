@@ -127,7 +127,9 @@ static void mpi_leave(void *transport) {
   free(t);
 }
 
-static int mpi_ended(void *transport, int rank) { return (void)transport, (void)rank, 0; } /* mpirun sees to it */
+static int mpi_ended(void *transport, int rank) {
+  return (void)transport, (void)rank, 0;
+} /* mpirun sees to it */
 
 static void mpi_idle(void *transport, int times) {
   (void)transport;

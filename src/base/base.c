@@ -401,13 +401,13 @@ double time_now_s(void) {
 }
 
 static const char *const env_names[] = {
-    "TG_DEV",         "TG_CC",        "TG_CC_LIMIT", "TG_THREADS",   "TG_CACHE",
-    "TG_FUSE",        "TG_NOOPT",     "TG_OPTS",     "TG_DEBUG",     "TG_DUMP",
-    "TG_PROFILE",     "TG_EXPLAIN",   "TG_VIZ",      "TG_SPEC",      "TG_TRACE",
-    "TG_RULE_LIMIT",  "TG_BEAM",      "TG_TF32",     "TG_AMX",       "TG_DOT",
-    "TG_EMU",         "TG_EMU_ARCHS", "TG_LOADER",   "TG_ALLREDUCE", "TG_ALLREDUCE_CAST",
+    "TG_DEV",         "TG_CC",        "TG_CC_LIMIT",  "TG_THREADS",   "TG_CACHE",
+    "TG_FUSE",        "TG_NOOPT",     "TG_OPTS",      "TG_DEBUG",     "TG_DUMP",
+    "TG_PROFILE",     "TG_EXPLAIN",   "TG_VIZ",       "TG_SPEC",      "TG_TRACE",
+    "TG_RULE_LIMIT",  "TG_BEAM",      "TG_TF32",      "TG_AMX",       "TG_DOT",
+    "TG_EMU",         "TG_EMU_ARCHS", "TG_LOADER",    "TG_ALLREDUCE", "TG_ALLREDUCE_CAST",
     "TG_COMM",        "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE", "TG_COMM_TIMEOUT",
-    "XDG_CACHE_HOME", "HOME",         "PATH",        "TMPDIR"};
+    "XDG_CACHE_HOME", "HOME",         "PATH",         "TMPDIR"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 

@@ -79,9 +79,7 @@ int os_shared_wait(uint32_t *at, uint32_t value, long us) {
   return (int)syscall(SYS_futex, at, FUTEX_WAIT, value, &most, NULL, 0);
 }
 
-int os_shared_wake(uint32_t *at) {
-  return (int)syscall(SYS_futex, at, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
+int os_shared_wake(uint32_t *at) { return (int)syscall(SYS_futex, at, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
 
 int os_thread_pin(pthread_t t, int core) {
   cpu_set_t one;

@@ -91,8 +91,8 @@ static int rank_of(TgContext *ctx, const char *op, const char *name, char *base,
 }
 
 /* As device_open, of the rank's, for all ranks: this one's own, or what stands in for it. */
-static TgStatus rank_device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name, int index,
-                                 int rank, TgError *err) {
+static TgStatus rank_device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name,
+                                 int index, int rank, TgError *err) {
   TgStatus s;
   bool own = tg_comm_rank(ctx) == rank;
   if (own)
@@ -125,7 +125,7 @@ int device_find(TgContext *ctx, const char *op, const char *name) {
                 MOST_DEVICES);
   TgError err = {0};
   Device *d = device_room(ctx);
-  TgStatus s = !d         ? TG_ERR_NOMEM
+  TgStatus s = !d          ? TG_ERR_NOMEM
                : rank >= 0 ? rank_device_open(ctx, d, backend, listed, index, rank, &err)
                            : device_open(ctx, d, backend, listed, index, true, &err);
   if (!s) {

@@ -704,7 +704,8 @@ const void *engine_map(TgContext *ctx, TgTensor *t) {
   }
   const Device *d = device_at(ctx, tensor_device(t));
   if ((d->backend->has & HAS_OWN_MEMORY) || d->of_rank) {
-    error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own, or is a rank's; use tg_read", d->name);
+    error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own, or is a rank's; use tg_read",
+              d->name);
     return NULL;
   }
   UOp *u = value_in_memory(ctx, t);

@@ -137,7 +137,8 @@ TgStatus comm_receive(Comm *c, int rank, void *p, size_t nbytes) {
   if (s) return s;
   bool same = h.exchange == c->now.exchange && h.hash == c->now.hash && h.nbytes == nbytes;
   if (!same)
-    return broken(c, "comm: ranks %d and %d run different programs: at %s; rank %d sends %llu bytes at its %llu",
+    return broken(c,
+                  "comm: ranks %d and %d run different programs: at %s; rank %d sends %llu bytes at its %llu",
                   c->rank, rank, place_of(c, &c->now).text, rank, (unsigned long long)h.nbytes,
                   (unsigned long long)h.exchange);
   return moved(c, rank, false, p, nbytes);

@@ -1,6 +1,6 @@
-/* comm.h: what moves between the ranks of a program, processes that all make the same calls. Each exchange has
- * a number and a hash of all before it, which go with its bytes: what does not fit is found before a byte is
- * used. A rank that failed, ended or does not come is told of by name. */
+/* comm.h: what moves between the ranks of a program, processes that all make the same calls. Each exchange
+ * has a number and a hash of all before it, which go with its bytes: what does not fit is found before a byte
+ * is used. A rank that failed, ended or does not come is told of by name. */
 #ifndef TG_COMM_H
 #define TG_COMM_H
 #include "base/base.h"

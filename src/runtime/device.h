@@ -129,8 +129,8 @@ struct Device {
   Waiting waiting;       /* .stop NULL: nobody waits */
   Bundle *const *bundle; /* of its context, which may have none; NULL: never */
   bool named;            /* somebody asked for this device, so that it opens though it can do little */
-  int of_rank; /* 1 + the rank that has it; 0: each rank has its own, as where there are no ranks */
-  bool remote; /* another rank's */
+  int of_rank;           /* 1 + the rank that has it; 0: each rank has its own, as where there are no ranks */
+  bool remote;           /* another rank's */
   void *priv;
   Target target;                 /* the machine that it plans for */
   const char *describe;          /* one line for `tg devices` */

@@ -1,11 +1,11 @@
-/* local.c: ranks of one machine. In: the path of a file, which the first to come makes and all map. Out: for
- * each two ranks and direction a ring of bytes, and where each rank is. The file loses its name as soon as all
- * are there, so nothing stays behind, however they end; each has a mark on it that ends with its process. */
+/* local.c: ranks of one machine. In: the path of a file, which the first to come makes and all map. Out:
+ * for each two ranks and direction a ring of bytes, and where each rank is. The file loses its name as soon
+ * as all are there, so nothing stays behind, however they end; each has a mark on it that ends with its
+ * process. */
 #define _GNU_SOURCE
 #include "runtime/transport.h"
 #include "base/os.h"
 #include <fcntl.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,21 +118,20 @@ static int local_ended(void *transport, int rank) {
   return t->os->file_mark(t->fd, rank, false) == 0;
 }
 
-/* First it looks again at once, then lets others run, then sleeps until it is called. */
+/* First it looks again at once, then sleeps until it is called. Where there are more ranks than cores, what is
+ * waited for runs then. */
 static void local_idle(void *transport, int times) {
-  enum { SPINS = 200, YIELDS = 250, SLEEP_US = 20000 };
+  enum { SPINS = 200, SLEEP_US = 20000 };
 
   Local *t = transport;
   Slot *s = &t->at->slot[t->rank];
   if (times < SPINS)
     atomic_thread_fence(memory_order_seq_cst);
-  else if (times < YIELDS)
-    sched_yield();
   else {
-    if (times > YIELDS) t->os->shared_wait((uint32_t *)&s->called, t->called, SLEEP_US);
+    if (times > SPINS) t->os->shared_wait((uint32_t *)&s->called, t->called, SLEEP_US);
     t->called = atomic_load(&s->called);
   }
-  atomic_store(&s->sleeps, times >= YIELDS);
+  atomic_store(&s->sleeps, times >= SPINS);
 }
 
 /* ---- life */
@@ -156,7 +155,8 @@ static bool file_mapped(Local *t, Group *g) {
 /* The rank's place is free, and of this very group. */
 static bool place_taken(Local *t, Group *g) {
   uint32_t none = 0;
-  bool same = atomic_compare_exchange_strong(&t->at->size, &none, (uint32_t)t->size) || none == (uint32_t)t->size;
+  bool same =
+      atomic_compare_exchange_strong(&t->at->size, &none, (uint32_t)t->size) || none == (uint32_t)t->size;
   if (!same)
     snprintf(g->why, sizeof g->why, "TG_COMM_SIZE is %d, and another rank's is %u", t->size, none);
   else if (t->os->file_mark(t->fd, t->rank, true))
@@ -198,9 +198,8 @@ static void *local_join(Group *g) {
   bool fits = g->size <= MOST_RANKS && g->rank < g->size && g->name;
   Local *t = fits ? calloc(1, sizeof *t) : NULL;
   if (!t) {
-    snprintf(g->why, sizeof g->why,
-             "rank %d of %d, at most %d, TG_COMM_NAME=%.100s; `tg launch` sets these", g->rank, g->size,
-             MOST_RANKS, g->name ? g->name : "");
+    snprintf(g->why, sizeof g->why, "rank %d of %d, at most %d, TG_COMM_NAME=%.100s; `tg launch` sets these",
+             g->rank, g->size, MOST_RANKS, g->name ? g->name : "");
     return NULL;
   }
   *t = (Local){.os = g->system, .fd = -1, .rank = g->rank, .size = g->size, .ring = ring_bytes(g->size)};

@@ -84,9 +84,11 @@ static void works(void) {
   rounds_right(20);
   int64_t most = 10 * rank + 1;
   CHECK(!tg_comm_max(C, &most) && most == 10 * (size - 1) + 1);
-  TgTensor *r = tg_rand(C, TG_SHAPE(4)), *all = tg_to(tg_to(r, D[size - 1]), D[0]); /* rank 0's seed is all's */
+  TgTensor *r = tg_rand(C, TG_SHAPE(4)),
+           *all = tg_to(tg_to(r, D[size - 1]), D[0]); /* rank 0's seed is all's */
   float here[4], there[4];
-  CHECK(!tg_read(r, here, sizeof here) && !tg_read(all, there, sizeof there) && !memcmp(here, there, sizeof here));
+  CHECK(!tg_read(r, here, sizeof here) && !tg_read(all, there, sizeof there) &&
+        !memcmp(here, there, sizeof here));
   TgTensor *large = tg_replicate(tg_cast(tg_arange(C, 0, 1 << 20), TG_F32), size, D);
   double sum = tg_item_f64(tg_max(tg_to(tg_mul_scalar(tg_shard_part(large, size - 1), 2), D[0])));
   CHECK(sum == 2.0 * ((1 << 20) - 1));
@@ -171,9 +173,15 @@ static int rank_main(const char *role) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } roles[] = {{"works", works},       {"killed", killed},           {"killed_saving", killed_saving},
-               {"hangs", hangs},       {"leaves", leaves},           {"fails", fails},
-               {"other_shape", other_shape}, {"other_constant", other_constant}, {"one_call_more", one_call_more}};
+  } roles[] = {{"works", works},
+               {"killed", killed},
+               {"killed_saving", killed_saving},
+               {"hangs", hangs},
+               {"leaves", leaves},
+               {"fails", fails},
+               {"other_shape", other_shape},
+               {"other_constant", other_constant},
+               {"one_call_more", one_call_more}};
 
   C = tg_open(NULL);
   rank = tg_comm_rank(C);
@@ -204,8 +212,9 @@ static void set(const char *name, int value) {
 /* n processes that do this; the exit code of `tg launch`. */
 static int launched(const char *role, int n, int timeout_s) {
   char command[1500];
-  int length = snprintf(command, sizeof command, "cd %s && rm -f rank* && ROLE=%s exec " TG_BINARY
-                                                 " launch -n %d --timeout %d --threads 1 %s 2>log",
+  int length = snprintf(command, sizeof command,
+                        "cd %s && rm -f rank* && ROLE=%s exec " TG_BINARY
+                        " launch -n %d --timeout %d --threads 1 %s 2>log",
                         folder, role, n, timeout_s, own);
   assert_true(length < (int)sizeof command);
   int status = system(command);
@@ -246,8 +255,8 @@ static void others_say(int n, int of, const char *what) {
     if (r == of) continue;
     const char *text = said_by(r);
     if (!text || !strstr(text, name) || !strstr(text, what))
-      fail_msg("rank %d of %d says \"%s\", not of rank %d that it %s; %s", r, n, text ? text : "nothing", of, what,
-               said("log"));
+      fail_msg("rank %d of %d says \"%s\", not of rank %d that it %s; %s", r, n, text ? text : "nothing", of,
+               what, said("log"));
   }
   assert_int_equal(files_in(shared), 0);
 }
@@ -271,6 +280,7 @@ static double now_s(void) {
 /* In 50 places: the others end with its name long before the time limit, and nothing is left. */
 static void a_rank_is_killed(void **state) {
   (void)state;
+
   enum { TIMES = 50, LIMIT_S = 60 };
 
   uint64_t random = 7;
@@ -318,6 +328,7 @@ static void a_rank_does_not_come(void **state) {
 
 static void a_rank_goes_its_own_way(void **state) {
   (void)state;
+
   static const struct {
     const char *role, *says;
   } cases[] = {{"leaves", "has left"}, {"fails", "failed: CPU@1: cannot allocate"}};

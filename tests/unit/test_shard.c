@@ -456,7 +456,8 @@ static void listen(const char *text, void *user) {
 
 static void gathers_say_so(void **state) {
   (void)state;
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_default_device(C), .log = listen});
+  TgContext *c =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_default_device(C), .log = listen});
   int before = tg_setting(c, "DEBUG", 3);
   TgTensor *x = tg_shard(tg_clone(tg_ones(c, TG_SHAPE(6, 4))), 4, D, 0);
   said[0] = 0;

@@ -1,4 +1,4 @@
-/* comm.c: the ranks of a program, processes that make the same calls. In: names "CPU@2", the CPU of rank 2.
+/* ranks.c: the ranks of a program, processes that make the same calls. In: names "CPU@2", the CPU of rank 2.
  * Out: devices, of which a rank has its own and stands in for the others'; copies between ranks; and values
  * that every rank reads alike. A device without a rank is each one's own, and has the same values in each. */
 #include "runtime/comm.h"
@@ -90,8 +90,8 @@ typedef struct Opened {
 int device_rank(TgContext *ctx, const char *op, const char *name, size_t n) {
   Comm *c = joined(ctx);
   char *end;
-  TG_REQUIRE_OR(ctx, c || ctx->err.status, -1, TG_ERR_VALUE, "%s: '%.64s': there are no ranks, TG_COMM is not set",
-                op, name);
+  TG_REQUIRE_OR(ctx, c || ctx->err.status, -1, TG_ERR_VALUE,
+                "%s: '%.64s': there are no ranks, TG_COMM is not set", op, name);
   long rank = strtol(name + n + 1, &end, 10);
   TG_REQUIRE_OR(ctx, c && name[n + 1] && !*end && rank >= 0 && rank < c->size, -1, TG_ERR_VALUE,
                 "%s: '%.64s': there is no such rank", op, name);

@@ -483,7 +483,7 @@ static bool some_work(TgTensor *t, float *out) {
 
 static void no_memory(void **state) {
   (void)state;
-  if (ranks_asked()) skip(); /* where one of them has none, the others hear of it: test_comm.c */
+  if (ranks_asked()) skip(); /* where one of them has none, the others hear of it: test_ranks.c */
   TgMem *m = &C->mem;
   float want[15], got[15];
   bool reached = true;

@@ -1,4 +1,4 @@
-/* test_comm.c: ranks. This program runs itself as several processes under `tg launch`; each does what ROLE
+/* test_ranks.c: ranks. This program runs itself as several processes under `tg launch`; each does what ROLE
  * says and tells in a file of its own how it ended. Expected values are those of one process, or by hand. */
 #define _GNU_SOURCE
 #include "tg.h"
@@ -390,7 +390,7 @@ static void no_group(void **state) {
 
 static int folders_made(void **state) {
   (void)state;
-  snprintf(folder, sizeof folder, "/tmp/tg-comm-XXXXXX");
+  snprintf(folder, sizeof folder, "/tmp/tg-ranks-XXXXXX");
   if (!mkdtemp(folder)) return -1;
   snprintf(shared, sizeof shared, "%s/shared", folder);
   setenv("SAYS", folder, 1), setenv("TMPDIR", shared, 1);

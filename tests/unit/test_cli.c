@@ -728,11 +728,11 @@ int main(void) {
                                      cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
                                      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
-                                     cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_plan),
-                                     cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_chat),          cmocka_unit_test(test_adapter),
-                                     cmocka_unit_test(test_run),           cmocka_unit_test(test_profile),
-                                     cmocka_unit_test(test_compile),       cmocka_unit_test(test_boxes),
-                                     cmocka_unit_test(test_eval),          cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
+                                     cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
+                                     cmocka_unit_test(test_adapter),       cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

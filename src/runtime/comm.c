@@ -60,7 +60,8 @@ static Verdict rank_looked_at(const Comm *c, int rank, double waited_s, RankStat
   if (s->phase == PHASE_LEFT) return LEFT;
   if (known && s->exchange == c->now.exchange && s->hash != c->now.hash) return OTHER_PROGRAM;
   if (c->transport->ended(c->at, rank)) return ENDED;
-  return waited_s > c->timeout_s ? LATE : FINE;
+  bool waits = s->waits && s->waits != c->rank + 1; /* for another, of which it will tell */
+  return waited_s > c->timeout_s * (waits ? 3 : 1) ? LATE : FINE;
 }
 
 static TgStatus told(Comm *c, int rank, Verdict v, const RankState *s) {
@@ -85,6 +86,12 @@ static TgStatus told(Comm *c, int rank, Verdict v, const RankState *s) {
 /* ---- bytes */
 enum { LOOKED_AT = 256 }; /* a rank is, when nothing moved so many times */
 
+static void waits_told(Comm *c, int32_t waits) {
+  if (c->now.waits == waits) return;
+  c->now.waits = waits;
+  c->transport->tell(c->at, &c->now);
+}
+
 /* All of n bytes to or from a rank. What it sent before it ended is taken all the same. */
 static TgStatus moved(Comm *c, int rank, bool out, char *p, size_t n) {
   double since = 0;
@@ -95,11 +102,13 @@ static TgStatus moved(Comm *c, int rank, bool out, char *p, size_t n) {
     if (!k && v) return told(c, rank, v, &s);
     if (!k && *c->stop) return TG_ERR_CANCELLED;
     if (!k && !times) since = time_now_s();
+    if (times == LOOKED_AT) waits_told(c, rank + 1);
     if (!k) c->transport->idle(c->at, times);
     times = k ? 0 : times + (times < INT32_MAX);
     p += k;
     n -= k;
   }
+  waits_told(c, 0);
   return TG_OK;
 }
 

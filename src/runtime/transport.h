@@ -12,6 +12,7 @@ enum { PHASE_ABSENT, PHASE_RUNS, PHASE_FAILED, PHASE_LEFT };
 typedef struct RankState {
   uint32_t phase;
   uint32_t op;        /* of what is copied; 0: not known */
+  int32_t waits;      /* 1 + the rank that it has been waiting for; 0: it does not */
   int32_t from, to;   /* devices by number; to -1: all ranks read it */
   uint64_t exchange;  /* exchanges begun, also those of other ranks alone */
   uint64_t schedules; /* run so far */

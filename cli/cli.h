@@ -43,6 +43,7 @@ typedef struct CliCommand {
   int (*run)(const void *options, char **argument, int n);
   const char *more;             /* the rest of its help */
   const char *(*listed)(int i); /* names that an argument may be, NULL past the last; may be NULL */
+  bool program;                 /* the first argument is a program: what follows is for that */
 } CliCommand;
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };

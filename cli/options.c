@@ -136,13 +136,15 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
   char *options = calloc(1, c->nbytes + 1);
   char **argument = calloc((size_t)argc + 1, sizeof *argument);
   int n = 0, rc = -1;
-  char short_out[] = "--out";
+  char short_out[] = "--out", short_ranks[] = "--ranks";
   bool plain = false; /* past -- */
   if (!options || !argument) rc = cli_refuse(CLI_FAILED, c->name, "out of memory");
   if (options && c->defaults) memcpy(options, c->defaults, c->nbytes);
   for (int i = 0; i < argc && rc < 0;) {
     const char *word = argv[i];
     if (!plain && !strcmp(word, "-o")) argv[i] = short_out, word = short_out; /* as compilers have it */
+    if (c->program && !plain && !strcmp(word, "-n"))
+      argv[i] = short_ranks, word = short_ranks; /* as mpirun */
     bool dashed = !plain && word[0] == '-' && word[1];
     if (dashed && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
       cli_help(stdout, c);
@@ -158,6 +160,7 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
       rc = cli_refuse(CLI_USAGE, c->name, "no option %s", word);
     } else {
       argument[n++] = argv[i++];
+      plain = plain || c->program;
       if (!argument_fine(c, word)) rc = CLI_USAGE;
     }
   }

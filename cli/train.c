@@ -33,7 +33,7 @@ typedef struct Run {
   char checkpoint[4096];
   char names[MOST_TRAIN_DEVICES][64]; /* of the devices that share each batch, ndevices of them, or 0 */
   const char *devices[MOST_TRAIN_DEVICES];
-  int ndevices;
+  int ndevices, rank; /* rank 0 alone tells and writes */
 } Run;
 
 enum { TEST_BATCH = 200, TEXT_BATCH = 64 };
@@ -229,6 +229,12 @@ static bool resume_state(Run *r) {
 }
 
 /* ---- setting up */
+static void wait_over(Run *r) {
+  if (r->ctx) tg_watch_progress(r->ctx, NULL, NULL);
+  cli_wait_end(r->wait);
+  r->wait = NULL;
+}
+
 static void option_defaults(TrainOptions *o, const TrainOptions *otherwise) {
 #define OPTION(field) o->field = o->field != 0 ? o->field : otherwise->field
   OPTION(epochs), OPTION(batch), OPTION(lr), OPTION(decay), OPTION(layers), OPTION(width), OPTION(context);
@@ -260,9 +266,14 @@ static bool optimiser_new(Run *r) {
   return r->rate && !tg_realize_many(all, (size_t)n);
 }
 
-/* The default device and those beside it: CPU, CPU:1, .. */
+/* That of each rank, where there are several; else the default device and those beside it: CPU, CPU:1, .. */
 static bool devices_named(Run *r) {
   const char *first = tg_default_device(r->ctx);
+  int64_t ranks = tg_comm_size(r->ctx);
+  if (ranks > 1 && r->o.devices) return failed("--devices is for one process: each rank has one device");
+  if (ranks > 1 && r->o.batch < ranks) return failed("--batch is less than the ranks");
+  if (ranks > 1) r->ndevices = tg_comm_devices(r->ctx, NULL, MOST_TRAIN_DEVICES, r->devices);
+  if (ranks > 1) return r->ndevices > 0;
   if (r->o.devices < 2) return true;
   if (r->o.batch < r->o.devices) return failed("--batch is less than --devices");
   r->ndevices = (int)r->o.devices;
@@ -273,12 +284,28 @@ static bool devices_named(Run *r) {
   return true;
 }
 
+/* Whatever a rank but the first prints goes nowhere, but for what went wrong. */
+static bool rank_known(Run *r) {
+  r->rank = tg_comm_rank(r->ctx);
+  if (!r->rank) return !tg_error(r->ctx);
+  wait_over(r);
+  r->o.log = r->o.svg = NULL;
+  return freopen("/dev/null", "w", stdout) || failed_path("/dev/null");
+}
+
+/* Ctrl-C, which comes to some ranks earlier than to others. */
+static bool stop_asked(Run *r) {
+  int64_t asked = cli_interrupted();
+  tg_comm_max(r->ctx, &asked);
+  return asked;
+}
+
 static bool run_new(Run *r, const char *folder) {
   TgOpenOptions open = {
       .size = sizeof open, .device = r->o.device, .log = cli_log, .seed = (uint64_t)r->o.seed};
   open.threads = (int)r->o.threads;
   r->ctx = tg_open(&open);
-  if (!r->ctx || tg_error(r->ctx)) return false;
+  if (!r->ctx || tg_error(r->ctx) || !rank_known(r)) return false;
   if (r->o.resume && !resume_options(r)) return false;
   option_defaults(&r->o, &r->task->defaults);
   if (r->task->is_text && r->o.width % 32) return failed("--width must be a multiple of 32");
@@ -329,13 +356,8 @@ static void metric_put(const Run *r, char *to, size_t cap) {
     snprintf(to, cap, "test_accuracy %.2f%%", 100 * r->metric);
 }
 
-static void wait_over(Run *r) {
-  if (r->ctx) tg_watch_progress(r->ctx, NULL, NULL);
-  cli_wait_end(r->wait);
-  r->wait = NULL;
-}
-
 static void progress(Run *r) {
+  if (r->rank) return;
   char head[120], metric[64] = "";
   if (r->nmetrics) metric_put(r, metric, sizeof metric);
   snprintf(head, sizeof head, "loss %6.3f%s%s", r->loss, *metric ? " " : "", metric);
@@ -343,15 +365,18 @@ static void progress(Run *r) {
 }
 
 static void say_begin(const Run *r) {
+  if (r->rank) return;
   char params[32];
   const char *about = tg_device_describe(r->ctx);
   fprintf(stderr, "tg train %s  model %s params  device %s (%.*s)  batch %lld  seed %lld%s%s\n",
           r->task->name, cli_count(tg_module_count(r->task->module, r->model), params),
           tg_default_device(r->ctx), (int)strcspn(about, ",;"), about, (long long)r->o.batch,
           (long long)r->o.seed, r->o.bf16 ? "  bf16" : "", r->o.resume ? "  resumed" : "");
+  if (tg_comm_size(r->ctx) > 1) fprintf(stderr, "%d ranks, each with its share of a batch\n", r->ndevices);
 }
 
 static void say_epoch(Run *r, int64_t epoch, int64_t right) {
+  if (r->rank) return;
   char metric[64], a[32], b[32];
   metric_put(r, metric, sizeof metric);
   cli_progress_clear(&r->progress);
@@ -427,6 +452,7 @@ static bool sample(Run *r) {
 static bool interrupted(Run *r) {
   cli_progress_clear(&r->progress);
   if (!save(r, r->checkpoint, true)) return false;
+  if (r->rank) return true;
   fprintf(stderr, "interrupted at step %lld, checkpoint written to %s; go on with --resume\n",
           (long long)r->at, r->checkpoint);
   return true;
@@ -453,14 +479,14 @@ static bool one_step(Run *r, TgTensor *const in[2]) {
 static bool train(Run *r, int64_t *right, bool *stopped) {
   tg_set_training(r->ctx, true);
   bool ok = true;
-  *stopped = cli_interrupted();
+  *stopped = stop_asked(r);
   while (ok && !*stopped && r->at < r->steps) {
     int64_t epoch = r->at / r->per_epoch;
     TgTensor *in[2];
     ok = !tg_loader_seek(r->loader, epoch, r->at % r->per_epoch);
     while (ok && !*stopped && r->at < r->steps && tg_loader_next(r->loader, in)) {
       ok = one_step(r, in);
-      *stopped = cli_interrupted() && r->at < r->steps;
+      *stopped = stop_asked(r) && r->at < r->steps;
     }
     if (!ok || *stopped) break;
     ok = evaluate(r, right);
@@ -496,15 +522,15 @@ static void say_done(const Run *r, int64_t right, double took, const char *out) 
 static int train_all(Run *r, const char *folder) {
   int64_t right = 0;
   bool stopped = false;
+  r->wait = cli_wait_begin("reading the data");
+  if (!run_new(r, folder)) return CLI_FAILED;
   if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
     return failed_path(r->o.log) ? 0 : CLI_FAILED;
   if (r->log) setvbuf(r->log, NULL, _IOLBF, 0); /* who follows it sees each step */
-  r->wait = cli_wait_begin("reading the data");
-  if (!run_new(r, folder)) return CLI_FAILED;
   cli_wait_end(r->wait);
   say_begin(r);
-  r->wait = cli_wait_begin(r->o.eval ? "compiling and testing" : "compiling the first step");
-  tg_watch_progress(r->ctx, cli_wait_progress, r->wait);
+  r->wait = r->rank ? NULL : cli_wait_begin(r->o.eval ? "compiling and testing" : "compiling the first step");
+  if (r->wait) tg_watch_progress(r->ctx, cli_wait_progress, r->wait);
   r->began = cli_now();
   cli_progress_begin(&r->progress, r->at, r->steps, false);
   tg_counters_reset(r->ctx);

@@ -565,6 +565,23 @@ TG_API int tg_shard_axis(TgTensor *x);                          /* that is split
 TG_API TgStatus tg_shard_bounds(TgTensor *x, int64_t *bounds);
 /* Part i, 0 <= i < tg_shard_count, a tensor on its device: a view, where x is memory. Else TG_ERR_VALUE. */
 TG_API TgTensor *tg_shard_part(TgTensor *x, int i);
+/* ---- ranks (docs/many.md): processes that run one program, on one machine or several, each with devices of
+ * its own. $TG_COMM says how they reach each other ("local", "mpi", or the path of a plug-in); `tg launch` and
+ * mpirun start them. All make the same calls in the same order. "CPU@2" is the CPU of rank 2, on every rank:
+ * a tensor on several of these is a sharded one, and its parts are computed where they are. "CPU", without a
+ * rank, is each one's own, and has the same values in each. What is read (tg_read, tg_item) every rank gets.
+ * The first of these calls joins, and then all draw with rank 0's seed. Ranks that run other programs, fail,
+ * end, or do not come within TG_COMM_TIMEOUT seconds (300): TG_ERR_DEVICE, with who and where. Then nothing
+ * more can be exchanged. */
+TG_API int tg_comm_size(TgContext *ctx); /* 1: there are no others, or it is recorded why not */
+TG_API int tg_comm_rank(TgContext *ctx); /* 0 .. size - 1 */
+/* names[r] = the device of that name (NULL: the default) on rank r; without $TG_COMM the one there is. The
+ * names live as long as the context. Returns the size; -1: TG_ERR_LIMIT, more than `most`, or than 15;
+ * TG_ERR_VALUE: no such device; TG_ERR_DEVICE: a rank has none, or is not there. */
+TG_API int tg_comm_devices(TgContext *ctx, const char *device, int most, const char **names);
+/* Waits for all ranks; *value becomes the largest that any of them gives. For what a rank alone knows: a
+ * signal that came, a file that could not be written. Alone it is as it was. TG_ERR_DEVICE: as above. */
+TG_API TgStatus tg_comm_max(TgContext *ctx, int64_t *value);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
 TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);

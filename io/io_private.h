@@ -31,6 +31,7 @@ TgTensor *file_tensor(TgContext *ctx, const char *path);
  * away; false: nothing changed, errno says why. */
 typedef struct NewFile {
   int fd;
+  bool elsewhere; /* another rank writes it: nothing is done here */
   const char *path;
   char name[4200];
 } NewFile;
@@ -38,6 +39,10 @@ typedef struct NewFile {
 bool file_begin(NewFile *f, const char *path);
 bool file_write(NewFile *f, const void *p, size_t n);
 bool file_end(NewFile *f, bool ok);
+/* The same for what every rank has: rank 0 writes it, and all go on when it is there. Why not, errno of rank 0
+ * says. */
+bool file_begin_once(TgContext *ctx, NewFile *f, const char *path);
+bool file_end_once(TgContext *ctx, NewFile *f, bool ok);
 
 static inline bool inside(uint64_t at, uint64_t n, uint64_t total) { return at <= total && n <= total - at; }
 

@@ -295,11 +295,11 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   memset(spaces, ' ', sizeof spaces);
   for (int i = 0; i < 8; i++)
     head[i] = (uint8_t)((uint64_t)(len + pad) >> 8 * i);
-  bool ok = text && file_begin(&f, path) && file_write(&f, head, 8) && file_write(&f, text, len) &&
+  bool ok = text && file_begin_once(ctx, &f, path) && file_write(&f, head, 8) && file_write(&f, text, len) &&
             file_write(&f, spaces, pad);
   for (size_t i = 0; i < n && ok; i++)
     ok = write_tensor(ctx, &f, item[i].t);
-  ok = file_end(&f, ok);
+  ok = file_end_once(ctx, &f, ok);
   int e = errno;
   /* an error from before stays */
   if (!ok) ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e));

@@ -401,12 +401,13 @@ double time_now_s(void) {
 }
 
 static const char *const env_names[] = {
-    "TG_DEV",         "TG_CC",        "TG_CC_LIMIT", "TG_THREADS",   "TG_CACHE",
-    "TG_FUSE",        "TG_NOOPT",     "TG_OPTS",     "TG_DEBUG",     "TG_DUMP",
-    "TG_PROFILE",     "TG_EXPLAIN",   "TG_VIZ",      "TG_SPEC",      "TG_TRACE",
-    "TG_RULE_LIMIT",  "TG_BEAM",      "TG_TF32",     "TG_AMX",       "TG_DOT",
-    "TG_EMU",         "TG_EMU_ARCHS", "TG_LOADER",   "TG_ALLREDUCE", "TG_ALLREDUCE_CAST",
-    "XDG_CACHE_HOME", "HOME",         "PATH",        "TMPDIR"};
+    "TG_DEV",         "TG_CC",        "TG_CC_LIMIT",  "TG_THREADS",   "TG_CACHE",
+    "TG_FUSE",        "TG_NOOPT",     "TG_OPTS",      "TG_DEBUG",     "TG_DUMP",
+    "TG_PROFILE",     "TG_EXPLAIN",   "TG_VIZ",       "TG_SPEC",      "TG_TRACE",
+    "TG_RULE_LIMIT",  "TG_BEAM",      "TG_TF32",      "TG_AMX",       "TG_DOT",
+    "TG_EMU",         "TG_EMU_ARCHS", "TG_LOADER",    "TG_ALLREDUCE", "TG_ALLREDUCE_CAST",
+    "TG_COMM",        "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE", "TG_COMM_TIMEOUT",
+    "XDG_CACHE_HOME", "HOME",         "PATH",         "TMPDIR"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -456,6 +457,9 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_TF32", &env->tf32, 0, 1, 0},
               {"TG_ALLREDUCE", &env->allreduce, 0, 3, 0},
               {"TG_ALLREDUCE_CAST", &env->allreduce_cast, 0, 1, 0},
+              {"TG_COMM_RANK", &env->comm_rank, 0, INT32_MAX, 0},
+              {"TG_COMM_SIZE", &env->comm_size, 1, INT32_MAX, 1},
+              {"TG_COMM_TIMEOUT", &env->comm_timeout, 1, 1000000, 300},
               {"TG_BEAM", &env->beam, 0, 64, 0},
               {"TG_EMU", &env->emulate, 0, INT32_MAX, 0},
               {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60},
@@ -472,6 +476,8 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   }
   TgStatus s = env_int(err, "TG_RULE_LIMIT", 0, INT64_MAX, &env->rule_limit);
   if (!s) s = env_text(err, "TG_DEV", env->dev, sizeof env->dev);
+  if (!s) s = env_text(err, "TG_COMM", env->comm, sizeof env->comm);
+  if (!s) s = env_text(err, "TG_COMM_NAME", env->comm_name, sizeof env->comm_name);
   if (!s) s = env_text(err, "TG_CC", env->cc, sizeof env->cc);
   if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);
   if (!s) s = env_text(err, "TG_DUMP", env->dump_dir, sizeof env->dump_dir);

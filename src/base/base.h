@@ -216,7 +216,9 @@ extern const TgOs tg_os_unpinned; /* the same, but that threads stay where the s
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], profile[256], explain[256], viz[256], opts[512];
   int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
-  int amx, dot;       /* kernels may use this CPU's tiles; its dot products */
+  int amx, dot;                   /* kernels may use this CPU's tiles; its dot products */
+  char comm[256], comm_name[256]; /* how processes reach each other; which group, of those on a machine */
+  int comm_rank, comm_size, comm_timeout; /* timeout: seconds */
   int allreduce;      /* how sums over devices are made: 0 by size, 1 naive, 2 ring, 3 direct */
   int allreduce_cast; /* sums over devices of what was cast from narrow floats are exchanged as those */
   int tf32;           /* products of f32 may be of f32 with ten bits of mantissa */

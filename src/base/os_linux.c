@@ -74,6 +74,13 @@ int os_word_wake(uint32_t *at) {
   return (int)syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
+int os_shared_wait(uint32_t *at, uint32_t value, long us) {
+  struct timespec most = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+  return (int)syscall(SYS_futex, at, FUTEX_WAIT, value, &most, NULL, 0);
+}
+
+int os_shared_wake(uint32_t *at) { return (int)syscall(SYS_futex, at, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
+
 int os_thread_pin(pthread_t t, int core) {
   cpu_set_t one;
   CPU_ZERO(&one);

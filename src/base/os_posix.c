@@ -55,6 +55,12 @@ static int call_sleep_us(long us) {
   return nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
 }
 
+static int call_file_mark(int fd, int at, bool take) {
+  struct flock mark = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+  if (fcntl(fd, take ? F_SETLK : F_GETLK, &mark)) return -1;
+  return take || mark.l_type == F_UNLCK ? 0 : TG_MAX(mark.l_pid, 1);
+}
+
 static int call_thread_start(pthread_t *t, void *(*run)(void *), void *arg) {
   return pthread_create(t, NULL, run, arg);
 }
@@ -69,6 +75,8 @@ static void *call_library_open(const char *name) { return dlopen(name, RTLD_NOW 
 #define call_send           os_send
 #define call_word_wait      os_word_wait
 #define call_word_wake      os_word_wake
+#define call_shared_wait    os_shared_wait
+#define call_shared_wake    os_shared_wake
 #define call_thread_pin     os_thread_pin
 #define call_tiles_ask      os_tiles_ask
 #define call_library_symbol dlsym

@@ -14,6 +14,8 @@ int os_sockets(int fd[2]); /* connected streams, closed on exec, that raise no S
 ssize_t os_send(int fd, const void *p, size_t n);
 int os_word_wait(uint32_t *at, uint32_t value);
 int os_word_wake(uint32_t *at);
+int os_shared_wait(uint32_t *at, uint32_t value, long us);
+int os_shared_wake(uint32_t *at);
 int os_thread_pin(pthread_t t, int core);
 int os_tiles_ask(void);
 #endif

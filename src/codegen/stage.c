@@ -271,6 +271,7 @@ static int find_lanes(Staged *s) {
 }
 
 static bool lay_out(Staged *s) {
+  if (!dtype_size(s->dtype)) return cannot(s, "its elements are indices, of no size yet");
   s->lane_axis = find_lanes(s);
   int64_t place = 1;
   if (s->lane_axis >= 0) {

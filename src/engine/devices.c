@@ -81,11 +81,42 @@ static Device *device_room(TgContext *ctx) {
                                                                      : NULL;
 }
 
+/* A name without its rank, "CPU:1@2" as "CPU:1", and the rank; -1: it has none, -2: recorded. */
+static int rank_of(TgContext *ctx, const char *op, const char *name, char *base, size_t cap) {
+  size_t n = strcspn(name, "@");
+  int rank = name[n] ? device_rank(ctx, op, name, n) : -1;
+  if (name[n] && rank < 0) return -2;
+  snprintf(base, cap, "%.*s", (int)TG_MIN(n, cap - 1), name);
+  return rank;
+}
+
+/* As device_open, of the rank's, for all ranks: this one's own, or what stands in for it. */
+static TgStatus rank_device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name,
+                                 int index, int rank, TgError *err) {
+  TgStatus s;
+  bool own = tg_comm_rank(ctx) == rank;
+  if (own)
+    s = device_open(ctx, d, backend, name, index, true, err);
+  else {
+    *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err, .index = index};
+    snprintf(d->name, sizeof d->name, "%s", name);
+    s = remote_open(d, backend);
+  }
+  d->of_rank = rank + 1;
+  TgStatus told = device_told(ctx, d, rank, s, err);
+  if (told && !s) d->backend->close(d);
+  return told;
+}
+
 int device_find(TgContext *ctx, const char *op, const char *name) {
-  char listed[24];
+  char listed[24], base[64];
   TG_REQUIRE_OR(ctx, ctx->dev_open, -1, TG_ERR_DEVICE, "%s: no device is open", op);
   if (!name || !*name) return ctx->default_device;
-  const TgBackend *backend = backend_of(name, listed, sizeof listed);
+  int rank = rank_of(ctx, op, name, base, sizeof base);
+  if (rank < -1) return -1;
+  const TgBackend *backend = backend_of(base, listed, sizeof listed);
+  size_t n = strlen(listed);
+  if (backend && rank >= 0) snprintf(listed + n, sizeof listed - n, "@%d", rank);
   TG_REQUIRE_OR(ctx, backend, -1, TG_ERR_VALUE, "%s: no device is called '%.64s'", op, name);
   for (int i = 0; i < device_count(ctx); i++)
     if (!strcmp(device_at(ctx, i)->name, listed)) return i;
@@ -94,7 +125,9 @@ int device_find(TgContext *ctx, const char *op, const char *name) {
                 MOST_DEVICES);
   TgError err = {0};
   Device *d = device_room(ctx);
-  TgStatus s = d ? device_open(ctx, d, backend, listed, index, true, &err) : TG_ERR_NOMEM;
+  TgStatus s = !d          ? TG_ERR_NOMEM
+               : rank >= 0 ? rank_device_open(ctx, d, backend, listed, index, rank, &err)
+                           : device_open(ctx, d, backend, listed, index, true, &err);
   if (!s) {
     ctx->devices.at[ctx->devices.len++] = d;
     return index;
@@ -257,7 +290,9 @@ static TgStatus copy_between(Device *to, void *dst, Device *from, const void *sr
   return s ? s : b->event_wait(from, to->fence);
 }
 
-TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
+TgStatus device_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
+  if (copy_crosses(to, from)) return comm_copy(ctx, to, dst, from, src, nbytes);
+  if (to->remote) return TG_OK;
   if (to == from) return to->backend->copy(to, dst, src, nbytes);
   if (!(from->backend->has & HAS_OWN_MEMORY)) return to->backend->copy_in(to, dst, src, nbytes);
   if (!(to->backend->has & HAS_OWN_MEMORY)) return from->backend->copy_out(from, dst, src, nbytes);

@@ -4,6 +4,7 @@
 #include "codegen/codegen.h"
 #include "engine/graph_copy.h"
 #include "runtime/bundle.h"
+#include "runtime/comm.h"
 #include "tensor/front.h"
 #include "uop/dims.h"
 #include "uop/text.h"
@@ -146,6 +147,8 @@ void engine_close(TgContext *ctx) {
     ctx->engine = NULL;
   }
   devices_close(ctx);
+  comm_leave(ctx->comm);
+  ctx->comm = NULL;
   bundle_free(ctx->bundle);
   ctx->bundle = NULL;
 }
@@ -670,6 +673,10 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
     *st = NULL;
     ctx->counters.schedules++;
     inside_scheduled(ctx, p, str_text(&explain));
+    if (p->dev->remote) { /* what the roots become, and which memories it takes, is all that is needed here */
+      p->remote = p->sched.nkernel;
+      p->sched.nkernel = 0;
+    }
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   } else if (s == TG_ERR_STATE) {
     p->cyclic = true;
@@ -742,6 +749,48 @@ static TgStatus plan_lowered(TgContext *ctx, Graph *g, Plan *p) {
   return s;
 }
 
+/* The plan of the same graph for a device that is planned for alike; NULL: there is none. */
+static Plan *plan_elsewhere(TgContext *ctx, const Plan *p) {
+  Plan *found = NULL;
+  for (int i = 0; i < device_count(ctx) && !found; i++) {
+    const Device *d = device_at(ctx, i);
+    Target as = d->target;
+    as.name = p->dev->target.name;
+    if (i == p->dev->index || !d->of_rank || memcmp(&as, &p->dev->target, sizeof as)) continue;
+    memcpy(p->key, &i, sizeof i); /* a key begins with its device */
+    found = plans_at(ctx->engine, hash_bytes(3, p->key, p->nkey));
+    while (found && (found->nkey != p->nkey || memcmp(found->key, p->key, p->nkey)))
+      found = found->next;
+  }
+  memcpy(p->key, &p->dev->index, sizeof p->dev->index);
+  return found;
+}
+
+/* What is needed of a plan of another rank's device: which temporaries the roots are, and which memories it
+ * takes, here by one kernel that takes all. */
+static TgStatus plan_as(TgContext *ctx, Plan *p, const Plan *of) {
+  const Schedule *from = &of->sched;
+  Schedule *s = &p->sched;
+  int n = TG_MAX(from->nkernel, of->remote), nargs = 0;
+  for (int k = 0; k < n; k++)
+    nargs += from->kernel[k].narg;
+  arena_init(&s->arena, &ctx->mem);
+  s->root = arena_array(&s->arena, int64_t, from->nroot + 1);
+  s->kernel = arena_array(&s->arena, SchedKernel, 1);
+  int64_t *arg = arena_array(&s->arena, int64_t, nargs + 1);
+  if (!s->root || !s->kernel || !arg) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (from->nroot) memcpy(s->root, from->root, (size_t)from->nroot * sizeof *s->root);
+  s->nroot = from->nroot;
+  s->ntemp = from->ntemp;
+  *s->kernel = (SchedKernel){.arg = arg};
+  for (int k = 0; k < n; k++)
+    for (int a = 0; a < from->kernel[k].narg; a++)
+      if (from->kernel[k].arg[a] < TEMP_BASE) arg[s->kernel->narg++] = from->kernel[k].arg[a];
+  p->remote = 1;
+  p->cyclic = of->cyclic;
+  return TG_OK;
+}
+
 /* A plan enters the cache when all of it is there. */
 static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Engine *e = ctx->engine;
@@ -759,13 +808,14 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   } else
     s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   double begin = ctx->inside ? time_now_s() : 0;
-  if (!s) s = plan_lowered(ctx, g, p);
+  const Plan *alike = !s && p->dev->remote ? plan_elsewhere(ctx, p) : NULL;
+  if (!s) s = alike ? plan_as(ctx, p, alike) : plan_lowered(ctx, g, p);
   /* a plan that is kept needs programs and arguments, no graph */
   if (p->sched.store) {
     store_free(p->sched.store);
     p->sched.store = NULL;
   }
-  if (!s && !p->cyclic) s = memory_plan(ctx, p);
+  if (!s && !p->cyclic && !p->dev->remote) s = memory_plan(ctx, p);
   if (!s) {
     p->next = plans_at(e, hash);
     if (!map_put_ptr(&e->plans, (uintptr_t)hash, p))
@@ -792,6 +842,7 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
     plans_trimmed(ctx);
     plan_make(ctx, g, hash, &p);
   }
+  plan_shared(ctx, p);
   kernel_origins_put(ctx, o, p);
   return p;
 }

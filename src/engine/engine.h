@@ -29,6 +29,7 @@ typedef struct Plan { /* a schedule ready to run */
   size_t nkey;
   Device *dev;
   bool running; /* its slabs are taken */
+  int remote;   /* kernels, of another rank's device: they are not made */
   bool cleared; /* they are zeros at first: it may read what it has not written */
   Schedule sched;
   char f64[96];         /* "MUL of shape (3)": what is f64 first, on a device without it */
@@ -186,6 +187,17 @@ TgStatus device_sync(TgContext *ctx, Device *d); /* until it has done all that i
 TgStatus devices_open(TgContext *ctx);
 const Renderer *renderer_named(const char *name); /* "c", "CUDA", ..; NULL: this build has none */
 void devices_close(TgContext *ctx);
+/* TG_OK and the bytes moved, from any device to any; neither may be in use. */
+TgStatus device_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes);
+/* ranks.c: devices of ranks */
+int device_rank(TgContext *ctx, const char *op, const char *name, size_t n);
+TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *err);
+bool copy_crosses(const Device *to, const Device *from); /* from one rank to another, or to all */
+TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes);
+/* To the host, of every rank. */
+TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes);
+void plan_shared(TgContext *ctx, const Plan *p);    /* p is to run, on all ranks or none */
+TgStatus rank_going_on(TgContext *ctx, TgStatus s); /* s, of which, where it is none, the others hear */
 /* jit.c: what is captured of a run */
 void capture_stored(TgContext *ctx, Buffer *b);
 /* what `from` holds from byte `offset` on, to all of `to` */

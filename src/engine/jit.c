@@ -519,7 +519,7 @@ static TgStatus drawn_again(TgJit *j) {
 static TgStatus step_copied(TgContext *ctx, const Step *s) {
   double begin = profile_now(ctx);
   TgStatus st =
-      device_copy(device_at(ctx, s->to->device), s->to->data, device_at(ctx, s->from->device),
+      device_copy(ctx, device_at(ctx, s->to->device), s->to->data, device_at(ctx, s->from->device),
                   (const char *)s->from->data + s->offset, (size_t)s->to->nelem * dtype_size(s->to->dtype));
   profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)s->to->nelem * dtype_size(s->to->dtype));
   return st;
@@ -537,6 +537,9 @@ static TgStatus steps_run(TgContext *ctx, Step *s, size_t n) {
     }
     while (next < n && s[next].plan && s[next].plan->dev == s[i].plan->dev)
       next++;
+    for (size_t k = i; k < next; k++)
+      plan_shared(ctx, s[k].plan);
+    if (s[i].plan->dev->remote) continue;
     for (size_t k = i; k < next; k++)
       run[k] = (PlanRun){s[k].plan, s[k].buf, s[k].temp};
     st = replay_run(ctx, &s[i].replay, run + i, next - i);
@@ -608,5 +611,5 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   int runs = j->runs;
   TgStatus s = run(j, in, nin, out, nout);
   profile_span(ctx, names[TG_MIN(runs, 2)], begin, "\"inputs\":%d,\"outputs\":%d", nin, nout);
-  return s;
+  return rank_going_on(ctx, s);
 }

@@ -138,11 +138,24 @@ static void run_counted(TgContext *ctx, const Plan *p) {
     ctx->counters.flops += (uint64_t)p->sched.kernel[k].flops;
 }
 
+/* The memories that the kernels of another rank's plan take are in use from here on, as they are there. */
+static TgStatus remote_run(TgContext *ctx, const PlanRun *run) {
+  TgStatus st = TG_OK;
+  for (int k = 0; k < run->plan->remote; k++) {
+    const SchedKernel *sk = &run->plan->sched.kernel[k];
+    for (int a = 0; a < sk->narg && !st; a++)
+      if (sk->arg[a] < TEMP_BASE && run->buf[sk->arg[a]].buffer)
+        st = buffer_ready(ctx, run->buf[sk->arg[a]].buffer);
+  }
+  return st;
+}
+
 /* Variables are looked up before anything runs, and again by each kernel: an error may not leave half a plan
  * run. */
 TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   Plan *p = run->plan;
   LaunchRoom room;
+  if (p->dev->remote) return remote_run(ctx, run);
   TgStatus st = launch_room(ctx, run, 1, &room), slabs = slabs_take(ctx, p);
   if (!st) st = slabs;
   if (!st) st = context_cancelled(ctx);

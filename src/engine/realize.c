@@ -3,6 +3,7 @@
  * memory; if something that can still be asked for needs the version before, that is copied first: so a
  * tensor has the value of the moment it was built in, as if everything were computed at once. */
 #include "engine/graph_copy.h"
+#include "runtime/comm.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
 #include <string.h>
@@ -455,8 +456,9 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   if (n) there = buffer_get(ctx, view_bottom(n));
   bool ok = same && there && !buffer_ready(ctx, there);
   size_t size = ok ? dtype_size(b->dtype) : 0;
+  if (ctx->comm) ctx->comm->now.op = source->op;
   double begin = profile_now(ctx), now = ctx->inside ? time_now_s() : 0;
-  ok = ok && !device_copy(to, there->data, from, (const char *)b->data + (size_t)start * size,
+  ok = ok && !device_copy(ctx, to, there->data, from, (const char *)b->data + (size_t)start * size,
                           (size_t)there->nelem * size);
   if (ok && ctx->inside) inside_copied(ctx, (size_t)there->nelem * size, (time_now_s() - now) * 1e6);
   if (there) profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)there->nelem * size);
@@ -465,8 +467,8 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
     there->bound_at = copy->symbolic ? ctx->bound + 1 : 0;
     if (ctx->capture) capture_copied(ctx, b, (size_t)start * size, there);
     ok = value_known(ctx, copy, n) && value_known(ctx, same, n);
-    ctx->counters.copies++;
-    ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
+    ctx->counters.copies += !to->remote;
+    if (!to->remote) ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
   }
   tg_release(computed);
   return ok || no_memory(ctx);
@@ -564,14 +566,14 @@ TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
   double begin = profile_now(ctx);
   TgStatus s = realize_asked(ctx, t, n, NULL, 0);
   profile_span(ctx, "realize", begin, "\"tensors\":%zu", n);
-  return s;
+  return rank_going_on(ctx, s);
 }
 
 TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) {
   double begin = profile_now(ctx);
   TgStatus s = realize_asked(ctx, NULL, 0, b, n);
   profile_span(ctx, "store", begin, "\"memories\":%zu", n);
-  return s;
+  return rank_going_on(ctx, s);
 }
 
 int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part, size_t nparts,
@@ -651,7 +653,7 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
     row = 0;
     for (int i = 0; i < n; i++)
       row = row * all->v[i] + (i < first ? at[i] : 0);
-    s = d->backend->copy_out(d, out + done, (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
+    s = device_read(ctx, d, out + done, (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
     for (int i = first; i-- > 0 && ++at[i] == now[i];)
       at[i] = 0;
   }
@@ -676,7 +678,7 @@ static TgStatus read_value(TgContext *ctx, TgTensor *t, void *out, size_t nbytes
   int64_t start;
   if (piece_of(u, &start)) {
     const char *from = (const char *)b->data + (size_t)start * dtype_size(b->dtype);
-    TgStatus s = d->backend->copy_out(d, out, from, nbytes);
+    TgStatus s = device_read(ctx, d, out, from, nbytes);
     launch_time_taken(ctx, d);
     return s;
   }
@@ -691,7 +693,7 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   TgStatus s = on_several(t->uop) ? shards_read(ctx, t, out, nbytes) : read_value(ctx, t, out, nbytes);
   profile_span(ctx, "read", begin, "\"bytes\":%zu", nbytes);
   inside_read(ctx, nbytes);
-  return s;
+  return rank_going_on(ctx, s);
 }
 
 const void *engine_map(TgContext *ctx, TgTensor *t) {
@@ -701,8 +703,9 @@ const void *engine_map(TgContext *ctx, TgTensor *t) {
     return NULL;
   }
   const Device *d = device_at(ctx, tensor_device(t));
-  if (d->backend->has & HAS_OWN_MEMORY) {
-    error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", d->name);
+  if ((d->backend->has & HAS_OWN_MEMORY) || d->of_rank) {
+    error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own, or is a rank's; use tg_read",
+              d->name);
     return NULL;
   }
   UOp *u = value_in_memory(ctx, t);

@@ -129,6 +129,8 @@ struct Device {
   Waiting waiting;       /* .stop NULL: nobody waits */
   Bundle *const *bundle; /* of its context, which may have none; NULL: never */
   bool named;            /* somebody asked for this device, so that it opens though it can do little */
+  int of_rank;           /* 1 + the rank that has it; 0: each rank has its own, as where there are no ranks */
+  bool remote;           /* another rank's */
   void *priv;
   Target target;                 /* the machine that it plans for */
   const char *describe;          /* one line for `tg devices` */
@@ -147,8 +149,8 @@ struct Device {
 /* The cache of compiled kernels: its folder, bytes on disk and kernels. False: there is none. */
 bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes,
                  int64_t *entries);
-/* TG_OK and the bytes moved, from any device to any; neither may be in use. */
-TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes);
+/* d stands in for a device of another rank, of that backend (remote.c). */
+TgStatus remote_open(Device *d, const TgBackend *of);
 #define BACKEND(name) extern const TgBackend backend_##name;
 #include "runtime/backends.def"
 #undef BACKEND

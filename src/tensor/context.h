@@ -151,6 +151,7 @@ struct TgContext {
   const EngineCalls *calls;
   bool dev_open;
   struct Inside *inside;        /* engine/inside.c; NULL: nobody asks */
+  struct Comm *comm;            /* runtime/comm.h; NULL: nobody asked for it, or there are no other ranks */
   struct Profile *profile;      /* engine/profile.c; NULL: none is made */
   Vec(struct Device *) devices; /* by number */
   Draws draws[MOST_DEVICES];

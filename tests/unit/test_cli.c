@@ -229,6 +229,40 @@ static void write_digits(const char *name, int n) {
   }
 }
 
+/* Each device in a process of its own. */
+static void test_train_ranks(void **state) {
+  (void)state;
+  write_text();
+  write_digits("train", 60), write_digits("t10k", 20);
+  device = "CPU";
+  assert_int_equal(run(TG "train chargpt . " SMALL "--steps 12 --log g1 --out g.safetensors"), 0);
+  assert_int_equal(run(TG "train mnist . --batch 20 --steps 6 --log m1 --out m.safetensors"), 0);
+  for (int n = 2; n <= 4; n *= 2) {
+    assert_int_equal(run(TG "launch -n %d " TG "train chargpt . " SMALL
+                            "--steps 12 --log g%d --every 7 --checkpoint s%d --out g.safetensors",
+                         n, n, n),
+                     0);
+    assert_int_equal(
+        run(TG "launch -n %d " TG "train mnist . --batch 20 --steps 6 --log m%d --out m.safetensors", n, n),
+        0);
+    char file[8];
+    snprintf(file, sizeof file, "g%d", n), same_losses("g1", file);
+    snprintf(file, sizeof file, "m%d", n), same_losses("m1", file);
+  }
+  /* a checkpoint of four ranks goes on with two, and alone */
+  assert_int_equal(
+      run(TG "launch -n 2 " TG "train chargpt . --resume --checkpoint s4 --log r2 --out g.safetensors"), 0);
+  assert_int_equal(run(TG "train chargpt . --resume --checkpoint s4 --log r1 --out g.safetensors"), 0);
+  same_losses("r1", "r2");
+  assert_int_equal(run("head -12 g1 | tail -5 > tail; head -5 r1 > begin"), 0);
+  same_losses("tail", "begin");
+  assert_int_equal(run(TG "launch -n 2 " TG "train chargpt . " SMALL "--steps 2 --devices 2"), 1);
+  says("each rank has one device");
+  assert_int_equal(run(TG "launch"), 2), says("is missing");
+  assert_int_equal(run(TG "launch -n 2 /nonexistent/program"), 127), says("/nonexistent/program");
+  assert_int_equal(run(TG "launch -n 3 sh -c 'exit 7'"), 7);
+}
+
 static void test_train_devices(void **state) {
   (void)state;
   write_text();
@@ -694,10 +728,11 @@ int main(void) {
                                      cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
                                      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
-                                     cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_chat),          cmocka_unit_test(test_adapter),
-                                     cmocka_unit_test(test_run),           cmocka_unit_test(test_profile),
-                                     cmocka_unit_test(test_compile),       cmocka_unit_test(test_boxes),
-                                     cmocka_unit_test(test_eval),          cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
+                                     cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
+                                     cmocka_unit_test(test_adapter),       cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

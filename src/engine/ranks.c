@@ -1,0 +1,174 @@
+/* ranks.c: the ranks of a program, processes that make the same calls. In: names "CPU@2", the CPU of rank 2.
+ * Out: devices, of which a rank has its own and stands in for the others'; copies between ranks; and values
+ * that every rank reads alike. A device without a rank is each one's own, and has the same values in each. */
+#include "runtime/comm.h"
+#include "engine/engine.h"
+#include "tensor/front.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- joining */
+static const char *device_name(void *user, int device) {
+  const TgContext *ctx = user;
+  return device < device_count(ctx) ? device_at(ctx, device)->name : "?";
+}
+
+/* What the graphs of all ranks depend on besides their calls. */
+static uint64_t agreed(const TgContext *ctx) {
+  const int of[] = {ctx->env.allreduce, ctx->env.allreduce_cast, ctx->env.comm_size, (int)sizeof(Target)};
+  return hash_bytes(hash_bytes(7, tg_version(), strlen(tg_version())), of, sizeof of);
+}
+
+/* The group that $TG_COMM names; NULL: there is none, or recorded. All draw with the seed of rank 0. */
+static Comm *joined(TgContext *ctx) {
+  if (ctx->comm || !*ctx->env.comm || ctx->err.status) return ctx->comm;
+  Comm *c = comm_join(&ctx->mem, ctx->os, &ctx->env, &ctx->err, agreed(ctx));
+  if (!(ctx->comm = c)) return NULL;
+  c->stop = &ctx->cancelled;
+  c->device_name = device_name;
+  c->user = ctx;
+  comm_begin(c, -1, -1, sizeof ctx->rng_seed);
+  return comm_broadcast(c, 0, &ctx->rng_seed, sizeof ctx->rng_seed) ? NULL : c;
+}
+
+int tg_comm_size(TgContext *ctx) {
+  Comm *c = ctx ? joined(ctx) : NULL;
+  return c ? c->size : 1;
+}
+
+int tg_comm_rank(TgContext *ctx) {
+  Comm *c = ctx ? joined(ctx) : NULL;
+  return c ? c->rank : 0;
+}
+
+int tg_comm_devices(TgContext *ctx, const char *device, int most, const char **names) {
+  if (!ctx) return -1;
+  Comm *c = joined(ctx);
+  if (ctx->err.status) return -1;
+  int n = c ? c->size : 1;
+  device = device && *device ? device : device_at(ctx, ctx->default_device)->name;
+  TG_REQUIRE_OR(ctx, n <= most && names, -1, TG_ERR_LIMIT, "comm_devices: %d ranks, and room for %d names", n,
+                most);
+  TG_REQUIRE_OR(ctx, !strchr(device, '@') && !strchr(device, ','), -1, TG_ERR_VALUE,
+                "comm_devices: '%.64s' is not the name of one device", device);
+  for (int r = 0; r < n; r++) {
+    char name[96];
+    snprintf(name, sizeof name, c ? "%.64s@%d" : "%.64s", device, r);
+    int d = device_find(ctx, "comm_devices", name);
+    if (d < 0) return -1;
+    names[r] = device_at(ctx, d)->name;
+  }
+  return n;
+}
+
+TgStatus tg_comm_max(TgContext *ctx, int64_t *value) {
+  if (!ctx) return TG_ERR_VALUE;
+  Comm *c = joined(ctx);
+  if (!c || !value) return ctx->err.status;
+  TgStatus s = TG_OK;
+  comm_begin(c, -1, -1, sizeof *value);
+  for (int r = 1; !s && r < c->size; r++) {
+    int64_t other = *value;
+    if (c->rank == r) s = comm_send(c, 0, value, sizeof *value);
+    if (!c->rank) s = comm_receive(c, r, &other, sizeof other);
+    *value = TG_MAX(*value, other);
+  }
+  comm_begin(c, -1, -1, sizeof *value);
+  return s ? s : comm_broadcast(c, 0, value, sizeof *value);
+}
+
+/* ---- devices of ranks */
+/* What a rank tells of its device; the others plan for it as it does. */
+typedef struct Opened {
+  TgStatus status;
+  Target target;
+  char why[500];
+} Opened;
+
+/* name: up to the '@', of length n. -1: recorded. */
+int device_rank(TgContext *ctx, const char *op, const char *name, size_t n) {
+  Comm *c = joined(ctx);
+  char *end;
+  TG_REQUIRE_OR(ctx, c || ctx->err.status, -1, TG_ERR_VALUE,
+                "%s: '%.64s': there are no ranks, TG_COMM is not set", op, name);
+  long rank = strtol(name + n + 1, &end, 10);
+  TG_REQUIRE_OR(ctx, c && name[n + 1] && !*end && rank >= 0 && rank < c->size, -1, TG_ERR_VALUE,
+                "%s: '%.64s': there is no such rank", op, name);
+  return (int)rank;
+}
+
+/* All ranks come to this; what the owner's device is, and whether it opened, is known to all after it. */
+TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *err) {
+  Comm *c = ctx->comm;
+  Opened o = {.status = s};
+  if (c->rank == rank && !s) o.target = d->target;
+  if (c->rank == rank) snprintf(o.why, sizeof o.why, "%.499s", err->msg);
+  comm_begin(c, d->index, -1, sizeof o);
+  TgStatus moved = comm_broadcast(c, rank, &o, sizeof o);
+  if (moved || c->rank == rank) return moved ? moved : s;
+  d->target = o.target;
+  d->target.name = d->backend->name;
+  return o.status ? error_set(err, o.status, "%s", o.why) : s;
+}
+
+/* ---- copies and reads */
+enum { PIECE = 4 << 20 }; /* bytes that go through the host at a time, where a device's memory is not its */
+
+/* Bytes from one rank to another (-1: to all), by the host. host: room for `room` of them. */
+static TgStatus piece_moved(Comm *c, int from, int to, void *host, size_t n) {
+  if (to < 0) return comm_broadcast(c, from, host, n);
+  return c->rank == from ? comm_send(c, to, host, n) : comm_receive(c, from, host, n);
+}
+
+static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
+
+/* dst of `to`, of the host where that is NULL, from src of `from`. This rank has one of the two, or both. */
+static TgStatus moved(TgContext *ctx, Device *to, char *dst, Device *from, char *src, size_t nbytes) {
+  Comm *c = ctx->comm;
+  bool sends = !from->remote, keeps = !to || !to->remote, host = sends ? in_place(from) : !to || in_place(to);
+  size_t room = host ? nbytes : TG_MIN(nbytes, (size_t)PIECE);
+  char *at = sends ? src : dst, *made = NULL;
+  if (!host && !(at = made = mem_alloc_raw(&ctx->mem, room)))
+    return error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
+  TgStatus s = TG_OK;
+  for (size_t done = 0; !s && done < nbytes; done += room) {
+    size_t n = TG_MIN(room, nbytes - done);
+    if (sends && made) s = from->backend->copy_out(from, made, src + done, n);
+    if (!s) s = piece_moved(c, from->of_rank - 1, to ? to->of_rank - 1 : -1, at, n);
+    if (s || !keeps || at == dst) continue;
+    if (to)
+      s = to->backend->copy_in(to, dst + done, at, n);
+    else
+      memcpy(dst + done, at, n);
+  }
+  mem_free(&ctx->mem, made);
+  return s;
+}
+
+bool copy_crosses(const Device *to, const Device *from) {
+  return from->of_rank && from->of_rank != to->of_rank;
+}
+
+/* Every rank begins the exchange; those that have no part in it go on. */
+TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
+  comm_begin(ctx->comm, from->index, to->of_rank ? to->index : -1, nbytes);
+  if (from->remote && to->remote) return TG_OK;
+  return moved(ctx, to, dst, from, (char *)src, nbytes);
+}
+
+TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes) {
+  if (!d->of_rank) return d->backend->copy_out(d, dst, src, nbytes);
+  comm_begin(ctx->comm, d->index, -1, nbytes);
+  return moved(ctx, NULL, dst, d, (char *)src, nbytes);
+}
+
+/* ---- what the ranks run */
+void plan_shared(TgContext *ctx, const Plan *p) {
+  if (ctx->comm && p && p->dev->of_rank) comm_scheduled(ctx->comm, p->hash);
+}
+
+TgStatus rank_going_on(TgContext *ctx, TgStatus s) {
+  if (s && ctx->comm) comm_failed(ctx->comm, ctx->err.msg);
+  return s;
+}

@@ -1,0 +1,425 @@
+/* test_ranks.c: ranks. This program runs itself as several processes under `tg launch`; each does what ROLE
+ * says and tells in a file of its own how it ended. Expected values are those of one process, or by hand. */
+#define _GNU_SOURCE
+#include "tg.h"
+#include "tg_io.h"
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { MOST = 8 };
+
+/* ==== a rank */
+static TgContext *C;
+static const char *D[MOST];
+static int rank, size, victim;
+
+static int number(const char *name) {
+  const char *text = getenv(name);
+  return text ? atoi(text) : 0;
+}
+
+static void check(int line, bool right) {
+  if (right) return;
+  fprintf(stderr, "rank %d, line %d: %s\n", rank, line, tg_errmsg(C));
+  exit(3);
+}
+
+#define CHECK(right) check(__LINE__, (right))
+
+static TgTensor *counted(int rows, int columns) { /* 0, 1, 2 .. */
+  float *v = malloc(sizeof *v * (size_t)(rows * columns + 1));
+  for (int i = 0; i < rows * columns; i++)
+    v[i] = (float)i;
+  TgTensor *t = tg_from(C, v, TG_F32, TG_SHAPE(rows, columns));
+  free(v);
+  return t;
+}
+
+/* A round of what ranks exchange: a sum of all, a product by the inner axis, a gather, a read. */
+static bool round_done(int k, double *sum) {
+  bool ok = false;
+  TG_SCOPE(C) {
+    TgTensor *x = tg_shard(tg_add_scalar(counted(7, 33), k), size, D, 0);
+    TgTensor *w = tg_shard(counted(7, 5), size, D, 0), *y = tg_matmul(tg_transpose(x, 0, 1), w);
+    TgTensor *all = tg_gather_to(tg_relu(x), D[k % size]);
+    float one;
+    ok = !tg_realize(y) && !tg_read(tg_slice(tg_reshape(all, TG_SHAPE(-1)), 0, 0, 1), &one, sizeof one) &&
+         one == (float)k;
+    if (ok) *sum = tg_item_f64(tg_sum(y));
+    ok = ok && !tg_error(C);
+  }
+  return ok;
+}
+
+static double round_expected(int k) {
+  double sum = 0;
+  for (int i = 0; i < 33; i++)
+    for (int j = 0; j < 5; j++)
+      for (int r = 0; r < 7; r++)
+        sum += (double)(r * 33 + i + k) * (r * 5 + j);
+  return sum;
+}
+
+static void rounds_right(int n) {
+  for (int k = 0; k < n; k++) {
+    double sum = 0;
+    CHECK(round_done(k, &sum));
+    CHECK(sum > round_expected(k) * (1 - 1e-6) && sum < round_expected(k) * (1 + 1e-6));
+  }
+}
+
+static void works(void) {
+  CHECK(size == number("TG_COMM_SIZE") && rank == number("TG_COMM_RANK"));
+  rounds_right(20);
+  int64_t most = 10 * rank + 1;
+  CHECK(!tg_comm_max(C, &most) && most == 10 * (size - 1) + 1);
+  TgTensor *r = tg_rand(C, TG_SHAPE(4)),
+           *all = tg_to(tg_to(r, D[size - 1]), D[0]); /* rank 0's seed is all's */
+  float here[4], there[4];
+  CHECK(!tg_read(r, here, sizeof here) && !tg_read(all, there, sizeof there) &&
+        !memcmp(here, there, sizeof here));
+  TgTensor *large = tg_replicate(tg_cast(tg_arange(C, 0, 1 << 20), TG_F32), size, D);
+  double sum = tg_item_f64(tg_max(tg_to(tg_mul_scalar(tg_shard_part(large, size - 1), 2), D[0])));
+  CHECK(sum == 2.0 * ((1 << 20) - 1));
+  CHECK(!tg_map(tg_to(r, D[0])) && tg_error(C) == TG_ERR_DEVICE);
+  tg_clear_error(C);
+  CHECK(!tg_matmul(tg_shard(r, size, D, 0), tg_shard(tg_ones(C, TG_SHAPE(5)), size, D, 0)));
+  tg_clear_error(C); /* an error that all have: they go on */
+  CHECK(!tg_to(r, "CPU@15") && tg_error(C) == TG_ERR_VALUE);
+  tg_clear_error(C);
+  CHECK(!tg_to(r, "NONE@0") && tg_error(C) == TG_ERR_VALUE);
+  tg_clear_error(C);
+  CHECK(!tg_to(r, "CUDA@0") && tg_error(C) == TG_ERR_DEVICE); /* rank 0 says why it does not open */
+  tg_clear_error(C);
+  rounds_right(3);
+  tg_close(C);
+  C = tg_open(NULL); /* a group again */
+  CHECK(tg_comm_devices(C, NULL, MOST, D) == size);
+  rounds_right(2);
+}
+
+static void rounds_without_end(void) {
+  double sum;
+  for (int k = 0; round_done(k, &sum) && k < 1000000; k++) {}
+}
+
+static void killed(void) {
+  int us = number("AFTER_US");
+  struct itimerval at = {.it_value = {us / 1000000, us % 1000000}};
+  double sum;
+  round_done(0, &sum);
+  if (rank == victim) signal(SIGALRM, SIG_DFL), setitimer(ITIMER_REAL, &at, NULL);
+  rounds_without_end();
+}
+
+/* As killed, while all write a file again and again. */
+static void killed_saving(void) {
+  int us = number("AFTER_US");
+  struct itimerval at = {.it_value = {us / 1000000, us % 1000000}};
+  TgTensor *x = tg_keep(tg_shard(counted(64, 1000), size, D, 0));
+  TgState *s = tg_state_new(C);
+  CHECK(!tg_realize(x) && !tg_state_put(s, "x", x) && !tg_safe_save(s, getenv("SAVED")));
+  if (rank == victim) signal(SIGALRM, SIG_DFL), setitimer(ITIMER_REAL, &at, NULL);
+  while (!tg_safe_save(s, getenv("SAVED"))) {}
+  tg_state_free(s);
+}
+
+static void hangs(void) {
+  rounds_right(2);
+  if (rank == victim) raise(SIGSTOP);
+  rounds_without_end();
+}
+
+static void leaves(void) {
+  rounds_right(2);
+  if (rank == victim) return;
+  rounds_without_end();
+}
+
+static void fails(void) {
+  rounds_right(2);
+  if (rank == victim) tg_memory_limit(C, D[rank], 100);
+  rounds_without_end();
+}
+
+static void other_shape(void) {
+  rounds_right(2);
+  tg_item_f64(tg_sum(tg_shard(counted(rank == victim ? 9 : 8, 4), size, D, 0)));
+}
+
+static void other_constant(void) {
+  rounds_right(2);
+  tg_item_f64(tg_sum(tg_add_scalar(tg_shard(counted(8, 4), size, D, 0), rank == victim ? 2 : 3)));
+}
+
+static void one_call_more(void) {
+  rounds_right(2);
+  if (rank == victim) tg_item_f64(tg_sum(tg_to(counted(8, 4), D[victim])));
+  rounds_without_end();
+}
+
+static int rank_main(const char *role) {
+  static const struct {
+    const char *name;
+    void (*run)(void);
+  } roles[] = {{"works", works},
+               {"killed", killed},
+               {"killed_saving", killed_saving},
+               {"hangs", hangs},
+               {"leaves", leaves},
+               {"fails", fails},
+               {"other_shape", other_shape},
+               {"other_constant", other_constant},
+               {"one_call_more", one_call_more}};
+
+  C = tg_open(NULL);
+  rank = tg_comm_rank(C);
+  size = tg_comm_size(C);
+  victim = number("VICTIM");
+  tg_comm_devices(C, NULL, MOST, D);
+  for (size_t i = 0; i < sizeof roles / sizeof *roles && !tg_error(C); i++)
+    if (!strcmp(roles[i].name, role)) roles[i].run();
+  char path[300];
+  const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
+  snprintf(path, sizeof path, "%s/rank%d", getenv("SAYS"), mine ? atoi(mine) : rank);
+  FILE *f = fopen(path, "w");
+  if (f) fprintf(f, "%s", tg_errmsg(C)), fclose(f);
+  int rc = tg_error(C) ? 1 : 0;
+  tg_close(C);
+  return rc;
+}
+
+/* ==== the test */
+static char own[1000], folder[200], shared[260];
+
+static void set(const char *name, int value) {
+  char text[32];
+  snprintf(text, sizeof text, "%d", value);
+  setenv(name, text, 1);
+}
+
+/* n processes that do this; the exit code of `tg launch`. */
+static int launched(const char *role, int n, int timeout_s) {
+  char command[1500];
+  int length = snprintf(command, sizeof command,
+                        "cd %s && rm -f rank* && ROLE=%s exec " TG_BINARY
+                        " launch -n %d --timeout %d --threads 1 %s 2>log",
+                        folder, role, n, timeout_s, own);
+  assert_true(length < (int)sizeof command);
+  int status = system(command);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static const char *said(const char *file) {
+  static char texts[2][4000]; /* two answers at a time */
+  static int last;
+  char *text = texts[last = !last];
+  char path[300];
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  FILE *f = fopen(path, "r");
+  size_t n = f ? fread(text, 1, sizeof *texts - 1, f) : 0;
+  if (f) fclose(f);
+  text[n] = 0;
+  return f ? text : NULL;
+}
+
+static const char *said_by(int r) {
+  char name[16];
+  snprintf(name, sizeof name, "rank%d", r);
+  return said(name);
+}
+
+static int files_in(const char *path) {
+  DIR *d = opendir(path);
+  int n = 0;
+  for (struct dirent *e; d && (e = readdir(d));)
+    n += e->d_name[0] != '.';
+  if (d) closedir(d);
+  return n;
+}
+
+/* Every rank but that one ended with an error that says this of it. */
+static void others_say(int n, int of, const char *what) {
+  char name[32];
+  snprintf(name, sizeof name, "rank %d ", of);
+  for (int r = 0; r < n; r++) {
+    if (r == of) continue;
+    const char *text = said_by(r);
+    if (!text || !strstr(text, name) || !strstr(text, what))
+      fail_msg("rank %d of %d says \"%s\", not of rank %d that it %s; %s", r, n, text ? text : "nothing", of,
+               what, said("log"));
+  }
+  assert_int_equal(files_in(shared), 0);
+}
+
+static void together(void **state) {
+  (void)state;
+  for (int n = 1; n <= 4; n++) {
+    if (launched("works", n, 60)) fail_msg("%d ranks: %s", n, said("log"));
+    for (int r = 0; r < n; r++)
+      assert_string_equal(said_by(r), "");
+    assert_int_equal(files_in(shared), 0);
+  }
+}
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* In 50 places: the others end with its name long before the time limit, and nothing is left. */
+static void a_rank_is_killed(void **state) {
+  (void)state;
+
+  enum { TIMES = 50, LIMIT_S = 60 };
+
+  uint64_t random = 7;
+  for (int i = 0; i < TIMES; i++) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    int n = 2 + i % 3, of = (int)(random >> 33) % n;
+    set("VICTIM", of);
+    set("AFTER_US", 1 + (int)(random >> 40) % 300000);
+    double begin = now_s();
+    assert_int_not_equal(launched("killed", n, LIMIT_S), 0);
+    assert_true(now_s() - begin < LIMIT_S);
+    others_say(n, of, "ended");
+  }
+}
+
+/* The file is whole whoever is killed while it is written. */
+static void a_rank_is_killed_while_it_saves(void **state) {
+  (void)state;
+  char path[260];
+  snprintf(path, sizeof path, "%s/saved.safetensors", folder);
+  setenv("SAVED", path, 1);
+  for (int i = 0; i < 9; i++) {
+    set("VICTIM", i % 3);
+    set("AFTER_US", 1000 + 7919 * i);
+    unlink(path);
+    assert_int_not_equal(launched("killed_saving", 3, 60), 0);
+    others_say(3, i % 3, "ended");
+    TgContext *c = tg_open_with(.device = "INTERP");
+    TgState *s = tg_safe_load_file(c, path);
+    TgTensor *x = s ? tg_state_get(s, "x") : NULL;
+    double last = x ? tg_item_f64(tg_max(x)) : -1;
+    if (last != 63999) fail_msg("%d: %s", i, tg_errmsg(c));
+    tg_state_free(s);
+    tg_close(c);
+  }
+}
+
+static void a_rank_does_not_come(void **state) {
+  (void)state;
+  set("VICTIM", 1);
+  assert_int_not_equal(launched("hangs", 3, 2), 0);
+  others_say(3, 1, "has not come for 2 s");
+  assert_non_null(strstr(said_by(0), "after schedule"));
+}
+
+static void a_rank_goes_its_own_way(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *role, *says;
+  } cases[] = {{"leaves", "has left"}, {"fails", "@1: cannot allocate"}};
+
+  set("VICTIM", 1);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_not_equal(launched(cases[i].role, 3, 30), 0);
+    others_say(3, 1, cases[i].says);
+  }
+}
+
+/* Both ranks are named, and nobody took bytes that were not for it. */
+static void programs_differ(void **state) {
+  (void)state;
+  static const char *const roles[] = {"other_shape", "other_constant", "one_call_more"};
+
+  set("VICTIM", 1);
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+    assert_int_not_equal(launched(roles[i], 2, 10), 0);
+    for (int r = 0; r < 2; r++)
+      if (!said_by(r) || !strstr(said_by(r), "run different programs") ||
+          !(strstr(said_by(r), "ranks 0 and 1") || strstr(said_by(r), "ranks 1 and 0")))
+        fail_msg("%s: rank %d says \"%s\"", roles[i], r, said_by(r));
+  }
+}
+
+static void no_group(void **state) {
+  (void)state;
+  TgContext *c = tg_open_with(.device = "INTERP");
+  const char *one[1];
+  int64_t value = 5;
+  assert_int_equal(tg_comm_size(c), 1);
+  assert_int_equal(tg_comm_rank(c), 0);
+  assert_int_equal(tg_comm_devices(c, NULL, 1, one), 1);
+  assert_string_equal(one[0], "INTERP");
+  assert_int_equal(tg_comm_max(c, &value), TG_OK);
+  assert_int_equal(value, 5);
+  assert_int_equal(tg_comm_devices(c, "INTERP@0", 1, one), -1);
+  assert_int_equal(tg_error(c), TG_ERR_VALUE);
+  tg_clear_error(c);
+  assert_null(tg_to(tg_ones(c, TG_SHAPE(2)), "INTERP@0"));
+  assert_non_null(strstr(tg_errmsg(c), "TG_COMM is not set"));
+  tg_close(c);
+
+  static const struct {
+    const char *comm, *says;
+  } wrong[] = {{"nothing", "libtg_nothing.so is not found"}, {"local", "TG_COMM_NAME"}};
+
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    setenv("TG_COMM", wrong[i].comm, 1);
+    c = tg_open_with(.device = "INTERP");
+    assert_int_equal(tg_comm_devices(c, NULL, 1, one), -1);
+    assert_int_equal(tg_error(c), TG_ERR_DEVICE);
+    if (!strstr(tg_errmsg(c), wrong[i].says)) fail_msg("%s", tg_errmsg(c));
+    tg_close(c);
+  }
+  unsetenv("TG_COMM");
+}
+
+static int folders_made(void **state) {
+  (void)state;
+  snprintf(folder, sizeof folder, "/tmp/tg-ranks-XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(shared, sizeof shared, "%s/shared", folder);
+  setenv("SAYS", folder, 1), setenv("TMPDIR", shared, 1);
+  return mkdir(shared, 0700);
+}
+
+static int folders_removed(void **state) {
+  (void)state;
+  char command[300];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+int main(int argc, char **argv) {
+  const char *role = getenv("ROLE");
+  (void)argc;
+  if (role) return rank_main(role);
+  ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+  if (n < 0) snprintf(own, sizeof own, "%s", argv[0]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(no_group),
+      cmocka_unit_test(together),
+      cmocka_unit_test(programs_differ),
+      cmocka_unit_test(a_rank_goes_its_own_way),
+      cmocka_unit_test(a_rank_does_not_come),
+      cmocka_unit_test(a_rank_is_killed_while_it_saves),
+      cmocka_unit_test(a_rank_is_killed),
+  };
+  return cmocka_run_group_tests(tests, folders_made, folders_removed);
+}

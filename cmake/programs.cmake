@@ -104,7 +104,7 @@ add_executable(parity tools/parity.c)
 
 enable_testing()
 if(CMOCKA_FOUND)
-  file(GLOB UNIT_TESTS CONFIGURE_DEPENDS tests/unit/test_*.c tests/device/test_*.c tests/faults/test_*.c)
+  file(GLOB UNIT_TESTS CONFIGURE_DEPENDS tests/unit/test_*.c tests/docs/test_*.c tests/device/test_*.c tests/faults/test_*.c)
   foreach(src ${UNIT_TESTS})
     get_filename_component(name ${src} NAME_WE)
     add_executable(${name} ${src})

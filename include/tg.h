@@ -1512,8 +1512,9 @@ typedef struct TgCText {
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
- * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass of code
- * generation to begin with. .emit: "uops" (default: text again), "costs" (of a kernel: each list of opts that
+ * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass to begin with, one
+ * of code generation before .pass, or the scheduler's: after rangeify that needs the stages, which TG_DUMP and
+ * .pass write behind the graph and tg alone reads. .emit: "uops" (default: text again), "costs" (of a kernel: each list of opts that
  * is considered, and what it is estimated to cost), "c", "cuda", "metal", "kind" (what the text is, "kernel
  * graph of 12 nodes with 1 root"; nothing is compiled). .opts: a list of opts instead of the heuristic's. A
  * tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program is rendered. NULL:

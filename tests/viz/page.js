@@ -21,7 +21,14 @@ async function main() {
   }
   await open('#c=0&g=0&k=0&p=2&v=source'), await until('document.querySelectorAll("#view pre").length === 2')
   must(/\bret\b/.test(await value('document.querySelector("pre.assembly").textContent')), 'no assembly beside the source')
+  await key('l'), await key('l')
+  const line = await value('state.l')
+  must(line > 0 && await value('[...document.querySelectorAll(".two pre")].every(pre => pre.querySelector(".at"))'), 'key l shows no line on both sides')
   await shot('source')
+  await value('document.querySelector(".two pre .ln[data-l]").click()')
+  must(await value('state.l') === 1 && await value('location.hash.includes("l=1")'), 'a click chooses no line, or the address lacks it')
+  await value('[...document.querySelectorAll(".assembly [data-l]")].pop().click()')
+  must(await value('document.querySelector(".two pre .at").dataset.l === String(state.l)'), 'a line of assembly does not lead to its source')
   await key('7'), must(await value('state.v') === 'summary', 'key 7')
   for (let i = 1; i <= 6; i++) await key(String(i)), must(await value('state.v === views[' + (i - 1) + ']'), 'key ' + i)
   await key('1'), await key('j'), await key('k'), await key('+'), await key('-'), await key('0'), await key(']'), await key('d'), await sleep(100), await shot('dark')
@@ -54,6 +61,13 @@ async function main() {
   await shot('large')
   console.log(`10,000 nodes: first view ${laid} ms, a frame ${frame.toFixed(1)} ms`)
   must(laid < 5000 && frame < 200, 'slow: ' + laid + ' ms, ' + frame + ' ms')
+  // 100,000 are laid out, drawn, found, and moved about
+  const start = Date.now()
+  await value('go({ c: 4, g: 0, k: 0, p: 0, v: "graph" }), 0'), await until('state.c === 4 && nodes.length >= 100000 && layout && layout.ready', 60000), await value('draw()')
+  const many = Date.now() - start
+  const drawn = await value('(() => { const t = performance.now(); for (let i = 0; i < 5; i++) cam.x += 5, draw(); return (performance.now() - t) / 5 })()')
+  const near = await value('(focusNode(50000), draw(), (() => { const t = performance.now(); for (let i = 0; i < 5; i++) cam.x += 5, draw(); return (performance.now() - t) / 5 })())')
+  console.log(`100,000 nodes: first view ${many} ms, a frame of all ${drawn.toFixed(0)} ms, near one node ${near.toFixed(0)} ms`)
   const host = new URL(url).host
   for (const a of asked) must(a.startsWith('blob:') || a.startsWith('data:') || new URL(a).host === host, 'a request left: ' + a)
   must(!errors.length, 'console: ' + errors.join('\n'))

@@ -148,6 +148,8 @@ if(CMOCKA_FOUND)
   target_sources(test_nn PRIVATE cli/train_tasks.c cli/text.c)   # the networks of `tg train`
   target_include_directories(test_nn PRIVATE cli)
   target_sources(test_boxes PRIVATE cli/boxes.c cli/draw.c)
+  target_sources(test_explain_kernel PRIVATE cli/explain_kernel.c)
+  target_include_directories(test_explain_kernel PRIVATE cli)
   target_sources(test_train_pictures PRIVATE cli/train_pictures.c cli/draw.c cli/picture.c cli/terminal.c cli/text.c)
   target_include_directories(test_train_pictures PRIVATE cli)
   target_include_directories(test_boxes PRIVATE cli)

@@ -29,6 +29,8 @@ async function main() {
   must(await value('state.l') === 1 && await value('location.hash.includes("l=1")'), 'a click chooses no line, or the address lacks it')
   await value('[...document.querySelectorAll(".assembly [data-l]")].pop().click()')
   must(await value('document.querySelector(".two pre .at").dataset.l === String(state.l)'), 'a line of assembly does not lead to its source')
+  await key('8'), must(await value('state.v') === 'threads', 'key 8'), await sleep(100)
+  must(/1 thread of a CPU/.test(await value('document.getElementById("view").textContent')), 'no threads of a CPU')
   await key('7'), must(await value('state.v') === 'summary', 'key 7')
   for (let i = 1; i <= 6; i++) await key(String(i)), must(await value('state.v === views[' + (i - 1) + ']'), 'key ' + i)
   await key('1'), await key('j'), await key('k'), await key('+'), await key('-'), await key('0'), await key(']'), await key('d'), await sleep(100), await shot('dark')
@@ -53,6 +55,16 @@ async function main() {
     await sleep(200), await shot('tour' + i), await key('>')
   }
   await value('state.t = -1, 0')
+  // of a GPU: blocks, threads by warps, and which thread of a warp has what of a matrix unit's operands
+  await value('go({ c: 5, g: 0, k: 0, p: 0, v: "threads" })'), await until('all.graphs.some(g => g.kernels.length)')
+  const [g, k] = await value('(() => { for (let g = 0; g < all.graphs.length; g++) for (let k = 0; k < all.graphs[g].kernels.length; k++) if (/mma/.test(all.graphs[g].kernels[k].source)) return [g, k]; return [-1, -1] })()')
+  must(g >= 0, 'no product on matrix units')
+  await value(`go({ g: ${g}, k: ${k}, v: 'threads' })`), await until('document.querySelectorAll("figure").length >= 5')
+  must(/blocks .* of \d+ threads/.test(await value('document.getElementById("view").textContent')), 'no blocks')
+  const lanes = await value('[...document.querySelectorAll("figure")].slice(2).map(f => [...f.querySelectorAll("[data-lane]")].map(c => Number(c.dataset.lane)))')
+  for (const l of lanes) must(new Set(l).size === 32 && Math.min(...l) === 0 && Math.max(...l) === 31, 'not each thread of a warp has a part')
+  must(lanes[2].length === 128 && lanes[2].slice(0, 8).join() === '0,0,1,1,2,2,3,3' && lanes[2][8] === 4, 'the result of m16n8 lies otherwise: ' + lanes[2].slice(0, 9))
+  await shot('threads')
   // 10,000 nodes
   const begin = Date.now()
   await value('go({ c: 2, g: 0, k: 0, p: 0, v: "graph" }), 0'), await until('state.c === 2 && nodes.length >= 10000 && layout && layout.ready', 20000), await value('draw()')

@@ -790,6 +790,7 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
     plan_unlisted(e, p), plan_listed(e, p);
   } else {
     plans_trimmed(ctx);
+    kernel_origins_record(ctx, o);
     plan_make(ctx, g, hash, &p);
   }
   kernel_origins_put(ctx, o, p);

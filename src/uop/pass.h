@@ -26,9 +26,12 @@ typedef struct PassEnv { /* of a context: what was asked for, and counts over al
   const TgOs *os;
   bool trace, spec;
   char dump_dir[256];
-  char record_dir[256];                    /* of TG_VIZ; "": none. What is recorded, until it is written: */
-  Str record, rewrites_text;               /* the run; the rewrites of the pass that runs .. */
-  int nrewrites;                           /* .. and how many those are */
+  char record_dir[256];      /* of TG_VIZ; "": none. What is recorded, until it is written: */
+  Str record, rewrites_text; /* the run; the rewrites of the pass that runs .. */
+  int nrewrites;             /* .. and how many those are */
+  /* NULL, or of a node of the tensor graph that is scheduled next where it comes from, "conv1/relu (net.c:12)" */
+  const char *(*origin)(void *to, const UOp *u);
+  void *origin_to;
   int next_schedule, next_kernel;          /* numbers in the names of dumps */
   void (*say)(void *to, const char *text); /* where traces go; NULL: nowhere */
   void *say_to;

@@ -55,6 +55,16 @@ async function main() {
     await sleep(200), await shot('tour' + i), await key('>')
   }
   await value('state.t = -1, 0')
+  // folding: the tensor graph by what was called, and as it was again
+  await value('go({ c: 0, g: 0, k: -1, p: 0, v: "graph", f: 0, t: -1 })'), await until('layout && layout.ready && nodes.length > 10')
+  const every = await value('nodes.length')
+  must(await value('nodes.filter(n => n.from.length).length') > every / 2, 'the tensor graph has no edges')
+  await key('f'), await until('state.f === 1 && layout && layout.ready')
+  must(await value('nodes.length') < every / 2 && await value('nodes.some(n => n.op === "LAYER" && n.name.startsWith("relu ("))'), 'nothing is folded: ' + await value('nodes.map(n => n.name).join()'))
+  must(await value('nodes.some(n => n.from.length)'), 'folded boxes have no edges')
+  await value('draw()'), await shot('folded')
+  for (let i = 0; i < 4; i++) await key('f')
+  await until('state.f === 0 && layout && layout.ready'), must(await value('nodes.length') === every, 'it does not unfold')
   // of a GPU: blocks, threads by warps, and which thread of a warp has what of a matrix unit's operands
   await value('go({ c: 5, g: 0, k: 0, p: 0, v: "threads" })'), await until('all.graphs.some(g => g.kernels.length)')
   const [g, k] = await value('(() => { for (let g = 0; g < all.graphs.length; g++) for (let k = 0; k < all.graphs[g].kernels.length; k++) if (/mma/.test(all.graphs[g].kernels[k].source)) return [g, k]; return [-1, -1] })()')

@@ -159,7 +159,7 @@ def parse(header, text, taken):
             if above and above.kind == "type" and blanks < 1 and entry.kind == "function":
                 entry.text = above.text   # what a handle is, and how it is made, is said once
             now.entries.append(entry)
-            lead = None
+            lead = entry if entry.text else None
         above = entry
     if now.entries:
         sections.append(now)

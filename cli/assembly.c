@@ -1,6 +1,6 @@
 /* assembly.c: what a C compiler makes of kernels. In: their sources, as the library wrote them for a CPU. Out: the
- * assembly of each, without the directives of the assembler. All are compiled in one file, each under a name of its
- * own. The compiler is $TG_CC or cc; the library's own may have other flags. */
+ * assembly of each, without the directives of the assembler; an instruction ends with the line of the source that it is
+ * of, "\t# 12". All are compiled in one file, each under a name of its own. The compiler is $TG_CC or cc; the library's own may have other flags. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "viz.h"
@@ -14,28 +14,62 @@ static bool sources_put(const char *path, const char *const *source, const char 
   const char *prelude = ctx && !tg_error(ctx) ? tg_source_prelude(ctx) : NULL;
   if (prelude) fputs(prelude, f);
   for (int i = 0; prelude && i < n; i++)
-    fprintf(f, "#define %s kernel_%d_\n%s\n#undef %s\n", name[i], i, source[i], name[i]);
+    fprintf(f, "#define %s kernel_%d_\n#line 1 \"kernel_%d_\"\n%s\n#line 1 \"rest\"\n#undef %s\n", name[i], i,
+            i, source[i], name[i]);
   tg_close(ctx);
   return f && fclose(f) == 0 && prelude;
 }
 
+/* The number of the file that the compiler calls by this name; -1: there is none. */
+static int file_number(const char *all, const char *name) {
+  for (const char *at = all; (at = strstr(at, "\t.file")); at++) {
+    const char *quote = strchr(at, '"'), *end = strchr(at, '\n');
+    int number = at[7] >= '0' && at[7] <= '9' ? atoi(at + 7) : -1;
+    for (; number >= 0 && quote && end && quote < end; quote = strchr(quote + 1, '"'))
+      if (!strncmp(quote + 1, name, strlen(name)) && quote[1 + strlen(name)] == '"') return number;
+  }
+  return -1;
+}
+
+/* The line of file number `file` that a directive names; 0: of another file; -1: it names none. */
+static int line_named(const char *at, int file) {
+  int of, line;
+  if (strncmp(at, "\t.loc", 5) || sscanf(at, "\t.loc%*[ \t]%d %d", &of, &line) != 2) return -1;
+  return of == file ? line : 0;
+}
+
+/* Labels of the debugger, at which nothing jumps. */
+static bool debug_label(const char *at) {
+  return !strncmp(at, ".LVL", 4) || !strncmp(at, ".LBB", 4) || !strncmp(at, ".LBE", 4) ||
+         !strncmp(at, ".LFB", 4) || !strncmp(at, ".LFE", 4) || !strncmp(at, ".Ltmp", 5) ||
+         !strncmp(at, ".Lfunc_", 7);
+}
+
 /* The lines from the function's label to its end, those that begin with a directive left out. */
 static char *function_of(const char *all, int i) {
-  char label[40], end[60];
+  char label[40], end[60], name[32];
   snprintf(label, sizeof label, "\nkernel_%d_:", i);
   snprintf(end, sizeof end, "\t.size\tkernel_%d_,", i);
+  snprintf(name, sizeof name, "kernel_%d_", i);
   const char *at = strstr(all, label), *stop = at ? strstr(at, end) : NULL;
-  char *to = stop ? malloc((size_t)(stop - at) + 1) : NULL;
+  char *text = NULL;
   size_t n = 0;
+  FILE *to = stop ? open_memstream(&text, &n) : NULL;
+  int file = file_number(all, name), line = 0;
   for (; to && at < stop; at += strcspn(at, "\n") + 1) {
-    size_t length = strcspn(at, "\n") + 1;
+    int length = (int)strcspn(at, "\n"), named = line_named(at, file);
+    if (named >= 0) line = named ? named : line;
     bool directive = at[0] == '\t' && at[1] == '.';
-    if (directive || *at == '\n' || *at == '#' || at + length > stop) continue;
-    memcpy(to + n, at, length);
-    n += length;
+    if (directive || *at == '\n' || *at == '#' || debug_label(at)) continue;
+    fprintf(to, "%.*s", length, at);
+    if (line && *at == '\t') fprintf(to, "\t# %d", line);
+    fputc('\n', to);
   }
-  if (to) to[n] = 0;
-  return to;
+  if (to && fclose(to)) {
+    free(text);
+    text = NULL;
+  }
+  return text;
 }
 
 bool assembly_of(const char *const *source, const char *const *name, int n, char **out) {

@@ -1,5 +1,5 @@
 /* bisect.c: `tg bisect PROGRAM ARGS..`: what makes a program wrong. In: a program that links the library and says by its
- * exit code whether its result is right. Out: which of fusion, opts and device the result hangs on; and, where it is
+ * exit code whether its result is right. Out: which of fusion, opts, device and passes the result hangs on; and, where it is
  * right without rules, the one rule firing that makes it wrong: its name, file, line and pass. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
@@ -94,6 +94,18 @@ static void rule_say(char **argument, int64_t good) {
   unlink(path[0]), unlink(path[1]), rmdir(folder);
 }
 
+/* Each pass of the scheduler is left out in turn; those that it cannot do without end the program with an error. */
+static int passes_say(char **argument) {
+  const char *stage, *pass;
+  int found = 0;
+  for (int i = 0; (pass = tg_pass_name(i, &stage)); i++) {
+    if (strcmp(stage, "schedule") || run_with(argument, "TG_SKIP", pass, NULL)) continue;
+    printf("pass: it is right without '%s' (TG_SKIP=\"%s\")\n", pass, pass);
+    found++;
+  }
+  return found;
+}
+
 static int run_bisect(const void *options, char **argument, int n) {
   static const struct {
     const char *name, *value, *says;
@@ -110,6 +122,7 @@ static int run_bisect(const void *options, char **argument, int n) {
   printf("wrong: it ends with %d\n", rc);
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
     if (run_with(argument, ways[i].name, ways[i].value, NULL) == 0) puts(ways[i].says), found++;
+  found += passes_say(argument);
   if (limit_found(argument, &good)) rule_say(argument, good), found++;
   if (!found) puts("wrong in each of these ways: the fault is in the program, or in what they share");
   return CLI_OK;
@@ -117,13 +130,14 @@ static int run_bisect(const void *options, char **argument, int n) {
 
 const CliCommand command_bisect = {
     .name = "bisect",
-    .summary = "find the rule, fusion or opts that make a program wrong",
+    .summary = "find the rule, pass, fusion or opts that make a program wrong",
     .arguments = "PROGRAM ARGS..",
     .least = 1,
     .most = -1,
     .run = run_bisect,
     .more =
         "PROGRAM links the library and ends with 0 if its result is right. It is run without fusion, without "
-        "opts, on INTERP, and with fewer and fewer rule firings (TG_RULE_LIMIT), some twenty times; what it "
+        "opts, on INTERP, without each pass of the scheduler in turn (TG_SKIP), and with fewer and fewer "
+        "rule firings (TG_RULE_LIMIT), some twenty times; what it "
         "prints is "
         "dropped. Rules that lowering needs always fire."};

@@ -1,6 +1,7 @@
 /* boxes.c: the boxes that a detector found. In: its outputs, in one of a table of formats. Out: corners,
  * class and score of each box, the overlapping ones of a class left out; frames drawn into a picture. */
 #include "boxes.h"
+#include "draw.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -237,28 +238,7 @@ const char *boxes_of(const char *kind, const BoxValues *v, int n, double wide, d
   return kind ? "no such format" : "the outputs' shapes are those of no format of boxes that is known here";
 }
 
-/* ---- drawing. Letters are 5 x 7: a byte a row, its lowest bit on the right. */
-enum { LETTER_W = 6, LETTER_H = 9 };
-
-static const unsigned char letters[][8] = {
-    {'A', 14, 17, 17, 31, 17, 17, 17}, {'B', 30, 17, 17, 30, 17, 17, 30}, {'C', 14, 17, 16, 16, 16, 17, 14},
-    {'D', 28, 18, 17, 17, 17, 18, 28}, {'E', 31, 16, 16, 30, 16, 16, 31}, {'F', 31, 16, 16, 30, 16, 16, 16},
-    {'G', 14, 17, 16, 23, 17, 17, 15}, {'H', 17, 17, 17, 31, 17, 17, 17}, {'I', 14, 4, 4, 4, 4, 4, 14},
-    {'J', 7, 2, 2, 2, 2, 18, 12},      {'K', 17, 18, 20, 24, 20, 18, 17}, {'L', 16, 16, 16, 16, 16, 16, 31},
-    {'M', 17, 27, 21, 21, 17, 17, 17}, {'N', 17, 25, 21, 19, 17, 17, 17}, {'O', 14, 17, 17, 17, 17, 17, 14},
-    {'P', 30, 17, 17, 30, 16, 16, 16}, {'Q', 14, 17, 17, 17, 21, 18, 13}, {'R', 30, 17, 17, 30, 20, 18, 17},
-    {'S', 15, 16, 16, 14, 1, 1, 30},   {'T', 31, 4, 4, 4, 4, 4, 4},       {'U', 17, 17, 17, 17, 17, 17, 14},
-    {'V', 17, 17, 17, 17, 17, 10, 4},  {'W', 17, 17, 17, 21, 21, 21, 10}, {'X', 17, 17, 10, 4, 10, 17, 17},
-    {'Y', 17, 17, 10, 4, 4, 4, 4},     {'Z', 31, 1, 2, 4, 8, 16, 31},     {'0', 14, 17, 19, 21, 25, 17, 14},
-    {'1', 4, 12, 4, 4, 4, 4, 14},      {'2', 14, 17, 1, 6, 8, 16, 31},    {'3', 31, 2, 4, 2, 1, 17, 14},
-    {'4', 2, 6, 10, 18, 31, 2, 2},     {'5', 31, 16, 30, 1, 1, 17, 14},   {'6', 6, 8, 16, 30, 17, 17, 14},
-    {'7', 31, 1, 2, 4, 8, 8, 8},       {'8', 14, 17, 17, 14, 17, 17, 14}, {'9', 14, 17, 17, 15, 1, 2, 12},
-    {'-', 0, 0, 0, 14, 0, 0, 0},       {'.', 0, 0, 0, 0, 0, 12, 12},      {'%', 24, 25, 2, 4, 8, 19, 3}};
-
-typedef struct Colour {
-  uint8_t at[3];
-} Colour;
-
+/* ---- drawing */
 /* Classes that follow each other are far apart on the circle of hues. */
 static Colour colour_of(int class) {
   double hue = fmod((class < 0 ? -class : class) * 0.618033988749895 + 0.1, 1) * 6;
@@ -270,29 +250,15 @@ static Colour colour_of(int class) {
   return c;
 }
 
-static void fill(Picture *p, int x0, int y0, int x1, int y1, Colour c) {
-  for (int y = y0 < 0 ? 0 : y0; y < y1 && y < p->height; y++)
-    for (int x = x0 < 0 ? 0 : x0; x < x1 && x < p->width; x++)
-      memcpy(p->rgb + 3 * ((size_t)y * (size_t)p->width + (size_t)x), c.at, 3);
-}
-
-static void letter(Picture *p, int x, int y, int size, char sign, Colour c) {
-  for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
-    for (int k = 0; letters[i][0] == toupper((unsigned char)sign) && k < 35; k++)
-      if (letters[i][1 + k / 5] >> (4 - k % 5) & 1)
-        fill(p, x + k % 5 * size, y + k / 5 * size, x + (k % 5 + 1) * size, y + (k / 5 + 1) * size, c);
-}
-
 void boxes_draw(Picture *p, const Box *b, const char *text) {
   int side = p->width < p->height ? p->width : p->height, line = 1 + side / 200, size = 1 + side / 400;
   int x0 = (int)(fmax(fmin(b->x0, 1), 0) * p->width), x1 = (int)(fmax(fmin(b->x1, 1), 0) * p->width),
       y0 = (int)(fmax(fmin(b->y0, 1), 0) * p->height), y1 = (int)(fmax(fmin(b->y1, 1), 0) * p->height);
   Colour c = colour_of(b->class), ink = {{0, 0, 0}};
   if (299 * c.at[0] + 587 * c.at[1] + 114 * c.at[2] < 110000) ink = (Colour){{255, 255, 255}};
-  fill(p, x0, y0, x1, y0 + line, c), fill(p, x0, y1 - line, x1, y1, c);
-  fill(p, x0, y0, x0 + line, y1, c), fill(p, x1 - line, y0, x1, y1, c);
+  draw_fill(p, x0, y0, x1, y0 + line, c), draw_fill(p, x0, y1 - line, x1, y1, c);
+  draw_fill(p, x0, y0, x0 + line, y1, c), draw_fill(p, x1 - line, y0, x1, y1, c);
   int n = text ? (int)strlen(text) : 0, high = LETTER_H * size, top = y0 >= high ? y0 - high : y0;
-  if (n) fill(p, x0, top, x0 + (n * LETTER_W + 1) * size, top + high, c);
-  for (int i = 0; i < n; i++)
-    letter(p, x0 + (1 + i * LETTER_W) * size, top + size, size, text[i], ink);
+  if (n) draw_fill(p, x0, top, x0 + (n * LETTER_W + 1) * size, top + high, c);
+  if (n) draw_text(p, x0 + size, top + size, size, text, ink);
 }

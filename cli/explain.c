@@ -2,7 +2,7 @@
  * program that links the library, or a model, which runs once with zeros. Out: what the library tells of each
  * context (TG_EXPLAIN); of one kernel the source, and the assembly that a C compiler makes of it. */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "explain.h"
 #include "viz.h"
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,8 +46,38 @@ typedef struct ExplainOptions {
 } ExplainOptions;
 
 #ifdef TG_HAVE_JANSSON
+/* The dump of kernel `number` whose name ends so, of the folder; to be freed. NULL: there is none. */
+static char *dump_read(const char *folder, int number, const char *ends) {
+  DIR *d = opendir(folder);
+  char begins[16], *text = NULL;
+  snprintf(begins, sizeof begins, "k%03d-", number);
+  for (struct dirent *e; d && !text && (e = readdir(d));) {
+    size_t n = strlen(e->d_name), m = strlen(ends);
+    char path[800];
+    if (strncmp(e->d_name, begins, strlen(begins)) || n < m || strcmp(e->d_name + n - m, ends)) continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    FILE *f = fopen(path, "r");
+    text = f ? cli_read(f) : NULL;
+    if (f) fclose(f);
+  }
+  if (d) closedir(d);
+  return text;
+}
+
+/* What its opts gain, and its loops, by the dumps of the run. */
+static void model_put(const char *dumps, int number, const char *opts) {
+  char *graph = dump_read(dumps, number, ".0-input.uop"),
+       *program = dump_read(dumps, number, "-linearize.uop");
+  TgContext *ctx = graph ? tg_open(NULL) : NULL;
+  const char *costs = ctx ? tg_opt(ctx, graph, .emit = "costs") : NULL;
+  if (costs && opts) explain_opts(stdout, costs, opts);
+  if (program) explain_loops(stdout, program);
+  tg_close(ctx);
+  free(graph), free(program);
+}
+
 /* The kernel that `name` says, of one context's facts: "r_4_4", or "0.2". */
-static bool kernel_put(const char *text, const char *name) {
+static bool kernel_put(const char *text, const char *name, const char *dumps) {
   json_error_t e;
   json_t *all = json_loads(text, 0, &e), *graph, *kernel;
   size_t g, k;
@@ -60,6 +91,8 @@ static bool kernel_put(const char *text, const char *name) {
       snprintf(number, sizeof number, "%zu.%zu", g, k);
       if (found || !is || !source || (strcmp(is, name) && strcmp(number, name))) continue;
       printf("%s: %s\n%s", is, origin ? origin : "", source);
+      model_put(dumps, (int)json_integer_value(json_object_get(kernel, "passes")),
+                json_string_value(json_object_get(kernel, "opts")));
       char *assembly = NULL;
       if (strstr(source, ", C, ")) assembly_of(&source, &is, 1, &assembly);
       if (assembly) printf("\n# assembly, by: cc %s\n%s", ASSEMBLY_FLAGS, assembly);
@@ -71,14 +104,25 @@ static bool kernel_put(const char *text, const char *name) {
   return found;
 }
 #else
-static bool kernel_put(const char *text, const char *name) {
-  (void)text, (void)name;
+static bool kernel_put(const char *text, const char *name, const char *dumps) {
+  (void)text, (void)name, (void)dumps;
   return false;
 }
 #endif
 
+static void folder_end(const char *folder) { /* with the files in it */
+  DIR *d = opendir(folder);
+  for (struct dirent *e; d && (e = readdir(d));) {
+    char path[800];
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) unlink(path);
+  }
+  if (d) closedir(d);
+  rmdir(folder);
+}
+
 /* Prints what the contexts wrote into the folder, and takes it away; how many had something to say. */
-static int told(const char *folder, const char *kernel) {
+static int told(const char *folder, const char *kernel, const char *dumps) {
   DIR *d = opendir(folder);
   int n = 0;
   for (struct dirent *e; d && (e = readdir(d));) {
@@ -89,7 +133,7 @@ static int told(const char *folder, const char *kernel) {
     char *text = f ? cli_read(f) : NULL;
     if (f) fclose(f);
     if (text && kernel)
-      n += n == 0 && kernel_put(text, kernel);
+      n += n == 0 && kernel_put(text, kernel, dumps);
     else if (text) {
       if (n++) putchar('\n');
       fputs(text, stdout);
@@ -105,13 +149,17 @@ static int told(const char *folder, const char *kernel) {
 static int run_explain(const void *options, char **argument, int n) {
   const ExplainOptions *o = options;
   const char *tmp = getenv("TMPDIR");
-  char folder[260], path[300];
+  char folder[260], path[300], dumps[300];
   (void)n;
   snprintf(folder, sizeof folder, "%.200s/tg-explain-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (!mkdtemp(folder)) return cli_refuse(CLI_FAILED, "explain", "%s: %s", folder, strerror(errno));
   snprintf(path, sizeof path, "%s/context%s", folder, o->json || o->kernel ? ".json" : "");
+  snprintf(dumps, sizeof dumps, "%s.dumps", folder);
+  if (o->kernel && !mkdir(dumps, 0700)) setenv("TG_DUMP", dumps, 1);
   int rc = program_with(argument, "explain", "TG_EXPLAIN", path);
-  int contexts = told(folder, o->kernel);
+  unsetenv("TG_DUMP");
+  int contexts = told(folder, o->kernel, dumps);
+  if (o->kernel) folder_end(dumps);
   if (rc) fprintf(stderr, "tg explain: %s ended with %d\n", argument[0], rc);
   if (!contexts && o->kernel) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);
   if (!contexts && !o->kernel && rc != 127)
@@ -122,7 +170,7 @@ static int run_explain(const void *options, char **argument, int n) {
 static const ExplainOptions defaults = {0};
 static const CliOption options[] = {
     CLI_TEXT_OF(ExplainOptions, kernel, "kernel", "K",
-                "one kernel, by name or as 0.2: its source and assembly"),
+                "one kernel, by name or as 0.2: its source, what its opts gain, its loops, its assembly"),
     CLI_FLAG_OF(ExplainOptions, json, "json", "every fact, an object per context")};
 
 const CliCommand command_explain = {

@@ -62,7 +62,7 @@ static int run_opt(const void *options, char **argument, int n) {
 }
 
 static const CliOption options[] = {
-    CLI_TEXT_OF(Options, from, "from", "NAME", "an earlier pass of code generation to begin with"),
+    CLI_TEXT_OF(Options, from, "from", "NAME", "an earlier pass to begin with"),
     CLI_TEXT_OF(Options, pass, "pass", "NAME", "only this pass, instead of all that is left to do"),
     CLI_TEXT_OF(Options, emit, "emit", "uops|c|cuda|metal|costs|kind", "what to print (uops)"),
     CLI_TEXT_OF(Options, opts, "opts", "LIST", "these opts instead of the heuristic's"),

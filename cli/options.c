@@ -1,6 +1,7 @@
 /* options.c: the tables of the commands read, and written as help, as completion for three shells and as man
  * pages. In: a CliCommand and the words after its name. Out: the struct of options that its run gets. */
 #include "cli.h"
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -424,11 +425,24 @@ static void manual_of(const CliCommand *c) {
   if (c->more) puts(".PP"), roff(c->more);
 }
 
+static void manual_head(const CliCommand *c) { /* the page of a command is called tg-bench-ops */
+  char page[LONGEST + 1];
+  snprintf(page, sizeof page, "tg%s%s", c ? " " : "", c ? c->name : "");
+  for (char *p = page; *p; p++)
+    if (*p == ' ') *p = '-';
+  printf(".TH ");
+  for (const char *p = page; *p; p++)
+    putchar(toupper((unsigned char)*p));
+  printf(" 1 \"\" \"tinygrad-c %s\"\n.SH NAME\n", tg_version());
+  for (const char *p = page; *p; p++)
+    fputs(*p == '-' ? "\\-" : (char[]){*p, 0}, stdout);
+  fputs(" \\- ", stdout);
+  roff(c ? c->summary : "a deep-learning compiler: train, run and look inside");
+}
+
 void cli_manual(const CliCommand *c) {
-  printf(".TH TG 1 \"\" \"tinygrad-c %s\"\n.SH NAME\ntg \\- a deep-learning compiler: train, run and look "
-         "inside\n"
-         ".SH SYNOPSIS\n.B tg\nCOMMAND [options]\n.SH COMMANDS\n",
-         tg_version());
+  manual_head(c);
+  puts(c ? ".SH DESCRIPTION" : ".SH SYNOPSIS\n.B tg\nCOMMAND [options]\n.SH COMMANDS");
   if (c)
     manual_of(c);
   else

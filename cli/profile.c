@@ -20,7 +20,9 @@ typedef struct ProfileOptions {
   bool json;
 } ProfileOptions;
 
-/* A kernel of a device, or (device "host") what the host did; us: of the host without what is inside. */
+/* A kernel of a device, or (device "host") what the host did, or ("program") what the program did between its
+ * calls; us: of the host without what is inside. So all rows together are the time from the first event to the
+ * last. */
 typedef struct Row {
   char name[100], device[40], origin[200];
   int64_t calls;
@@ -30,9 +32,9 @@ typedef struct Row {
 typedef struct Table {
   Row *row;
   size_t n, cap;
-  double first, last; /* us of the trace that is read */
-  double all;         /* from the first to the last event, of all traces */
-  double kernels, host;
+  double first, last;            /* us of the trace that is read */
+  double all;                    /* from the first to the last event, of all traces */
+  double kernels, host, program; /* program: what it did between its calls of the library */
 } Table;
 
 static Row *row_of(Table *t, const char *device, const char *name) {
@@ -133,6 +135,20 @@ static void event_take(Table *t, Nest *nest, json_t *const *device, const json_t
   r->estimated_us += number(args, "estimated_us");
 }
 
+/* The time that no span covers, between those that lie in no other. */
+static void between_calls(Table *t, const Nest *nest) {
+  Row *r = nest->n > 1 ? row_of(t, "program", "between calls") : NULL;
+  double end = nest->n ? nest->at[0].end : 0;
+  for (size_t i = 1; r && i < nest->n; i++) {
+    double gap = nest->at[i].begin - end;
+    if (nest->at[i].end > end) end = nest->at[i].end;
+    if (gap <= 0) continue;
+    r->calls++;
+    r->us += gap;
+    t->program += gap;
+  }
+}
+
 static bool trace_take(Table *t, const char *path) {
   json_error_t err;
   json_t *all = trace_load(path, &err), *e, *device[65] = {NULL};
@@ -152,6 +168,7 @@ static bool trace_take(Table *t, const char *path) {
   }
   json_array_foreach(all, i, e) event_take(t, &nest, device, e);
   if (t->last > t->first) t->all += t->last - t->first;
+  between_calls(t, &nest);
   free(nest.at);
   json_decref(all);
   return true;
@@ -215,12 +232,12 @@ static const char *time_text(double us, char room[32]) {
 
 static void row_say(const Table *t, const Row *r, bool compare) {
   char all[32], each[32], was[40] = "";
-  bool host = !strcmp(r->device, "host");
+  bool host = !strcmp(r->device, "host") || !strcmp(r->device, "program");
   if (compare && r->was_us < 0) snprintf(was, sizeof was, "%9s", "new");
   if (compare && r->was_us >= 0) snprintf(was, sizeof was, "%8.2fx", r->was_us > 0 ? r->us / r->was_us : 1);
   printf("%-12s %-36s %8lld %10s %5.1f %% %10s", r->device, r->name, (long long)r->calls,
-         time_text(r->us, all), 100 * r->us / (t->kernels + t->host),
-         time_text(r->us / (double)r->calls, each));
+         time_text(r->us, all), 100 * r->us / (t->kernels + t->host + t->program),
+         time_text(r->calls ? r->us / (double)r->calls : 0, each));
   if (host)
     printf(" %9s %7s", "", "");
   else
@@ -229,14 +246,15 @@ static void row_say(const Table *t, const Row *r, bool compare) {
 }
 
 static void table_say(const Table *t, int64_t top, bool compare) {
-  char kernels[32], host[32], all[32];
+  char kernels[32], host[32], program[32], all[32];
   printf("%-12s %-36s %8s %10s %7s %10s %9s %7s %s\n", "device", "kernel, or what the host did", "calls",
          "time", "share", "each", "GFLOP/s", "of est.", compare ? "  of was   origin" : "origin");
   for (size_t i = 0; i < t->n && (!top || (int64_t)i < top); i++)
     row_say(t, &t->row[i], compare);
   if (top && (size_t)top < t->n) printf("and %zu more (--top 0 shows all)\n", t->n - (size_t)top);
-  printf("kernels %s, host %s, from the first to the last %s\n", time_text(t->kernels, kernels),
-         time_text(t->host, host), time_text(t->all, all));
+  printf("kernels %s, host %s, the program between its calls %s; from the first to the last %s\n",
+         time_text(t->kernels, kernels), time_text(t->host, host), time_text(t->program, program),
+         time_text(t->all, all));
 }
 
 static void table_json(const Table *t) {
@@ -325,7 +343,10 @@ const CliCommand command_profile = {
     .more =
         "PROGRAM is any that links the library; options of its own follow --. Time of the host is without "
         "what is "
-        "inside of it. \"of est.\" is the time beside the cost model's, GFLOP/s are of its counts. "
+        "inside of it; what the program does between its calls of the library has a row of its own, so all "
+        "rows together "
+        "are the time from the first event to the last. \"of est.\" is the time beside the cost model's, "
+        "GFLOP/s are of its counts. "
         "Launches "
         "go one by one while they are timed. TG_PROFILE=FILE writes the same trace without this command."};
 #else

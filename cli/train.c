@@ -4,6 +4,7 @@
  * to the bits that it would have had. */
 #define _DEFAULT_SOURCE
 #include "train.h"
+#include "train_pictures.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ typedef struct Run {
   TgLoader *loader;
   int64_t steps, per_epoch, at;
   double loss, metric, *losses, *metrics; /* running mean; last test; of each step; of each epoch */
-  int64_t nlosses, nmetrics;
+  int64_t nlosses, nmetrics,
+      *confusion; /* of the last test: by class, and by what it was taken for; NULL: none */
   double began, flops;
   FILE *log;
   CliProgress progress;
@@ -66,7 +68,7 @@ static TgStatus step_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
   return r->scaler ? tg_scaler_step(r->scaler, r->both) : tg_optim_step(r->both);
 }
 
-/* f32 (b): whether an answer is right, or the mean loss of a piece of text. */
+/* (b): the class that is answered, or the mean loss of a piece of text. */
 static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
                            void *user) {
   Run *r = user;
@@ -75,7 +77,7 @@ static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
   if (r->task->is_text)
     out[0] = tg_mean(tg_sparse_cross_entropy(y, in[1], .reduction = TG_NONE), .axis = TG_AXES(1));
   else
-    out[0] = tg_float(tg_eq(tg_argmax(y, .axis = TG_AXES(-1)), in[1]));
+    out[0] = tg_argmax(y, .axis = TG_AXES(-1));
   return out[0] ? TG_OK : tg_error(ctx);
 }
 
@@ -103,22 +105,40 @@ static TgTensor *padded(TgTensor *x, int64_t n) { /* rows of zeros after those o
   return tg_pad(x, before, after);
 }
 
+/* Counts what was answered beside what is so: how many are right. */
+static double answers_count(Run *r, const double *answer, const double *truth, int64_t n) {
+  int classes = r->data.classes;
+  double right = 0;
+  for (int64_t k = 0; k < n; k++) {
+    int is = (int)truth[k], said = (int)answer[k];
+    right += is == said;
+    if (r->confusion && is >= 0 && is < classes && said >= 0 && said < classes)
+      r->confusion[is * classes + said]++;
+  }
+  return right;
+}
+
 static bool evaluate(Run *r, int64_t *right) {
   const TgDataset *d = &r->data.test;
   int64_t batch = r->task->is_text ? TEXT_BATCH : TEST_BATCH;
   TgTensor *in[2], *out = NULL;
   TgLoader *tests = tg_loader(r->ctx, d, .batch = batch);
-  double sum = 0, each[TEST_BATCH];
+  double sum = 0, each[TEST_BATCH], truth[TEST_BATCH];
+  size_t cells = (size_t)r->data.classes * (size_t)r->data.classes;
   bool ok = tests != NULL;
+  if (!r->task->is_text && !r->confusion) r->confusion = calloc(cells, sizeof *r->confusion);
+  if (r->confusion) memset(r->confusion, 0, cells * sizeof *r->confusion);
   tg_set_training(r->ctx, false);
   while (ok && tg_loader_next(tests, in)) {
     TG_SCOPE(r->ctx) {
       int64_t n = tg_len(in[0]);
       for (int i = 0; i < 2; i++) /* what was captured has batches of one size */
         in[i] = n < batch ? padded(in[i], batch) : in[i];
+      ok = r->task->is_text || !tg_read_f64(in[1], truth, (size_t)batch);
       batch_placed(r, in, in);
-      ok = !tg_jit_run(r->test, in, 2, &out, 1) && !tg_read_f64(out, each, (size_t)batch);
-      for (int64_t k = 0; ok && k < n; k++)
+      ok = ok && !tg_jit_run(r->test, in, 2, &out, 1) && !tg_read_f64(out, each, (size_t)batch);
+      if (ok && !r->task->is_text) sum += answers_count(r, each, truth, n);
+      for (int64_t k = 0; ok && r->task->is_text && k < n; k++)
         sum += each[k];
     }
   }
@@ -289,7 +309,7 @@ static bool rank_known(Run *r) {
   r->rank = tg_comm_rank(r->ctx);
   if (!r->rank) return !tg_error(r->ctx);
   wait_over(r);
-  r->o.log = r->o.svg = NULL;
+  r->o.log = r->o.plot = NULL;
   return freopen("/dev/null", "w", stdout) || failed_path("/dev/null");
 }
 
@@ -342,7 +362,7 @@ static void run_end(Run *r) {
   tg_lr_free(r->rate), tg_scaler_free(r->scaler), tg_optim_free(r->both), tg_optim_free(r->optim[0]),
       tg_optim_free(r->optim[1]);
   if (r->model) tg_module_free(r->task->module, r->model);
-  free(r->model), free(r->losses), free(r->metrics);
+  free(r->model), free(r->losses), free(r->metrics), free(r->confusion);
   train_data_free(&r->data);
   if (r->log) fclose(r->log);
   tg_close(r->ctx);
@@ -392,23 +412,47 @@ static void say_epoch(Run *r, int64_t epoch, int64_t right) {
             took);
 }
 
-static void plot(const Run *r) {
+/* The filters of the first layer that is a convolution of pictures: to be freed; NULL: there is none. */
+static double *filters_read(Run *r, TrainPictures *t) {
+  double *at = NULL;
+  TgState *s = tg_state_new(r->ctx);
+  if (s && r->task->module && !tg_module_state(r->task->module, r->model, s, NULL))
+    for (size_t i = 0; i < tg_state_count(s) && !at; i++) {
+      TgTensor *w = tg_state_at(s, i, NULL);
+      if (tg_ndim(w) != 4 || r->task->is_text || !(at = malloc((size_t)tg_numel(w) * sizeof *at))) continue;
+      t->nfilters = (int)tg_dim(w, 0), t->channels = (int)tg_dim(w, 1);
+      t->high = (int)tg_dim(w, 2), t->wide = (int)tg_dim(w, 3);
+      if (tg_read_f64(w, at, (size_t)tg_numel(w))) t->nfilters = 0;
+    }
+  tg_state_free(s);
+  t->filters = at;
+  return at;
+}
+
+/* What is drawn at the end: curves on a terminal, and --plot's picture. */
+static bool pictures(Run *r) {
+  bool live = cli_live(STDOUT_FILENO) && !r->o.json;
+  if (!live && !r->o.plot) return true;
   int64_t n = r->nlosses;
   double *x = malloc((size_t)(n + 1) * sizeof *x), *epochs = malloc((size_t)(r->nmetrics + 1) * sizeof *x);
-  if (x && epochs && n > 1) {
-    for (int64_t i = 0; i < n; i++)
-      x[i] = (double)(r->at - n + i + 1);
-    for (int64_t i = 0; i < r->nmetrics; i++)
-      epochs[i] = (double)(r->at - n) + (double)(n * (i + 1)) / (double)r->nmetrics;
-    CliCurve curves[2] = {{"train loss", x, r->losses, (int)n},
-                          {"validation loss", epochs, r->metrics, (int)r->nmetrics}};
-    int ncurves = r->task->is_text && r->nmetrics > 1 ? 2 : 1;
-    if (r->o.plot)
-      cli_plot(stdout, curves, ncurves, cli_columns(STDOUT_FILENO) < 100 ? cli_columns(STDOUT_FILENO) : 100,
-               13);
-    if (r->o.svg && !cli_plot_svg(r->o.svg, r->task->name, curves, ncurves)) failed_path(r->o.svg);
-  }
-  free(x), free(epochs);
+  for (int64_t i = 0; x && i < n; i++)
+    x[i] = (double)(r->at - n + i + 1);
+  for (int64_t i = 0; epochs && i < r->nmetrics; i++)
+    epochs[i] = (double)(r->at - n) + (double)(n * (i + 1)) / (double)r->nmetrics;
+  TrainPictures t = {.title = r->task->name,
+                     .metric = r->task->metric,
+                     .loss = {"train loss", x, r->losses, x ? (int)n : 0},
+                     .tests = {r->task->is_text ? "validation loss" : "test accuracy", epochs, r->metrics,
+                               epochs ? (int)r->nmetrics : 0},
+                     .classes = r->confusion ? r->data.classes : 0,
+                     .confusion = r->confusion};
+  double *filters = filters_read(r, &t);
+  if (live)
+    train_pictures_say(stdout, &t, cli_columns(STDOUT_FILENO) < 100 ? cli_columns(STDOUT_FILENO) : 100);
+  errno = 0;
+  const char *why = r->o.plot ? train_pictures_write(r->o.plot, &t) : NULL;
+  free(x), free(epochs), free(filters);
+  return !why || cli_refuse(0, "train", "%s: %s", r->o.plot, why);
 }
 
 /* ---- a piece of text: each letter is drawn by the probabilities that the network gives after those before
@@ -541,7 +585,7 @@ static int train_all(Run *r, const char *folder) {
   if (!r->nmetrics && !evaluate(r, &right)) return CLI_FAILED;
   wait_over(r);
   if (r->o.out && r->steps && !save(r, r->o.out, false)) return CLI_FAILED;
-  if (r->o.plot || r->o.svg) plot(r);
+  if (!pictures(r)) return CLI_FAILED;
   if (r->task->is_text && r->o.sample && !sample(r)) return CLI_FAILED;
   say_done(r, right, took, r->steps ? r->o.out : NULL);
   return CLI_OK;
@@ -600,8 +644,9 @@ static const CliOption options[] = {
     CLI_FLAG_OF(TrainOptions, resume, "resume",
                 "go on from the checkpoint, to the bits of a run that was not interrupted"),
     CLI_TEXT_OF(TrainOptions, log, "log", "FILE", "an object a step and an epoch, one a line"),
-    CLI_FLAG_OF(TrainOptions, plot, "plot", "the loss as a curve at the end"),
-    CLI_TEXT_OF(TrainOptions, svg, "svg", "FILE", "the loss as a curve in SVG"),
+    CLI_TEXT_OF(TrainOptions, plot, "plot", "FILE",
+                "a picture at the end, .png or .ppm: the curves, which classes were taken for which, the "
+                "first layer's filters; .svg: the curves"),
     CLI_TEXT_OF(TrainOptions, device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(TrainOptions, devices, "devices", 1, MOST_TRAIN_DEVICES,
                  "share each batch out among so many devices of this kind"),

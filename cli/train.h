@@ -11,8 +11,8 @@ typedef struct Task Task;
 typedef struct TrainOptions {
   int64_t steps, epochs, batch, seed, threads, every, layers, width, context, sample, devices;
   double lr, decay, temperature;
-  const char *out, *checkpoint, *weights, *log, *svg, *device;
-  bool resume, plot, json, eval, text, bf16, split;
+  const char *out, *checkpoint, *weights, *log, *plot, *device;
+  bool resume, json, eval, text, bf16, split;
 } TrainOptions;
 
 /* Data of a run. An item is x and y: f32 pictures (c, h, w) and their classes i32 (), or i32 characters and

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "viz.h"
+#include "emu/fragments.h"
 #include <errno.h>
 #include <fcntl.h>
 #ifdef TG_HAVE_JANSSON
@@ -93,6 +94,16 @@ static bool is_file_name(const char *s) {
   return number >= 3 && number <= 9 && !strcmp(s + 1 + number, ".json");
 }
 
+/* Which thread of a warp has what of a matrix unit's operands: of this tg, not of the run. */
+static enum MHD_Result say_fragments(struct MHD_Connection *c) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *f = open_memstream(&text, &n);
+  if (f) fragments_json(f);
+  if (!f || fclose(f)) return refuse(c, 500, "out of memory\n");
+  return answer(c, 200, "application/json", MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE));
+}
+
 static enum MHD_Result say_file(const Viz *v, struct MHD_Connection *c, const char *name) {
   struct stat s;
   char context[8] = "";
@@ -145,6 +156,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
   if (!what) return refuse(c, 404, "there is no such place\n");
   if (strcmp(method, "GET") && strcmp(method, "HEAD")) return refuse(c, 405, "not by this method\n");
   if (!strcmp(what, "list")) return say_list(v, c);
+  if (!strcmp(what, "fragments")) return say_fragments(c);
   if (!strncmp(what, "data/", 5)) return say_file(v, c, what + 5);
   if (*what) return refuse(c, 404, "there is no such place\n");
   return answer(

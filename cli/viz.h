@@ -10,6 +10,6 @@ bool tour_record(const char *folder);
 /* assembly.c: of n kernels, whose names are C's; out[i]: to be freed, NULL where there is none. False: no compiler, or
  * it refuses them. */
 #define ASSEMBLY_FLAGS                                                                                       \
-  "-x c -std=gnu11 -O2 -march=native -ffp-contract=off -fno-asynchronous-unwind-tables -w"
+  "-x c -std=gnu11 -O2 -g1 -march=native -ffp-contract=off -fno-asynchronous-unwind-tables -w"
 bool assembly_of(const char *const *source, const char *const *name, int n, char **out);
 #endif

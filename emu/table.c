@@ -1,10 +1,12 @@
 /* table.c: the emulators that the library finds where emu/ is linked. */
 #include "emu/table.h"
+#include "emu/stages.h"
 
 static const Emulators all = {.cuda_open = cuda_mock_open,
                               .cuda_close = cuda_mock_close,
                               .cuda_ident = cuda_mock_ident,
                               .metal_open = metal_mock_open,
-                              .metal_close = metal_mock_close};
+                              .metal_close = metal_mock_close,
+                              .stages_read = stages_read};
 
 const Emulators *emulators(void) { return &all; }

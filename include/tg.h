@@ -517,12 +517,12 @@ TG_API void tg_close(TgContext *ctx);
 /* first error since tg_open or tg_clear_error; NULL: TG_ERR_NOMEM */
 TG_API TgStatus tg_error(const TgContext *ctx);
 TG_API const char *tg_errmsg(const TgContext *ctx); /* its text, "" if none; valid until the context closes */
-TG_API void tg_clear_error(TgContext *ctx);
+TG_API void tg_clear_error(TgContext *ctx);         /* forgets it */
 /* Records an error as the library does, for what is built on this header: the first one stays. text is copied
  * (cut at some 500 characters). Returns status. */
 TG_API TgStatus tg_set_error(TgContext *ctx, TgStatus status, const char *text);
-TG_API const char *tg_status_name(TgStatus s); /* "shape error" */
-TG_API const char *tg_version(void);
+TG_API const char *tg_status_name(TgStatus s);              /* "shape error" */
+TG_API const char *tg_version(void);                        /* "0.1.0" */
 TG_API const char *tg_default_device(const TgContext *ctx); /* "CPU"; "" if no device opened */
 /* From now on memory is made on this device where none is named, random numbers are drawn there, and what is
  * made of numbers alone is computed there; tensors that exist stay where they are. NULL: the device that the
@@ -531,7 +531,7 @@ TG_API const char *tg_default_device(const TgContext *ctx); /* "CPU"; "" if no d
 TG_API TgStatus tg_set_default_device(TgContext *ctx, const char *device);
 TG_API const char *tg_device_describe(const TgContext *ctx); /* one line about the device */
 TG_API const char *tg_device_name(int i); /* names that tg_open knows, present or not; NULL past the last */
-/* ---- devices. A context computes on its default device, at first the one that it was opened on, and on
+/* ---- devices. Shape and dtype of a tensor are the same on each. A context computes on its default device, at first the one that it was opened on, and on
  * every other one that is named: "INTERP", "CPU:1" (a second CPU: threads, memory and counters of its own).
  * The first to name a device opens it. Memory is on one device, and so is what is computed from it; numbers,
  * aranges and what is computed from those alone are wherever they are used. Tensors of two devices in one
@@ -541,7 +541,7 @@ TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will b
  * way. TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
 TG_API TgTensor *tg_to(TgTensor *x, const char *device);
 /* ---- tensors on several devices (docs/many.md). A tensor is split along an axis, each of n devices having
- * a part, or all of it is on each. What is computed from it is computed on all of these devices, each on its
+ * a part, or all of it is on each; shape and dtype are those of the whole. What is computed from it is computed on all of these devices, each on its
  * part; sums over a split axis, products along one and the like exchange what they must, lazily as all else.
  * tg_read gathers; gradients are where their tensors are; tg_assign stores to each part; numbers are
  * wherever they are used. A view that is not one of each device's part (one number of the split axis) sees
@@ -593,8 +593,8 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
  * environment variables that it reads and their values ("" where unset). *name is what the text says; NULL
  * past the last. The text is valid until the next call. */
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
-TG_API TgCounters tg_counters(const TgContext *ctx);
-TG_API void tg_counters_reset(TgContext *ctx);
+TG_API TgCounters tg_counters(const TgContext *ctx); /* of what the context did so far */
+TG_API void tg_counters_reset(TgContext *ctx);       /* all of them 0 */
 /* The setting `name` (NOOPT FUSE ALLREDUCE ALLREDUCE_CAST DEBUG, as the variable TG_.. of that name,
  * TRAINING or ORIGIN), set to value if that is not negative; the value before, so that a caller can put it
  * back: int old = tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such
@@ -688,7 +688,8 @@ typedef struct TgLaunch {
  * TgLaunch) and an error in which call it arose. TG_NO_ORIGIN, defined before this header, leaves the macros
  * out; C++, function pointers and bindings call the plain functions, and may tell an origin of their own. A
  * handle points to its text. Nodes whose handles end are remembered where TG_DEBUG, TG_PROFILE or
- * tg_setting(ctx, "ORIGIN", 1) asks. Equal operations of two places are one node, of the first place. */
+ * tg_setting(ctx, "ORIGIN", 1) asks. Equal operations of two places are one node, of the first place. Shape
+ * and dtype of a tensor that is passed through stay. No error but TG_ERR_NOMEM where none is named. */
 /* t was made by the call that the text names, "relu (net.c:12)", which must live as long as t; if t has none
  * yet. Returns t. */
 TG_API TgTensor *tg_origin(TgTensor *t, const char *place);
@@ -741,7 +742,9 @@ TG_API TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *arg
  * take them. */
 TG_API TgTensor *tg_alu(const char *op, TgTensor *const *x, int n);
 
-/* ---- scopes and handles */
+/* ---- scopes and handles. A handle, of a tensor of any shape and dtype, ends with the scope that was innermost
+ * when it was made, unless it is kept. Errors: TG_ERR_NOMEM, and as each says. */
+/* Until tg_scope_end, tensors that are made belong to a new scope. Scopes nest. */
 TG_API TgStatus tg_scope_begin(TgContext *ctx);
 TG_API TgStatus tg_scope_end(TgContext *ctx); /* ends the tensors made in it; TG_ERR_STATE: none was begun */
 TG_API TgTensor *tg_keep(TgTensor *t);        /* t lives until tg_release or tg_close; returns t */
@@ -760,23 +763,23 @@ TG_API int tg_ndim(const TgTensor *t);
 TG_API const int64_t *tg_shape(const TgTensor *t);
 /* size of an axis, negative from the end; -1: no such axis */
 TG_API int64_t tg_dim(const TgTensor *t, int axis);
-TG_API int64_t tg_numel(const TgTensor *t);
-TG_API TgDType tg_dtype(const TgTensor *t);
-TG_API size_t tg_nbytes(const TgTensor *t);
-TG_API TgContext *tg_context(const TgTensor *t);
-TG_API size_t tg_dtype_size(TgDType d);      /* bytes of an element */
-TG_API const char *tg_dtype_name(TgDType d); /* "f32" */
-TG_API bool tg_dtype_is_float(TgDType d);
+TG_API int64_t tg_numel(const TgTensor *t);         /* number of its elements */
+TG_API TgDType tg_dtype(const TgTensor *t);         /* of its elements */
+TG_API size_t tg_nbytes(const TgTensor *t);         /* tg_numel times the size of an element */
+TG_API TgContext *tg_context(const TgTensor *t);    /* that it belongs to */
+TG_API size_t tg_dtype_size(TgDType d);             /* bytes of an element */
+TG_API const char *tg_dtype_name(TgDType d);        /* "f32" */
+TG_API bool tg_dtype_is_float(TgDType d);           /* f16, bf16, f32, f64, fp8 */
 TG_API TgDType tg_dtype_join(TgDType a, TgDType b); /* the result dtype of an operation on both */
 
-TG_API size_t tg_element_size(const TgTensor *t); /* bytes of an element */
-TG_API bool tg_is_floating_point(const TgTensor *t);
-TG_API int64_t tg_len(const TgTensor *t); /* size of the first axis; -1 for a 0-d tensor */
+TG_API size_t tg_element_size(const TgTensor *t);    /* bytes of an element */
+TG_API bool tg_is_floating_point(const TgTensor *t); /* tg_dtype_is_float of its dtype */
+TG_API int64_t tg_len(const TgTensor *t);            /* size of the first axis; -1 for a 0-d tensor */
 /* One line for people, "tensor f32 (2, 3) on CPU, requires a gradient"; computes nothing; valid until the
  * next call with a tensor of the context. */
 TG_API const char *tg_describe(const TgTensor *t);
 
-/* ---- data in. Errors: TG_ERR_SHAPE (negative size, rank, overflow), TG_ERR_VALUE, TG_ERR_NOMEM,
+/* ---- data in. Shape and dtype are those that are given. Errors: TG_ERR_SHAPE (negative size, rank, overflow), TG_ERR_VALUE, TG_ERR_NOMEM,
  * TG_ERR_DEVICE. */
 /* Copies row-major elements of dtype from data. tg_from(ctx, p, TG_F32, TG_SHAPE(2, 3)) */
 TG_API TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int ndim, const int64_t *dims);
@@ -881,7 +884,7 @@ TG_API TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int ndim, const int64_t *
  * (rows, k). */
 TG_API TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *o);
 TG_API void tg_set_training(TgContext *ctx, bool on); /* whether tg_dropout drops; off at first */
-TG_API bool tg_training(const TgContext *ctx);
+TG_API bool tg_training(const TgContext *ctx);        /* whether it drops */
 
 /* ---- variables: one plan and one kernel for many sizes. A variable is a named integer; a size made of it
  * may stand wherever a shape, an end of a slice or an index is named, and its value is given when the kernels
@@ -907,7 +910,7 @@ TG_API TgStatus tg_variable_bind(TgVariable *v, int64_t value);
 /* *value (may be NULL): what it was bound to; TG_ERR_STATE: it was not */
 TG_API TgStatus tg_variable_unbind(TgVariable *v, int64_t *value);
 TG_API bool tg_variable_value(const TgVariable *v, int64_t *value); /* false: it is not bound */
-TG_API const char *tg_variable_name(const TgVariable *v);
+TG_API const char *tg_variable_name(const TgVariable *v);           /* as it was given */
 /* A symbolic size: an int64_t that only this context understands. Ordinary numbers are sizes too. Sums and
  * products of sizes are made by these, not by + and *. TG_ERR_LIMIT: more than 16 terms, or 6 variables in
  * one. */
@@ -918,12 +921,13 @@ TG_API int64_t tg_size_mul(TgContext *ctx, int64_t a, int64_t b);
 /* shape (), its value when it is computed; default i32, i64 if it may not fit */
 TG_API TgTensor *tg_size_tensor(TgContext *ctx, int64_t size, TgDType dtype);
 TG_API TgTensor *tg_variable_tensor(const TgVariable *v); /* tg_size_tensor of tg_size(v) */
-TG_API bool tg_is_symbolic(const TgTensor *t, int axis);
-TG_API int64_t tg_size_of(const TgTensor *t, int axis); /* as tg_dim, but symbolic where the size is */
-TG_API const int64_t *tg_max_shape(const TgTensor *t);  /* the largest sizes; valid while t lives */
-TG_API int64_t tg_max_numel(const TgTensor *t);
+TG_API bool tg_is_symbolic(const TgTensor *t, int axis);  /* that size is made of variables */
+TG_API int64_t tg_size_of(const TgTensor *t, int axis);   /* as tg_dim, but symbolic where the size is */
+TG_API const int64_t *tg_max_shape(const TgTensor *t);    /* the largest sizes; valid while t lives */
+TG_API int64_t tg_max_numel(const TgTensor *t);           /* elements of tg_max_shape */
 
-/* ---- movement. Nothing is copied. Errors: TG_ERR_SHAPE names the op and the shapes. */
+/* ---- movement. Nothing is copied, and the dtype stays where none is named. Errors: TG_ERR_SHAPE names the op
+ * and the shapes. */
 TG_API TgTensor *tg_reshape(TgTensor *x, int ndim, const int64_t *dims); /* one size may be -1: inferred */
 /* axis d of the result is axis order[d] of x */
 TG_API TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order);
@@ -938,6 +942,7 @@ TG_API TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, 
 TG_API TgTensor *tg_pad_to(TgTensor *x, int ndim, const int64_t *dims, double value);
 /* the leading part of each axis; -1 keeps a size */
 TG_API TgTensor *tg_shrink_to(TgTensor *x, int ndim, const int64_t *dims);
+/* tg_pad with this value around */
 TG_API TgTensor *tg_pad_value(TgTensor *x, const int64_t *lo, const int64_t *hi, double value);
 /* keeps begin <= i < end on each axis */
 TG_API TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end);
@@ -1006,17 +1011,17 @@ TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);
 /* NaN if either is; equal values share the gradient; of 0 and -0 either */
 TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_minimum(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_lt(TgTensor *a, TgTensor *b); /* comparisons give bool; with NaN only tg_ne is true */
-TG_API TgTensor *tg_gt(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_le(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_ge(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_eq(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_ne(TgTensor *a, TgTensor *b);
+TG_API TgTensor *tg_lt(TgTensor *a, TgTensor *b);     /* comparisons give bool; with NaN only tg_ne is true */
+TG_API TgTensor *tg_gt(TgTensor *a, TgTensor *b);     /* a > b */
+TG_API TgTensor *tg_le(TgTensor *a, TgTensor *b);     /* a <= b */
+TG_API TgTensor *tg_ge(TgTensor *a, TgTensor *b);     /* a >= b */
+TG_API TgTensor *tg_eq(TgTensor *a, TgTensor *b);     /* a == b */
+TG_API TgTensor *tg_ne(TgTensor *a, TgTensor *b);     /* a != b */
 TG_API TgTensor *tg_bitand(TgTensor *a, TgTensor *b); /* bool and integers; TG_ERR_DTYPE on floats */
-TG_API TgTensor *tg_bitor(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_bitxor(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_shl(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_shr(TgTensor *a, TgTensor *b);
+TG_API TgTensor *tg_bitor(TgTensor *a, TgTensor *b);  /* as tg_bitand */
+TG_API TgTensor *tg_bitxor(TgTensor *a, TgTensor *b); /* as tg_bitand */
+TG_API TgTensor *tg_shl(TgTensor *a, TgTensor *b);    /* a's bits moved up by b places; integers */
+TG_API TgTensor *tg_shr(TgTensor *a, TgTensor *b);    /* a's bits moved down by b places; integers */
 TG_API TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b); /* toward zero; integers by 0: 0 */
 /* sign of a; integers by 0: a. Floats: exact, NaN where |a/b| >= 2^69 (f64: 2^150) */
 TG_API TgTensor *tg_fmod(TgTensor *a, TgTensor *b);
@@ -1045,32 +1050,34 @@ TG_API TgTensor *tg_uprod(TgTensor *const *x, int n); /* x[0] * x[1] * ..; on bo
  * or its gradient. */
 TG_API TgTensor *tg_where(TgTensor *c, TgTensor *a, TgTensor *b);
 
-/* ---- a tensor and a scalar */
-TG_API TgTensor *tg_add_scalar(TgTensor *x, double v);
+/* ---- a tensor and a scalar. The result has x's shape, and the dtype that x and the scalar's kind join to (see
+ * above); comparisons give bool. Errors are those of the same function of two tensors: TG_ERR_DTYPE where
+ * bits are asked of a float. */
+TG_API TgTensor *tg_add_scalar(TgTensor *x, double v);  /* x + v */
 TG_API TgTensor *tg_sub_scalar(TgTensor *x, double v);  /* x - v */
 TG_API TgTensor *tg_rsub_scalar(TgTensor *x, double v); /* v - x */
-TG_API TgTensor *tg_mul_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_mul_scalar(TgTensor *x, double v);  /* x * v */
 TG_API TgTensor *tg_div_scalar(TgTensor *x, double v);  /* x / v */
 TG_API TgTensor *tg_rdiv_scalar(TgTensor *x, double v); /* v / x */
 /* TG_ERR_VALUE: x an integer, v a negative whole number */
 TG_API TgTensor *tg_pow_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_maximum_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_minimum_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_lt_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_gt_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_le_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_ge_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_eq_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_ne_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_floordiv_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_mod_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_fmod_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_rpow_scalar(TgTensor *x, double v);   /* v ** x */
-TG_API TgTensor *tg_bitand_scalar(TgTensor *x, double v); /* TG_ERR_DTYPE: x is a float, or v a fraction */
-TG_API TgTensor *tg_bitor_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_bitxor_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_shl_scalar(TgTensor *x, int v); /* TG_ERR_VALUE: v < 0 */
-TG_API TgTensor *tg_shr_scalar(TgTensor *x, int v);
+TG_API TgTensor *tg_maximum_scalar(TgTensor *x, double v);  /* the larger of x and v */
+TG_API TgTensor *tg_minimum_scalar(TgTensor *x, double v);  /* the smaller one */
+TG_API TgTensor *tg_lt_scalar(TgTensor *x, double v);       /* x < v */
+TG_API TgTensor *tg_gt_scalar(TgTensor *x, double v);       /* x > v */
+TG_API TgTensor *tg_le_scalar(TgTensor *x, double v);       /* x <= v */
+TG_API TgTensor *tg_ge_scalar(TgTensor *x, double v);       /* x >= v */
+TG_API TgTensor *tg_eq_scalar(TgTensor *x, double v);       /* x == v */
+TG_API TgTensor *tg_ne_scalar(TgTensor *x, double v);       /* x != v */
+TG_API TgTensor *tg_floordiv_scalar(TgTensor *x, double v); /* as tg_floordiv */
+TG_API TgTensor *tg_mod_scalar(TgTensor *x, double v);      /* as tg_mod */
+TG_API TgTensor *tg_fmod_scalar(TgTensor *x, double v);     /* as tg_fmod */
+TG_API TgTensor *tg_rpow_scalar(TgTensor *x, double v);     /* v ** x */
+TG_API TgTensor *tg_bitand_scalar(TgTensor *x, double v);   /* TG_ERR_DTYPE: x is a float, or v a fraction */
+TG_API TgTensor *tg_bitor_scalar(TgTensor *x, double v);    /* as tg_bitand_scalar */
+TG_API TgTensor *tg_bitxor_scalar(TgTensor *x, double v);   /* as tg_bitand_scalar */
+TG_API TgTensor *tg_shl_scalar(TgTensor *x, int v);         /* TG_ERR_VALUE: v < 0 */
+TG_API TgTensor *tg_shr_scalar(TgTensor *x, int v);         /* as tg_shl_scalar */
 /* value where the bool mask (broadcast) is true */
 TG_API TgTensor *tg_masked_fill(TgTensor *x, TgTensor *mask, double value);
 /* Lower bound first, then upper, so hi wins where they cross; an infinite bound is none, as is one outside of
@@ -1079,70 +1086,71 @@ TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);
 /* broadcast; one may be NULL, TG_ERR_VALUE if both are */
 TG_API TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi);
 
-/* ---- elementwise, one tensor. "float": integers are made f32 first. */
+/* ---- elementwise, one tensor. The shape stays, and the dtype where nothing else is said. "float": integers are
+ * made f32 first. Every value has a result, so where no error is named there is none but TG_ERR_NOMEM. */
 /* Defined for every value, the same on every device. Float to integer truncates toward zero and saturates,
  * NaN gives 0; integers wrap; to bool is
  * != 0 (NaN: true); to a float rounds once, to nearest, ties to even, past its largest value infinity
  * (fp8e4m3: NaN, it has no infinity). */
 TG_API TgTensor *tg_cast(TgTensor *x, TgDType to);
-TG_API TgTensor *tg_float(TgTensor *x);  /* casts: f32 */
-TG_API TgTensor *tg_double(TgTensor *x); /* f64 */
-TG_API TgTensor *tg_half(TgTensor *x);   /* f16 */
-TG_API TgTensor *tg_bfloat16(TgTensor *x);
-TG_API TgTensor *tg_int(TgTensor *x);   /* i32 */
-TG_API TgTensor *tg_long(TgTensor *x);  /* i64 */
-TG_API TgTensor *tg_short(TgTensor *x); /* i16 */
-TG_API TgTensor *tg_bool(TgTensor *x);
+TG_API TgTensor *tg_float(TgTensor *x);    /* casts: f32 */
+TG_API TgTensor *tg_double(TgTensor *x);   /* f64 */
+TG_API TgTensor *tg_half(TgTensor *x);     /* f16 */
+TG_API TgTensor *tg_bfloat16(TgTensor *x); /* bf16 */
+TG_API TgTensor *tg_int(TgTensor *x);      /* i32 */
+TG_API TgTensor *tg_long(TgTensor *x);     /* i64 */
+TG_API TgTensor *tg_short(TgTensor *x);    /* i16 */
+TG_API TgTensor *tg_bool(TgTensor *x);     /* bool */
 /* The same bytes as another dtype; no gradient. Where sizes differ the last axis is rescaled: u8 (2, 8) is
  * f32 (2, 2). A part of a file opened for reading that lies in one piece, at an address fit for `to`, is
  * looked at where it is; else parts are put together with shifts. A bool is a byte of 0 or 1; a byte other
  * than 0 is true. TG_ERR_SHAPE: the last axis holds no whole number of elements, or there is none. */
 TG_API TgTensor *tg_bitcast(TgTensor *x, TgDType to);
-TG_API TgTensor *tg_neg(TgTensor *x);
+TG_API TgTensor *tg_neg(TgTensor *x);         /* -x */
 TG_API TgTensor *tg_logical_not(TgTensor *x); /* x == 0, bool */
 TG_API TgTensor *tg_exp(TgTensor *x);         /* float */
 TG_API TgTensor *tg_exp2(TgTensor *x);        /* float */
 TG_API TgTensor *tg_log(TgTensor *x);         /* float */
 TG_API TgTensor *tg_log2(TgTensor *x);        /* float */
 TG_API TgTensor *tg_sin(TgTensor *x); /* float, as cos and tan; on the CPU within 1 ulp for every finite x */
-TG_API TgTensor *tg_cos(TgTensor *x);
-TG_API TgTensor *tg_tan(TgTensor *x);
+TG_API TgTensor *tg_cos(TgTensor *x); /* as tg_sin */
+TG_API TgTensor *tg_tan(TgTensor *x); /* as tg_sin */
 /* float, as all that follow down to reciprocal; worst errors in f32: 4 ulp */
 TG_API TgTensor *tg_log10(TgTensor *x);
-TG_API TgTensor *tg_sinh(TgTensor *x);
-TG_API TgTensor *tg_cosh(TgTensor *x);
-TG_API TgTensor *tg_asin(TgTensor *x); /* NaN outside [-1, 1] */
-TG_API TgTensor *tg_acos(TgTensor *x);
-TG_API TgTensor *tg_atan(TgTensor *x); /* +-inf: +-pi/2 */
-TG_API TgTensor *tg_asinh(TgTensor *x);
-TG_API TgTensor *tg_acosh(TgTensor *x); /* NaN below 1 */
-TG_API TgTensor *tg_atanh(TgTensor *x); /* +-1: +-inf, NaN beyond */
-TG_API TgTensor *tg_erf(TgTensor *x);
+TG_API TgTensor *tg_sinh(TgTensor *x);       /* float */
+TG_API TgTensor *tg_cosh(TgTensor *x);       /* float */
+TG_API TgTensor *tg_asin(TgTensor *x);       /* NaN outside [-1, 1] */
+TG_API TgTensor *tg_acos(TgTensor *x);       /* NaN outside [-1, 1] */
+TG_API TgTensor *tg_atan(TgTensor *x);       /* +-inf: +-pi/2 */
+TG_API TgTensor *tg_asinh(TgTensor *x);      /* float */
+TG_API TgTensor *tg_acosh(TgTensor *x);      /* NaN below 1 */
+TG_API TgTensor *tg_atanh(TgTensor *x);      /* +-1: +-inf, NaN beyond */
+TG_API TgTensor *tg_erf(TgTensor *x);        /* float, the error function */
 TG_API TgTensor *tg_sqrt(TgTensor *x);       /* float */
 TG_API TgTensor *tg_rsqrt(TgTensor *x);      /* float */
 TG_API TgTensor *tg_reciprocal(TgTensor *x); /* float */
-TG_API TgTensor *tg_square(TgTensor *x);
-TG_API TgTensor *tg_abs(TgTensor *x);   /* 0 of -0; gradient 0 at both */
-TG_API TgTensor *tg_sign(TgTensor *x);  /* -1, 0, 1; NaN stays; gradient 0 */
-TG_API TgTensor *tg_trunc(TgTensor *x); /* integers unchanged; gradient 0 */
-TG_API TgTensor *tg_floor(TgTensor *x);
-TG_API TgTensor *tg_ceil(TgTensor *x);
-TG_API TgTensor *tg_round(TgTensor *x); /* ties to even */
-TG_API TgTensor *tg_isnan(TgTensor *x); /* bool, as the next ones; all false on integers but isfinite */
-TG_API TgTensor *tg_isinf(TgTensor *x);
-TG_API TgTensor *tg_isposinf(TgTensor *x);
-TG_API TgTensor *tg_isneginf(TgTensor *x);
-TG_API TgTensor *tg_isfinite(TgTensor *x);
-TG_API TgTensor *tg_signbit(TgTensor *x); /* bool; true for -0.0 and a NaN whose sign is set */
-TG_API TgTensor *tg_bitnot(TgTensor *x);  /* every bit; on bool: not; TG_ERR_DTYPE on floats */
-TG_API TgTensor *tg_relu(TgTensor *x);    /* NaN stays; gradient 0 at and below 0 */
+TG_API TgTensor *tg_square(TgTensor *x);     /* x * x */
+TG_API TgTensor *tg_abs(TgTensor *x);        /* 0 of -0; gradient 0 at both */
+TG_API TgTensor *tg_sign(TgTensor *x);       /* -1, 0, 1; NaN stays; gradient 0 */
+TG_API TgTensor *tg_trunc(TgTensor *x);      /* integers unchanged; gradient 0 */
+TG_API TgTensor *tg_floor(TgTensor *x);      /* toward minus infinity; integers unchanged */
+TG_API TgTensor *tg_ceil(TgTensor *x);       /* toward infinity; integers unchanged */
+TG_API TgTensor *tg_round(TgTensor *x);      /* ties to even */
+TG_API TgTensor *tg_isnan(TgTensor *x);      /* bool, as the next ones; all false on integers but isfinite */
+TG_API TgTensor *tg_isinf(TgTensor *x);      /* bool; either infinity */
+TG_API TgTensor *tg_isposinf(TgTensor *x);   /* bool; +inf */
+TG_API TgTensor *tg_isneginf(TgTensor *x);   /* bool; -inf */
+TG_API TgTensor *tg_isfinite(TgTensor *x);   /* bool; neither NaN nor an infinity */
+TG_API TgTensor *tg_signbit(TgTensor *x);    /* bool; true for -0.0 and a NaN whose sign is set */
+TG_API TgTensor *tg_bitnot(TgTensor *x);     /* every bit; on bool: not; TG_ERR_DTYPE on floats */
+TG_API TgTensor *tg_relu(TgTensor *x);       /* NaN stays; gradient 0 at and below 0 */
 TG_API TgTensor *tg_leaky_relu(TgTensor *x, double slope); /* x < 0 ? slope * x : x */
-TG_API TgTensor *tg_elu(TgTensor *x, double alpha);
-TG_API TgTensor *tg_sigmoid(TgTensor *x); /* value and gradient without overflow */
-TG_API TgTensor *tg_tanh(TgTensor *x);
-TG_API TgTensor *tg_gelu(TgTensor *x); /* the tanh form */
-TG_API TgTensor *tg_silu(TgTensor *x);
-TG_API TgTensor *tg_softplus(TgTensor *x); /* log(1 + e^x) without overflow */
+TG_API TgTensor *tg_elu(TgTensor *x, double alpha);        /* x < 0 ? alpha (e^x - 1) : x */
+TG_API TgTensor *tg_sigmoid(TgTensor *x);                  /* value and gradient without overflow */
+TG_API TgTensor *tg_tanh(TgTensor *x);                     /* float */
+TG_API TgTensor *tg_gelu(TgTensor *x);                     /* the tanh form */
+TG_API TgTensor *tg_silu(TgTensor *x);                     /* x sigmoid(x) */
+TG_API TgTensor *tg_softplus(TgTensor *x);                 /* log(1 + e^x) without overflow */
 /* softplus(beta x) / beta; TG_ERR_VALUE: beta is 0 */
 TG_API TgTensor *tg_softplus_beta(TgTensor *x, double beta);
 TG_API TgTensor *tg_gelu_erf(TgTensor *x);   /* the exact form, x/2 (1 + erf(x / sqrt 2)) */
@@ -1150,8 +1158,8 @@ TG_API TgTensor *tg_quick_gelu(TgTensor *x); /* x sigmoid(1.702 x) */
 TG_API TgTensor *tg_relu6(TgTensor *x);      /* min(max(x, 0), 6); gradient 0 at both */
 /* x < 0 ? alpha (e^(x / alpha) - 1) : x; TG_ERR_VALUE: alpha is 0 */
 TG_API TgTensor *tg_celu(TgTensor *x, double alpha);
-TG_API TgTensor *tg_selu(TgTensor *x);
-TG_API TgTensor *tg_logsigmoid(TgTensor *x);
+TG_API TgTensor *tg_selu(TgTensor *x);        /* 1.0507 times tg_elu with alpha 1.6733 */
+TG_API TgTensor *tg_logsigmoid(TgTensor *x);  /* log(sigmoid(x)) without overflow */
 TG_API TgTensor *tg_hardsigmoid(TgTensor *x); /* x/6 + 1/2 within 0 .. 1 */
 TG_API TgTensor *tg_hardswish(TgTensor *x);   /* x hardsigmoid(x) */
 /* clamp whose gradient is 0 at the bounds; TG_ERR_VALUE: lo > hi */
@@ -1160,7 +1168,8 @@ TG_API TgTensor *tg_softsign(TgTensor *x); /* x / (1 + |x|) */
 TG_API TgTensor *tg_mish(TgTensor *x);     /* x tanh(softplus(x)) */
 
 /* ---- reductions [options] .axis = TG_AXES(..) (all) .keepdim .dtype (of the accumulator and the result).
- * Reduced axes vanish unless .keepdim. TG_ERR_SHAPE: no such axis, or one named twice. */
+ * Reduced axes vanish unless .keepdim; the dtype is x's where nothing else is said. TG_ERR_SHAPE: no such
+ * axis, or one named twice. */
 /* i8 i16 bool: i32, u8 u16: u32; f16 bf16 fp8 add up in f32 */
 TG_API TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *o);
 /* x's dtype; f16 bf16 fp8 multiply in f32; gradient right with zeros */
@@ -1209,19 +1218,20 @@ TG_API TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o);
  * TG_ERR_VALUE: k is not in 0 .. size. */
 TG_API TgTensor *tg_topk_opt(TgTensor *x, int64_t k, TgTensor **indices, const TgTopkOptions *o);
 
-/* ---- products */
+/* ---- products. Dtypes of operands are joined. TG_ERR_SHAPE: sizes that do not go together, with both shapes;
+ * TG_ERR_DTYPE: an operand or .dtype that it does not take; TG_ERR_VALUE: an option that cannot be. */
 /* [options] .dtype: of operands, accumulator and result (default: the operands' join; products and sums of
  * narrow integers and floats are then made in i32, u32 or f32, and cast back at the end: integers wrap). a
  * (.., m, k) by b (.., k, n) -> (.., m, n); 1-D operands are a row or a column whose axis vanishes; leading
  * axes broadcast. TG_ERR_SHAPE: inner sizes differ or an operand is 0-d. tg_dot is another name. */
 TG_API TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o);
 TG_API TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o);
-/* x (.., in) by weight (out, in), bias (out) or NULL -> (.., out): x @ weight^T + bias, torch's layout. */
 /* [options] .dtype (of the accumulator and the result). "ij,jk->ik" of n tensors: each letter names an axis,
  * "..." axes that broadcast, spaces do not count. Letters not in the result are summed over; a letter twice
  * in an operand takes the diagonal; without "->" the result has "..." and the letters that stand once,
  * sorted. TG_ERR_VALUE: the formula; TG_ERR_SHAPE: sizes that differ. tg_einsum("ij,jk", TG_TENSORS(a, b)) */
 TG_API TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *o);
+/* x (.., in) by weight (out, in), bias (out) or NULL -> (.., out): x @ weight^T + bias, torch's layout. */
 TG_API TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias);
 /* A (.., m, n) = Q (.., m, m) R (.., m, n), Q orthogonal, R upper triangular (Householder). Integers are made
  * f32. TG_ERR_SHAPE: rank below 2. */
@@ -1261,14 +1271,15 @@ TG_API TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoo
  * a captured function. TG_ERR_VALUE: another name; TG_ERR_SHAPE: no bytes; TG_ERR_LIMIT: a message of more
  * than 512 blocks. */
 TG_API TgTensor *tg_keccak(TgTensor *x, const char *name);
-/* 16 bytes that stand for all of x's: shake_128 of each 4 KiB, of each 256 of those, and so on; the last
+/* u8 (16): 16 bytes that stand for all of x's: shake_128 of each 4 KiB, of each 256 of those, and so on; the last
  * piece of a mebibyte is filled up with zeros. */
 TG_API TgTensor *tg_hash(TgTensor *x);
-/* x through n functions in order. */
+/* x through n functions in order; shape and dtype are what the last one gives. */
 TG_API TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *x), int n);
 
-/* ---- losses [options] .reduction (TG_MEAN, else TG_SUM, TG_NONE). TG_ERR_VALUE: another reduction;
- * TG_ERR_SHAPE: shapes that do not go together. */
+/* ---- losses [options] .reduction (TG_MEAN, else TG_SUM, TG_NONE). The result is a float, of shape () unless
+ * the reduction is TG_NONE: then an element for each that there is a loss of. TG_ERR_VALUE: another
+ * reduction; TG_ERR_SHAPE: shapes that do not go together. */
 /* [options] .axis (-1, the classes; PyTorch's layout of images is .axis = TG_AXES(1)) .label_smoothing
  * (within 0 .. 1). target: probabilities of the logits' shape, or labels as for sparse_cross_entropy. Mean
  * over the batch. */
@@ -1279,13 +1290,17 @@ TG_API TgTensor *tg_cross_entropy_opt(TgTensor *logits, TgTensor *target, const 
 TG_API TgTensor *tg_sparse_cross_entropy_opt(TgTensor *logits, TgTensor *labels, const TgLossOptions *o);
 /* the same, of log probabilities */
 TG_API TgTensor *tg_nll_opt(TgTensor *log_probs, TgTensor *labels, const TgLossOptions *o);
+/* the mean of (x - target)^2, x and target broadcast */
 TG_API TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *o);
+/* -(target log(prob) + (1 - target) log(1 - prob)), prob within 0 .. 1 */
 TG_API TgTensor *tg_binary_cross_entropy_opt(TgTensor *prob, TgTensor *target, const TgLossOptions *o);
 /* [options] .weight (of the positive term, broadcast). Stable for any logits. */
 TG_API TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *logits, TgTensor *target,
                                                     const TgLossOptions *o);
 
-/* ---- neural-network functions */
+/* ---- neural-network functions. The dtype is x's where nothing else is said, and so is the shape of norms and
+ * of dropout. TG_ERR_SHAPE: shapes that do not go together; TG_ERR_DTYPE: an index that is no integer, a mask
+ * that is not bool, and where a float is needed what is none; TG_ERR_VALUE: an option that cannot be. */
 /* integers (..) -> i32 (.., classes); outside: all zeros */
 TG_API TgTensor *tg_one_hot(TgTensor *labels, int64_t classes);
 /* x (.., n, ..), index integers of the same rank: out[..i..] = x[..index[..i..]..] along axis; out of range
@@ -1329,7 +1344,8 @@ TG_API TgTensor *tg_dropout(TgTensor *x, double p);
 TG_API TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor *v,
                                                      const TgAttentionOptions *o);
 
-/* ---- gradients */
+/* ---- gradients. A gradient has the shape and dtype of its tensor, which is a float: TG_ERR_DTYPE otherwise.
+ * TG_ERR_SHAPE: a gradient of another shape; TG_ERR_VALUE: tensors of two contexts, or too many of them. */
 /* tg_backward will reach t, which gets memory of its own; returns t */
 TG_API TgTensor *tg_requires_grad(TgTensor *t, bool on);
 TG_API bool tg_is_parameter(const TgTensor *t); /* whether it requires a gradient */
@@ -1369,7 +1385,9 @@ TG_API TgTensor *tg_contiguous_backward(TgTensor *x);
  * is a tensor gives a handle of its own, also where there is nothing to do (a cast to the same dtype, a roll
  * by 0), unless it says that it returns its argument. A tensor that depends on a variable stays an
  * expression. Where a write would change what a live tensor still needs, the old contents are copied first:
- * end the scope of tensors that you do not need, or capture the function, to save that. */
+ * end the scope of tensors that you do not need, or capture the function, to save that. Shape and dtype of a
+ * tensor stay when it is written to. TG_ERR_SHAPE: a value that does not broadcast to it; TG_ERR_VALUE: of
+ * another context. */
 /* value, broadcast, written to t's memory. Waits until something reads that memory, writes to it again or
  * realizes t. dtypes must be equal (TG_ERR_DTYPE). TG_ERR_STATE: t is a view that tg_expand is in, so that
  * several elements are one place, or a file opened for reading. Returns t. */
@@ -1472,7 +1490,8 @@ TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor
  * past the last. */
 TG_API TgVariable *tg_jit_variable(TgJit *jit, size_t i);
 /* Memory i of the last text, or of what was loaded, as it is now: a tensor of the innermost scope that is
- * that memory. name may be NULL. NULL: past the last. */
+ * that memory, of its shape and dtype. name may be NULL. NULL: past the
+ * last, or TG_ERR_NOMEM. */
 TG_API TgTensor *tg_jit_memory(TgJit *jit, size_t i, const char **name);
 /* A captured function of text: tg_jit_run replays it, on the context's default device. tensors[i] is the
  * memory names[i]: used where it is if the program does not write it and it may be (no copy of a model's
@@ -1514,8 +1533,9 @@ typedef struct TgCText {
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
- * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass of code
- * generation to begin with. .emit: "uops" (default: text again), "costs" (of a kernel: each list of opts that
+ * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass to begin with, one
+ * of code generation before .pass, or the scheduler's: after rangeify that needs the stages, which TG_DUMP and
+ * .pass write behind the graph and tg alone reads. .emit: "uops" (default: text again), "costs" (of a kernel: each list of opts that
  * is considered, and what it is estimated to cost), "c", "cuda", "metal", "kind" (what the text is, "kernel
  * graph of 12 nodes with 1 root"; nothing is compiled). .opts: a list of opts instead of the heuristic's. A
  * tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program is rendered. NULL:

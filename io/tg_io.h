@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* ---- state dictionaries: names -> tensors, in the order they were put */
+/* ---- state dictionaries: names -> tensors, in the order they were put. Tensors of any shape and dtype are
+ * lent as they are. Errors: TG_ERR_NOMEM, TG_ERR_VALUE (a tensor of another context). */
 TG_API TgState *tg_state_new(TgContext *ctx);
 TG_API void tg_state_free(TgState *s); /* ends the tensors that readers made; NULL is fine */
 /* The tensor stays yours and must outlive s. A name that is there already gets the new tensor. Layers have
@@ -23,14 +24,14 @@ TG_API TgStatus tg_state_put(TgState *s, const char *name, TgTensor *t);
 TG_API TgTensor *tg_state_get(const TgState *s, const char *name); /* NULL: no such name, which is no error */
 /* Takes the name out; the tensor is yours now, kept (tg_release ends it). NULL: no such name. */
 TG_API TgTensor *tg_state_remove(TgState *s, const char *name);
-TG_API size_t tg_state_count(const TgState *s);
+TG_API size_t tg_state_count(const TgState *s); /* names in it */
 /* name may be NULL. NULL: i is past the end */
 TG_API TgTensor *tg_state_at(const TgState *s, size_t i, const char **name);
 /* tg_state_count tensors, in order; valid until s changes */
 TG_API TgTensor *const *tg_get_parameters(const TgState *s);
 
 /* ---- what a file says besides tensors: a tree of values. NULL is no value, and every question about it is
- * answered with 0 or NULL. */
+ * answered with 0 or NULL, without an error but TG_ERR_NOMEM. Tensors have the shape and dtype of the file's. */
 typedef struct TgValue TgValue;
 
 typedef enum TgKind {
@@ -50,7 +51,7 @@ TG_API int64_t tg_value_int(const TgValue *v);  /* an int or bool; a u64 above I
 TG_API double tg_value_float(const TgValue *v); /* a float, int or bool */
 /* ended by a 0 byte; nbytes may be NULL */
 TG_API const char *tg_value_string(const TgValue *v, size_t *nbytes);
-TG_API TgTensor *tg_value_tensor(const TgValue *v);
+TG_API TgTensor *tg_value_tensor(const TgValue *v);             /* of a tensor */
 TG_API size_t tg_value_count(const TgValue *v);                 /* of a list or a map */
 TG_API const TgValue *tg_value_at(const TgValue *v, size_t i);  /* of a list or a map; NULL past the end */
 TG_API const TgValue *tg_value_key(const TgValue *v, size_t i); /* of a map: a string or an int */
@@ -150,7 +151,8 @@ TG_API TgStatus tg_bundle_save(TgContext *ctx, const char *path);
 TG_API TgStatus tg_bundle_load(TgContext *ctx, const char *path);
 
 /* ---- NumPy's npy, versions 1 to 3, both byte orders, row- and column-major; bool, integers, f16, f32, f64.
- * A view of the file where its bytes are as ours. An npz is a zip archive of them. */
+ * A view of the file where its bytes are as ours, of the shape that the file tells. An npz is a zip archive of
+ * them. TG_ERR_VALUE: what is no such file, or another dtype; TG_ERR_IO: it cannot be read. */
 TG_API TgTensor *tg_npy_load(TgTensor *file);
 TG_API TgTensor *tg_npy_load_file(TgContext *ctx, const char *path);
 /* Computes t and writes it, row-major; the file appears whole. TG_ERR_DTYPE: NumPy has none such (bf16, fp8).
@@ -158,7 +160,7 @@ TG_API TgTensor *tg_npy_load_file(TgContext *ctx, const char *path);
 TG_API TgStatus tg_npy_save(TgTensor *t, const char *path);
 
 /* ---- archives: regular files by name, views of the archive; what is compressed is unpacked into memory. A
- * file of no bytes is a tensor (0). TG_ERR_LIMIT: all that is unpacked is more than 64 times the archive and
+ * file of no bytes is a tensor (0). All are u8. TG_ERR_LIMIT: all that is unpacked is more than 64 times the archive and
  * 16 MiB. */
 /* stored and deflated, zip64; other methods and encryption are refused by name */
 TG_API TgState *tg_zip_extract(TgTensor *file);
@@ -216,7 +218,8 @@ TG_API TgStatus tg_ggml_encode(TgContext *ctx, int type, const float *x, int64_t
  * opened by its path). Sizes that depend on shapes and small constants are computed at once; one that depends
  * on an input's values is computed and read when tg_onnx_run is called. While a function is captured (tg_jit)
  * no value can be read: If then computes both branches, whose outputs must have the same shapes. Outputs are
- * lazy tensors. */
+ * lazy tensors. Tensors of a file have its shapes and dtypes. TG_ERR_VALUE: what is no such file, with what
+ * is wrong; TG_ERR_IO: it cannot be read. */
 typedef struct TgOnnx TgOnnx;
 
 /* dtype: integers of 4 and 2 bits are u8 and i8, a byte each. ndim -1: not said. dims: -1 where a size is
@@ -237,10 +240,10 @@ TG_API TgOnnx *tg_onnx_load(TgTensor *file);
  * tg_onnx_run refuses the first that it meets. */
 TG_API TgOnnx *tg_onnx_describe(TgContext *ctx, const char *path);
 TG_API void tg_onnx_free(TgOnnx *m); /* outputs that were not computed stay good. NULL is fine */
-TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v); /* false: i is past the last */
-TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v);
-TG_API int tg_onnx_opset(const TgOnnx *m);
-TG_API size_t tg_onnx_node_count(const TgOnnx *m); /* of the main graph */
+TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v);  /* false: i is past the last */
+TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v); /* as tg_onnx_input */
+TG_API int tg_onnx_opset(const TgOnnx *m);                             /* of ai.onnx */
+TG_API size_t tg_onnx_node_count(const TgOnnx *m);                     /* of the main graph */
 /* Operator set i that the model says it is written in. false: i is past the last. */
 TG_API bool tg_onnx_import(const TgOnnx *m, size_t i, const char **domain, int64_t *version);
 
@@ -307,13 +310,13 @@ TG_API TgTensorIO *tg_tensor_io(TgTensor *t); /* TG_ERR_VALUE: not u8, or not 1-
 TG_API size_t tg_tensor_io_read(TgTensorIO *io, void *out, size_t nbytes);
 /* SEEK_SET, _CUR, _END; the new place, -1: none such */
 TG_API int64_t tg_tensor_io_seek(TgTensorIO *io, int64_t offset, int whence);
-TG_API int64_t tg_tensor_io_tell(const TgTensorIO *io);
-TG_API void tg_tensor_io_free(TgTensorIO *io);
+TG_API int64_t tg_tensor_io_tell(const TgTensorIO *io); /* the place of now */
+TG_API void tg_tensor_io_free(TgTensorIO *io);          /* t stays */
 
 /* ---- data sets from a folder, gz or not: out[0] train x, [1] train y, [2] test x, [3] test y; u8, lazy
  * where they are not gz. mnist: the four idx files train-images-idx3-ubyte and so on, also of Fashion-MNIST:
  * x (n, 1, 28, 28), y (n). cifar: data_batch_1.bin .. and test_batch.bin of CIFAR-10's binary version: x (n,
- * 3, 32, 32), y (n). */
+ * 3, 32, 32), y (n). TG_ERR_IO: a file that cannot be read; TG_ERR_VALUE: one that is something else. */
 TG_API TgStatus tg_mnist(TgContext *ctx, const char *folder, TgTensor *out[4]);
 TG_API TgStatus tg_cifar(TgContext *ctx, const char *folder, TgTensor *out[4]);
 TG_API TgTensor *tg_idx(TgTensor *file); /* an idx file of bytes: its shape, u8 */

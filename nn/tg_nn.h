@@ -9,7 +9,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* ---- modules: what a struct of tensors is made of */
+/* ---- modules: what a struct of tensors is made of. Errors: TG_ERR_NOMEM, and as each says. */
 typedef enum TgFieldRole {
   TG_FIELD_PARAMETER = 0, /* a tensor that is trained */
   TG_FIELD_BUFFER,        /* a tensor that is kept with the parameters: running statistics */
@@ -92,7 +92,8 @@ TG_API void tg_module_free(TgModuleFn module, void *layer); /* releases its tens
 
 /* ---- layers. Initial values are torch's: uniform within 1/sqrt(fan_in) for linear layers and convolutions,
  * 1/sqrt(hidden) for LSTM cells, normal for embeddings; weights of norms 1, biases 0. TG_ERR_SHAPE: a size
- * that is not positive; TG_ERR_VALUE: other numbers that cannot be. */
+ * that is not positive; TG_ERR_VALUE: other numbers that cannot be. Parameters are f32, and what a layer gives
+ * has the dtype that x and they join to. */
 typedef struct TgLayerOptions {
   size_t size;
   const char *set;
@@ -166,7 +167,9 @@ typedef struct TgLSTMCell {
   TgTensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
 } TgLSTMCell;
 
-/* ---- networks over time: layers that run through a sequence, one on the other's outputs, maybe both ways */
+/* ---- networks over time, and what runs layers. Of a sequence the layers run one on the other's outputs, maybe
+ * both ways. A _run gives the shape that its comment tells, of norms x's own, in the dtype that x and the
+ * parameters join to; TG_ERR_SHAPE: x is not as the layer's sizes. A _new: TG_ERR_SHAPE, TG_ERR_VALUE as above. */
 #define TG_RNN_LAYERS 8 /* the most of one network */
 
 /* [options] of tg_lstm_new and tg_gru_new: .layers (1) .bidirectional .plain (no biases) .batch_first (x and
@@ -255,6 +258,7 @@ TG_API TgConvTranspose2d tg_conv_transpose2d_new(TgContext *ctx, int64_t in, int
                                                  bool bias, const TgConvOptions *options);
 TG_API TgConvTranspose2d tg_conv_transpose1d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel,
                                                  bool bias, const TgConvOptions *options);
+/* (b, in, s..) -> (b, out, o..) */
 TG_API TgTensor *tg_conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x);
 /* [options] .eps (1e-5) .plain (no weight and bias). One to four trailing axes. */
 TG_API TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
@@ -263,12 +267,12 @@ TG_API TgTensor *tg_layer_norm_run(const TgLayerNorm *l,
                                    TgTensor *x); /* TG_ERR_SHAPE: other trailing sizes */
 /* [options] .eps (1e-5) .plain */
 TG_API TgLayerNorm2d tg_layer_norm2d_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *o);
-TG_API TgTensor *tg_layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x);
+TG_API TgTensor *tg_layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x); /* (b, channels, ..) */
 /* [options] .eps (1e-5) .plain. TG_ERR_VALUE: channels are no multiple of groups */
 TG_API TgGroupNorm tg_group_norm_new_opt(TgContext *ctx, int64_t groups, int64_t channels,
                                          const TgLayerOptions *o);
 TG_API TgGroupNorm tg_instance_norm_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *o);
-TG_API TgTensor *tg_group_norm_run(const TgGroupNorm *l, TgTensor *x);
+TG_API TgTensor *tg_group_norm_run(const TgGroupNorm *l, TgTensor *x); /* (b, channels, ..) */
 /* [options] .eps (1e-6) .plain. Computed in f32, cast back, then scaled. */
 TG_API TgRMSNorm tg_rms_norm_new_opt(TgContext *ctx, int64_t dim, const TgLayerOptions *o);
 TG_API TgTensor *tg_rms_norm_run(const TgRMSNorm *l, TgTensor *x); /* over the last axis */
@@ -277,8 +281,9 @@ TG_API TgTensor *tg_rms_norm_run(const TgRMSNorm *l, TgTensor *x); /* over the l
 TG_API TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *o);
 /* by tg_training(ctx): batch or running statistics; without these always the batch's */
 TG_API TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x);
-TG_API TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width);
+TG_API TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width); /* weight (count, width) */
 TG_API TgTensor *tg_embedding_run(const TgEmbedding *l, TgTensor *index); /* integers (..) -> (.., width) */
+/* bias: both or none */
 TG_API TgLSTMCell tg_lstm_cell_new(TgContext *ctx, int64_t in, int64_t hidden, bool bias);
 /* x (b, in); h and c (b, hidden), both NULL: zeros. *new_c: the new cell state; returns the new hidden one.
  */
@@ -292,6 +297,7 @@ TG_API TgLSTM tg_lstm_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const 
  * (t, in), everything is without it. The steps are part of the graph: another t is another graph. */
 TG_API TgTensor *tg_lstm_run(const TgLSTM *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_h,
                              TgTensor **new_c);
+/* [options] as tg_lstm_new */
 TG_API TgGRU tg_gru_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOptions *o);
 /* as tg_lstm_run, without c; the reset gate is applied after the product, as torch and cuDNN do it */
 TG_API TgTensor *tg_gru_run(const TgGRU *l, TgTensor *x, TgTensor *h, TgTensor **new_h);
@@ -408,7 +414,7 @@ TG_API TgStatus tg_optim_step(TgOptim *opt);
 /* Adds the gradients to memory of the optimiser's own, computes that, and drops them: the next step takes the
  * sum. For batches that do not fit at once; the mean is the caller's to take, in the loss. */
 TG_API TgStatus tg_optim_accumulate(TgOptim *opt);
-TG_API void tg_optim_zero_grad(TgOptim *opt);
+TG_API void tg_optim_zero_grad(TgOptim *opt); /* drops the gradients */
 /* What a step remembers, into a state dictionary, to be read, saved (tg_safe_save) and loaded (tg_load_state)
  * like a model's; the optimiser goes on from what was loaded. Of the i-th parameter, by torch's names:
  * state.i.momentum_buffer, state.i.exp_avg, state.i.exp_avg_sq and so on, state.i.master; and what all
@@ -417,8 +423,8 @@ TG_API void tg_optim_zero_grad(TgOptim *opt);
 TG_API TgStatus tg_optim_state(TgOptim *opt, TgState *s, const char *prefix);
 /* No kernel changes, and captured functions follow. Of a group: of all */
 TG_API TgStatus tg_optim_set_lr(TgOptim *opt, double lr);
-TG_API double tg_optim_lr(const TgOptim *opt);
-TG_API void tg_optim_free(TgOptim *opt); /* before tg_close; NULL is fine */
+TG_API double tg_optim_lr(const TgOptim *opt); /* the rate of now */
+TG_API void tg_optim_free(TgOptim *opt);       /* before tg_close; NULL is fine */
 
 /* ---- gradients between tg_backward and the step. Both replace tg_grad of those that have one.
  * All gradients times max / (norm + 1e-6) where their norm together is larger: returns that norm, f32 (),
@@ -441,9 +447,10 @@ typedef struct TgScalerOptions {
 
 /* [options] .scale (65536) .growth (2) .backoff (0.5) .interval (2000) */
 TG_API TgScaler *tg_scaler_opt(TgContext *ctx, const TgScalerOptions *o);
-TG_API TgTensor *tg_scaler_scale(TgScaler *s, TgTensor *loss); /* loss times the scale, f32 or wider */
-TG_API TgStatus tg_scaler_step(TgScaler *s, TgOptim *opt);
-TG_API double tg_scaler_value(TgScaler *s); /* the scale, read; NaN on error */
+/* loss times the scale, of its shape, f32 or wider. No error but TG_ERR_NOMEM. */
+TG_API TgTensor *tg_scaler_scale(TgScaler *s, TgTensor *loss);
+TG_API TgStatus tg_scaler_step(TgScaler *s, TgOptim *opt); /* updates, where gradients are finite */
+TG_API double tg_scaler_value(TgScaler *s);                /* the scale, read; NaN on error */
 TG_API TgStatus tg_scaler_state(TgScaler *s, TgState *state, const char *prefix); /* scale, growth_tracker */
 TG_API void tg_scaler_free(TgScaler *s);
 
@@ -479,14 +486,14 @@ TG_API TgLR *tg_lr_one_cycle_opt(TgOptim *opt, double max, int64_t epochs, const
  * better metric; stepped by tg_lr_metric. */
 TG_API TgLR *tg_lr_plateau_opt(TgOptim *opt, const TgLROptions *o);
 TG_API TgLR *tg_lr_group(TgContext *ctx, TgLR *const *schedules, int n); /* several as one, not owned */
-TG_API TgStatus tg_lr_step(TgLR *s);
-TG_API TgStatus tg_lr_metric(TgLR *s, double metric); /* NaN is never better */
-TG_API int64_t tg_lr_epoch(const TgLR *s);
+TG_API TgStatus tg_lr_step(TgLR *s);                                     /* to the next epoch */
+TG_API TgStatus tg_lr_metric(TgLR *s, double metric);                    /* NaN is never better */
+TG_API int64_t tg_lr_epoch(const TgLR *s);                               /* the epoch of now */
 /* last_epoch, best, bad_epochs and lr, f64 (), as they are now; a tg_load_state into them must be followed by
  * tg_lr_resume, which reads them. s must not outlive the schedule. Not of a group. */
 TG_API TgStatus tg_lr_state(TgLR *s, TgState *state, const char *prefix);
 TG_API TgStatus tg_lr_resume(TgLR *s);
-TG_API void tg_lr_free(TgLR *s);
+TG_API void tg_lr_free(TgLR *s); /* the optimiser stays */
 
 /* ---- a training as one file, from which it goes on as if it had not ended: parameters and what a model's
  * layers keep, what the optimiser remembers, schedule, scale, the state of random numbers, the step. rate,

@@ -400,14 +400,16 @@ double time_now_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* clang-format off */
 static const char *const env_names[] = {
-    "TG_DEV",         "TG_CC",        "TG_CC_LIMIT",  "TG_THREADS",   "TG_CACHE",
-    "TG_FUSE",        "TG_NOOPT",     "TG_OPTS",      "TG_DEBUG",     "TG_DUMP",
-    "TG_PROFILE",     "TG_EXPLAIN",   "TG_VIZ",       "TG_SPEC",      "TG_TRACE",
-    "TG_RULE_LIMIT",  "TG_BEAM",      "TG_TF32",      "TG_AMX",       "TG_DOT",
-    "TG_EMU",         "TG_EMU_ARCHS", "TG_LOADER",    "TG_ALLREDUCE", "TG_ALLREDUCE_CAST",
-    "TG_COMM",        "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE", "TG_COMM_TIMEOUT",
-    "XDG_CACHE_HOME", "HOME",         "PATH",         "TMPDIR"};
+    "TG_DEV", "TG_CC", "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE",
+    "TG_FUSE", "TG_SKIP", "TG_NOOPT", "TG_OPTS", "TG_DEBUG",
+    "TG_DUMP", "TG_PROFILE", "TG_EXPLAIN", "TG_VIZ", "TG_SPEC",
+    "TG_TRACE", "TG_RULE_LIMIT", "TG_BEAM", "TG_TF32", "TG_AMX",
+    "TG_DOT", "TG_EMU", "TG_EMU_ARCHS", "TG_LOADER", "TG_ALLREDUCE",
+    "TG_ALLREDUCE_CAST", "TG_COMM", "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE",
+    "TG_COMM_TIMEOUT", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
+/* clang-format on */
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -480,6 +482,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_COMM_NAME", env->comm_name, sizeof env->comm_name);
   if (!s) s = env_text(err, "TG_CC", env->cc, sizeof env->cc);
   if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);
+  if (!s) s = env_text(err, "TG_SKIP", env->skip, sizeof env->skip);
   if (!s) s = env_text(err, "TG_DUMP", env->dump_dir, sizeof env->dump_dir);
   if (!s) s = env_text(err, "TG_PROFILE", env->profile, sizeof env->profile);
   if (!s) s = env_text(err, "TG_VIZ", env->viz, sizeof env->viz);

@@ -840,6 +840,7 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
     plan_unlisted(e, p), plan_listed(e, p);
   } else {
     plans_trimmed(ctx);
+    kernel_origins_record(ctx, o);
     plan_make(ctx, g, hash, &p);
   }
   plan_shared(ctx, p);

@@ -158,6 +158,8 @@ typedef struct KernelOrigins KernelOrigins;
 /* Made of a graph's copy before its plan is, as parts are. NULL: nothing is known, or there is no memory. */
 KernelOrigins *kernel_origins_new(struct Graph *g);
 void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p); /* o NULL: nothing; ends o */
+void kernel_origins_record(TgContext *ctx,
+                           KernelOrigins *o); /* the record of TG_VIZ asks o, until kernel_origins_put */
 void kernel_origins_forget(TgContext *ctx, Plan *p);
 const char *kernel_origin(const Plan *p, int k); /* "" where nothing is known */
 /* inside.c: nothing where nobody asks (ctx->inside) */

@@ -10,6 +10,9 @@ struct KernelOrigins {
   Parts *parts;
   UOpVec copy; /* the nodes that have an origin, as they are in the copy .. */
   Vec(Origin) of;
+  TgContext *ctx; /* of the record: .. */
+  Map at;         /* .. node -> number + 1 of its origin */
+  Str text;
 };
 
 bool origins_wanted(const TgContext *ctx) {
@@ -20,6 +23,7 @@ bool origins_wanted(const TgContext *ctx) {
 static void origins_end(TgContext *ctx, KernelOrigins *o) {
   if (!o) return;
   vec_free(&ctx->mem, &o->copy), vec_free(&ctx->mem, &o->of);
+  map_free(&o->at), str_free(&o->text);
   parts_free(o->parts);
   mem_free(&ctx->mem, o);
 }
@@ -39,6 +43,7 @@ KernelOrigins *kernel_origins_new(Graph *g) {
   KernelOrigins *o = mem_alloc(&ctx->mem, sizeof *o);
   Map handle;
   map_init(&handle, &ctx->mem);
+  if (o) o->ctx = ctx, map_init(&o->at, &ctx->mem), str_init(&o->text, &ctx->mem);
   bool ok = o && handles_mapped(ctx, &handle);
   for (size_t i = 0; ok && i < g->order.len; i++) {
     const UOp *u = g->order.at[i].u;
@@ -51,6 +56,22 @@ KernelOrigins *kernel_origins_new(Graph *g) {
   if (ok) return o;
   origins_end(ctx, o);
   return NULL;
+}
+
+static const char *recorded_origin(void *to, const UOp *u) {
+  KernelOrigins *o = to;
+  uint64_t n;
+  str_free(&o->text), str_init(&o->text, &o->ctx->mem);
+  if (map_get(&o->at, (uint64_t)(uintptr_t)u, &n)) origin_put(o->ctx, &o->text, o->of.at[n - 1]);
+  return str_text(&o->text);
+}
+
+void kernel_origins_record(TgContext *ctx, KernelOrigins *o) {
+  if (!o || !*ctx->passes.record_dir) return;
+  for (size_t i = 0; i < o->copy.len; i++)
+    if (!map_put(&o->at, (uint64_t)(uintptr_t)o->copy.at[i], i + 1)) return;
+  ctx->passes.origin = recorded_origin;
+  ctx->passes.origin_to = o;
 }
 
 static char *text_of(TgContext *ctx, KernelOrigins *o, const Plan *p, int k) {
@@ -80,6 +101,7 @@ static char *text_of(TgContext *ctx, KernelOrigins *o, const Plan *p, int k) {
 }
 
 void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p) {
+  ctx->passes.origin = NULL;
   if (o && p && !p->origin) {
     p->origin = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->origin);
     for (int k = 0; p->origin && k < p->sched.nkernel; k++)

@@ -70,6 +70,11 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   ctx->rng_seed = TG_OPTION(o, seed, (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec);
   if (env_read(&ctx->env, &ctx->err)) return ctx;
   pass_env_init(&ctx->passes, &ctx->env, ctx->os, &ctx->mem, say, ctx);
+  int length;
+  const char *bad = pass_unknown(ctx->env.skip, schedule_passes, schedule_npass, &length);
+  if (bad)
+    error_set(&ctx->err, TG_ERR_VALUE,
+              "environment: TG_SKIP: '%.*s' is no pass of the scheduler that may be left out", length, bad);
   if (o.threads) ctx->env.threads = o.threads;
   if (o.cores < 0) error_set(&ctx->err, TG_ERR_VALUE, "open: cores is %d", o.cores);
   const TgAllocator *a = o.allocator;

@@ -2,6 +2,7 @@
  * pass, or after all that is left to do; as text or as source. What does not fit the pass is refused by
  * spec.c before the pass sees it. */
 #include "engine/engine.h"
+#include "runtime/emulators.h"
 #include "tensor/front.h"
 #include "uop/text.h"
 
@@ -116,19 +117,36 @@ static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the la
   return uop_print(j->out, j->st, m, j->text.roots.at, j->text.roots.len) || no_memory(j);
 }
 
-static bool schedule(Job *j) { /* a tensor graph: to the pass asked for, or all the way */
+enum { BEFORE_STAGES = 2 }; /* passes of the scheduler that take a tensor graph */
+
+/* From a pass that takes stages: they are read from the text. */
+static bool takes_stages(Job *j, const Pass *first, const char *text, SchedOptions *so) {
+  so->first = first ? first->name : NULL;
+  if (!first || first < schedule_passes + BEFORE_STAGES) return false;
+  so->text = text;
+  so->read = emulators() ? emulators()->stages_read : NULL;
+  if (!so->read) error_set(err_of(j), TG_ERR_VALUE, "opt: from '%s': only tg reads stages", first->name);
+  return true;
+}
+
+/* A tensor graph, or the stages of one: to the pass asked for, or all the way. */
+static bool schedule(Job *j, const Pass *first, const char *text) {
   TgMem *m = &j->ctx->mem;
   SpecError bad;
-  if (!spec_graph(j->st, m, GRAPH_TENSOR, j->text.roots.at, j->text.roots.len, &bad))
+  SchedOptions so = sched_options(j->ctx, job_device(j), j->ren);
+  bool stages = takes_stages(j, first, text, &so);
+  if (stages && !so.read) return false;
+  if (!stages && !spec_graph(j->st, m, GRAPH_TENSOR, j->text.roots.at, j->text.roots.len, &bad))
     return misfit(j, "schedule", GRAPH_TENSOR, &bad);
-  for (size_t i = 0; i < j->text.roots.len; i++)
+  for (size_t i = 0; !stages && i < j->text.roots.len; i++)
     if (!j->text.roots.at[i]->is_tensor)
       return error_set(err_of(j), TG_ERR_VALUE, "opt: a root of the tensor graph has no shape"), false;
   Schedule s;
-  SchedOptions so = sched_options(j->ctx, job_device(j), j->ren);
   so.last = j->o.pass;
   so.graph = j->o.pass ? j->out : NULL;
-  if (schedule_make(j->st, m, j->text.roots.at, (int)j->text.roots.len, &so, &s, err_of(j))) return false;
+  if (schedule_make(j->st, m, stages ? NULL : j->text.roots.at, stages ? MOST_ROOTS : (int)j->text.roots.len,
+                    &so, &s, err_of(j)))
+    return false;
   bool ok = true;
   for (int k = 0; ok && !j->o.pass && k < s.nkernel; k++)
     ok = lower(j, s.kernel[k].ast, s.store);
@@ -161,8 +179,10 @@ static bool run(Job *j, const char *text) {
   if (j->o.pass && !cp && !sp)
     return error_set(err_of(j), TG_ERR_VALUE, "opt: no pass is called '%s'", j->o.pass), false;
   const Pass *first = j->o.from ? find(codegen_passes, codegen_npass, j->o.from) : cp;
-  if (j->o.from && (!first || !cp || first > cp))
-    return error_set(err_of(j), TG_ERR_VALUE, "opt: from '%s': it is a pass of code generation before .pass",
+  const Pass *sfirst = j->o.from ? find(schedule_passes, schedule_npass, j->o.from) : NULL;
+  if (j->o.from && !(sfirst && (!j->o.pass || sfirst <= sp)) && !(first && cp && first <= cp))
+    return error_set(err_of(j), TG_ERR_VALUE,
+                     "opt: from '%s': it is a pass of the scheduler, or one of code generation before .pass",
                      j->o.from),
            false;
   if (!uop_parse(&j->text, j->st, &j->ctx->mem, text, strlen(text), err_of(j)))
@@ -178,7 +198,7 @@ static bool run(Job *j, const char *text) {
     return write_program(j, &j->text.program);
   }
   if (cp) return some_passes(j, first, cp);
-  if (sp || r->at[0]->is_tensor) return schedule(j);
+  if (sp || sfirst || r->at[0]->is_tensor) return schedule(j, sfirst, text);
   if (!spec_graph(j->st, &j->ctx->mem, GRAPH_KERNEL, r->at, r->len, &bad))
     return misfit(j, "codegen", GRAPH_KERNEL, &bad);
   bool ok = true;

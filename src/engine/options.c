@@ -10,8 +10,10 @@ static const Target *target_of(const Device *dev, const Renderer *ren) {
 }
 
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren) {
-  return (SchedOptions){
-      .most_stages = ctx->env.fuse ? 0 : 1, .target = target_of(dev, ren), .passes = &ctx->passes};
+  return (SchedOptions){.most_stages = ctx->env.fuse ? 0 : 1,
+                        .target = target_of(dev, ren),
+                        .passes = &ctx->passes,
+                        .skip = ctx->env.skip};
 }
 
 /* The matrix units that would take bits from f32. */

@@ -1,10 +1,11 @@
-/* emulators.h: drivers that emulate their GPUs (TG_EMU=1), where they are linked. `tg` and the tests have
+/* emulators.h: drivers that emulate their GPUs (TG_EMU=1), and what else `tg` alone has, where they are linked. `tg` and the tests have
  * those of emu/; the library that is installed has none. */
 #ifndef TG_EMULATORS_H
 #define TG_EMULATORS_H
 #include "base/base.h"
 
 struct CudaApi;
+struct Sched;
 struct MetalApi;
 
 typedef struct Emulators {
@@ -13,6 +14,8 @@ typedef struct Emulators {
   const char *(*cuda_ident)(void); /* what an object depends on besides its text; valid until the next call */
   TgStatus (*metal_open)(const TgEnv *env, TgError *err, struct MetalApi *api);
   void (*metal_close)(void);
+  /* the scheduler's state from its text (emu/stages.h): what `tg opt --from` needs, and programs do not */
+  bool (*stages_read)(struct Sched *s, const char *text, const char *before);
 } Emulators;
 
 /* NULL: none are linked. Defined in emu/table.c, and in emu/none.c for the library alone. */

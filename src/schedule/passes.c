@@ -1,5 +1,5 @@
 /* passes.c: the pass table of the scheduler. In: the roots of a tensor graph. Out: stages, then kernels. */
-#include "schedule/stage.h"
+#include "schedule/stage_text.h"
 #include <string.h>
 
 typedef struct Run {
@@ -77,21 +77,21 @@ const Pass schedule_passes[] = {
     /* what must come before what */
     {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},
     /* a sum of sums over shifted places is one */
-    {"nest reductions", .run = run_nest, .makes = GRAPH_STAGES},
+    {"nest reductions", .run = run_nest, .optional = true, .makes = GRAPH_STAGES},
     /* a reshape between two stages splits their loops alike */
-    {"align ranges", .run = run_align, .makes = GRAPH_STAGES},
+    {"align ranges", .run = run_align, .optional = true, .makes = GRAPH_STAGES},
     /* .. also at places that loops were aligned for */
-    {"nest again", .run = run_nest_divided, .makes = GRAPH_STAGES},
+    {"nest again", .run = run_nest_divided, .optional = true, .makes = GRAPH_STAGES},
     /* a reduction that would leave cores idle is done in parts */
-    {"partial sums", .run = run_partial, .makes = GRAPH_STAGES},
+    {"partial sums", .run = run_partial, .optional = true, .makes = GRAPH_STAGES},
     /* what costs less than its memory */
-    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES},
+    {"inline cheap", .run = run_inline, .optional = true, .makes = GRAPH_STAGES},
     /* what is computed from memory lies along the same axis, if it is read so */
-    {"order axes", .run = run_order, .makes = GRAPH_STAGES},
+    {"order axes", .run = run_order, .optional = true, .makes = GRAPH_STAGES},
     /* stages that share a grid share a kernel */
     {"join by level", .run = run_join, .makes = GRAPH_STAGES},
     /* the place of each value that other kernels read, and how wide it is there */
-    {"recompute or store", .run = run_memory, .makes = GRAPH_STAGES},
+    {"recompute or store", .run = run_memory, .optional = true, .makes = GRAPH_STAGES},
     /* kernel graphs, numbered alike when they are alike */
     {"kernels", .run = run_kernels, .makes = GRAPH_KERNEL},
 };
@@ -114,10 +114,22 @@ static bool graph_of(void *state, UOpVec *to) {
   return ok;
 }
 
+/* What the passes after this one need: the stages, until they are kernels. */
+static bool stages_of(void *state, const char *pass, Str *text) {
+  Run *r = state;
+  return !r->s->stages.len || r->out->nkernel || stages_print(r->s, pass, text);
+}
+
+static size_t pass_named(const char *name, size_t otherwise) {
+  for (size_t i = 0; name && i < schedule_npass; i++)
+    if (!strcmp(schedule_passes[i].name, name)) return i;
+  return otherwise;
+}
+
 static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out) {
   Run r = {s, mem_alloc(s->mem, ((size_t)nroots + 1) * sizeof *roots), nroots, out};
   if (!r.roots) return false;
-  if (nroots) memcpy(r.roots, roots, (size_t)nroots * sizeof *roots);
+  if (nroots && roots) memcpy(r.roots, roots, (size_t)nroots * sizeof *roots);
   PassRun run = {.env = s->opt->passes,
                  .st = s->st,
                  .mem = s->mem,
@@ -127,15 +139,21 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
                  .takes = GRAPH_TENSOR,
                  .subject = "",
                  .state = &r,
-                 .graph = graph_of};
+                 .graph = graph_of,
+                 .more = stages_of,
+                 .skip = s->opt->skip};
   if (run.env) run.number = run.env->next_schedule++;
-  size_t n = schedule_npass;
-  for (size_t i = 0; s->opt->last && i < n; i++)
-    if (!strcmp(schedule_passes[i].name, s->opt->last)) n = i + 1;
-  bool ok = passes_run(&run, schedule_passes, n);
+  size_t n = pass_named(s->opt->last, schedule_npass - 1) + 1, first = pass_named(s->opt->first, 0);
+  bool ok = true;
+  if (s->opt->text) {
+    run.takes = schedule_passes[first - 1].makes;
+    ok = s->opt->read(s, s->opt->text, schedule_passes[first - 1].name);
+  }
+  ok = ok && passes_run(&run, schedule_passes + first, n - first);
   if (ok && s->opt->graph) {
     UOpVec at = {0};
-    ok = graph_of(&r, &at) && uop_print(s->opt->graph, s->st, s->mem, at.at, at.len);
+    ok = graph_of(&r, &at) && uop_print(s->opt->graph, s->st, s->mem, at.at, at.len) &&
+         stages_of(&r, schedule_passes[n - 1].name, s->opt->graph);
     vec_free(s->mem, &at);
   }
   mem_free(s->mem, r.roots);

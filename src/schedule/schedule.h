@@ -7,6 +7,8 @@
 #include "uop/target.h"
 #include "uop/pass.h"
 
+struct Sched;
+
 typedef struct SchedKernel {
   UOp *ast; /* SINK of STOREs, in Schedule.store */
   int narg;
@@ -44,10 +46,16 @@ typedef struct SchedOptions {
   int most_stages; /* of a kernel. 1: every stage is one of its own, the oracle of every join; 0: no bound */
   const Target *target; /* the machine to plan for: the plan depends on it and on the graph alone */
   Str *explain;         /* NULL, or where both sides of each join are printed */
+  const char *skip;     /* NULL, or optional passes that do not run */
   PassEnv *passes;      /* NULL, or what watches the passes */
   const char *last;     /* NULL, or the pass to stop after; the schedule is then not complete .. */
   Str *graph;           /* .. but its graph is printed here */
+  /* NULL, or the pass to begin with, on the stages of a text, which `read` reads */
+  const char *first, *text; /* then there are MOST_ROOTS roots at most, of which none is given */
+  bool (*read)(struct Sched *s, const char *text, const char *before);
 } SchedOptions;
+
+enum { MOST_ROOTS = 1 << 12 };
 
 extern const Pass schedule_passes[];
 extern const size_t schedule_npass;

@@ -109,6 +109,7 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
   e->counts.len = 0;
   bool ok = linear ? uop_print_list(&text, r->linear, r->mem)
                    : uop_print(&text, r->st, r->mem, roots->at, roots->len);
+  if (r->more) ok = ok && r->more(r->state, pass, &text);
   ok = ok && (linear || uop_dot(&dot, r->st, r->mem, roots->at, roots->len)) && !text.oom && !dot.oom;
   for (int k = 0; ok && k < (linear ? 1 : 2); k++) {
     int n = snprintf(path, sizeof path, "%s/%c%03d%s%s.%d-%s.%s", e->dump_dir, r->letter, r->number,
@@ -204,6 +205,25 @@ static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const
   return ok;
 }
 
+bool pass_listed(const char *list, const char *name) {
+  size_t n = strlen(name);
+  for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
+    if (strcspn(p, ",") == n && !strncmp(p, name, n)) return true;
+  return false;
+}
+
+const char *pass_unknown(const char *list, const Pass *table, size_t n, int *length) {
+  for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',') {
+    bool known = false;
+    *length = (int)strcspn(p, ",");
+    for (size_t i = 0; i < n; i++)
+      known |= table[i].optional && (int)strlen(table[i].name) == *length &&
+               !strncmp(p, table[i].name, (size_t)*length);
+    if (!known) return p;
+  }
+  return NULL;
+}
+
 bool passes_run(PassRun *r, const Pass *table, size_t n) {
   PassEnv *e = r->env;
   RewriteEnv before = {0};
@@ -221,7 +241,9 @@ bool passes_run(PassRun *r, const Pass *table, size_t n) {
       e->bad_rule = NULL;
       before = e->rewrites;
     }
-    if (p->matcher) {
+    if (p->optional && pass_listed(r->skip, p->name))
+      ok = true;
+    else if (p->matcher) {
       Rewrite rw = {.st = r->st,
                     .mem = r->mem,
                     .ctx = r->state,

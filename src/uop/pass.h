@@ -12,6 +12,7 @@ typedef struct Pass {
   GraphKind makes;          /* what the graph is when it is done */
   bool top_down;            /* the matcher sees a node before its sources */
   bool required;            /* lowering: TG_RULE_LIMIT does not stop it */
+  bool optional;            /* the graph computes the same without it: TG_SKIP may name it */
 } Pass;
 
 typedef struct RuleCount {
@@ -25,9 +26,12 @@ typedef struct PassEnv { /* of a context: what was asked for, and counts over al
   const TgOs *os;
   bool trace, spec;
   char dump_dir[256];
-  char record_dir[256];                    /* of TG_VIZ; "": none. What is recorded, until it is written: */
-  Str record, rewrites_text;               /* the run; the rewrites of the pass that runs .. */
-  int nrewrites;                           /* .. and how many those are */
+  char record_dir[256];      /* of TG_VIZ; "": none. What is recorded, until it is written: */
+  Str record, rewrites_text; /* the run; the rewrites of the pass that runs .. */
+  int nrewrites;             /* .. and how many those are */
+  /* NULL, or of a node of the tensor graph that is scheduled next where it comes from, "conv1/relu (net.c:12)" */
+  const char *(*origin)(void *to, const UOp *u);
+  void *origin_to;
   int next_schedule, next_kernel;          /* numbers in the names of dumps */
   void (*say)(void *to, const char *text); /* where traces go; NULL: nowhere */
   void *say_to;
@@ -62,8 +66,15 @@ typedef struct PassRun {
   UOp **root;                                /* what matchers rewrite; not used by functions */
   bool (*graph)(void *state, UOpVec *roots); /* appends the roots of the graph as it is now */
   const Linear *linear;                      /* set and not empty: the graph is this list */
+  const char *skip; /* NULL, or optional passes that do not run, "inline cheap,order axes" */
+  /* NULL, or appends what the next pass needs besides the graph, as comments */
+  bool (*more)(void *state, const char *pass, Str *out);
 } PassRun;
 
+/* Whether `list` names the pass. */
+bool pass_listed(const char *list, const char *name);
+/* The first name of `list` that is no optional pass of the table, and its length; NULL: there is none. */
+const char *pass_unknown(const char *list, const Pass *table, size_t n, int *length);
 /* False: a pass failed; err says which when it is no shortage of memory. */
 bool passes_run(PassRun *r, const Pass *table, size_t n);
 #endif

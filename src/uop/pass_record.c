@@ -1,6 +1,6 @@
 /* pass_record.c: passes as JSON. In: what the runner (pass.c) tells. Out: FOLDER/k003.json: {"stage", "subject",
- * "passes": [{"name", "text", "firings", "rewrites": [[rule, where, before, after], ..]}, ..]}. Names and graphs are
- * strings of JSON, whatever is in them. */
+ * "passes": [{"name", "text", "firings", "rewrites": [[rule, where, before, after], ..]}, ..]}, and of the tensor graph
+ * "origins", one for each line of its text. Names and graphs are strings of JSON, whatever is in them. */
 #define _GNU_SOURCE
 #include "uop/pass_record.h"
 #include "base/os.h"
@@ -26,6 +26,22 @@ void pass_record_fire(PassEnv *e, const char *rule, const char *where, const UOp
   str_put(to, "]");
 }
 
+/* Where each node comes from, in the order of the text's lines. */
+static void origins_put(PassEnv *e, const PassRun *r, const UOpVec *roots) {
+  UOpVec order = {0};
+  int n = 0;
+  str_put(&e->record, ",\"origins\":[");
+  bool ok = uop_toposort(r->st, r->mem, roots->at, roots->len, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    if (u->op == OPS_CONST && u->lanes == 1) continue; /* it has no line */
+    if (n++) str_put(&e->record, ",");
+    str_json(&e->record, e->origin(e->origin_to, u));
+  }
+  str_put(&e->record, "]");
+  vec_free(r->mem, &order);
+}
+
 void pass_record_graph(PassEnv *e, const PassRun *r, const UOpVec *roots, int number, const char *pass) {
   Str *to = &e->record, text;
   if (!number) {
@@ -42,6 +58,7 @@ void pass_record_graph(PassEnv *e, const PassRun *r, const UOpVec *roots, int nu
   str_put(to, number ? ",\n{\"name\":" : "{\"name\":"), str_json(to, pass);
   str_printf(to, ",\"linear\":%s,\"firings\":%d,\"text\":", linear ? "true" : "false", e->nrewrites);
   str_json(to, text.len <= MOST_TEXT ? str_text(&text) : "# more than 4 MiB of text");
+  if (!number && e->origin && r->takes == GRAPH_TENSOR) origins_put(e, r, roots);
   str_put(to, ",\"rewrites\":["), str_put(to, str_text(&e->rewrites_text)), str_put(to, "]}");
   str_free(&text), str_free(&e->rewrites_text);
   str_init(&e->rewrites_text, e->mem);

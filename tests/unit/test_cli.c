@@ -176,9 +176,8 @@ static void test_train(void **state) {
   (void)state;
   write_text();
   device = "CPU"; /* its kernels are compiled once, and found again by every process */
-  assert_int_equal(run(TG "train chargpt . " SMALL
-                          "--steps 30 --out a.safetensors --log a.jsonl --plot --svg a.svg --json"),
-                   0);
+  assert_int_equal(
+      run(TG "train chargpt . " SMALL "--steps 30 --out a.safetensors --log a.jsonl --plot a.svg --json"), 0);
   says("val loss"), says("done  30 steps"), says("saved a.safetensors"), says("\"task\":\"chargpt\"");
   assert_int_equal(run("cat a.jsonl"), 0), json_lines(31);
   assert_int_equal(run("cat a.svg"), 0), says("<polyline"), says("</svg>");
@@ -520,6 +519,46 @@ static void test_adapter(void **state) {
   assert_int_equal(run(TG "merge whole.gguf one -o whole.gguf", m), 1), says("own file");
 }
 
+/* The value behind "key": in a line; 0: it has none. */
+static double number_in(const char *line, const char *key) {
+  char quoted[40];
+  snprintf(quoted, sizeof quoted, "\"%s\":", key);
+  const char *at = strstr(line, quoted);
+  return at ? atof(at + strlen(quoted)) : 0;
+}
+
+/* Of training: kernels, what the host did and what the program did between its calls are all the time that passed,
+ * within 2 %. Counted twice, or not at all, is more than that. */
+static void test_profile_sum(void **state) {
+  (void)state;
+  double sum = 0, first = 1e300, last = 0, kernels = 0;
+  write_text();
+  device = "CPU";
+  assert_int_equal(run(TG "profile --keep steps.json --json -- " TG "train chargpt . " SMALL
+                          "--steps 40 --sample 0 > all 2> /dev/null; grep '\"device\": ' all"),
+                   0);
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+    sum += number_in(line, "us");
+    if (strstr(line, "\"device\": \"CPU\"")) kernels += number_in(line, "us");
+  }
+  assert_int_equal(run("grep -c '\"ph\":\"X\"' steps.json; grep '\"ph\":\"X\"' steps.json > spans"), 0);
+  assert_true(atoi(text) > 40);
+  char path[300], event[4096];
+  snprintf(path, sizeof path, "%s/spans", folder);
+  FILE *f = fopen(path, "r");
+  assert_non_null(f);
+  while (fgets(event, sizeof event, f)) {
+    double begin = number_in(event, "ts"), end = begin + number_in(event, "dur");
+    first = begin < first ? begin : first;
+    last = end > last ? end : last;
+  }
+  fclose(f);
+  device = "INTERP";
+  assert_true(kernels > 0);
+  if (sum < 0.98 * (last - first) || sum > 1.02 * (last - first))
+    fail_msg("the rows are %.0f us, the trace %.0f us", sum, last - first);
+}
+
 /* A program of ours under tg profile; the table, its JSON, what changed, and the trace. */
 static void test_profile(void **state) {
   (void)state;
@@ -731,8 +770,8 @@ int main(void) {
                                      cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
                                      cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
                                      cmocka_unit_test(test_adapter),       cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_compile),
-                                     cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
-                                     cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_profile_sum),
+                                     cmocka_unit_test(test_compile),       cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),          cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -149,6 +149,8 @@ static char *block(const char *what) {
   for (; *from == '#'; from = strchr(from, '\n') + 1) {}
   out = calloc(1, strlen(from) + 2);
   strcpy(out, from);
+  char *stages = strstr(out, "#| "); /* from which tg goes on */
+  if (stages) *stages = 0;
   for (size_t n = strlen(out); n > 1 && out[n - 1] == '\n' && out[n - 2] == '\n'; n--)
     out[n - 1] = 0;
   free(s);

@@ -2,37 +2,12 @@
 // opened by its address and by keys; no error may be on the console, no request may leave, what is hostile is text,
 // 10,000 nodes are laid out and drawn. SHOTS: a folder for pictures of the views.
 'use strict'
-const { spawn } = require('child_process'), fs = require('fs'), path = require('path'), os = require('os')
-const [url, shots] = process.argv.slice(2), home = fs.mkdtempSync(path.join(os.tmpdir(), 'tg-viz-page-'))
-const chrome = spawn(process.env.CHROMIUM || 'chromium', ['--headless', '--no-sandbox', '--disable-gpu', '--remote-debugging-pipe', '--user-data-dir=' + home,
-  '--window-size=1400,900', '--no-first-run', '--disable-background-networking', 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] })
-let next = 1, rest = ''
-const waiting = new Map(), errors = [], asked = []
-chrome.stdio[4].setEncoding('utf8').on('data', d => {
-  rest += d
-  for (let i; (i = rest.indexOf('\0')) >= 0; rest = rest.slice(i + 1)) {
-    const m = JSON.parse(rest.slice(0, i))
-    if (m.id) { const [yes, no] = waiting.get(m.id); waiting.delete(m.id); m.error ? no(Error(m.error.message)) : yes(m.result) }
-    if (m.method === 'Runtime.exceptionThrown') errors.push(m.params.exceptionDetails.exception ? m.params.exceptionDetails.exception.description : m.params.exceptionDetails.text)
-    if (m.method === 'Runtime.consoleAPICalled' && m.params.type === 'error') errors.push(JSON.stringify(m.params.args))
-    if (m.method === 'Log.entryAdded' && m.params.entry.level === 'error') errors.push(m.params.entry.text + ' ' + (m.params.entry.url || ''))
-    if (m.method === 'Network.requestWillBeSent') asked.push(m.params.request.url)
-  }
-})
-let attached
-const send = (method, params = {}) => new Promise((yes, no) => { const id = next++; waiting.set(id, [yes, no]); chrome.stdio[3].write(JSON.stringify({ id, method, params, sessionId: attached }) + '\0') })
-const value = async expression => { const r = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }); if (r.exceptionDetails) throw Error(expression + ': ' + JSON.stringify(r.exceptionDetails)); return r.result.value }
-const sleep = ms => new Promise(r => setTimeout(r, ms))
-const until = async (expression, ms = 8000) => { for (const end = Date.now() + ms; Date.now() < end; await sleep(20)) if (await value(expression)) return; throw Error('never: ' + expression) }
-const key = async k => { for (const type of ['keyDown', 'keyUp']) await send('Input.dispatchKeyEvent', { type, key: k, text: type === 'keyDown' && k.length === 1 ? k : undefined }); await sleep(60) }
-const shot = async name => { if (shots) fs.writeFileSync(path.join(shots, name + '.png'), Buffer.from((await send('Page.captureScreenshot')).data, 'base64')) }
-const must = (ok, what) => { if (!ok) throw Error(what) }
+const { attach, finish, send, value, sleep, until, key, must, errors, asked, shot: picture } = require('../browser.js')
+const [url, shots] = process.argv.slice(2), shot = name => picture(shots, name)
 const open = async hash => { await value(`location.hash = ${JSON.stringify(hash)}`); await sleep(150) }
 
 async function main() {
-  const t = (await send('Target.getTargets')).targetInfos.find(t => t.type === 'page')
-  attached = (await send('Target.attachToTarget', { targetId: t.targetId, flatten: true })).sessionId
-  for (const d of ['Runtime', 'Log', 'Network', 'Page']) await send(d + '.enable')
+  await attach()
   await send('Page.navigate', { url })
   await until('document.body && document.body.dataset.ready === "yes"')
   await shot('summary')
@@ -46,7 +21,16 @@ async function main() {
   }
   await open('#c=0&g=0&k=0&p=2&v=source'), await until('document.querySelectorAll("#view pre").length === 2')
   must(/\bret\b/.test(await value('document.querySelector("pre.assembly").textContent')), 'no assembly beside the source')
+  await key('l'), await key('l')
+  const line = await value('state.l')
+  must(line > 0 && await value('[...document.querySelectorAll(".two pre")].every(pre => pre.querySelector(".at"))'), 'key l shows no line on both sides')
   await shot('source')
+  await value('document.querySelector(".two pre .ln[data-l]").click()')
+  must(await value('state.l') === 1 && await value('location.hash.includes("l=1")'), 'a click chooses no line, or the address lacks it')
+  await value('[...document.querySelectorAll(".assembly [data-l]")].pop().click()')
+  must(await value('document.querySelector(".two pre .at").dataset.l === String(state.l)'), 'a line of assembly does not lead to its source')
+  await key('8'), must(await value('state.v') === 'threads', 'key 8'), await sleep(100)
+  must(/1 thread of a CPU/.test(await value('document.getElementById("view").textContent')), 'no threads of a CPU')
   await key('7'), must(await value('state.v') === 'summary', 'key 7')
   for (let i = 1; i <= 6; i++) await key(String(i)), must(await value('state.v === views[' + (i - 1) + ']'), 'key ' + i)
   await key('1'), await key('j'), await key('k'), await key('+'), await key('-'), await key('0'), await key(']'), await key('d'), await sleep(100), await shot('dark')
@@ -71,6 +55,26 @@ async function main() {
     await sleep(200), await shot('tour' + i), await key('>')
   }
   await value('state.t = -1, 0')
+  // folding: the tensor graph by what was called, and as it was again
+  await value('go({ c: 0, g: 0, k: -1, p: 0, v: "graph", f: 0, t: -1 })'), await until('layout && layout.ready && nodes.length > 10')
+  const every = await value('nodes.length')
+  must(await value('nodes.filter(n => n.from.length).length') > every / 2, 'the tensor graph has no edges')
+  await key('f'), await until('state.f === 1 && layout && layout.ready')
+  must(await value('nodes.length') < every / 2 && await value('nodes.some(n => n.op === "LAYER" && n.name.startsWith("relu ("))'), 'nothing is folded: ' + await value('nodes.map(n => n.name).join()'))
+  must(await value('nodes.some(n => n.from.length)'), 'folded boxes have no edges')
+  await value('draw()'), await shot('folded')
+  for (let i = 0; i < 4; i++) await key('f')
+  await until('state.f === 0 && layout && layout.ready'), must(await value('nodes.length') === every, 'it does not unfold')
+  // of a GPU: blocks, threads by warps, and which thread of a warp has what of a matrix unit's operands
+  await value('go({ c: 5, g: 0, k: 0, p: 0, v: "threads" })'), await until('all.graphs.some(g => g.kernels.length)')
+  const [g, k] = await value('(() => { for (let g = 0; g < all.graphs.length; g++) for (let k = 0; k < all.graphs[g].kernels.length; k++) if (/mma/.test(all.graphs[g].kernels[k].source)) return [g, k]; return [-1, -1] })()')
+  must(g >= 0, 'no product on matrix units')
+  await value(`go({ g: ${g}, k: ${k}, v: 'threads' })`), await until('document.querySelectorAll("figure").length >= 5')
+  must(/blocks .* of \d+ threads/.test(await value('document.getElementById("view").textContent')), 'no blocks')
+  const lanes = await value('[...document.querySelectorAll("figure")].slice(2).map(f => [...f.querySelectorAll("[data-lane]")].map(c => Number(c.dataset.lane)))')
+  for (const l of lanes) must(new Set(l).size === 32 && Math.min(...l) === 0 && Math.max(...l) === 31, 'not each thread of a warp has a part')
+  must(lanes[2].length === 128 && lanes[2].slice(0, 8).join() === '0,0,1,1,2,2,3,3' && lanes[2][8] === 4, 'the result of m16n8 lies otherwise: ' + lanes[2].slice(0, 9))
+  await shot('threads')
   // 10,000 nodes
   const begin = Date.now()
   await value('go({ c: 2, g: 0, k: 0, p: 0, v: "graph" }), 0'), await until('state.c === 2 && nodes.length >= 10000 && layout && layout.ready', 20000), await value('draw()')
@@ -79,9 +83,15 @@ async function main() {
   await shot('large')
   console.log(`10,000 nodes: first view ${laid} ms, a frame ${frame.toFixed(1)} ms`)
   must(laid < 5000 && frame < 200, 'slow: ' + laid + ' ms, ' + frame + ' ms')
+  // 100,000 are laid out, drawn, found, and moved about
+  const start = Date.now()
+  await value('go({ c: 4, g: 0, k: 0, p: 0, v: "graph" }), 0'), await until('state.c === 4 && nodes.length >= 100000 && layout && layout.ready', 60000), await value('draw()')
+  const many = Date.now() - start
+  const drawn = await value('(() => { const t = performance.now(); for (let i = 0; i < 5; i++) cam.x += 5, draw(); return (performance.now() - t) / 5 })()')
+  const near = await value('(focusNode(50000), draw(), (() => { const t = performance.now(); for (let i = 0; i < 5; i++) cam.x += 5, draw(); return (performance.now() - t) / 5 })())')
+  console.log(`100,000 nodes: first view ${many} ms, a frame of all ${drawn.toFixed(0)} ms, near one node ${near.toFixed(0)} ms`)
   const host = new URL(url).host
   for (const a of asked) must(a.startsWith('blob:') || a.startsWith('data:') || new URL(a).host === host, 'a request left: ' + a)
   must(!errors.length, 'console: ' + errors.join('\n'))
 }
-main().then(() => 0, e => { console.error('viz page: ' + (e.stack || e)); return 1 }).then(async rc => { chrome.kill(); await sleep(200); fs.rmSync(home, { recursive: true, force: true }); process.exit(rc) })
-setTimeout(() => { console.error('viz page: too slow'); chrome.kill(); process.exit(1) }, 120000).unref()
+finish(main, 'viz page', 120000)

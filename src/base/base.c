@@ -409,6 +409,7 @@ static const char *const env_names[] = {
     "TG_DOT", "TG_EMU", "TG_EMU_ARCHS", "TG_LOADER", "TG_ALLREDUCE",
     "TG_ALLREDUCE_CAST", "TG_COMM", "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE",
     "TG_COMM_TIMEOUT", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
+
 /* clang-format on */
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }

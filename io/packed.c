@@ -26,7 +26,7 @@ static const Packing packings[] = {
 
 /* TOGETHER: rows that lie beside each other: a vector of them is a line, and each such block of rows is one run of memory,
  * as many of which are read at once as are tiled. */
-enum { TOGETHER = 16, WORD = 4, SCALED = 32, FEW = 32 };
+enum { TOGETHER = 16, WORD = 4, SCALED = 32 };
 
 struct TgPacked {
   const Packing *how;
@@ -194,7 +194,7 @@ TgTensor *tg_packed_values(const TgPacked *p) {
 
 /* ---- products */
 /* x (n, columns) as numbers of 16 bits, with a scale for SCALED of them: words of their high bytes, and of their low
- * ones, with signs; and their sums, for each word, times what is taken off each quant, if anything is. */
+ * ones, with signs; and their sums, for each group, times what is taken off each quant, if anything is. */
 typedef struct Activations {
   TgTensor *scale, *high, *low, *sum;
 } Activations;
@@ -217,7 +217,7 @@ static Activations activations(const TgPacked *p, TgTensor *x) {
   TgTensor *high = tg_shr_scalar(tg_add_scalar(q, 128), 8);
   a.high = words_of(high);
   a.low = words_of(tg_sub(q, tg_shl_scalar(high, 8)));
-  a.sum = tg_sum(q, .axis = TG_AXES(-1));
+  a.sum = tg_sum(q, .axis = TG_AXES(-1, -2));
   a.sum = tg_contiguous(p->how->offset ? tg_mul_scalar(a.sum, p->how->offset) : a.sum);
   TgTensor *scale = tg_expand(tg_div_scalar(most, LARGEST), TG_SHAPE(n, p->columns / SCALED, SCALED / group));
   a.scale = tg_contiguous(tg_reshape(scale, TG_SHAPE(n, blocks, groups)));
@@ -227,10 +227,15 @@ static Activations activations(const TgPacked *p, TgTensor *x) {
 /* (n, blocks, groups, words) -> (n, 1, blocks, groups, words, 1) */
 static TgTensor *across(TgTensor *x) { return tg_unsqueeze(tg_unsqueeze(x, 1), -1); }
 
+/* Products with words of x, of each group: (n, rows / 16, blocks, groups, 1, 16) */
+static TgTensor *of_group(TgTensor *w, TgTensor *words) {
+  return tg_sum(tg_dot4(w, across(words)), .axis = TG_AXES(4), .keepdim = true);
+}
+
 /* Of n rows of x: (n, rows) */
 static TgTensor *product(const TgPacked *p, Activations a, int64_t n) {
-  TgTensor *w = tg_unsqueeze(quants(p), 0), *min = minima(p), *sum = across(a.sum);
-  TgTensor *dot = tg_add(tg_shl_scalar(tg_dot4(w, across(a.high)), 8), tg_dot4(w, across(a.low)));
+  TgTensor *w = tg_unsqueeze(quants(p), 0), *min = minima(p), *sum = across(tg_unsqueeze(a.sum, -1));
+  TgTensor *dot = tg_add(tg_shl_scalar(of_group(w, a.high), 8), of_group(w, a.low));
   if (p->how->offset) dot = tg_sub(dot, sum);
   TgTensor *of_x = across(tg_unsqueeze(a.scale, -1)); /* (n, 1, blocks, groups, 1, 1) */
   TgTensor *each = tg_mul(tg_cast(dot, TG_F32), tg_mul(tg_unsqueeze(scales(p), 3), of_x));
@@ -238,16 +243,10 @@ static TgTensor *product(const TgPacked *p, Activations a, int64_t n) {
   return tg_reshape(tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4))), TG_SHAPE(n, p->rows));
 }
 
-/* Of many rows: the values are made once, turned, so that those beside each other are written so. */
-static TgTensor *product_of_values(const TgPacked *p, TgTensor *x) {
-  TgTensor *v = tg_permute(values_of(p), 6, (const int64_t[]){1, 2, 3, 4, 0, 5});
-  return tg_matmul(x, tg_contiguous(tg_reshape(v, TG_SHAPE(p->columns, p->rows))));
-}
-
 TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p) {
   if (!x || !p) return NULL;
   if (tg_dtype(x) == TG_F32 && tg_ndim(x) == 2 && tg_dim(x, 1) == p->columns)
-    return tg_dim(x, 0) > FEW ? product_of_values(p, x) : product(p, activations(p, x), tg_dim(x, 0));
+    return product(p, activations(p, x), tg_dim(x, 0));
   ctx_fail(p->ctx, TG_ERR_SHAPE, "packed_linear: %s by a matrix of %lld rows and %lld columns",
            tg_describe(x), (long long)p->rows, (long long)p->columns);
   return NULL;

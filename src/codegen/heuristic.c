@@ -3,6 +3,7 @@
  * contiguous, register tiles where a load can be used again, and the loop that streams the smaller operand
  * stands inside. What is made of it: heuristic_cpu.c, heuristic_gpu.c. */
 #include "codegen/heuristic.h"
+#include "uop/tile.h"
 #include <string.h>
 
 bool store_has(const UOp *s, const UOp *r) {
@@ -131,6 +132,37 @@ bool reused_along(Kernel *k, const Info *f, const UOp *r) {
   for (size_t j = 0; all && j < f->reduces.len; j++)
     all = depends(k, f->reduces.at[j], r);
   return fixed && moves && all;
+}
+
+/* The most sums that are under way at once: what a row in local memory holds is summed up by then. 1, too, where a
+ * value is too large to be looked through. */
+static int sums_at_once(Kernel *k, const Info *f) {
+  enum { MOST_SEARCHED = 512 };
+
+  int most = 1;
+  for (size_t j = 0; j < f->reduces.len; j++) {
+    UOpVec seen = {0};
+    int n = 1;
+    bool ok = vec_push(k->mem, &seen, f->reduces.at[j]->src[0]);
+    for (size_t i = 0; ok && i < seen.len; i++) {
+      const UOp *u = seen.at[i];
+      ok = seen.len < MOST_SEARCHED;
+      n += u->op == OPS_REDUCE;
+      for (int s = 0; ok && s < u->nsrc && u->op != OPS_AFTER && u->op != OPS_INDEX; s++)
+        if (!vec_has(&seen, u->src[s])) ok = vec_push(k->mem, &seen, u->src[s]);
+    }
+    if (ok) most = TG_MAX(most, n);
+    vec_free(k->mem, &seen);
+  }
+  return most;
+}
+
+int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, int fits) {
+  enum { OTHERS = 4 }; /* registers for what is summed */
+
+  int sums = sums_at_once(k, f);
+  int64_t room = ((int64_t)tile_room(k->opt->target) - OTHERS) / (sums * TG_MAX(vectors, 1));
+  return sums > fits ? TG_MIN(most, TG_MAX(room, 2)) : most;
 }
 
 uint64_t ranges_inside(const Info *f, uint64_t around) {

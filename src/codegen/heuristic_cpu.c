@@ -203,6 +203,7 @@ static void find_tile(Cpu *c) {
   if (!f->reduces.len || (c->local && c->nlane) || (l && !l->in_reduce)) return;
   int64_t chunks = l ? (c->lanes + 15) / 16 : 1;
   int64_t most = !l ? 4 : l->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
+  most = tile_of_sums(c->k, f, chunks, most, 1);
   for (int i = 0; i < f->nr; i++) {
     const RInfo *r = &f->r[i];
     if ((l && i == l->r) || r->reduce || r->nout != c->k->sink->nsrc || r->n < 2) continue;

@@ -7,6 +7,7 @@
  * weight), as a scalar for all lanes, and tiles along the inner loops use each row's value again. What a row
  * alone reads (its query) is strided from row to row: blocks of rows copy it, transposed. */
 #include "codegen/heuristic.h"
+#include "uop/tile.h"
 #include <string.h>
 
 enum {
@@ -245,6 +246,7 @@ static int64_t online_block(int64_t n) {
 static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   const Target *t = w->k->opt->target;
   int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
+  tile = tile_of_sums(w->k, w->f, TG_MAX(lanes / TILE_LANES, 1), tile, 2);
   bool ok = !w->axis || opt_put(w, list, OPT_ONLINE, id_of(w->axis), online_block(w->axis->src[0]->arg.v.i));
   ok = ok && (!copied->len || block_rows(w, copied, list, lanes));
   for (size_t i = 0; ok && i < copied->len; i++)

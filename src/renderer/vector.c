@@ -19,12 +19,13 @@ static const char trunc_vec[] = /* $I: as wide as the float; $L: from here on ev
     "INL $T $F($T x) {\n  $I b = ($I)x, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
     "  $I t = ($I)__builtin_convertvector(__builtin_convertvector(($T)y, $I), $T);\n  return ($T)((t & m) | "
     "(b & ~m) | s);\n}";
-/* Where the processor has one instruction for it, that; $U: unsigned lanes, which wrap. */
+/* c and the products: one instruction, where the processor has it; $U: unsigned lanes, which wrap. */
 static const char dot4_vec[] =
-    "INL $T $F($T a, $T b) {\n#if $N == 16 && defined(__AVX512VNNI__)\n  $T r = {0};\n"
-    "  __asm__(\"vpdpbusd %2, %1, %0\" : \"+v\"(r) : \"v\"(a), \"v\"(b));\n  return r;\n"
+    "INL $T $F($T c, $T a, $T b) {\n#if $N == 16 && defined(__AVX512VNNI__)\n"
+    "  __asm__(\"vpdpbusd %2, %1, %0\" : \"+v\"(c) : \"v\"(a), \"v\"(b));\n  return c;\n"
     "#else\n  $U x = ($U)a, y = ($U)b;\n"
-    "  return ($T)((x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> 24) +\n"
+    "  return ($T)(($U)c + (x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> "
+    "24) +\n"
     "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
 /* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
 static const char f2i_vec[] =
@@ -356,10 +357,11 @@ static void vec_shift(C *c, const VecOp *v) {
     cs_put(c, left ? "%s << %s" : "%s >> %s", v->a, v->b);
 }
 
-static void vec_dot4(C *c, const VecOp *v) {
+/* Added to c, or alone. What is added stands in the text by itself as well, where nothing uses it. */
+static void vec_dot4(C *c, const VecOp *v, const UOp *dot, const char *to) {
   const char *name = cs_text(c, "dot4_%s", v->type), *m[26] = {M('T') v->type, M('U') v->bits};
   cs_helper(c, name, dot4_vec, m, v->u->lanes);
-  cs_put(c, "%s(%s, %s)", name, v->a, v->b);
+  cs_put(c, "%s(%s, %s, %s)", name, to, cs_ref(c, dot->src[0]), cs_ref(c, dot->src[1]));
 }
 
 /* What C has an operator for. Signed integers wrap as the unsigned ones of their width do. */
@@ -409,7 +411,14 @@ static void vec_number(C *c, const VecOp *v) {
   case OPS_FLOORMOD: vec_divide(c, v); return;
   case OPS_SHL:
   case OPS_SHR: vec_shift(c, v); return;
-  case OPS_DOT4: vec_dot4(c, v); return;
+  case OPS_DOT4: vec_dot4(c, v, u, cs_text(c, "(%s){0}", v->type)); return;
+  case OPS_ADD:
+    if (u->src[0]->op == OPS_DOT4 || u->src[1]->op == OPS_DOT4) {
+      bool first = u->src[0]->op == OPS_DOT4;
+      vec_dot4(c, v, u->src[!first], first ? v->b : v->a);
+    } else
+      vec_infix(c, v);
+    return;
   default: vec_infix(c, v);
   }
 }

@@ -1,8 +1,8 @@
 /* packed.c: a matrix of quantised weights in the order in which a vector of rows is multiplied. In: the blocks of
  * a file, row by row. Out: memory of its own, made once; products with it, and its values.
  *
- *   words   i32 (rows / 16, blocks, words, 16): a word is four bytes of quants; those of 16 rows lie beside each other
- *   halves  f16 (rows / 16, blocks, halves, 16), small (rows / 16, blocks, scales, 16): what they are scaled by
+ *   words   i32 (rows / 32, blocks, words, 32): a word is four bytes of quants; those of 32 rows lie beside each other
+ *   halves  f16 (rows / 32, blocks, halves, 32), small (rows / 32, blocks, scales, 32): what they are scaled by
  *
  * The key fact: a product of one row of x with a matrix is as fast as the matrix comes from memory, if little is
  * done for each weight. So x is made whole numbers of 16 bits, with a scale for 32 of them, and a word of four
@@ -24,9 +24,10 @@ static const Packing packings[] = {
     {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true}, {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false},
 };
 
-/* TOGETHER: rows that lie beside each other: a vector of them is a line, and each such block of rows is one run of memory,
- * as many of which are read at once as are tiled. */
-enum { TOGETHER = 16, WORD = 4, SCALED = 32 };
+/* TOGETHER: rows that lie beside each other: each such block of rows is one run of memory, and as many of these are read
+ * at once as are tiled. It is SCALED, too, because results are what the next product takes in 32s: their loops are then
+ * the same, and one kernel has them all. */
+enum { TOGETHER = 32, WORD = 4, SCALED = 32 };
 
 struct TgPacked {
   const Packing *how;
@@ -43,7 +44,7 @@ static const Packing *packing_of(int type) {
 
 /* ---- the order */
 /* Bytes at + size i of each of blocks b (rows * columns / block, bytes), i < n, that many beside each other as one
- * number, the first the lowest: i32 (rows / 16, blocks of a row, n, 16). */
+ * number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). */
 static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
   int64_t blocks = p->columns / p->block;
   TgTensor *each =
@@ -227,7 +228,7 @@ static Activations activations(const TgPacked *p, TgTensor *x) {
 /* (n, blocks, groups, words) -> (n, 1, blocks, groups, words, 1) */
 static TgTensor *across(TgTensor *x) { return tg_unsqueeze(tg_unsqueeze(x, 1), -1); }
 
-/* Products with words of x, of each group: (n, rows / 16, blocks, groups, 1, 16) */
+/* Products with words of x, of each group: (n, rows / 32, blocks, groups, 1, 32) */
 static TgTensor *of_group(TgTensor *w, TgTensor *words) {
   return tg_sum(tg_dot4(w, across(words)), .axis = TG_AXES(4), .keepdim = true);
 }

@@ -185,7 +185,7 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
 /* A matrix of ggml's types Q4_0, Q4_1, Q8_0, Q4_K, Q5_K, Q6_K in an order for products with few rows: memory of
  * its own, as large as the blocks (Q4_K, Q5_K: and 2 %), made by tg_packed_new from the blocks at the start of u8
- * data, row after row. NULL: TG_ERR_VALUE: another type; rows that are no multiple of 16, columns that are none of
+ * data, row after row. NULL: TG_ERR_VALUE: another type; rows that are no multiple of 32, columns that are none of
  * the block's; data that is too short. values: (rows, columns) f32, those of tg_ggml_data_to_tensor, computed
  * where they are used. linear: x (n, columns) f32 times the matrix turned, (n, rows) f32; x is rounded to 16 bits
  * below the largest of 32 of its elements that lie beside each other. NaN where those have a NaN or an infinity.

@@ -531,28 +531,29 @@ TG_API const char *tg_default_device(const TgContext *ctx); /* "CPU"; "" if no d
 TG_API TgStatus tg_set_default_device(TgContext *ctx, const char *device);
 TG_API const char *tg_device_describe(const TgContext *ctx); /* one line about the device */
 TG_API const char *tg_device_name(int i); /* names that tg_open knows, present or not; NULL past the last */
-/* ---- devices. Shape and dtype of a tensor are the same on each. A context computes on its default device, at first the one that it was opened on, and on
- * every other one that is named: "INTERP", "CPU:1" (a second CPU: threads, memory and counters of its own).
- * The first to name a device opens it. Memory is on one device, and so is what is computed from it; numbers,
- * aranges and what is computed from those alone are wherever they are used. Tensors of two devices in one
- * operation: TG_ERR_DEVICE. */
+/* ---- devices. Shape and dtype of a tensor are the same on each. A context computes on its default
+ * device, at first the one that it was opened on, and on every other one that is named: "INTERP", "CPU:1"
+ * (a second CPU: threads, memory and counters of its own). The first to name a device opens it. Memory is
+ * on one device, and so is what is computed from it; numbers, aranges and what is computed from those
+ * alone are wherever they are used. Tensors of two devices in one operation: TG_ERR_DEVICE. */
 TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will be; of numbers: the default */
 /* x on another device (NULL: the default), lazily; if it is there, a view of x. Gradients come back the same
  * way. TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
 TG_API TgTensor *tg_to(TgTensor *x, const char *device);
-/* ---- tensors on several devices (docs/many.md). A tensor is split along an axis, each of n devices having
- * a part, or all of it is on each; shape and dtype are those of the whole. What is computed from it is computed on all of these devices, each on its
- * part; sums over a split axis, products along one and the like exchange what they must, lazily as all else.
- * tg_read gathers; gradients are where their tensors are; tg_assign stores to each part; numbers are
- * wherever they are used. A view that is not one of each device's part (one number of the split axis) sees
- * stores, but tg_assign refuses it, TG_ERR_DEVICE: tg_setitem writes there. With a tensor of another device,
- * or of other devices: TG_ERR_DEVICE. tg_device gives such a tensor's devices as one text, "CPU,CPU:1",
- * which tg_to and .device take as well: all of it on each.
- * [options] .bounds (n + 1 numbers, from 0 to the size of the axis: where each part begins, and the last one
- * ends; parts of 0 are fine). Without it, sizes differ by 1 at most, the larger ones first. axis is negative
- * from the end. n = 1: as tg_to. A tensor that is on several devices already moves. TG_ERR_SHAPE: no such
- * axis, or its size is symbolic; TG_ERR_VALUE: a device is named twice, or none is called so, or bounds do
- * not fit; TG_ERR_DEVICE: one does not open, or has files alone. */
+/* ---- tensors on several devices (docs/many.md). A tensor is split along an axis, each of n devices
+ * having a part, or all of it is on each; shape and dtype are those of the whole. What is computed from it
+ * is computed on all of these devices, each on its part; sums over a split axis, products along one and
+ * the like exchange what they must, lazily as all else. tg_read gathers; gradients are where their tensors
+ * are; tg_assign stores to each part; numbers are wherever they are used. A view that is not one of each
+ * device's part (one number of the split axis) sees stores, but tg_assign refuses it, TG_ERR_DEVICE:
+ * tg_setitem writes there. With a tensor of another device, or of other devices: TG_ERR_DEVICE. tg_device
+ * gives such a tensor's devices as one text, "CPU,CPU:1", which tg_to and .device take as well: all of it
+ * on each.
+ * [options] .bounds (n + 1 numbers, from 0 to the size of the axis: where each part begins, and the last
+ * one ends; parts of 0 are fine). Without it, sizes differ by 1 at most, the larger ones first. axis is
+ * negative from the end. n = 1: as tg_to. A tensor that is on several devices already moves. TG_ERR_SHAPE:
+ * no such axis, or its size is symbolic; TG_ERR_VALUE: a device is named twice, or none is called so, or
+ * bounds do not fit; TG_ERR_DEVICE: one does not open, or has files alone. */
 TG_API TgTensor *tg_shard_opt(TgTensor *x, int n, const char *const *devices, int axis,
                               const TgShardOptions *o);
 TG_API TgTensor *tg_replicate(TgTensor *x, int n, const char *const *devices); /* all of x on each */
@@ -565,14 +566,14 @@ TG_API int tg_shard_axis(TgTensor *x);                          /* that is split
 TG_API TgStatus tg_shard_bounds(TgTensor *x, int64_t *bounds);
 /* Part i, 0 <= i < tg_shard_count, a tensor on its device: a view, where x is memory. Else TG_ERR_VALUE. */
 TG_API TgTensor *tg_shard_part(TgTensor *x, int i);
-/* ---- ranks (docs/many.md): processes that run one program, on one machine or several, each with devices of
- * its own. $TG_COMM says how they reach each other ("local", "mpi", or the path of a plug-in); `tg launch` and
- * mpirun start them. All make the same calls in the same order. "CPU@2" is the CPU of rank 2, on every rank:
- * a tensor on several of these is a sharded one, and its parts are computed where they are. "CPU", without a
- * rank, is each one's own, and has the same values in each. What is read (tg_read, tg_item) every rank gets.
- * The first of these calls joins, and then all draw with rank 0's seed. Ranks that run other programs, fail,
- * end, or do not come within TG_COMM_TIMEOUT seconds (300): TG_ERR_DEVICE, with who and where. Then nothing
- * more can be exchanged. */
+/* ---- ranks (docs/many.md): processes that run one program, on one machine or several, each with devices
+ * of its own. $TG_COMM says how they reach each other ("local", "mpi", or the path of a plug-in); `tg
+ * launch` and mpirun start them. All make the same calls in the same order. "CPU@2" is the CPU of rank 2,
+ * on every rank: a tensor on several of these is a sharded one, and its parts are computed where they are.
+ * "CPU", without a rank, is each one's own, and has the same values in each. What is read (tg_read,
+ * tg_item) every rank gets. The first of these calls joins, and then all draw with rank 0's seed. Ranks
+ * that run other programs, fail, end, or do not come within TG_COMM_TIMEOUT seconds (300): TG_ERR_DEVICE,
+ * with who and where. Then nothing more can be exchanged. */
 TG_API int tg_comm_size(TgContext *ctx); /* 1: there are no others, or it is recorded why not */
 TG_API int tg_comm_rank(TgContext *ctx); /* 0 .. size - 1 */
 /* names[r] = the device of that name (NULL: the default) on rank r; without $TG_COMM the one there is. The
@@ -742,8 +743,8 @@ TG_API TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *arg
  * take them. */
 TG_API TgTensor *tg_alu(const char *op, TgTensor *const *x, int n);
 
-/* ---- scopes and handles. A handle, of a tensor of any shape and dtype, ends with the scope that was innermost
- * when it was made, unless it is kept. Errors: TG_ERR_NOMEM, and as each says. */
+/* ---- scopes and handles. A handle, of a tensor of any shape and dtype, ends with the scope that was
+ * innermost when it was made, unless it is kept. Errors: TG_ERR_NOMEM, and as each says. */
 /* Until tg_scope_end, tensors that are made belong to a new scope. Scopes nest. */
 TG_API TgStatus tg_scope_begin(TgContext *ctx);
 TG_API TgStatus tg_scope_end(TgContext *ctx); /* ends the tensors made in it; TG_ERR_STATE: none was begun */
@@ -779,8 +780,8 @@ TG_API int64_t tg_len(const TgTensor *t);            /* size of the first axis; 
  * next call with a tensor of the context. */
 TG_API const char *tg_describe(const TgTensor *t);
 
-/* ---- data in. Shape and dtype are those that are given. Errors: TG_ERR_SHAPE (negative size, rank, overflow), TG_ERR_VALUE, TG_ERR_NOMEM,
- * TG_ERR_DEVICE. */
+/* ---- data in. Shape and dtype are those that are given. Errors: TG_ERR_SHAPE (negative size, rank,
+ * overflow), TG_ERR_VALUE, TG_ERR_NOMEM, TG_ERR_DEVICE. */
 /* Copies row-major elements of dtype from data. tg_from(ctx, p, TG_F32, TG_SHAPE(2, 3)) */
 TG_API TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int ndim, const int64_t *dims);
 /* [options] .dtype. A nested list, "[[1, 2], [3, 4]]" of numbers, true, false, nan and inf: its nesting is
@@ -926,8 +927,8 @@ TG_API int64_t tg_size_of(const TgTensor *t, int axis);   /* as tg_dim, but symb
 TG_API const int64_t *tg_max_shape(const TgTensor *t);    /* the largest sizes; valid while t lives */
 TG_API int64_t tg_max_numel(const TgTensor *t);           /* elements of tg_max_shape */
 
-/* ---- movement. Nothing is copied, and the dtype stays where none is named. Errors: TG_ERR_SHAPE names the op
- * and the shapes. */
+/* ---- movement. Nothing is copied, and the dtype stays where none is named. Errors: TG_ERR_SHAPE names
+ * the op and the shapes. */
 TG_API TgTensor *tg_reshape(TgTensor *x, int ndim, const int64_t *dims); /* one size may be -1: inferred */
 /* axis d of the result is axis order[d] of x */
 TG_API TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order);
@@ -1050,9 +1051,9 @@ TG_API TgTensor *tg_uprod(TgTensor *const *x, int n); /* x[0] * x[1] * ..; on bo
  * or its gradient. */
 TG_API TgTensor *tg_where(TgTensor *c, TgTensor *a, TgTensor *b);
 
-/* ---- a tensor and a scalar. The result has x's shape, and the dtype that x and the scalar's kind join to (see
- * above); comparisons give bool. Errors are those of the same function of two tensors: TG_ERR_DTYPE where
- * bits are asked of a float. */
+/* ---- a tensor and a scalar. The result has x's shape, and the dtype that x and the scalar's kind join to
+ * (see above); comparisons give bool. Errors are those of the same function of two tensors: TG_ERR_DTYPE
+ * where bits are asked of a float. */
 TG_API TgTensor *tg_add_scalar(TgTensor *x, double v);  /* x + v */
 TG_API TgTensor *tg_sub_scalar(TgTensor *x, double v);  /* x - v */
 TG_API TgTensor *tg_rsub_scalar(TgTensor *x, double v); /* v - x */
@@ -1086,8 +1087,9 @@ TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);
 /* broadcast; one may be NULL, TG_ERR_VALUE if both are */
 TG_API TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi);
 
-/* ---- elementwise, one tensor. The shape stays, and the dtype where nothing else is said. "float": integers are
- * made f32 first. Every value has a result, so where no error is named there is none but TG_ERR_NOMEM. */
+/* ---- elementwise, one tensor. The shape stays, and the dtype where nothing else is said. "float":
+ * integers are made f32 first. Every value has a result, so where no error is named there is none but
+ * TG_ERR_NOMEM. */
 /* Defined for every value, the same on every device. Float to integer truncates toward zero and saturates,
  * NaN gives 0; integers wrap; to bool is
  * != 0 (NaN: true); to a float rounds once, to nearest, ties to even, past its largest value infinity
@@ -1218,8 +1220,9 @@ TG_API TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o);
  * TG_ERR_VALUE: k is not in 0 .. size. */
 TG_API TgTensor *tg_topk_opt(TgTensor *x, int64_t k, TgTensor **indices, const TgTopkOptions *o);
 
-/* ---- products. Dtypes of operands are joined. TG_ERR_SHAPE: sizes that do not go together, with both shapes;
- * TG_ERR_DTYPE: an operand or .dtype that it does not take; TG_ERR_VALUE: an option that cannot be. */
+/* ---- products. Dtypes of operands are joined. TG_ERR_SHAPE: sizes that do not go together, with both
+ * shapes; TG_ERR_DTYPE: an operand or .dtype that it does not take; TG_ERR_VALUE: an option that cannot
+ * be. */
 /* [options] .dtype: of operands, accumulator and result (default: the operands' join; products and sums of
  * narrow integers and floats are then made in i32, u32 or f32, and cast back at the end: integers wrap). a
  * (.., m, k) by b (.., k, n) -> (.., m, n); 1-D operands are a row or a column whose axis vanishes; leading
@@ -1271,8 +1274,8 @@ TG_API TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoo
  * a captured function. TG_ERR_VALUE: another name; TG_ERR_SHAPE: no bytes; TG_ERR_LIMIT: a message of more
  * than 512 blocks. */
 TG_API TgTensor *tg_keccak(TgTensor *x, const char *name);
-/* u8 (16): 16 bytes that stand for all of x's: shake_128 of each 4 KiB, of each 256 of those, and so on; the last
- * piece of a mebibyte is filled up with zeros. */
+/* u8 (16): 16 bytes that stand for all of x's: shake_128 of each 4 KiB, of each 256 of those, and so on;
+ * the last piece of a mebibyte is filled up with zeros. */
 TG_API TgTensor *tg_hash(TgTensor *x);
 /* x through n functions in order; shape and dtype are what the last one gives. */
 TG_API TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *x), int n);
@@ -1298,9 +1301,10 @@ TG_API TgTensor *tg_binary_cross_entropy_opt(TgTensor *prob, TgTensor *target, c
 TG_API TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *logits, TgTensor *target,
                                                     const TgLossOptions *o);
 
-/* ---- neural-network functions. The dtype is x's where nothing else is said, and so is the shape of norms and
- * of dropout. TG_ERR_SHAPE: shapes that do not go together; TG_ERR_DTYPE: an index that is no integer, a mask
- * that is not bool, and where a float is needed what is none; TG_ERR_VALUE: an option that cannot be. */
+/* ---- neural-network functions. The dtype is x's where nothing else is said, and so is the shape of norms
+ * and of dropout. TG_ERR_SHAPE: shapes that do not go together; TG_ERR_DTYPE: an index that is no integer,
+ * a mask that is not bool, and where a float is needed what is none; TG_ERR_VALUE: an option that cannot
+ * be. */
 /* integers (..) -> i32 (.., classes); outside: all zeros */
 TG_API TgTensor *tg_one_hot(TgTensor *labels, int64_t classes);
 /* x (.., n, ..), index integers of the same rank: out[..i..] = x[..index[..i..]..] along axis; out of range
@@ -1533,14 +1537,14 @@ typedef struct TgCText {
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
- * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass to begin with, one
- * of code generation before .pass, or the scheduler's: after rangeify that needs the stages, which TG_DUMP and
- * .pass write behind the graph and tg alone reads. .emit: "uops" (default: text again), "costs" (of a kernel: each list of opts that
- * is considered, and what it is estimated to cost), "c", "cuda", "metal", "kind" (what the text is, "kernel
- * graph of 12 nodes with 1 root"; nothing is compiled). .opts: a list of opts instead of the heuristic's. A
- * tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program is rendered. NULL:
- * refused, tg_errmsg says why (line and column where it is the text). The result lives until the next tg_opt
- * of ctx. */
+ * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass to begin with,
+ * one of code generation before .pass, or the scheduler's: after rangeify that needs the stages, which
+ * TG_DUMP and .pass write behind the graph and tg alone reads. .emit: "uops" (default: text again),
+ * "costs" (of a kernel: each list of opts that is considered, and what it is estimated to cost), "c",
+ * "cuda", "metal", "kind" (what the text is, "kernel graph of 12 nodes with 1 root"; nothing is compiled).
+ * .opts: a list of opts instead of the heuristic's. A tensor graph is scheduled and its kernels compiled,
+ * a kernel is compiled, a program is rendered. NULL: refused, tg_errmsg says why (line and column where it
+ * is the text). The result lives until the next tg_opt of ctx. */
 TG_API const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *o);
 /* the passes in the order they run; NULL past the last. stage: "codegen" */
 TG_API const char *tg_pass_name(int i, const char **stage);

@@ -1,18 +1,19 @@
-/* packed.c: a matrix of quantised weights in the order in which a vector of rows is multiplied. In: the blocks of
- * a file, row by row. Out: memory of its own, made once; products with it, and its values.
+/* packed.c: a matrix of quantised weights in the order in which a vector of rows is multiplied. In: the
+ * blocks of a file, row by row. Out: memory of its own, made once; products with it, and its values.
  *
- *   words   i32 (rows / 32, blocks, words, 32): a word is four bytes of quants; those of 32 rows lie beside each other
- *   halves  f16 (rows / 32, blocks, halves, 32), small (rows / 32, blocks, scales, 32): what they are scaled by
+ *   words   i32 (rows / 32, blocks, words, 32): four bytes of quants; those of 32 rows are contiguous
+ *   halves  f16 (rows / 32, blocks, halves, 32): what quants are scaled by
+ *   small   (rows / 32, blocks, scales, 32): scales within a block
  *
- * The key fact: a product of one row of x with a matrix is as fast as the matrix comes from memory, if little is
- * done for each weight. So x is made whole numbers of 16 bits, with a scale for 32 of them, and a word of four
- * weights is multiplied with its high and its low bytes (tg_dot4): sums are exact but for that rounding, which
- * is 1 / 65024 of the largest of 32. */
+ * The key fact: a product of one row of x with a matrix is as fast as the matrix comes from memory, if
+ * little is done for each weight. So x is made whole numbers of 16 bits, with a scale for 32 of them, and
+ * a word of four weights is multiplied with its high and its low bytes (tg_dot4): sums are exact but for
+ * that rounding, which is 1 / 65024 of the largest of 32. */
 #include "ggml_types.h"
 #include "io_private.h"
 
-/* Of a type: elements of a group, which have one scale; what is taken off each quant; how many halves a block has,
- * and where; where its quants are, in bytes. */
+/* Of a type: elements of a group, which have one scale; what is taken off each quant; how many halves a
+ * block has, and where; where its quants are, in bytes. */
 typedef struct Packing {
   int type, group, offset, halves, half_at, quants, quants_at, smalls;
   bool min; /* each group has a minimum, which is taken off */
@@ -24,9 +25,9 @@ static const Packing packings[] = {
     {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true}, {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false},
 };
 
-/* TOGETHER: rows that lie beside each other: each such block of rows is one run of memory, and as many of these are read
- * at once as are tiled. It is SCALED, too, because results are what the next product takes in 32s: their loops are then
- * the same, and one kernel has them all. */
+/* TOGETHER: rows that lie beside each other: each such block of rows is one run of memory, and as many of
+ * these are read at once as are tiled. It is SCALED, too, because results are what the next product takes
+ * in 32s: their loops are then the same, and one kernel has them all. */
 enum { TOGETHER = 32, WORD = 4, SCALED = 32 };
 
 struct TgPacked {
@@ -43,8 +44,8 @@ static const Packing *packing_of(int type) {
 }
 
 /* ---- the order */
-/* Bytes at + size i of each of blocks b (rows * columns / block, bytes), i < n, that many beside each other as one
- * number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). */
+/* Bytes at + size i of each of blocks b (rows * columns / block, bytes), i < n, that many beside each
+ * other as one number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). */
 static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
   int64_t blocks = p->columns / p->block;
   TgTensor *each =
@@ -194,8 +195,9 @@ TgTensor *tg_packed_values(const TgPacked *p) {
 }
 
 /* ---- products */
-/* x (n, columns) as numbers of 16 bits, with a scale for SCALED of them: words of their high bytes, and of their low
- * ones, with signs; and their sums, for each group, times what is taken off each quant, if anything is. */
+/* x (n, columns) as numbers of 16 bits, with a scale for SCALED of them: words of their high bytes, and of
+ * their low ones, with signs; and their sums, for each group, times what is taken off each quant, if
+ * anything is. */
 typedef struct Activations {
   TgTensor *scale, *high, *low, *sum;
 } Activations;

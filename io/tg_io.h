@@ -30,8 +30,9 @@ TG_API TgTensor *tg_state_at(const TgState *s, size_t i, const char **name);
 /* tg_state_count tensors, in order; valid until s changes */
 TG_API TgTensor *const *tg_get_parameters(const TgState *s);
 
-/* ---- what a file says besides tensors: a tree of values. NULL is no value, and every question about it is
- * answered with 0 or NULL, without an error but TG_ERR_NOMEM. Tensors have the shape and dtype of the file's. */
+/* ---- what a file says besides tensors: a tree of values. NULL is no value, and every question about it
+ * is answered with 0 or NULL, without an error but TG_ERR_NOMEM. Tensors have the shape and dtype of the
+ * file's. */
 typedef struct TgValue TgValue;
 
 typedef enum TgKind {
@@ -150,18 +151,18 @@ TG_API TgStatus tg_export_opt(TgJit *jit, const char *path, const TgExportOption
 TG_API TgStatus tg_bundle_save(TgContext *ctx, const char *path);
 TG_API TgStatus tg_bundle_load(TgContext *ctx, const char *path);
 
-/* ---- NumPy's npy, versions 1 to 3, both byte orders, row- and column-major; bool, integers, f16, f32, f64.
- * A view of the file where its bytes are as ours, of the shape that the file tells. An npz is a zip archive of
- * them. TG_ERR_VALUE: what is no such file, or another dtype; TG_ERR_IO: it cannot be read. */
+/* ---- NumPy's npy, versions 1 to 3, both byte orders, row- and column-major; bool, integers, f16, f32,
+ * f64. A view of the file where its bytes are as ours, of the shape that the file tells. An npz is a zip
+ * archive of them. TG_ERR_VALUE: what is no such file, or another dtype; TG_ERR_IO: it cannot be read. */
 TG_API TgTensor *tg_npy_load(TgTensor *file);
 TG_API TgTensor *tg_npy_load_file(TgContext *ctx, const char *path);
 /* Computes t and writes it, row-major; the file appears whole. TG_ERR_DTYPE: NumPy has none such (bf16, fp8).
  */
 TG_API TgStatus tg_npy_save(TgTensor *t, const char *path);
 
-/* ---- archives: regular files by name, views of the archive; what is compressed is unpacked into memory. A
- * file of no bytes is a tensor (0). All are u8. TG_ERR_LIMIT: all that is unpacked is more than 64 times the archive and
- * 16 MiB. */
+/* ---- archives: regular files by name, views of the archive; what is compressed is unpacked into memory.
+ * A file of no bytes is a tensor (0). All are u8. TG_ERR_LIMIT: all that is unpacked is more than 64 times
+ * the archive and 16 MiB. */
 /* stored and deflated, zip64; other methods and encryption are refused by name */
 TG_API TgState *tg_zip_extract(TgTensor *file);
 TG_API TgState *tg_tar_extract(TgTensor *file); /* ustar, GNU and pax long names */
@@ -183,13 +184,13 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 /* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown
  * type, n no multiple of its block. */
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
-/* A matrix of ggml's types Q4_0, Q4_1, Q8_0, Q4_K, Q5_K, Q6_K in an order for products with few rows: memory of
- * its own, as large as the blocks (Q4_K, Q5_K: and 2 %), made by tg_packed_new from the blocks at the start of u8
- * data, row after row. NULL: TG_ERR_VALUE: another type; rows that are no multiple of 32, columns that are none of
- * the block's; data that is too short. values: (rows, columns) f32, those of tg_ggml_data_to_tensor, computed
- * where they are used. linear: x (n, columns) f32 times the matrix turned, (n, rows) f32; x is rounded to 16 bits
- * below the largest of 32 of its elements that lie beside each other. NaN where those have a NaN or an infinity.
- * No gradient. */
+/* A matrix of ggml's types Q4_0, Q4_1, Q8_0, Q4_K, Q5_K, Q6_K in an order for products with few rows:
+ * memory of its own, as large as the blocks (Q4_K, Q5_K: and 2 %), made by tg_packed_new from the blocks
+ * at the start of u8 data, row after row. NULL: TG_ERR_VALUE: another type; rows that are no multiple of
+ * 32, columns that are none of the block's; data that is too short. values: (rows, columns) f32, those of
+ * tg_ggml_data_to_tensor, computed where they are used. linear: x (n, columns) f32 times the matrix
+ * turned, (n, rows) f32; x is rounded to 16 bits below the largest of 32 of its elements that lie beside
+ * each other. NaN where those have a NaN or an infinity. No gradient. */
 typedef struct TgPacked TgPacked;
 TG_API TgPacked *tg_packed_new(TgTensor *data, int64_t rows, int64_t columns, int type);
 TG_API bool tg_packed_fits(int64_t rows, int64_t columns, int type); /* whether these can be packed */
@@ -199,10 +200,10 @@ TG_API TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p);
 /* A folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards,
  * tokenizer.json and tokenizer_config.json where they are there: the map that a gguf file of the model
  * would give, without places; "rope.halves" says that q and k have a head's halves one after the other.
- * model_type llama, mistral, mixtral, smollm3, qwen2, qwen3, qwen2_moe, qwen3_moe, gpt_oss, phi3, glm4, gpt2,
- * gemma, gemma2, gemma3_text; tokenizers of byte pairs, unigrams, WordPiece. Weights are views of the files, but
- * for experts of which each is a tensor, and gpt_oss' packed ones: these are put together in memory. NULL:
- * TG_ERR_IO; TG_ERR_VALUE: what is not read here, by name. */
+ * model_type llama, mistral, mixtral, smollm3, qwen2, qwen3, qwen2_moe, qwen3_moe, gpt_oss, phi3, glm4,
+ * gpt2, gemma, gemma2, gemma3_text; tokenizers of byte pairs, unigrams, WordPiece. Weights are views of
+ * the files, but for experts of which each is a tensor, and gpt_oss' packed ones: these are put together
+ * in memory. NULL: TG_ERR_IO; TG_ERR_VALUE: what is not read here, by name. */
 TG_API TgValue *tg_hf_load(TgContext *ctx, const char *path);
 TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 /* n values at x as ggml's type, into the nbytes at out, which are as many as these have: F32, F16, BF16,

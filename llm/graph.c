@@ -19,7 +19,8 @@ static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, Llm
   return normed(m, x, l->w[w], l->b[w]);
 }
 
-/* x times a matrix, whose values are w, packed or NULL. What is learned from has gradients, which packed ones lack. */
+/* x times a matrix of values w, packed or NULL. Whole texts are learned from: their products have gradients,
+ * which packed ones lack. */
 static TgTensor *times(TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed, LlmRows r) {
   TgTensor *y = packed && !r.whole ? tg_packed_linear(x, packed) : tg_linear(x, w, NULL);
   return bias ? tg_add(y, tg_cast(bias, TG_F32)) : y;

@@ -1,6 +1,7 @@
-/* pack.c: the quantised matrices of a model in the order in which a processor multiplies them (tg_packed_new). In: a
- * model whose weights are views of a gguf file. Out: those of its layers, and its head, in memory of their own;
- * the file is mapped anew for each, so that what was copied of it is given back at once. */
+/* pack.c: the quantised matrices of a model in the order in which a processor multiplies them
+ * (tg_packed_new). In: a model whose weights are views of a gguf file. Out: those of its layers, and its
+ * head, in memory of their own; the file is mapped anew for each, so that what was copied of it is given
+ * back at once. */
 #include "model_private.h"
 #include <stdio.h>
 #include <string.h>

@@ -71,21 +71,21 @@ TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
 /* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), smollm3, qwen2, qwen3,
- * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, gpt2. Weights stay what the file has: views of the file, whose
- * quantised values are computed where a product needs them. Keys and values of the tokens so far are kept in
- * a cache. A step is a captured program (tg_jit): the first two of each size are planned and compiled, later
- * ones are replayed. */
+ * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, gpt2. Weights are views of the file, or
+ * packed (.activations): quantised values are computed where a product needs them. Keys and values of the
+ * tokens so far are kept in a cache. A step is a captured program (tg_jit): the first two of each size are
+ * planned and compiled, later ones are replayed. */
 typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
- * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache of
- * its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next token at
- * once; -1: 2 where weights are quantised, else 4, and none of one sequence; 0: there is no such step. cache:
- * TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or "q8_0":
- * 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the default, 0): on a CPU
- * quantised matrices are packed when the model is opened (tg_packed_new), and what one token multiplies them with
- * is rounded to 16 bits below the largest of 32 numbers, a few times faster where memory is not the limit; 32:
- * f32, and weights stay views of the file. */
+ * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache
+ * of its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next
+ * token at once; -1: 2 where weights are quantised, else 4, and none of one sequence; 0: there is no such
+ * step. cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16",
+ * "bf16", or "q8_0": 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the
+ * default, 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what
+ * they are multiplied with is rounded to 16 bits below the largest of 32 numbers; 32: f32, and weights
+ * stay views of the file. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -190,9 +190,10 @@ TG_API const TgModule *tg_lora_module(void); /* a TgLora as a module: training s
  * TG_ERR_VALUE, another adapter of the model has dropout; TG_ERR_STATE: the weights are frozen. */
 typedef struct TgLlmLearner TgLlmLearner;
 TG_API TgLlmLearner *tg_llm_learner(TgLlm *m, TgLora *l, TgOptim *optim);
-/* One step: gradients of tg_llm_loss of these texts (within rounding), and the optimiser's step with them. ids
- * and targets as there, each whole in memory; another shape than the last time's is planned anew. loss: as it
- * was before the step; may be NULL. Errors as tg_llm_loss. TG_ERR_CANCELLED: nothing was learned. */
+/* One step: gradients of tg_llm_loss of these texts (within rounding), and the optimiser's step with them.
+ * ids and targets as there, each whole in memory; another shape than the last time's is planned anew.
+ * loss: as it was before the step; may be NULL. Errors as tg_llm_loss. TG_ERR_CANCELLED: nothing was
+ * learned. */
 TG_API TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double *loss);
 TG_API void tg_llm_learner_free(TgLlmLearner *s); /* NULL is fine */
 
@@ -209,9 +210,10 @@ typedef struct TgLlmMerged {
   double error;
 } TgLlmMerged;
 
-/* The model's file with what its adapters add put into its weights, and with those that were learned, as a new
- * file (which appears whole); each tensor stays of its type. about may be NULL. TG_ERR_VALUE: no adapter, a model of several files, a type
- * that nothing is quantised to here (tg_ggml_encode), path is the model's own. */
+/* The model's file with what its adapters add put into its weights, and with those that were learned, as a
+ * new file (which appears whole); each tensor stays of its type. about may be NULL. TG_ERR_VALUE: no
+ * adapter, a model of several files, a type that nothing is quantised to here (tg_ggml_encode), path is
+ * the model's own. */
 TG_API TgStatus tg_llm_merge(TgLlm *m, const char *path, TgLlmMerged *about);
 
 /* items: of the dataset; tokens: that count, in all of them; cut: texts that were longer. */

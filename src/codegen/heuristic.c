@@ -140,7 +140,7 @@ static int sums_at_once(Kernel *k, const Info *f) {
   enum { MOST_SEARCHED = 512 };
 
   int most = 1;
-  for (size_t j = 0; j < f->reduces.len; j++) {
+  for (size_t j = 0; f->reduces.len > 1 && j < f->reduces.len; j++) {
     UOpVec seen = {0};
     int n = 1;
     bool ok = vec_push(k->mem, &seen, f->reduces.at[j]->src[0]);

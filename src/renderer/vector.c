@@ -27,6 +27,14 @@ static const char dot4_vec[] =
     "  return ($T)(($U)c + (x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> "
     "24) +\n"
     "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
+/* Through floats that hold every number: the quotient of two whole ones is no nearer to a whole one than rounding
+ * reaches. By 0 and -1 apart from that. $S float vector, $U unsigned lanes, $M mask of -1, $Q rounds down, $R result. */
+static const char divide_vec[] = "INL $T $F($T a, $T b) {\n  $T zero = ($T)(b == 0), minus = $M, d = (b & "
+                                 "~(zero | minus)) | ((zero | minus) & 1);\n"
+                                 "  $T q = __builtin_convertvector(__builtin_convertvector(a, $S) / "
+                                 "__builtin_convertvector(d, $S), $T) & ~zero;\n"
+                                 "  q = (q & ~minus) | (minus & ($T)(0 - ($U)a));\n  $T r = ($T)(($U)a - "
+                                 "($U)q * ($U)b);\n$Q  return $R;\n}";
 /* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
 static const char f2i_vec[] =
     "INL $T $F($S x) {\n  $I lo = ($I)(x <= $A), hi = ($I)(x >= $B), ok = ~lo & ~hi & ($I)(x == x);\n"
@@ -330,14 +338,32 @@ static void vec_trunc(C *c, const VecOp *v) {
   cs_put(c, "%s(%s)", name, v->a);
 }
 
-/* C's operator where it is defined and rounds as the op does, else the helper, lane by lane. */
+/* C's operator for a constant, which a compiler multiplies by, where it rounds as the op does; else through floats, or,
+ * as no float holds 64 bits, lane by lane. */
 static void vec_divide(C *c, const VecOp *v) {
   Ops op = (Ops)v->u->op;
-  bool floors = op == OPS_FLOORDIV || op == OPS_FLOORMOD;
-  if (v->u->src[1]->vmin > 0 && (!floors || v->u->src[0]->vmin >= 0))
-    cs_put(c, "%s %s %s", v->a, op == OPS_CDIV || op == OPS_FLOORDIV ? "/" : "%", v->b);
-  else
+  const UOp *by = v->u->src[1];
+  bool floors = op == OPS_FLOORDIV || op == OPS_FLOORMOD, quotient = op == OPS_CDIV || op == OPS_FLOORDIV;
+  bool as_c = by->vmin > 0 && (!floors || v->u->src[0]->vmin >= 0);
+  if (as_c && (by->vmin == by->vmax || v->nbytes == 8))
+    cs_put(c, "%s %s %s", v->a, quotient ? "/" : "%", v->b);
+  else if (v->nbytes == 8)
     vec_per_lane(c, v->u, op_c(op), v->type, v->a, v->b);
+  else {
+    const char *name = cs_text(c, "%s_%s", op_c(op), v->type);
+    const char *down = quotient ? "  q += f;\n" : "  r += b & f;\n";
+    const char *m[26] = {
+        M('T') v->type,
+        M('U') v->bits,
+        M('S') cs_type(c, v->nbytes == 4 ? DT_F64 : DT_F32, v->u->lanes),
+        M('M') v->wraps ? cs_text(c, "(%s){0}", v->type) : cs_text(c, "(%s)(b == -1)", v->type),
+        M('Q') floors && !v->wraps ? cs_text(c, "  %s f = (%s)(r != 0) & (%s)((r ^ b) < 0) & ~zero;\n%s",
+                                             v->type, v->type, v->type, down)
+                                   : "",
+        M('R') quotient ? "q" : "r"};
+    cs_helper(c, name, divide_vec, m, v->u->lanes);
+    cs_put(c, "%s(%s, %s)", name, v->a, v->b);
+  }
 }
 
 /* C's operator where every lane shifts by less than the width. */

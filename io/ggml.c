@@ -95,6 +95,12 @@ TgTensor *ggml_six_bits(TgTensor *s, int which) {
   return tg_cat(TG_TENSORS(and(low, 63), high), 1);
 }
 
+TgTensor *ggml_q3_scales(TgTensor *s) {
+  TgTensor *low = tg_reshape(nibbles(bytes(s, 0, 8), 1), TG_SHAPE(-1, 16)); /* s[0..7] low, then high */
+  TgTensor *high = tg_reshape(shifts(bytes(s, 8, 4), 1, 4, 2, 3), TG_SHAPE(-1, 16));
+  return tg_bitor(low, tg_shl_scalar(high, 4));
+}
+
 /* The 32 bits at an even place, as two numbers of 16 that are shifted: (m, 2, 16) u32. */
 static TgTensor *fifth_bits(TgTensor *b, int64_t at) {
   TgTensor *words = tg_slice(tg_bitcast(b, TG_U16), 1, at / 2, at / 2 + 2);
@@ -122,10 +128,7 @@ static TgTensor *q2_k(TgTensor *b) {
 static TgTensor *q3_k(TgTensor *b) {
   TgTensor *h = bytes(b, 0, 32);
   TgTensor *q = tg_reshape(bytes(b, 32, 64), TG_SHAPE(-1, 2, 32));
-  TgTensor *s = bytes(b, 96, 12);
-  TgTensor *low = tg_reshape(nibbles(bytes(s, 0, 8), 1), TG_SHAPE(-1, 16)); /* s[0..7] low, then high */
-  TgTensor *high = tg_reshape(shifts(bytes(s, 8, 4), 1, 4, 2, 3), TG_SHAPE(-1, 16));
-  TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
+  TgTensor *scale = less(ggml_q3_scales(bytes(b, 96, 12)), 32);
   TgTensor *bit = tg_reshape(shifts(h, 1, 8, 1, 1), TG_SHAPE(-1, 2, 4, 32));
   /* q2 - (bit ? 0 : 4) = (q2 | bit << 2) - 4 */
   q = tg_bitor(shifts(q, 2, 4, 2, 3), tg_shl_scalar(bit, 2));

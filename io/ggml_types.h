@@ -36,4 +36,6 @@ typedef struct GgmlType {
 const GgmlType *ggml_type(int id); /* NULL: unknown */
 /* Q4_K and Q5_K: of 12 bytes, s u8 (m, 12), the eight scales (which 0) or minima (1) of 6 bits: u8 (m, 8). */
 TgTensor *ggml_six_bits(TgTensor *s, int which);
+TgTensor *
+ggml_q3_scales(TgTensor *s); /* Q3_K: of 12 bytes, the sixteen scales, 32 above what they are: u8 (m, 16) */
 #endif

@@ -8,7 +8,8 @@
  * The key fact: a product of one row of x with a matrix is as fast as the matrix comes from memory, if
  * little is done for each weight. So x is made whole numbers of 16 bits, with a scale for 32 of them, and
  * a word of four weights is multiplied with its high and its low bytes (tg_dot4): sums are exact but for
- * that rounding, which is 1 / 65024 of the largest of 32. */
+ * that rounding, which is 1 / 65024 of the largest of 32. Of 8 bits there is one byte, and half the work:
+ * 1 / 254. */
 #include "ggml_types.h"
 #include "io_private.h"
 
@@ -23,6 +24,8 @@ static const Packing packings[] = {
     {T_Q4_0, 32, 8, 1, 0, 16, 2, 0, false},   {T_Q4_1, 32, 0, 2, 0, 16, 4, 0, true},
     {T_Q8_0, 32, 128, 1, 0, 32, 2, 0, false}, {T_Q4_K, 32, 0, 2, 0, 128, 16, 16, true},
     {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true}, {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false},
+    {T_Q5_0, 32, 16, 1, 0, 20, 2, 0, false},  {T_Q5_1, 32, 0, 2, 0, 20, 4, 0, true},
+    {T_Q2_K, 16, 0, 2, 80, 64, 16, 32, true}, {T_Q3_K, 16, 4, 1, 108, 96, 0, 16, false},
 };
 
 /* TOGETHER: rows that lie beside each other: each such block of rows is one run of memory, and as many of
@@ -60,10 +63,36 @@ static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, 
 }
 
 static TgTensor *small_of(const TgPacked *p, TgTensor *b) {
-  if (p->how->type == T_Q6_K) return tg_bitcast(tg_cast(ordered(p, b, 192, 16, 1), TG_U8), TG_I8);
+  switch (p->how->type) {
+  case T_Q6_K: return tg_bitcast(tg_cast(ordered(p, b, 192, 16, 1), TG_U8), TG_I8);
+  case T_Q3_K: return tg_cast(ordered(p, ggml_q3_scales(tg_slice(b, 1, 96, 108)), 0, 16, 1), TG_U8);
+  case T_Q2_K: {
+    TgTensor *each = tg_slice(b, 1, 0, 16);
+    each = tg_cat(TG_TENSORS(tg_bitand_scalar(each, 15), tg_shr_scalar(each, 4)), 1);
+    return tg_cast(ordered(p, each, 0, 32, 1), TG_U8);
+  }
+  default: break;
+  }
   TgTensor *s = tg_slice(b, 1, 4, 16);
   TgTensor *both = tg_cat(TG_TENSORS(ggml_six_bits(s, 0), ggml_six_bits(s, 1)), 1);
   return tg_cast(ordered(p, both, 0, 16, 1), TG_U8);
+}
+
+static bool has_fifth_bits(const TgPacked *p) { return p->how->type == T_Q5_0 || p->how->type == T_Q5_1; }
+
+/* Bits 4 w + e of each word at bits w of its bytes e: those of word w of a block beside each other. */
+static TgTensor *turned_bits(TgTensor *words) {
+  TgTensor *from = tg_arange(tg_context(words), 0, 32, .dtype = TG_I32);
+  TgTensor *to = tg_add(tg_mul_scalar(tg_bitand_scalar(from, 3), 8), tg_shr_scalar(from, 2));
+  TgTensor *bit = tg_bitand_scalar(tg_shr(tg_unsqueeze(words, -1), from), 1);
+  return tg_sum(tg_shl(bit, to), .axis = TG_AXES(-1));
+}
+
+static TgTensor *words_made(const TgPacked *p, TgTensor *b) {
+  int64_t n = p->how->quants / WORD;
+  TgTensor *w = ordered(p, b, p->how->quants_at, n, WORD);
+  if (!has_fifth_bits(p)) return w;
+  return tg_cat(TG_TENSORS(turned_bits(tg_slice(w, 2, 0, 1)), tg_slice(w, 2, 1, n)), 2);
 }
 
 /* Memory that holds what was made, and nothing of how. */
@@ -77,8 +106,7 @@ static bool packed_make(TgPacked *p, TgTensor *data, int64_t nbytes) {
   int64_t blocks = p->rows * (p->columns / p->block);
   TgTensor *b = tg_reshape(tg_slice(data, 0, 0, blocks * nbytes), TG_SHAPE(blocks, nbytes));
   TgTensor *halves = tg_cast(ordered(p, b, k->half_at, k->halves, 2), TG_U16);
-  return realized(&p->words, ordered(p, b, k->quants_at, k->quants / WORD, WORD)) &&
-         realized(&p->halves, tg_bitcast(halves, TG_F16)) &&
+  return realized(&p->words, words_made(p, b)) && realized(&p->halves, tg_bitcast(halves, TG_F16)) &&
          (!k->smalls || realized(&p->small, small_of(p, b)));
 }
 
@@ -141,6 +169,7 @@ static TgTensor *words_from(const TgPacked *p, int64_t at, int64_t n, int64_t pa
 /* Four quants without a sign in a word: (.., groups, words of a group, together) */
 static TgTensor *quants(const TgPacked *p) {
   TgTensor *w = p->words, *high = NULL;
+  int above = 4; /* bits of a quant that are not in high */
   switch (p->how->type) {
   case T_Q8_0: w = tg_bitxor_scalar(w, (int32_t)0x80808080); break;
   case T_Q4_0:
@@ -150,6 +179,17 @@ static TgTensor *quants(const TgPacked *p) {
     w = bits_of(words_from(p, 8, 32, 4), 3, 2, 4, 15);
     high = bits_of(words_from(p, 0, 8, 1), 3, 8, 1, 1);
     break;
+  case T_Q5_0:
+  case T_Q5_1:
+    w = bits_of(words_from(p, 1, 4, 1), 3, 2, 4, 15);
+    high = bits_of(words_from(p, 0, 1, 1), 3, 8, 1, 1);
+    break;
+  case T_Q2_K: w = bits_of(words_from(p, 0, 16, 2), 3, 4, 2, 3); break;
+  case T_Q3_K:
+    w = bits_of(words_from(p, 8, 16, 2), 3, 4, 2, 3);
+    high = bits_of(words_from(p, 0, 8, 1), 3, 8, 1, 1);
+    above = 2;
+    break;
   default: /* Q6_K */
     w = bits_of(words_from(p, 0, 32, 2), 3, 2, 4, 15);
     high = bits_of(words_from(p, 32, 16, 2), 3, 4, 2, 3);
@@ -157,7 +197,7 @@ static TgTensor *quants(const TgPacked *p) {
   int64_t words = p->how->group / WORD, groups = p->block / p->how->group;
   TgTensor *all = tg_reshape(w, TG_SHAPE(-1, p->columns / p->block, groups, words, TOGETHER));
   if (!high) return all;
-  return tg_bitor(all, tg_shl_scalar(tg_reshape(high, tg_ndim(all), tg_shape(all)), 4));
+  return tg_bitor(all, tg_shl_scalar(tg_reshape(high, tg_ndim(all), tg_shape(all)), above));
 }
 
 static TgTensor *half_of(const TgPacked *p, int64_t i) {
@@ -170,13 +210,16 @@ static TgTensor *small_from(const TgPacked *p, int64_t at, int64_t n) {
 
 static TgTensor *scales(const TgPacked *p) {
   int64_t groups = p->block / p->how->group;
-  return p->small ? tg_mul(half_of(p, 0), small_from(p, 0, groups)) : half_of(p, 0);
+  TgTensor *small = p->small ? small_from(p, 0, groups) : NULL;
+  if (p->how->type == T_Q3_K) small = tg_sub_scalar(small, 32);
+  return small ? tg_mul(half_of(p, 0), small) : half_of(p, 0);
 }
 
 /* What each value of a group is more by; NULL: nothing. */
 static TgTensor *minima(const TgPacked *p) {
   if (!p->how->min) return NULL;
-  return p->small ? tg_neg(tg_mul(half_of(p, 1), small_from(p, 8, 8))) : half_of(p, 1);
+  int64_t groups = p->block / p->how->group;
+  return p->small ? tg_neg(tg_mul(half_of(p, 1), small_from(p, groups, groups))) : half_of(p, 1);
 }
 
 /* Values as they lie: (rows / together, blocks, groups, words of a group, 4, together) */
@@ -195,9 +238,9 @@ TgTensor *tg_packed_values(const TgPacked *p) {
 }
 
 /* ---- products */
-/* x (n, columns) as numbers of 16 bits, with a scale for SCALED of them: words of their high bytes, and of
- * their low ones, with signs; and their sums, for each group, times what is taken off each quant, if
- * anything is. */
+/* x (n, columns) as numbers of 16 or 8 bits, with a scale for SCALED of them: words of their high bytes,
+ * and of their low ones (NULL: there are none), with signs; and their sums, for each group, times what is
+ * taken off each quant, if anything is. */
 typedef struct Activations {
   TgTensor *scale, *high, *low, *sum;
 } Activations;
@@ -206,23 +249,22 @@ static TgTensor *words_of(TgTensor *bytes) { /* (.., 4) of i8 values -> (..) */
   return tg_squeeze(tg_bitcast(tg_contiguous(tg_cast(bytes, TG_I8)), TG_I32), -1);
 }
 
-static Activations activations(const TgPacked *p, TgTensor *x) {
-  enum { LARGEST = 127 * 256 };
-
-  Activations a;
+static Activations activations(const TgPacked *p, TgTensor *x, int64_t bits) {
+  Activations a = {.low = NULL};
+  double largest = bits == 8 ? 127 : 127 * 256;
   int64_t n = tg_dim(x, 0), blocks = p->columns / p->block, group = p->how->group, groups = p->block / group;
   TgTensor *of = tg_reshape(x, TG_SHAPE(n, p->columns / SCALED, SCALED));
   TgTensor *most = tg_max(tg_abs(of), .axis = TG_AXES(-1), .keepdim = true);
   TgTensor *any = tg_gt_scalar(most, 0);
-  TgTensor *by = tg_where(any, tg_div(tg_scalar_like(most, LARGEST), most), tg_zeros_like(most));
+  TgTensor *by = tg_where(any, tg_div(tg_scalar_like(most, largest), most), tg_zeros_like(most));
   TgTensor *q = tg_cast(tg_round(tg_mul(of, by)), TG_I32);
   q = tg_reshape(q, TG_SHAPE(n, blocks, groups, group / WORD, WORD));
-  TgTensor *high = tg_shr_scalar(tg_add_scalar(q, 128), 8);
+  TgTensor *high = bits == 8 ? q : tg_shr_scalar(tg_add_scalar(q, 128), 8);
   a.high = words_of(high);
-  a.low = words_of(tg_sub(q, tg_shl_scalar(high, 8)));
+  if (bits != 8) a.low = words_of(tg_sub(q, tg_shl_scalar(high, 8)));
   a.sum = tg_sum(q, .axis = TG_AXES(-1, -2));
   a.sum = tg_contiguous(p->how->offset ? tg_mul_scalar(a.sum, p->how->offset) : a.sum);
-  TgTensor *scale = tg_expand(tg_div_scalar(most, LARGEST), TG_SHAPE(n, p->columns / SCALED, SCALED / group));
+  TgTensor *scale = tg_expand(tg_div_scalar(most, largest), TG_SHAPE(n, p->columns / SCALED, SCALED / group));
   a.scale = tg_contiguous(tg_reshape(scale, TG_SHAPE(n, blocks, groups)));
   return a;
 }
@@ -238,7 +280,8 @@ static TgTensor *of_group(TgTensor *w, TgTensor *words) {
 /* Of n rows of x: (n, rows) */
 static TgTensor *product(const TgPacked *p, Activations a, int64_t n) {
   TgTensor *w = tg_unsqueeze(quants(p), 0), *min = minima(p), *sum = across(tg_unsqueeze(a.sum, -1));
-  TgTensor *dot = tg_add(tg_shl_scalar(of_group(w, a.high), 8), of_group(w, a.low));
+  TgTensor *dot = of_group(w, a.high);
+  if (a.low) dot = tg_add(tg_shl_scalar(dot, 8), of_group(w, a.low));
   if (p->how->offset) dot = tg_sub(dot, sum);
   TgTensor *of_x = across(tg_unsqueeze(a.scale, -1)); /* (n, 1, blocks, groups, 1, 1) */
   TgTensor *each = tg_mul(tg_cast(dot, TG_F32), tg_mul(tg_unsqueeze(scales(p), 3), of_x));
@@ -246,10 +289,13 @@ static TgTensor *product(const TgPacked *p, Activations a, int64_t n) {
   return tg_reshape(tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4))), TG_SHAPE(n, p->rows));
 }
 
-TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p) {
+TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p, int64_t bits) {
   if (!x || !p) return NULL;
+  if (bits != 8 && bits != 16)
+    return ctx_fail(p->ctx, TG_ERR_VALUE, "packed_linear: x of %lld bits: it has 8 or 16", (long long)bits),
+           NULL;
   if (tg_dtype(x) == TG_F32 && tg_ndim(x) == 2 && tg_dim(x, 1) == p->columns)
-    return product(p, activations(p, x), tg_dim(x, 0));
+    return product(p, activations(p, x, bits), tg_dim(x, 0));
   ctx_fail(p->ctx, TG_ERR_SHAPE, "packed_linear: %s by a matrix of %lld rows and %lld columns",
            tg_describe(x), (long long)p->rows, (long long)p->columns);
   return NULL;

@@ -184,19 +184,19 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 /* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown
  * type, n no multiple of its block. */
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
-/* A matrix of ggml's types Q4_0, Q4_1, Q8_0, Q4_K, Q5_K, Q6_K in an order for products with few rows:
- * memory of its own, as large as the blocks (Q4_K, Q5_K: and 2 %), made by tg_packed_new from the blocks
+/* A matrix of ggml's types Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K in an order for products with few rows:
+ * memory of its own, as large as the blocks (Q2_K 20 %, Q3_K, Q4_K, Q5_K 2 to 4 % more), made by tg_packed_new from the blocks
  * at the start of u8 data, row after row. NULL: TG_ERR_VALUE: another type; rows that are no multiple of
  * 32, columns that are none of the block's; data that is too short. values: (rows, columns) f32, those of
  * tg_ggml_data_to_tensor, computed where they are used. linear: x (n, columns) f32 times the matrix
- * turned, (n, rows) f32; x is rounded to 16 bits below the largest of 32 of its elements that lie beside
- * each other. NaN where those have a NaN or an infinity. No gradient. */
+ * turned, (n, rows) f32; x is rounded to bits, 16 or 8, below the largest of 32 of its elements that lie
+ * beside each other. NaN where those have a NaN or an infinity. No gradient. */
 typedef struct TgPacked TgPacked;
 TG_API TgPacked *tg_packed_new(TgTensor *data, int64_t rows, int64_t columns, int type);
 TG_API bool tg_packed_fits(int64_t rows, int64_t columns, int type); /* whether these can be packed */
 TG_API void tg_packed_free(TgPacked *p);
 TG_API TgTensor *tg_packed_values(const TgPacked *p);
-TG_API TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p);
+TG_API TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p, int64_t bits);
 /* A folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards,
  * tokenizer.json and tokenizer_config.json where they are there: the map that a gguf file of the model
  * would give, without places; "rope.halves" says that q and k have a head's halves one after the other.

@@ -21,14 +21,15 @@ static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, Llm
 
 /* x times a matrix of values w, packed or NULL. Whole texts are learned from: their products have gradients,
  * which packed ones lack. */
-static TgTensor *times(TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed, LlmRows r) {
-  TgTensor *y = packed && !r.whole ? tg_packed_linear(x, packed) : tg_linear(x, w, NULL);
+static TgTensor *times(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed,
+                       LlmRows r) {
+  TgTensor *y = packed && !r.whole ? tg_packed_linear(x, packed, m->activations) : tg_linear(x, w, NULL);
   return bias ? tg_add(y, tg_cast(bias, TG_F32)) : y;
 }
 
 /* x times a weight, and what the adapters add to it. */
 static TgTensor *product(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w, LlmRows r) {
-  TgTensor *y = times(x, l->w[w], l->b[w], l->packed[w], r);
+  TgTensor *y = times(m, x, l->w[w], l->b[w], l->packed[w], r);
   for (const TgLora *lora = m->loras; lora; lora = lora->next)
     y = llm_lora_added(lora, l - m->layer, w, x, y);
   return y;
@@ -239,7 +240,7 @@ TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int6
 /* x (n, width) -> (n, vocabulary) */
 TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   x = normed(m, x, m->norm, m->norm_bias);
-  return capped(times(x, m->head, NULL, m->packed_head, r), m->k.final_cap);
+  return capped(times(m, x, m->head, NULL, m->packed_head, r), m->k.final_cap);
 }
 
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {

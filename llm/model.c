@@ -316,10 +316,10 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   m->context = o.context ? o.context : usual;
   m->block = o.block ? o.block : USUAL_BLOCK;
   m->cache = o.cache ? o.cache : TG_F32;
-  m->packs = o.activations != 32;
+  m->activations = o.activations ? o.activations : 16;
   m->sequences = o.sequences ? o.sequences : 1;
-  if (o.activations && o.activations != 16 && o.activations != 32)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: activations of %lld bits: they have 16 or 32",
+  if (m->activations != 8 && m->activations != 16 && m->activations != 32)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: activations of %lld bits: they have 8, 16 or 32",
                     (long long)o.activations);
   if (m->context < 1 || m->context > LARGEST || m->block < 1 || m->block > 65536)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: a context of %lld, blocks of %lld",

@@ -188,7 +188,7 @@ struct TgLlm {
   LlmRotation rotation, local_rotation;
   TgDType cache;
   bool packed;                  /* the cache is q8_0 */
-  bool packs;                   /* quantised matrices are packed */
+  int64_t activations;          /* bits of what packed matrices are multiplied with; 32: none are */
   int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
   int64_t parameters;
   int64_t sequences;

@@ -15,8 +15,9 @@ typedef struct Type {
 } Type;
 
 static const Type types[] = {
-    {2, 32, 18, {0}, 1},       {3, 32, 20, {0, 2}, 2},    {8, 32, 34, {0}, 1},
-    {12, 256, 144, {0, 2}, 2}, {13, 256, 176, {0, 2}, 2}, {14, 256, 210, {208}, 1},
+    {2, 32, 18, {0}, 1},        {3, 32, 20, {0, 2}, 2},   {8, 32, 34, {0}, 1}, {12, 256, 144, {0, 2}, 2},
+    {13, 256, 176, {0, 2}, 2},  {14, 256, 210, {208}, 1}, {6, 32, 22, {0}, 1}, {7, 32, 24, {0, 2}, 2},
+    {10, 256, 84, {80, 82}, 2}, {11, 256, 110, {108}, 1},
 };
 
 static TgContext *C;
@@ -79,8 +80,11 @@ static void test_types(void **state) {
         TgPacked *p = tg_packed_new(data, rows, columns, types[t].id);
         assert_non_null(p);
         assert_true(all_equal(w, tg_packed_values(p)));
-        double e = worst(tg_packed_linear(x, p), x, w);
-        if (!(e < 1e-5)) fail_msg("type %d, %d x %d: %g", types[t].id, (int)rows, (int)columns, e);
+        for (int bits = 8; bits <= 16; bits += 8) {
+          double e = worst(tg_packed_linear(x, p, bits), x, w);
+          if (!(e < (bits == 8 ? 3e-3 : 1e-5)))
+            fail_msg("type %d, %d bits, %d x %d: %g", types[t].id, bits, (int)rows, (int)columns, e);
+        }
         tg_packed_free(p);
       }
 }
@@ -90,17 +94,20 @@ static void test_numbers(void **state) {
   (void)state;
   float x[2][256] = {{0}}, y[2][32];
   TgPacked *p = tg_packed_new(blocks_of(&types[0], 32 * 8), 32, 256, types[0].id);
-  assert_int_equal(tg_read(tg_packed_linear(tg_from(C, x, TG_F32, TG_SHAPE(2, 256)), p), y, sizeof y), TG_OK);
+  assert_int_equal(tg_read(tg_packed_linear(tg_from(C, x, TG_F32, TG_SHAPE(2, 256)), p, 16), y, sizeof y),
+                   TG_OK);
   for (int i = 0; i < 32; i++)
     assert_true(y[0][i] == 0 && y[1][i] == 0);
   for (int k = 0; k < 256; k++)
     x[0][k] = 1, x[1][k] = 2;
   x[1][77] = NAN;
-  assert_int_equal(tg_read(tg_packed_linear(tg_from(C, x, TG_F32, TG_SHAPE(2, 256)), p), y, sizeof y), TG_OK);
+  assert_int_equal(tg_read(tg_packed_linear(tg_from(C, x, TG_F32, TG_SHAPE(2, 256)), p, 16), y, sizeof y),
+                   TG_OK);
   for (int i = 0; i < 32; i++)
     assert_true(isfinite(y[0][i]) && isnan(y[1][i]));
   x[1][77] = INFINITY;
-  assert_int_equal(tg_read(tg_packed_linear(tg_from(C, x, TG_F32, TG_SHAPE(2, 256)), p), y, sizeof y), TG_OK);
+  assert_int_equal(tg_read(tg_packed_linear(tg_from(C, x, TG_F32, TG_SHAPE(2, 256)), p, 16), y, sizeof y),
+                   TG_OK);
   for (int i = 0; i < 32; i++)
     assert_true(isfinite(y[0][i]) && !isfinite(y[1][i]));
   tg_packed_free(p);
@@ -120,10 +127,13 @@ static void test_refused(void **state) {
   tg_clear_error(C);
   assert_null(tg_packed_new(NULL, 32, 128, 8));
   TgPacked *p = tg_packed_new(data, 32, 128, 8);
-  assert_null(tg_packed_linear(tg_ones(C, TG_SHAPE(2, 64)), p));
+  assert_null(tg_packed_linear(tg_ones(C, TG_SHAPE(2, 64)), p, 16));
   assert_non_null(strstr(tg_errmsg(C), "32 rows and 128 columns"));
   tg_clear_error(C);
-  assert_null(tg_packed_linear(NULL, p));
+  assert_null(tg_packed_linear(tg_ones(C, TG_SHAPE(2, 128)), p, 12));
+  assert_non_null(strstr(tg_errmsg(C), "12 bits: it has 8 or 16"));
+  tg_clear_error(C);
+  assert_null(tg_packed_linear(NULL, p, 16));
   assert_null(tg_packed_values(NULL));
   tg_packed_free(p);
   tg_packed_free(NULL);

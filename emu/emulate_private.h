@@ -6,7 +6,7 @@
 #include "emu/emulate.h"
 #include "emu/fibre.h"
 
-enum { WARP = 32, MOST_THREADS = 1024, MOST_DYNAMIC = 256 << 10, MOST_PARAMS = 512, STACK_BYTES = 128 << 10 };
+enum { MOST_THREADS = 1024, MOST_DYNAMIC = 256 << 10, MOST_PARAMS = 512, STACK_BYTES = 128 << 10 };
 
 /* ---- memory and its shadow.
  * Time is a counter of the whole emulator, the tick: it grows with each launch, block, barrier and meeting of

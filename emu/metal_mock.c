@@ -427,7 +427,7 @@ static void descriptor_indirect(MockPipeline *p, MetalSelector s, MetalBool on) 
   p->indirect = on;
 }
 
-enum { MOST_THREADS = 1024, WARP = 32 };
+enum { MOST_THREADS = 1024 };
 
 static MetalId device_pipeline(MockDevice *d, MetalSelector s, MetalId descriptor, MetalUint options,
                                MetalId *reflection, MetalId *error) {

@@ -3,38 +3,13 @@
  * decompositions, choice of opts, loop nest (nest.h), opts as edits of it, expand, linearize. */
 #ifndef TG_CODEGEN_H
 #define TG_CODEGEN_H
+#include "plan/opt.h"
+#include "plan/shape.h"
 #include "renderer/renderer.h"
 #include "uop/pass.h"
 #include "uop/rules.h"
 
-enum {
-  MAX_AXES = 16,
-  MAX_LIST = 14 /* expanded ranges that a statement lists */
-};
-
-/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
- * of a SWAP or TC. STAGE: r is the number of a buffer. opts.c applies them. */
-typedef enum OptOp {
-  OPT_THREAD,
-  OPT_ONLINE,
-  OPT_TILE,
-  OPT_STAGE,
-  OPT_SWAP,
-  OPT_TC,
-  OPT_DOUBLE_BUFFER,
-  OPT_LOCAL,
-  OPT_UPCAST,
-  OPT_VEC,
-  OPT_UNROLL,
-  OPT_GROUP
-} OptOp;
-
-typedef struct Opt {
-  OptOp op;
-  int64_t r, n;
-} Opt;
-
-typedef Vec(Opt) OptVec;
+enum { MAX_LIST = 14 /* expanded ranges that a statement lists */ };
 
 typedef struct Kernel { /* a kernel while it is being lowered */
   UOpStore *st;
@@ -100,8 +75,6 @@ UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like);
 bool choose_opts(Kernel *k, const CodegenOptions *opt); /* opts.c */
 bool apply_opts(Kernel *k, const CodegenOptions *opt);  /* opts.c */
 bool opts_apply(Kernel *k, const OptVec *v);
-bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
-void opt_print(Str *out, const Opt *o);
 bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move together are one */
 /* axes.c: an INDEX at a flat offset, with an index per axis where strides and its gate tell them apart. */
 UOp *index_axes(Kernel *k, UOp *index);

@@ -10,14 +10,7 @@
 #include "codegen/heuristic.h"
 #include "uop/matrix.h"
 
-enum {
-  MOST_THREADS_SIDE = 16,
-  MOST_LANE_THREADS = 32,
-  BLOCK_THREADS = 256,
-  LEAST_SIDE = 16,
-  LEAST_LANES = 7,
-  LEAST_STEPS = 16
-};
+enum { MOST_THREADS_SIDE = 16, MOST_LANE_THREADS = 32, LEAST_LANES = 7, LEAST_STEPS = 16 };
 
 typedef struct Tiles {
   Kernel *k;
@@ -277,7 +270,7 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
 }
 
 /* The largest block that leaves no core idle and pads little; the last need not. */
-static bool choose_units(const Tiles *t, OptVec *out, bool *chosen) {
+static bool on_units(const Tiles *t, OptVec *out, bool *chosen) {
   enum { MOST_THIRD = 4 };
 
   static const struct {
@@ -321,7 +314,7 @@ bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen) {
   if (steps < LEAST_STEPS || !find_sides(&t)) return true;
   ok = find_staged(&t);
   find_third(&t);
-  if (ok) ok = choose_units(&t, out, chosen);
+  if (ok) ok = on_units(&t, out, chosen);
   bool wide = t.lane->n >= LEAST_SIDE || t.third;
   for (int64_t side = LARGE; ok && wide && !*chosen && side >= SMALL; side /= 2)
     if (side * side * (int64_t)f->reduces.len <= MOST_SUMS)

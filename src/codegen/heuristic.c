@@ -3,7 +3,7 @@
  * contiguous, register tiles where a load can be used again, and the loop that streams the smaller operand
  * stands inside. What is made of it: heuristic_cpu.c, heuristic_gpu.c. */
 #include "codegen/heuristic.h"
-#include "uop/tile.h"
+#include "plan/tile.h"
 #include <string.h>
 
 bool store_has(const UOp *s, const UOp *r) {

@@ -3,6 +3,7 @@
 #ifndef TG_HEURISTIC_H
 #define TG_HEURISTIC_H
 #include "codegen/nest.h"
+#include "plan/cost.h"
 
 #define STRIDE_ODD INT64_MAX /* not a constant stride */
 
@@ -67,6 +68,12 @@ static inline int64_t balanced(int64_t n, int64_t most) {
   int64_t tiles = (n + most - 1) / most;
   return (n + tiles - 1) / tiles;
 }
+
+/* kernel_shape.c. False: it has several reductions, or loops of a length that is not known. */
+bool kernel_shape(Kernel *k, KernelShape *c);
+
+/* units.c: a list that gives the kernel to matrix units, if it costs less than *cycles, which are then its own. */
+bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, OptVec *out, bool *chosen);
 
 /* rows.c: the list of a kernel with rows of local memory in which matrices are multiplied. Not chosen:
  * another kernel. */

@@ -1,8 +1,12 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
- * reads and writes (heuristic.h). Out: a list of opts. A contraction with enough work has candidates
- * (candidates.c), a kernel with rows of matrices a list of its own (rows.c); this is for all others. */
-#include "codegen/cost.h"
+ * reads and writes (heuristic.h). Out: a list of opts. A kernel of one reduction with enough work gets
+ * the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a list of its own (rows.c); this is for all others. */
 #include "codegen/heuristic.h"
+#include "plan/cost.h"
+
+/* Steps: of a sum of fewer, no list is asked what it would cost; of a kernel of fewer, handing shares out to threads
+ * takes longer than they save. */
+enum { LITTLE_SUM = 12000, LITTLE_WORK = 65536 };
 
 /* Elements of a load's operand: the extents of the ranges it moves with. */
 static double footprint(Kernel *k, const Info *f, const UOp *load) {
@@ -79,35 +83,6 @@ static int64_t lane_count(const Lane *l, int64_t n) {
   if (!l->in_reduce) return TG_MIN(n, 32);
   if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;
   return n >= 32 ? 32 : TG_MIN(n, 16);
-}
-
-/* Nothing is summed, and lanes along the outputs' contiguous loop would be gathered: where the loads are
- * contiguous along another loop, lanes go along that one, and tiles are turned in registers. Blocks of both
- * loops keep lines whole. */
-static bool transposed(Kernel *k, const Info *f, const Lane *lane, int ncores, OptVec *out, bool *chosen) {
-  enum { TILE = 16, BLOCK = 64 };
-
-  *chosen = false;
-  if (f->reduces.len || f->fills.len || f->scans || lane->r < 0 || !lane->bad || f->r[lane->r].n < TILE)
-    return true;
-  int along = -1;
-  for (int i = 0; i < f->nr; i++) {
-    const RInfo *r = &f->r[i];
-    bool fits = i != lane->r && r->grid && r->n >= TILE && r->nout == k->sink->nsrc && is_const(r->r->src[0]);
-    if (fits && !bad_loads(k, f, r->r) && (along < 0 || r->n > f->r[along].n)) along = i;
-  }
-  if (along < 0 || !is_const(f->r[lane->r].r->src[0])) return true;
-  const RInfo *rows = &f->r[lane->r], *lanes = &f->r[along];
-  const RInfo *outer = lanes->n >= 2 * BLOCK ? lanes : rows;
-  bool ok = true;
-  *chosen = true;
-  if (lanes->n >= 2 * BLOCK) ok = opt_add(k, out, OPT_TILE, lanes, BLOCK);
-  if (ok && rows->n >= 2 * BLOCK) ok = opt_add(k, out, OPT_TILE, rows, BLOCK);
-  ok = ok && opt_add(k, out, OPT_UPCAST, rows, TILE) && opt_add(k, out, OPT_VEC, lanes, TILE);
-  double work = (double)rows->n * (double)lanes->n;
-  if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads && outer->n >= ncores * BLOCK)
-    ok = opt_add(k, out, OPT_THREAD, outer, ncores);
-  return ok;
 }
 
 typedef struct Cpu {
@@ -266,25 +241,6 @@ static bool add_swap(Cpu *c, OptVec *out) {
   return !before || by_tile >= by_lane || opt_add(c->k, out, OPT_SWAP, tile, lane->r->arg.range.id);
 }
 
-/* Whether a few blocks of lanes are written out, because a condition depends on the block: in most of them it is
- * then known for all lanes, as it is where two tensors are joined. */
-static bool blocks_decide(const Cpu *c, const Lane *l, int64_t blocks) {
-  enum { MOST_BLOCKS = 8, MOST_NODES = 512 };
-
-  const UOp *r = c->f->r[l->r].r;
-  UOpVec order = {0};
-  bool decide = false, few = l->counted && !l->in_reduce && !c->local && blocks <= MOST_BLOCKS;
-  few = few && uop_toposort(c->k->st, c->k->mem, &c->k->sink, 1, &order) &&
-        (int64_t)order.len * blocks <= MOST_NODES;
-  for (size_t i = 0; few && i < order.len && !decide; i++) {
-    const UOp *u = order.at[i];
-    decide =
-        (u->op == OPS_WHERE && depends(c->k, u->src[0], r)) || (u->op == OPS_INDEX && gate_moves(c->k, u, r));
-  }
-  vec_free(c->k->mem, &order);
-  return decide;
-}
-
 static bool add_lanes(Cpu *c, OptVec *out) {
   const Info *f = c->f;
   bool ok = true;
@@ -294,9 +250,6 @@ static bool add_lanes(Cpu *c, OptVec *out) {
     int beside = c->lane[i].beside;
     ok = beside < 0 || opt_add(c->k, out, OPT_UPCAST, &f->r[beside], f->r[beside].n);
     ok = ok && opt_add(c->k, out, OPT_VEC, r, lane_count(&c->lane[i], r->n));
-    int64_t blocks = r->n / lane_count(&c->lane[i], r->n);
-    if (ok && blocks > 1 && blocks_decide(c, &c->lane[i], blocks))
-      ok = opt_add(c->k, out, OPT_UPCAST, r, blocks);
   }
   for (int g = 0; ok && g < c->ngroup; g++) {
     const RInfo *r = &f->r[c->group[g]];
@@ -346,7 +299,7 @@ static bool add_threads(Cpu *c, OptVec *out) {
   const Info *f = c->f;
   int best = -1;
   double most = 0;
-  if (c->work < 65536 || c->ncores <= 1 || !c->k->ren->has_threads) return true;
+  if (c->work < LITTLE_WORK || c->ncores <= 1 || !c->k->ren->has_threads) return true;
   for (int i = 0; i < f->nr; i++) {
     if (!f->r[i].grid) continue;
     bool lane = c->first && i == c->first->r;
@@ -374,21 +327,46 @@ static bool lanes_and_tile(Cpu *c, OptVec *out) {
 
 static bool any_kernel(Kernel *k, const Info *f, int ncores, OptVec *out) {
   Cpu c = {.k = k, .f = f, .ncores = ncores, .local = f->fills.len, .second = -1, .tile = 1};
-  bool chosen = false;
   c.lane = mem_alloc(k->mem, (size_t)(f->nr + 1) * sizeof *c.lane);
   c.group = mem_alloc(k->mem, (size_t)(f->nr + 1) * sizeof *c.group);
   bool ok = c.lane && c.group;
   if (ok) c.lane[0] = lane_for(k, f, NULL, !c.local);
-  ok = ok && transposed(k, f, &c.lane[0], ncores, out, &chosen);
-  ok = ok && (chosen || lanes_and_tile(&c, out));
+  ok = ok && lanes_and_tile(&c, out);
   mem_free(k->mem, c.lane), mem_free(k->mem, c.group);
   return ok;
+}
+
+/* An output has a loop that the sum does not move with: a row of it is written behind each sum. */
+static bool has_own_loop(const KernelShape *c) {
+  bool own = false;
+  for (int r = 0; r < c->n; r++)
+    own |= !is_summed_over(c, r) && c->size[r] > 1 && !(c->summed >> r & 1);
+  return own;
+}
+
+static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
+  KernelShape c;
+  Taken best;
+  Cost cost;
+  *chosen = false;
+  if (!kernel_shape(k, &c)) return true;
+  double work = 1;
+  for (int r = 0; r < c.n; r++)
+    work *= (double)c.size[r];
+  if (c.reduce && (work < LITTLE_SUM || has_own_loop(&c))) return true;
+  if (work < LITTLE_WORK) ncores = 1;
+  if (!choose_list(&c, ncores, k->mem, k->opt->costs, &best, &cost)) return false;
+  double cycles = cost.cycles;
+  if (!choose_units(k, &c, ncores, &cycles, out, chosen)) return false;
+  if (*chosen || cost.cycles == INFINITY) return true;
+  *chosen = true;
+  return list_named(&c, &best, &cost, ncores, k->mem, out);
 }
 
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   int threads = k->ren->has_threads ? ncores : 1;
   bool chosen = false;
-  if (!choose_contraction(k, threads, out, &chosen)) return false;
+  if (!by_cost(k, threads, out, &chosen)) return false;
   if (chosen) return true;
   Info f;
   bool ok = info_get(k, &f);

@@ -4,17 +4,9 @@
  * A kernel with rows, or with long reductions and few results: a block per result, its threads along the
  * rows; a warp, where there are more results but fewer than threads. Else a block for a tile of a contraction
  * (gpu_tiles.c); or a thread per result, or per register tile of them where a load can be used again. */
-#include "codegen/cost.h"
 #include "codegen/heuristic.h"
 
-enum {
-  MOST_THREADS = 256,
-  LEAST_ROW = 32,
-  MOST_OF_ROW = 16,
-  FEW_RESULTS = 4096,
-  WARP = 32,
-  LEAST_BLOCK = 128
-};
+enum { LEAST_ROW = 32, MOST_OF_ROW = 16, FEW_RESULTS = 4096, LEAST_BLOCK = 128 };
 
 /* The longest loop that is not of the grid. */
 static int64_t longest_inside(const Info *f) {
@@ -101,9 +93,9 @@ static const RInfo *distribute_loop(const Info *f, const UOp *nest, int64_t thre
 static int64_t threads_of_row(const Kernel *k, const Info *f) {
   const Target *t = k->opt->target;
   double each = (double)t->cores * t->threads / results_of(f);
-  int64_t most = results_of(f) < FEW_RESULTS ? MOST_THREADS : (int64_t)TG_MIN(each, MOST_THREADS);
+  int64_t most = results_of(f) < FEW_RESULTS ? BLOCK_THREADS : (int64_t)TG_MIN(each, BLOCK_THREADS);
   if (f->fills.len) most = TG_MAX(most, longest_inside(f) / MOST_OF_ROW);
-  return power_below(longest_inside(f), TG_MIN(TG_MAX(most, WARP), MOST_THREADS));
+  return power_below(longest_inside(f), TG_MIN(TG_MAX(most, WARP), BLOCK_THREADS));
 }
 
 /* Long reductions, and fewer results than threads, with nothing that a register tile would use again. */
@@ -123,7 +115,7 @@ static bool block_per_row(Kernel *k, const Info *f, OptVec *out) {
   bool ok = nests_of(k, f, &nests);
   if (ok && column) {
     int64_t wide = power_below(column->n, WARP);
-    threads = TG_MIN(threads, MOST_THREADS / wide);
+    threads = TG_MIN(threads, BLOCK_THREADS / wide);
     ok = opt_add(k, out, OPT_LOCAL, column, wide);
   }
   for (size_t j = 0; ok && j < nests.len; j++) {
@@ -169,7 +161,7 @@ static const RInfo *tile_loop(Kernel *k, const Info *f, const RInfo *lane) {
 static bool thread_per_tile(Kernel *k, const Info *f, const RInfo *lane, const RInfo *tile, OptVec *out) {
   int64_t vec = lane->n % 4 == 0 && lane->n >= 128 && !bad_loads(k, f, lane->r) ? 4 : 1;
   int64_t room = rows_room(k, f),
-          threads = power_below(lane->n / vec, TG_MIN(room, tile ? WARP : MOST_THREADS));
+          threads = power_below(lane->n / vec, TG_MIN(room, tile ? WARP : BLOCK_THREADS));
   bool ok = true;
   if (tile && tile->n >= 4) ok = opt_add(k, out, OPT_UPCAST, tile, tile->n % 8 == 0 && tile->n >= 64 ? 8 : 4);
   if (ok && vec > 1) ok = opt_add(k, out, OPT_VEC, lane, vec);
@@ -202,7 +194,7 @@ static bool block_per_scan(Kernel *k, const Info *f, OptVec *out, bool *chosen) 
   double results = results_of(f), most = warp_loop(k, f) ? FEW_RESULTS : (double)t->cores * t->threads;
   int64_t n = row ? row->r->src[0]->arg.v.i : 0;
   if (n < 2 * WARP || results >= most || f->reduces.len || f->fills.len || t->warp != WARP) return true;
-  bool ok = opt_add(k, out, OPT_GROUP, row, results < FEW_RESULTS / 4 ? power_below(n, MOST_THREADS) : WARP);
+  bool ok = opt_add(k, out, OPT_GROUP, row, results < FEW_RESULTS / 4 ? power_below(n, BLOCK_THREADS) : WARP);
   *chosen = ok && opts_fit(k, out);
   if (!*chosen) out->len = 0;
   return ok;

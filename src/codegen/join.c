@@ -8,8 +8,6 @@
  * two, joins in shared memory by halves: h threads take what the next h hold, then h/2. */
 #include "codegen/gpu.h"
 
-enum { WARP = 32 };
-
 typedef struct Join {
   Grid *g;
   UOp *x; /* the register */

@@ -176,7 +176,7 @@ static bool find_products(Panels *p) {
 static UOp *local_new(Panels *p, DType dtype, int64_t nelem) {
   Kernel *k = p->k;
   const Target *t = k->opt->target;
-  if (nelem > (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(dtype))
+  if (nelem > target_copy_most(t) / (int64_t)dtype_size(dtype))
     return cannot(p, "local memory has no room for its panels"), NULL;
   Arg arg = {.param = {nelem, k->next_local++}};
   return uop_new(k->st, OPS_DEFINE_LOCAL, dtype, 1, 0, NULL, arg);

@@ -10,7 +10,7 @@
  *
  * Measured on a Zen 3, one core, 30 MB of 8-bit weights in memory, 4 rows at a time: rows of 612 bytes 6.4
  * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better. */
-#include "codegen/cost.h"
+#include "codegen/heuristic.h"
 #include "codegen/nest.h"
 #include <stdlib.h>
 

@@ -1,7 +1,6 @@
 /* ranges.c: the pass "simplify ranges". In: a kernel's graph. Out: the same; two loops of which every address
  * moves by one as far as by all of the other are one loop, and a gated load has an index of each axis. */
 #include "codegen/heuristic.h"
-#include "codegen/cost.h"
 #include <string.h>
 
 static bool has_divmod(const UOp *e) { return uop_has(e, FLOORDIV) || uop_has(e, FLOORMOD); }

@@ -7,13 +7,11 @@
  * weight), as a scalar for all lanes, and tiles along the inner loops use each row's value again. What a row
  * alone reads (its query) is strided from row to row: blocks of rows copy it, transposed. */
 #include "codegen/heuristic.h"
-#include "uop/tile.h"
+#include "plan/tile.h"
 #include <string.h>
 
 enum {
   STORE_TILE = 16, /* rows are turned into lines of memory in squares of a vector */
-  ONLINE_BLOCK =
-      128, /* iterations of an online reduction's block: rows of it stay near, and few corrections are made */
   LEAST_ONLINE_BLOCK = 64,
   TILE_ROWS = 8,
   TILE_VECTORS = 2,   /* a register tile as most are */

@@ -8,7 +8,7 @@
  * memory, and each thread adds those before its own to what the register held. */
 #include "codegen/gpu.h"
 
-enum { WARP = 32, MOST_WARPS = 32 };
+enum { MOST_WARPS = 32 };
 
 /* ---- which loops */
 static bool steps_register(const UOp *loop, const UOp *reg) {

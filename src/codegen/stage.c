@@ -288,8 +288,7 @@ static bool lay_out(Staged *s) {
   s->nelem = place;
   const Target *t =
       s->k->opt->target; /* what does not stay in the last level is as far as the buffer itself */
-  return place <=
-             (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(s->dtype) ||
+  return place <= target_copy_most(t) / (int64_t)dtype_size(s->dtype) ||
          cannot(s, "local memory has no room for it");
 }
 

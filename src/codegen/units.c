@@ -1,4 +1,4 @@
-/* units.c: contractions on the matrix units of a CPU. In: a contraction (cost.h). Out: of all lists with a TC
+/* units.c: contractions on the matrix units of a CPU. In: a contraction (plan/shape.h). Out: of all lists with a TC
  * (panels.c) that its loops permit, the one that costs least, if that is less than what vectors take.
  *
  * Columns are a loop along which all outputs are contiguous, rows any other that only the other operand
@@ -8,7 +8,6 @@
  *   cycles = those of the unit (matrix.h) + what is made of the results, divided by what threads share, and
  * the panels: elements * what an element costs by how it is read; of an operand that does not move with the
  * loop that is distributed, every thread makes all */
-#include "codegen/cost.h"
 #include "codegen/heuristic.h"
 #include "uop/matrix.h"
 #include <math.h>
@@ -22,7 +21,7 @@ static const double RESULT = 4, RESULT_ACCESS = 2;
 
 typedef struct Units {
   Kernel *k;
-  const Contraction *c;
+  const KernelShape *c;
   const MatrixShape *shape;
   int ncores, row, column;
   UOp *value[2];     /* of a, of b */
@@ -36,8 +35,6 @@ typedef struct Units {
   double cycles;
 } Units;
 
-static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; }
-
 static bool is_moved(const Units *u, int role, int r) {
   return depends(u->k, u->value[role], (UOp *)u->c->range[r]);
 }
@@ -46,7 +43,7 @@ static bool is_moved(const Units *u, int role, int r) {
 /* Loops of the sum along which an operand is a vector. */
 static bool next_in_sum(const Units *u, int role) {
   for (int r = 0; r < u->c->n; r++)
-    if (is_reduce(u->c, r) && u->c->size[r] >= LANES &&
+    if (is_summed_over(u->c, r) && u->c->size[r] >= LANES &&
         !loads_apart(u->k, u->value[role], (UOp *)u->c->range[r]))
       return true;
   return false;
@@ -67,7 +64,7 @@ static bool reads(const Units *u, int role, int access) {
 }
 
 static void panels_of(Units *u, int role) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   const Target *t = c->target;
   bool side = !loads_apart(u->k, u->value[role], (UOp *)c->range[role == MATRIX_A ? u->row : u->column]);
   bool sum = next_in_sum(u, role), staged = false;
@@ -80,16 +77,16 @@ static void panels_of(Units *u, int role) {
     if (c->access[a].in_sum && reads(u, role, a))
       each += c->access[a].bytes * t->mhz / t->bytes_us[target_level(t, c->access[a].whole)];
   for (int r = 0; r < c->n; r++)
-    if (!is_reduce(c, r) && is_moved(u, role, r)) elements *= (double)c->size[r];
+    if (!is_summed_over(c, r) && is_moved(u, role, r)) elements *= (double)c->size[r];
   u->element[role] = each;
   u->panels[role] = each * elements;
 }
 
 static double shared_cycles(const Units *u) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   double around = 1, results = 1, accesses = 0;
   for (int r = 0; r < c->n; r++) {
-    if (is_reduce(c, r)) continue;
+    if (is_summed_over(c, r)) continue;
     double n = (double)c->size[r];
     results *= n;
     if (r != u->row && r != u->column) around *= n;
@@ -110,10 +107,10 @@ static int64_t root_of(const Units *u, int r) { return u->c->range[r]->arg.range
 
 /* Loops of the outputs, outer first, and the SWAPs that bring rows and columns inside all others. */
 static void take_swaps(Units *u) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   int order[MAX_LOOPS], n = 0, want[2] = {u->column, u->row};
   for (int r = 0; r < c->n; r++)
-    if (!is_reduce(c, r)) order[n++] = r;
+    if (!is_summed_over(c, r)) order[n++] = r;
   for (int i = 0; i < 2; i++) {
     int to = n - 1 - i, from = to;
     while (from > 0 && order[from] != want[i])
@@ -127,9 +124,9 @@ static void take_swaps(Units *u) {
 
 /* The loop outside all others, where what is staged moves with it: one iteration at a time. */
 static int staged_iter(const Units *u) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   for (int r = 0; r < c->n; r++) {
-    if (is_reduce(c, r)) continue;
+    if (is_summed_over(c, r)) continue;
     bool moves = u->nstage > 0 && r != u->row && r != u->column;
     for (int i = 0; i < u->nstage; i++)
       moves &= c->access[u->stage[i]].moves >> r & 1;
@@ -140,7 +137,7 @@ static int staged_iter(const Units *u) {
 
 /* distribute: a loop, or -1. rows, columns: of a block, 0: all. share: what the thread with most has. */
 static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double share) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   int iter = staged_iter(u);
   double cycles = u->shared * share;
   for (int role = MATRIX_A; role <= MATRIX_B; role++)
@@ -184,7 +181,7 @@ static double share_of(const Units *u, double trips) {
 
 /* Each loop that can be distributed, with blocks of columns whose panels stay in L2. */
 static void try_lists(Units *u) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   int64_t size = (int64_t)dtype_size(u->shape->operand[MATRIX_B].dtype);
   double most = (double)c->target->cache[LEVEL_L2] / 2 / (u->depth * (double)size);
   int64_t all = c->size[u->column], columns = blocks_of(all, TG_MAX((int64_t)most / BLOCK, 4) * BLOCK);
@@ -193,7 +190,7 @@ static void try_lists(Units *u) {
   try_list(u, -1, 0, near, 1);
   if (u->ncores < 2) return;
   for (int r = 0; r < c->n; r++)
-    if (!is_reduce(c, r) && r != u->row && r != u->column && c->size[r] >= u->ncores)
+    if (!is_summed_over(c, r) && r != u->row && r != u->column && c->size[r] >= u->ncores)
       try_list(u, r, 0, near, share_of(u, (double)c->size[r]));
   double row_blocks = (double)c->size[u->row] / BLOCK;
   if (!near) try_list(u, u->row, 0, 0, share_of(u, row_blocks));
@@ -203,8 +200,8 @@ static void try_lists(Units *u) {
 }
 
 /* ---- which loops */
-static bool contiguous_along(const Contraction *c, int r) {
-  bool all = !is_reduce(c, r) && c->size[r] >= LEAST_COLUMNS;
+static bool contiguous_along(const KernelShape *c, int r) {
+  bool all = !is_summed_over(c, r) && c->size[r] >= LEAST_COLUMNS;
   for (int a = 0; all && a < c->nstore; a++)
     all = access_step(&c->access[a], r) == 1;
   return all;
@@ -212,7 +209,7 @@ static bool contiguous_along(const Contraction *c, int r) {
 
 /* What must be staged: false where it cannot be. */
 static bool find_staged(Units *u) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   u->nstage = 0;
   for (int a = c->nstore; a < c->naccess; a++) {
     bool had = false;
@@ -226,7 +223,7 @@ static bool find_staged(Units *u) {
 }
 
 static bool takes_pair(Units *u, int row, int column) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   u->row = row;
   u->column = column;
   u->shape = NULL;
@@ -240,10 +237,10 @@ static bool takes_pair(Units *u, int row, int column) {
 }
 
 static void try_pair(Units *u) {
-  const Contraction *c = u->c;
+  const KernelShape *c = u->c;
   u->depth = 1;
   for (int r = 0; r < c->n; r++)
-    if (is_reduce(c, r)) u->depth *= (double)c->size[r];
+    if (is_summed_over(c, r)) u->depth *= (double)c->size[r];
   u->depth = ceil(u->depth / u->shape->k) * u->shape->k;
   for (int role = MATRIX_A; role <= MATRIX_B; role++)
     panels_of(u, role);
@@ -251,13 +248,13 @@ static void try_pair(Units *u) {
   try_lists(u);
 }
 
-bool choose_units(Kernel *k, const Contraction *c, int ncores, double *cycles, OptVec *out, bool *chosen) {
+bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, OptVec *out, bool *chosen) {
   Units u = {.k = k, .c = c, .ncores = ncores, .cycles = *cycles};
   *chosen = false;
   if (!matrix_units(k) || !c->fused || !find_staged(&u)) return true;
   for (int column = 0; column < c->n; column++)
     for (int row = 0; row < c->n && contiguous_along(c, column); row++)
-      if (!is_reduce(c, row) && row != column && takes_pair(&u, row, column)) try_pair(&u);
+      if (!is_summed_over(c, row) && row != column && takes_pair(&u, row, column)) try_pair(&u);
   if (!u.nbest) return true;
   bool ok = true;
   out->len = 0;

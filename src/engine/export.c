@@ -1,7 +1,7 @@
 /* export.c: a captured function as C99 that needs nothing. In: a capture. Out: a source and a header.
  *
  * The capture's text is loaded in a second context, whose device renders and runs nothing: there the graphs
- * are planned for the machine of portable C (uop/target.c), as any device plans them for its own. So the
+ * are planned for the machine of portable C (plan/target.c), as any device plans them for its own. So the
  * kernels are those that the renderer wrote, in the order in which a replay would launch them; here is only
  * found on what memory each of them works, and for how long it is needed. */
 #include "engine/export.h"

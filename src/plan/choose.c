@@ -1,11 +1,11 @@
-/* candidates.c: the opts of a contraction. In: a kernel with one reduction. Out: of all lists that a few
+/* choose.c: the opts of a kernel. In: its tiling. Out: of all lists that a few
  * templates give, the one that costs least (cost.c).
  *
  * Every loop is tried in every role. Lanes: a loop of the outputs, or (GROUP) one of the reduction along
  * which memory is contiguous. Tile: any other loop of the outputs, so many values that the registers are
  * used. What is read behind a gate, or strided along the lanes, is staged: once, or for each block of the
  * lanes, or for each block of a loop that only it depends on. No kernel is known by name. */
-#include "codegen/cost.h"
+#include "plan/cost.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,30 +19,31 @@ enum {
 }; /* MOST_TEXT: steps that are written out */
 
 /* Lanes and a tile: what several lists have in common. */
-typedef struct Shape {
+typedef struct Tiling {
   int number; /* of two lists that cost the same, the one with the lower number is taken */
   int lane, tile;
   int64_t lanes, rows;
   bool apart;   /* loops that all loads move with are loops as others are */
   bool in_sum;  /* lanes along a reduction: all lists of these */
   double least; /* cycles that no list of it stays below */
-} Shape;
+} Tiling;
 
 typedef struct Search {
-  Kernel *k;
-  const Contraction *c;
+  const KernelShape *c;
   int ncores;
-  Vec(Shape) shapes;
-  int number; /* of the shape at hand */
+  TgMem *mem;
+  Str *costs;
+  Vec(Tiling) tilings;
+  int number; /* of the tiling at hand */
   bool found;
   Taken best;
   int best_number;
   Cost cost;
 } Search;
 
-static bool is_out(const Contraction *c, int r) { return !(c->reduce >> r & 1) && c->size[r] > 1; }
+static bool is_out(const KernelShape *c, int r) { return !(c->reduce >> r & 1) && c->size[r] > 1; }
 
-static bool moves(const Contraction *c, int access, int r) { return c->access[access].moves >> r & 1; }
+static bool moves(const KernelShape *c, int access, int r) { return c->access[access].moves >> r & 1; }
 
 static void take(Taken *t, OptOp op, int r, int64_t n) {
   if (t->n < MAX_TAKEN) t->opt[t->n] = (Opt){op, r, n};
@@ -54,7 +55,7 @@ static void take_all(Taken *t, const Taken *more) {
     take(t, more->opt[i].op, (int)more->opt[i].r, more->opt[i].n);
 }
 
-static Opt named(const Contraction *c, const Opt *o) { /* in the kernel's numbers */
+static Opt named(const KernelShape *c, const Opt *o) { /* in the kernel's numbers */
   int64_t r = o->op == OPT_STAGE ? c->access[o->r].slot : c->range[o->r]->arg.range.id;
   return (Opt){o->op, r, o->op == OPT_SWAP ? c->range[o->n]->arg.range.id : o->n};
 }
@@ -62,7 +63,7 @@ static Opt named(const Contraction *c, const Opt *o) { /* in the kernel's number
 /* A line for `tg opt --emit costs`: thousands of cycles, and the parts. */
 static void write_cost(const Search *s, const Taken *t, const Cost *cost) {
   Str list;
-  str_init(&list, s->k->mem);
+  str_init(&list, s->mem);
   for (int i = 0; i < t->n; i++) {
     Opt o = named(s->c, &t->opt[i]);
     opt_print(&list, &o);
@@ -71,8 +72,7 @@ static void write_cost(const Search *s, const Taken *t, const Cost *cost) {
     Opt o = {OPT_THREAD, s->c->range[cost->thread]->arg.range.id, s->ncores};
     opt_print(&list, &o);
   }
-  str_printf(s->k->opt->costs,
-             "%12.1f  compute %.1f, into L1 %.1f L2 %.1f L3 %.1f, copies %.1f, stores %.1f  %s\n",
+  str_printf(s->costs, "%12.1f  compute %.1f, into L1 %.1f L2 %.1f L3 %.1f, copies %.1f, stores %.1f  %s\n",
              cost->cycles / 1000, cost->compute / 1000, cost->traffic[0] / 1000, cost->traffic[1] / 1000,
              cost->traffic[2] / 1000, cost->copy / 1000, cost->stores / 1000, str_text(&list));
   str_free(&list);
@@ -80,9 +80,9 @@ static void write_cost(const Search *s, const Taken *t, const Cost *cost) {
 
 static void consider(Search *s, const Taken *t) {
   Cost cost;
-  double most = s->found && !s->k->opt->costs ? s->cost.cycles : INFINITY;
+  double most = s->found && !s->costs ? s->cost.cycles : INFINITY;
   if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, most, &cost)) return;
-  if (s->k->opt->costs) write_cost(s, t, &cost);
+  if (s->costs) write_cost(s, t, &cost);
   bool first = s->number < s->best_number;
   if (s->found && (first ? cost.cycles > s->cost.cycles : cost.cycles >= s->cost.cycles)) return;
   s->found = true;
@@ -104,7 +104,7 @@ static bool set_has(const Set *s, int a) {
   return false;
 }
 
-static void take_stages(const Contraction *c, Taken *t, const Set *s) {
+static void take_stages(const KernelShape *c, Taken *t, const Set *s) {
   for (int i = 0; i < s->n; i++) {
     bool had = false; /* two reads of one buffer are one copy */
     for (int k = 0; k < t->n && k < MAX_TAKEN; k++)
@@ -119,19 +119,10 @@ typedef struct Roles {
   bool converted; /* operands that are converted are staged, so that this is done once */
   int64_t lanes, rows;
   Set need, lane_loads, others; /* must be staged; move with the lanes; must be staged and do not */
-  Taken batch, base;            /* loops that all loads move with, iteration by iteration; the inner shape */
+  Taken batch, base;            /* loops that all loads move with, iteration by iteration; the inner tiling */
 } Roles;
 
-bool can_stage(const Contraction *c, int a) {
-  const Access *x = &c->access[a];
-  for (int o = c->nstore; o < c->naccess; o++)
-    if (c->access[o].slot == x->slot && c->access[o].index != x->index) return false;
-  for (int o = 0; o < c->nstore; o++)
-    if (c->access[o].slot == x->slot) return false;
-  return x->even && x->clips;
-}
-
-static bool roles_set(const Contraction *c, Roles *r) {
+static bool roles_set(const KernelShape *c, Roles *r) {
   r->need.n = r->lane_loads.n = r->others.n = 0;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
@@ -149,7 +140,7 @@ static bool roles_set(const Contraction *c, Roles *r) {
 
 /* ---- the templates */
 /* Loop `in` around `out`: not where the sum stands between them. */
-static bool can_swap(const Contraction *c, int out, int in) {
+static bool can_swap(const KernelShape *c, int out, int in) {
   return out >= 0 && in >= 0 && out < in && !((c->summed >> out ^ c->summed >> in) & 1);
 }
 
@@ -190,7 +181,7 @@ static void stage_lane_blocks(Search *s, const Roles *r) {
 /* What moves with the lanes copied once, the other operand in each block of a loop that only it moves with.
  */
 static void stage_other_blocks(Search *s, const Roles *r) {
-  const Contraction *c = s->c;
+  const KernelShape *c = s->c;
   static const int sizes[] = {1, 7, 8, 14, 28};
   for (int g = 0; g < c->n; g++) {
     bool all = true, used = false;
@@ -221,7 +212,7 @@ static void stage_other_blocks(Search *s, const Roles *r) {
 
 /* A short reduction written out: windows of a depthwise convolution. */
 static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
-  const Contraction *c = s->c;
+  const KernelShape *c = s->c;
   int64_t steps = 1;
   for (int i = 0; i < c->n; i++)
     if (c->reduce >> i & 1) steps *= c->size[i];
@@ -233,7 +224,7 @@ static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
 }
 
 /* The short loops of the reduction that conditions and shifts depend on, written out: these are known then. */
-static bool takes_decided(const Contraction *c, int lane, Taken *t) {
+static bool takes_decided(const KernelShape *c, int lane, Taken *t) {
   enum { MOST_DECIDED = 8 };
 
   int64_t steps = 1;
@@ -250,6 +241,14 @@ static bool decided(const Search *s, const Roles *r, Taken *t) {
   return takes_decided(s->c, r->lane, t);
 }
 
+/* Nothing copied: what is apart along the lanes is read lane by lane. */
+static void unstaged(Search *s, const Roles *r) {
+  Taken t = {0};
+  if (!r->need.n) return;
+  with_swap(s, &t, r);
+  if (takes_unrolled(s, r, &t)) consider(s, &t);
+}
+
 static void unrolled(Search *s, const Roles *r) {
   Taken t = r->batch;
   take_stages(s->c, &t, &r->need);
@@ -262,7 +261,7 @@ static void unrolled(Search *s, const Roles *r) {
 /* Blocks of the reduction outside, the output or local memory their accumulator: what they copy is small, and
  * read while it is near. */
 static void blocks_of_sum(Search *s, Roles *r) {
-  const Contraction *c = s->c;
+  const KernelShape *c = s->c;
   static const int sizes[] = {1, 8, 64, 256};
   Taken before = r->batch;
   if ((!c->plain && !c->whole) || before.n) return;
@@ -284,12 +283,12 @@ static void take_base(Roles *r) {
 }
 
 /* False: what must be copied cannot be. */
-static bool roles_of(const Contraction *c, const Shape *shape, bool converted, Roles *r) {
-  *r = (Roles){.lane = shape->lane, .tile = shape->tile, .lanes = shape->lanes, .rows = shape->rows};
+static bool roles_of(const KernelShape *c, const Tiling *tiling, bool converted, Roles *r) {
+  *r = (Roles){.lane = tiling->lane, .tile = tiling->tile, .lanes = tiling->lanes, .rows = tiling->rows};
   r->converted = converted;
   if (!roles_set(c, r)) return false;
   /* loops that every load moves with: one iteration at a time */
-  for (int g = 0; g < c->n && !shape->apart; g++) {
+  for (int g = 0; g < c->n && !tiling->apart; g++) {
     bool all = is_out(c, g) && g != r->lane;
     for (int a = c->nstore; all && a < c->naccess; a++)
       if (c->access[a].in_sum) all = moves(c, a, g);
@@ -299,26 +298,26 @@ static bool roles_of(const Contraction *c, const Shape *shape, bool converted, R
   return true;
 }
 
-/* ---- the shapes */
-static bool shape_add(Search *s, Roles *r, bool apart) {
-  Shape shape = {.number = (int)s->shapes.len, .apart = apart};
-  shape.lane = r->lane;
-  shape.tile = r->tile;
-  shape.lanes = r->lanes;
-  shape.rows = r->rows;
+/* ---- the tilings */
+static bool tiling_add(Search *s, Roles *r, bool apart) {
+  Tiling tiling = {.number = (int)s->tilings.len, .apart = apart};
+  tiling.lane = r->lane;
+  tiling.tile = r->tile;
+  tiling.lanes = r->lanes;
+  tiling.rows = r->rows;
   take_base(r);
-  shape.least = cost_least(s->c, &r->base, s->ncores);
+  tiling.least = cost_least(s->c, &r->base, s->ncores);
   Taken written_out = {0};
   if (takes_unrolled(s, r, &written_out))
-    shape.least = fmin(shape.least, cost_least(s->c, &written_out, s->ncores));
+    tiling.least = fmin(tiling.least, cost_least(s->c, &written_out, s->ncores));
   Taken known = {0};
-  if (decided(s, r, &known)) shape.least = fmin(shape.least, cost_least(s->c, &known, s->ncores));
-  return vec_push(s->k->mem, &s->shapes, shape);
+  if (decided(s, r, &known)) tiling.least = fmin(tiling.least, cost_least(s->c, &known, s->ncores));
+  return vec_push(s->mem, &s->tilings, tiling);
 }
 
 /* Whether factors are computed, not only converted: what they are made of has registers too, and steps overlap
  * without a large tile. */
-static bool computes(const Contraction *c) {
+static bool computes(const KernelShape *c) {
   bool any = false;
   for (int i = 0; i < c->nwork; i++)
     any |= !c->work[i].converts;
@@ -326,12 +325,12 @@ static bool computes(const Contraction *c) {
 }
 
 static bool tiles_of(Search *s, Roles *r, bool apart) {
-  const Contraction *c = s->c;
+  const KernelShape *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES;
   double enough = computes(c) ? 0 : ENOUGH_TILE / tile_registers(c->target);
   r->tile = -1;
   r->rows = 1;
-  bool ok = shape_add(s, r, apart);
+  bool ok = tiling_add(s, r, apart);
   for (int u = 0; ok && u < c->n; u++) {
     int64_t had = 0;
     if (!is_out(c, u) || u == r->lane) continue;
@@ -341,17 +340,18 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
       if ((double)(most * v) < enough && (double)(c->size[u] * v) > enough) continue;
       had = r->rows = rows;
       r->tile = u;
-      ok = shape_add(s, r, apart);
+      ok = tiling_add(s, r, apart);
     }
   }
   return ok;
 }
 
 static bool lanes_along(Search *s, int lane) {
-  const Contraction *c = s->c;
+  const KernelShape *c = s->c;
   Roles r;
   bool ok = true;
-  if (c->size[lane] < LEAST_LANES || !roles_of(c, &(Shape){.lane = lane, .tile = -1}, false, &r)) return true;
+  if (c->size[lane] < LEAST_LANES || !roles_of(c, &(Tiling){.lane = lane, .tile = -1}, false, &r))
+    return true;
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
     for (int64_t v = 1; ok && v <= 4; v++) {
       if (v > 1 && LANES * v > (c->size[lane] + LANES - 1) / LANES * LANES) break;
@@ -370,14 +370,24 @@ static void consider_in_sum(Search *s, const Taken *before, int k, int64_t lanes
   }
 }
 
-/* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs. */
+/* Whether an output has a loop that lanes can go along. */
+static bool has_lanes_out(const KernelShape *c) {
+  bool has = false;
+  for (int r = 0; r < c->n; r++)
+    has |= is_out(c, r) && c->size[r] >= LEAST_LANES;
+  return has;
+}
+
+/* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs. What is
+ * apart along them is read so where there are no other lanes. */
 static void lanes_in_sum(Search *s, int k) {
-  const Contraction *c = s->c;
+  const KernelShape *c = s->c;
+  bool only = !has_lanes_out(c);
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     int64_t by = access_step(x, k);
     bool found = index_is_data(x->index); /* in a table, lane by lane */
-    if (x->in_sum && (x->gated || (!found && (!x->even || (by != 0 && by != 1))))) return;
+    if (x->in_sum && (x->gated || (!found && (!x->even || (!only && by != 0 && by != 1))))) return;
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
@@ -399,20 +409,94 @@ static void lanes_in_sum(Search *s, int k) {
         }
 }
 
-static bool find_shapes(Search *s) {
-  const Contraction *c = s->c;
+/* ---- kernels that sum nothing */
+/* Whether a tile along loop u makes lanes that an output has apart a run, turned in registers. A tile that only
+ * saves loads is none: its rows are as many streams, which memory serves slower than one. */
+static bool is_run(const KernelShape *c, int lane, int u) {
+  bool run = false, fits = c->size[u] >= LANES && c->size[lane] >= LANES;
+  for (int a = 0; fits && a < c->nstore; a++) {
+    int64_t by = access_step(&c->access[a], lane);
+    run |= by != 0 && by != 1 && access_step(&c->access[a], u) == 1;
+  }
+  return run;
+}
+
+static bool plain_tiles(Search *s, Roles *r) {
+  const KernelShape *c = s->c;
+  r->tile = -1;
+  r->rows = 1;
+  bool ok = tiling_add(s, r, false);
+  for (int u = 0; ok && r->lanes <= LANES && u < c->n; u++) {
+    if (!is_out(c, u) || u == r->lane || (c->open >> u & 1) || !is_run(c, r->lane, u)) continue;
+    r->tile = u;
+    for (r->rows = 2; ok && r->rows <= TG_MIN(c->size[u], MOST_TILE); r->rows *= 2)
+      ok = tiling_add(s, r, false);
+  }
+  return ok;
+}
+
+/* Whether something is read or written lane by lane. */
+static bool lanes_apart(const KernelShape *c, int lane) {
+  bool apart = false;
+  for (int a = 0; a < c->naccess; a++) {
+    int64_t by = access_step(&c->access[a], lane);
+    apart |= (by != 0 && by != 1) || (c->access[a].gate_moves >> lane & 1);
+  }
+  return apart;
+}
+
+/* One vector, which is work enough where lanes are apart, two, or, where that decides a condition, all of a short
+ * loop. */
+static bool plain_lanes(Search *s, int lane) {
+  enum { MOST_WRITTEN = 8 };
+
+  const KernelShape *c = s->c;
+  int64_t size = c->size[lane], whole = size / LANES, most = lanes_apart(c, lane) ? 1 : 2;
+  bool open = c->open >> lane & 1, ok = true;
+  Roles r = {.lane = lane};
+  if (size < LEAST_LANES) return true;
+  for (int64_t v = 1; ok && v <= (open ? 1 : MOST_WRITTEN); v++) {
+    bool decides = v == whole && (c->decides >> lane & 1);
+    if ((v > most && !decides) || (v > 1 && v > whole)) continue;
+    r.lanes = TG_MIN(v * LANES, size);
+    ok = plain_tiles(s, &r);
+  }
+  return ok;
+}
+
+/* Blocks of both loops of a tile that is turned keep lines whole. */
+static void plain_lists(Search *s, const Roles *r) {
+  enum { BLOCK = 64 };
+
+  const KernelShape *c = s->c;
+  for (int blocks = 0; blocks < (r->tile < 0 ? 1 : 4); blocks++) {
+    Taken t = {0};
+    bool lane = blocks & 1, tile = blocks & 2;
+    if ((lane && c->size[r->lane] < 2 * BLOCK) || (tile && c->size[r->tile] < 2 * BLOCK)) continue;
+    if (lane && (c->open >> r->lane & 1)) continue;
+    if (lane) take(&t, OPT_TILE, r->lane, BLOCK);
+    if (tile) take(&t, OPT_TILE, r->tile, BLOCK);
+    with_swap(s, &t, r);
+  }
+}
+
+static bool find_tilings(Search *s) {
+  const KernelShape *c = s->c;
   bool ok = true;
+  for (int r = 0; ok && !c->reduce && r < c->n; r++)
+    if (is_out(c, r)) ok = plain_lanes(s, r);
+  if (!c->reduce) return ok;
   for (int r = 0; ok && r < c->n; r++) {
     if (is_out(c, r)) ok = lanes_along(s, r);
     if (ok && c->reduce >> r & 1 && c->size[r] >= LANES)
-      ok = vec_push(s->k->mem, &s->shapes,
-                    ((Shape){.number = (int)s->shapes.len, .in_sum = true, .lane = r, .least = INFINITY}));
+      ok = vec_push(s->mem, &s->tilings,
+                    ((Tiling){.number = (int)s->tilings.len, .in_sum = true, .lane = r, .least = INFINITY}));
   }
   return ok;
 }
 
 static int by_least(const void *a, const void *b) {
-  const Shape *x = a, *y = b;
+  const Tiling *x = a, *y = b;
   return x->least != y->least ? (x->least > y->least ? 1 : -1) : x->number - y->number;
 }
 
@@ -421,70 +505,59 @@ static void try_copies(Search *s, Roles *r) {
   stage_lane_blocks(s, r);
   stage_other_blocks(s, r);
   unrolled(s, r);
+  unstaged(s, r);
   blocks_of_sum(s, r);
 }
 
-static void try_shape(Search *s, const Shape *shape) {
+static void try_tiling(Search *s, const Tiling *tiling) {
   bool converts = false;
   Roles r;
-  s->number = shape->number;
-  if (shape->in_sum) {
-    lanes_in_sum(s, shape->lane);
+  s->number = tiling->number;
+  if (!s->c->reduce) {
+    r = (Roles){.lane = tiling->lane, .tile = tiling->tile, .lanes = tiling->lanes, .rows = tiling->rows};
+    take_base(&r);
+    plain_lists(s, &r);
     return;
   }
-  if (roles_of(s->c, shape, false, &r)) try_copies(s, &r);
+  if (tiling->in_sum) {
+    lanes_in_sum(s, tiling->lane);
+    return;
+  }
+  if (roles_of(s->c, tiling, false, &r)) try_copies(s, &r);
   for (int a = s->c->nstore; a < s->c->naccess; a++)
     converts |= s->c->access[a].converted && can_stage(s->c, a);
-  if (converts && roles_of(s->c, shape, true, &r)) try_copies(s, &r);
+  if (converts && roles_of(s->c, tiling, true, &r)) try_copies(s, &r);
 }
 
 /* The most promising shapes first, so that most of the others cannot be better than what was found. */
 static bool search(Search *s) {
-  bool ok = find_shapes(s), print_all = s->k->opt->costs != NULL;
-  if (ok && !print_all && s->shapes.len) qsort(s->shapes.at, s->shapes.len, sizeof *s->shapes.at, by_least);
-  for (size_t i = 0; ok && i < s->shapes.len; i++) {
-    const Shape *shape = &s->shapes.at[i];
-    if (print_all || shape->in_sum || !s->found || shape->least <= s->cost.cycles) try_shape(s, shape);
+  bool ok = find_tilings(s), print_all = s->costs != NULL;
+  if (ok && !print_all && s->tilings.len)
+    qsort(s->tilings.at, s->tilings.len, sizeof *s->tilings.at, by_least);
+  for (size_t i = 0; ok && i < s->tilings.len; i++) {
+    const Tiling *tiling = &s->tilings.at[i];
+    if (print_all || tiling->in_sum || !s->found || tiling->least <= s->cost.cycles) try_tiling(s, tiling);
   }
-  vec_free(s->k->mem, &s->shapes);
+  vec_free(s->mem, &s->tilings);
   return ok;
 }
 
-static bool hand_over(const Search *s, OptVec *out) {
-  const Contraction *c = s->c;
-  TgMem *m = s->k->mem;
+bool list_named(const KernelShape *c, const Taken *t, const Cost *cost, int ncores, TgMem *mem, OptVec *out) {
   bool ok = true;
-  for (int i = 0; ok && i < s->best.n; i++) {
-    Opt o = s->best.opt[i];
-    if (o.op != OPT_TILE || o.n < c->size[o.r]) ok = vec_push(m, out, named(c, &o));
+  for (int i = 0; ok && i < t->n; i++) {
+    Opt o = t->opt[i];
+    if (o.op != OPT_TILE || o.n < c->size[o.r]) ok = vec_push(mem, out, named(c, &o));
   }
-  int thread = s->cost.thread;
-  if (ok && thread >= 0)
-    ok = vec_push(m, out, ((Opt){OPT_THREAD, c->range[thread]->arg.range.id, s->ncores}));
+  if (ok && cost->thread >= 0)
+    ok = vec_push(mem, out, ((Opt){OPT_THREAD, c->range[cost->thread]->arg.range.id, ncores}));
   return ok;
 }
 
-/* An output has a loop that the sum does not move with: a row of it is written behind each sum. */
-static bool has_own_loop(const Contraction *c) {
-  bool own = false;
-  for (int r = 0; r < c->n; r++)
-    own |= is_out(c, r) && !(c->summed >> r & 1);
-  return own;
-}
-
-bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen) {
-  Contraction c;
-  *chosen = false;
-  if (!contraction_of(k, &c)) return true;
-  double work = 1;
-  for (int r = 0; r < c.n; r++)
-    work *= (double)c.size[r];
-  if (work < LITTLE_WORK || has_own_loop(&c)) return true;
-  Search s = {.k = k, .c = &c, .ncores = ncores};
-  if (!search(&s)) return false;
-  double cycles = s.found ? s.cost.cycles : INFINITY;
-  if (!choose_units(k, &c, ncores, &cycles, out, chosen)) return false;
-  if (*chosen || !s.found) return true;
-  *chosen = true;
-  return hand_over(&s, out);
+bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken *best, Cost *cost) {
+  Search s = {.c = c, .ncores = ncores, .mem = mem, .costs = costs};
+  s.cost.cycles = INFINITY;
+  bool ok = search(&s);
+  *best = s.best;
+  *cost = s.cost;
+  return ok;
 }

@@ -1,4 +1,4 @@
-/* cost.c: the estimate behind the choice of opts (cost.h). In: a contraction and a list. Out: cycles of a
+/* cost.c: the estimate behind the choice of opts (cost.h). In: a kernel's shape and a list. Out: cycles of a
  * core.
  *
  *   compute = iterations * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers
@@ -13,8 +13,7 @@
  *
  * The constants were fitted to timed lists of some 30 kernels on one machine; tests/unit/test_costs.c holds
  * pairs of lists that another one timed. */
-#include "codegen/cost.h"
-#include "codegen/nest.h"
+#include "plan/cost.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +28,15 @@ static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
 static const double LINE_WORTH = 7e-5;
 /* Lines for each register of a tile; for each more step of an unrolled sum. */
 static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
-/* The lanes of a vector added up to one. */
-static const double ADDED_ACROSS = 8;
+/* Loads that one is worth that reads a lane and puts it into its vector; .. whose place is computed, too, not a step
+ * from the one before. */
+static const double APART = 2.5, APART_FOUND = 5;
+/* A vector of a tile that is turned in registers, but for its stores. */
+static const double TURNED = 3.5;
 /* A vector of sums in local memory, read and written. */
 static const double SUM_KEPT = 2.6;
+/* OVERLAP_LEFT of a sum, whose results stay in registers while it reads. */
+static const double LEFT_OF_SUM = 0.1;
 /* Of a level, what a working set can have: the pages of its rows lie anywhere. */
 static const double ROOM = 0.7;
 /* Cycles until a row comes from memory, beside what is computed meanwhile. */
@@ -72,12 +76,13 @@ typedef struct Level {
 } Level;
 
 typedef struct Plan {
-  const Contraction *c;
+  const KernelShape *c;
   int n, ntile, vec, group, first_stage; /* ntile: levels that TILE made */
   /* first_stage: levels outside the first STAGE that stands in a loop */
   double whole[MAX_LOOPS], ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
   int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
   double copy[MAX_ACCESS];
+  bool any_copy; /* each access has the copy that suits it best */
   double blocks; /* of the reduction, outside the outputs: each adds to local memory, or to the one output */
   Level level[2 * MAX_LOOPS + MAX_TAKEN]; /* n of them; last, so that no plan begins with zeroing them */
 } Plan;
@@ -89,22 +94,31 @@ static void open_loop(Plan *p, int loop, double trips) {
   memcpy(l->ext, p->ext, sizeof l->ext);
 }
 
-static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; }
+/* Iterations of each loop that a copy is made of. */
+static const double *copied_ext(const Plan *p, int access) {
+  return p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
+}
 
-/* The axis of a copy that lanes go along, which panels make contiguous (stage.c); -1: the copy has the order
+/* The axis of a copy that lanes alone go along, which panels make contiguous (stage.c); -1: the copy has the order
  * of the buffer. */
-static int panel_axis(const Plan *p, const Access *a) {
-  return p->vec < 0 || p->group >= 0 ? -1 : a->alone[p->vec];
+static int panel_axis(const Plan *p, int access) {
+  const Access *a = &p->c->access[access];
+  int axis = p->vec < 0 || p->group >= 0 || p->staged_at[access] < 0 ? -1 : a->alone[p->vec];
+  if (axis < 0 || p->any_copy) return axis;
+  const double *copied = copied_ext(p, access);
+  for (uint32_t others = a->others[p->vec]; others; others &= others - 1)
+    if (copied[__builtin_ctz(others)] > 1) return -1;
+  return axis;
 }
 
 /* What is touched of a copy. Its rows are as far apart as the whole of it has them: of its axes in the order
  * of the buffer, with panels outside them, what is touched of one ends the run unless it is all of it. */
 static Footprint footprint_of_copy(const Plan *p, int access, const double *ext) {
   const Access *a = &p->c->access[access];
-  const double *copied = p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
+  const double *copied = copied_ext(p, access);
   double span[MAX_AXES], full[MAX_AXES], n = access_spans(a, ext, span), run = 1, place = 1, stride = 0,
                                          near = 1;
-  int panel = panel_axis(p, a);
+  int panel = panel_axis(p, access);
   access_spans(a, copied, full);
   if (panel >= 0) {
     place = fmin(p->up[p->vec], ceil(full[panel] / LANES) * LANES);
@@ -137,7 +151,7 @@ static Footprint footprint_of_copy(const Plan *p, int access, const double *ext)
 }
 
 static bool plan_stage(Plan *p, int access) {
-  const Contraction *c = p->c;
+  const KernelShape *c = p->c;
   const Access *a = &c->access[access];
   double trips = 1;
   if (!a->even) return false;
@@ -146,11 +160,14 @@ static bool plan_stage(Plan *p, int access) {
   double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * a->copied, whole = a->whole;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
-  double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
-  if (bytes > (double)t->cache[LEVEL_L3]) return false;
-  if (whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
+  double rate = cycle_bytes(t, LEVEL_L2) *
+                (by == 0 || by == 1 ? (a->gated ? 1.0 / 6 : 1.0 / 4) : (a->gated ? 1.0 / 16 : 1.0 / 8));
+  bool third = t->cache[LEVEL_L3] > 0;
+  if (bytes > (double)target_copy_most(t)) return false;
+  if (third && whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
   if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* what is written goes there, too */
-  if (whole > (double)t->cache[LEVEL_L3]) rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
+  if (whole > (double)t->cache[third ? LEVEL_L3 : LEVEL_L2])
+    rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
   p->copy[access] = COPY_SHOWN * bytes * trips / rate;
   if (p->n && p->first_stage < 0) p->first_stage = p->n;
   p->staged_at[access] = p->n;
@@ -162,11 +179,11 @@ static bool plan_blocks(Plan *p, double trips) {
   double sums = 4;
   p->blocks *= trips;
   for (int r = 0; r < p->c->n; r++)
-    sums *= is_reduce(p->c, r) ? 1 : p->ext[r];
+    sums *= is_summed_over(p->c, r) ? 1 : p->ext[r];
   return p->c->plain || (p->c->whole && sums <= (double)p->c->target->local_bytes);
 }
 
-static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
+static bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
   memset(p, 0, offsetof(Plan, level));
   p->blocks = 1;
   p->c = c;
@@ -193,14 +210,14 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
     if (o->op == OPT_STAGE && !plan_stage(p, (int)o->r)) return false;
     if (o->op != OPT_TILE || p->ext[o->r] <= (double)o->n) continue;
     double trips = p->ext[o->r] / (double)o->n;
-    if (is_reduce(c, (int)o->r) && !plan_blocks(p, trips)) return false;
+    if (is_summed_over(c, (int)o->r) && !plan_blocks(p, trips)) return false;
     p->ext[o->r] = (double)o->n;
     open_loop(p, (int)o->r, trips);
   }
   p->ntile = p->n;
   for (int i = 0; i < c->n; i++) {
     int r = p->order[i];
-    if (is_reduce(c, r)) continue;
+    if (is_summed_over(c, r)) continue;
     double n = p->up[r], trips = ceil(p->ext[r] / n);
     if (r != p->vec && n > 1) n = p->ext[r] / trips;
     if (p->ext[r] > n) {
@@ -209,7 +226,7 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
     }
   }
   for (int r = 0; r < c->n; r++) {
-    if (!is_reduce(c, r)) continue;
+    if (!is_summed_over(c, r)) continue;
     double n = p->unroll[r], trips = r == p->group ? p->ext[r] / n : ceil(p->ext[r] / n);
     if (p->ext[r] > n) {
       p->ext[r] = n;
@@ -224,18 +241,33 @@ static double vectors(const Plan *p) { return p->vec < 0 ? 1 : tile_vectors(p->e
 
 /* Whether lanes are contiguous: in memory, or in a copy, which has panels of them where they are an axis of
  * their own. */
-static bool lanes_contiguous(const Plan *p, const Access *a, bool staged) {
-  return access_step(a, p->vec) == 1 || (staged && panel_axis(p, a) >= 0);
+static bool lanes_contiguous(const Plan *p, int access) {
+  return access_step(&p->c->access[access], p->vec) == 1 || panel_axis(p, access) >= 0;
 }
 
 /* Whether vectors of an access begin anywhere in a line: each is then a load of two. */
-static bool crosses_lines(const Plan *p, const Access *a, bool staged) {
-  return (a->uneven & ~(1u << p->vec)) && !(staged && panel_axis(p, a) >= 0);
+static bool crosses_lines(const Plan *p, int access) {
+  return (p->c->access[access].uneven & ~(1u << p->vec)) && panel_axis(p, access) < 0;
+}
+
+/* Whether all iterations of a loop are written out, so that what depends on it alone is known; but for less than a
+ * vector of lanes, which is a nest of its own. */
+static bool is_written_out(const Plan *p, int r) {
+  double size = (double)p->c->size[r];
+  if (is_summed_over(p->c, r)) return p->unroll[r] >= size;
+  return r == p->vec ? p->up[r] > size - LANES : p->up[r] >= size;
+}
+
+/* Whether an access is read lane by lane: its lanes are not contiguous, or its gate lets some of them through. */
+static bool is_apart(const Plan *p, int access) {
+  bool staged = p->staged_at[access] >= 0;
+  return !lanes_contiguous(p, access) || (!staged && (p->c->access[access].gate_moves >> p->vec & 1));
 }
 
 /* Registers that one step of the body loads: those of a vector, one for a number that all lanes have, or one
  * for each lane whose elements are not contiguous. */
-static double loads_of(const Plan *p, const Access *a, bool staged) {
+static double loads_of(const Plan *p, int access) {
+  const Access *a = &p->c->access[access];
   double n = 1;
   bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
   for (int d = 0; d < a->naxis; d++) {
@@ -243,7 +275,7 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
       int r = __builtin_ctz(moves);
       if (r == p->vec) continue;
-      double some = is_reduce(p->c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
+      double some = is_summed_over(p->c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
       if (lanes)
         span += some - 1;
       else
@@ -251,12 +283,14 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     }
     n *= span;
   }
-  if (lanes)
-    n *= vectors(p) * (!lanes_contiguous(p, a, staged)
-                           ? LANES
-                           : tile_registers(p->c->target) * (crosses_lines(p, a, staged) ? 2 : 1));
-  if (a->gated && !staged) n *= lanes ? LANES : 8;
-  return n;
+  bool apart = lanes && is_apart(p, access), few = apart && lanes_contiguous(p, access);
+  if (few && is_written_out(
+                 p, p->vec)) /* which lanes the gate lets through is known: all of most vectors, or none */
+    n *= vectors(p) * tile_registers(p->c->target) + APART * LANES;
+  else if (lanes)
+    n *= apart ? p->ext[p->vec] * (a->even || is_written_out(p, p->vec) ? APART : APART_FOUND)
+               : vectors(p) * tile_registers(p->c->target) * (crosses_lines(p, access) ? 2 : 1);
+  return a->gated && p->staged_at[access] < 0 && !apart ? n + 1 : n;
 }
 
 /* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each iteration
@@ -281,7 +315,7 @@ static double steps_alike(const Plan *p, const Work *w) {
  * one number of what does not, once for all iterations of the tile, of an unrolled sum and of innermost loops that
  * it is alike in. *kept: vectors that stay in registers through such loops. */
 static double work_of(const Plan *p, double *kept) {
-  const Contraction *c = p->c;
+  const KernelShape *c = p->c;
   double ops = 0;
   *kept = 0;
   for (int i = 0; i < c->nwork; i++) {
@@ -290,9 +324,9 @@ static double work_of(const Plan *p, double *kept) {
     bool known = w->decided != 0, lanes = p->vec >= 0 && (w->on >> p->vec & 1);
     double n = 1, steps = steps_alike(p, w);
     for (int r = 0; r < c->n; r++) {
-      if (w->decided >> r & 1) known &= p->unroll[r] >= (double)c->size[r];
+      if (w->decided >> r & 1) known &= is_written_out(p, r);
       if (!(w->on >> r & 1) || r == p->vec) continue;
-      n *= is_reduce(c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
+      n *= is_summed_over(c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
     }
     if (lanes) n *= p->group >= 0 ? ceil(p->unroll[p->group] / LANES) : vectors(p);
     if (!known && !held) ops += w->weight * n / steps;
@@ -305,23 +339,25 @@ static double work_of(const Plan *p, double *kept) {
 static double step_of(const Plan *p, double *tile) {
   enum { STEPS_AT_ONCE = 4 };
 
-  const Contraction *c = p->c;
+  const KernelShape *c = p->c;
   double unrolled = 1, loads = 0;
   *tile = 1;
   for (int r = 0; r < c->n; r++) {
-    if (is_reduce(c, r))
+    if (is_summed_over(c, r))
       unrolled *= r == p->group ? ceil(p->unroll[r] / LANES) : p->unroll[r];
     else if (p->up[r] > 1)
       *tile *= r == p->vec ? vectors(p) : p->ext[r];
   }
   for (int a = c->nstore; a < c->naccess; a++)
-    if (c->access[a].in_sum) loads += loads_of(p, &c->access[a], p->staged_at[a] >= 0);
+    if (c->access[a].in_sum) loads += loads_of(p, a);
   const Target *t = c->target;
   double kept, work = work_of(p, &kept);
-  double steps = *tile * unrolled, add = c->fused ? LANES / t->fmas : LANES / (2 * t->ops);
+  double steps = *tile * unrolled, add = !c->reduce ? 0 : c->fused ? LANES / t->fmas : LANES / (2 * t->ops);
   TileStep step = {.work = steps * add + work,
                    .loads = loads,
-                   .chain = p->group < 0 ? unrolled : 1,
+                   .chain = !c->reduce     ? 0
+                            : p->group < 0 ? unrolled
+                                           : 1,
                    .vectors =
                        *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + kept};
   if (unrolled > 1 && p->group < 0) step.vectors += 2;
@@ -378,7 +414,7 @@ static double pages_in(Footprint f) {
 }
 
 static void footprints_of(const Plan *p, Footprints *footprints) {
-  const Contraction *c = p->c;
+  const KernelShape *c = p->c;
   for (int i = 0; i <= p->n; i++) {
     footprints->all[i] = footprints->pages[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
@@ -418,19 +454,20 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   for (; at >= 0; at--)
     bytes *= p->level[at].trips;
   if (once) bytes /= p->blocks;
-  /* rows so near to each other come like one run */
-  double begun = f.stride > 0 && f.stride <= NEAR_ROWS ? 0 : short_run[level];
+  /* rows that are read so near to each other come like one run */
+  bool near = a >= p->c->nstore && f.stride > 0 && f.stride <= NEAR_ROWS;
+  double begun = near ? 0 : short_run[level];
   return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + begun) / f.run;
 }
 
-/* Whether tiles of a store are turned in registers, so that a run of it is written at once. */
-static bool is_turned(const Plan *p, const Access *x) {
-  bool turned = false;
+/* Elements of a run of a store that is written at once, where a tile of it is turned in registers; else 0. */
+static double turned_run(const Plan *p, const Access *x) {
+  double run = 0;
   for (uint32_t at = x->moves; at; at &= at - 1) {
     int r = __builtin_ctz(at);
-    turned |= r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
+    if (r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1) run = fmin(p->up[r], LANES);
   }
-  return turned;
+  return run;
 }
 
 /* Cycles in which stores wait for lines that were in L1 before: those of an output whose lanes lie in lines
@@ -447,7 +484,7 @@ static double lines_awaited(const Plan *p, const Footprints *footprints) {
       own--;
     Footprint f = footprints->of[TG_MIN(own, p->n)][a];
     if (own == 0 || f.run >= LINE) continue;
-    double lines = own <= p->n ? f.blocks * f.lines : f.rows * (is_turned(p, x) ? 1 : f.run / x->bytes);
+    double lines = own <= p->n ? f.blocks * f.lines : f.rows * (turned_run(p, x) ? 1 : f.run / x->bytes);
     for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--)
       lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].trips : 1;
     cycles += fmax(0, lines - x->whole / LINE) * t->line_wait;
@@ -526,20 +563,29 @@ static double rows_begun(const Plan *p, const Footprints *footprints) {
   return cycles;
 }
 
+/* Of the lanes that all blocks of them have, those that there are. */
+static double lanes_whole(const Plan *p) {
+  double lanes = p->vec < 0 ? 1 : p->ext[p->vec];
+  for (int i = 0; i < p->n; i++)
+    if (p->level[i].loop == p->vec) lanes *= p->level[i].trips;
+  return p->vec < 0 ? 1 : (double)p->c->size[p->vec] / lanes;
+}
+
 static double stores_of(const Plan *p, double tile) {
-  const Contraction *c = p->c;
+  const KernelShape *c = p->c;
   double trips = 1, cost = 0;
   for (int i = 0; i < p->n; i++)
-    if (i < p->ntile || !is_reduce(c, p->level[i].loop)) trips *= p->level[i].trips;
+    if (i < p->ntile || !is_summed_over(c, p->level[i].loop)) trips *= p->level[i].trips;
   for (int a = 0; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     if (x->in_sum) continue;
     int64_t by = p->vec < 0 ? 0 : access_step(x, p->vec);
-    bool turned = a < c->nstore && is_turned(p, x);
+    double turned = a < c->nstore ? turned_run(p, x) : 0;
     bool near = by == 0 || by == 1;
-    cost += p->group >= 0 ? 10 : near ? 1.3 : turned ? 4.5 : 20;
+    cost += p->group >= 0 ? 10 : near ? 1.3 : turned ? TURNED + LANES / turned : 20;
     if (c->plain && p->blocks > 1) cost += near ? 0.7 : 20; /* the sum so far, a lane at a time */
   }
+  if (!c->reduce) return trips * tile * cost * lanes_whole(p);
   if (p->c->plain || p->blocks == 1) return trips * (tile * cost + 10);
   return trips * (tile * SUM_KEPT + 10) + trips / p->blocks * (tile * cost + 10);
 }
@@ -548,11 +594,11 @@ static double stores_of(const Plan *p, double tile) {
  * lanes.
  */
 static double text_of(const Plan *p) {
-  const Contraction *c = p->c;
+  const KernelShape *c = p->c;
   double tiles = 1, each = LINES_OF_SUM, steps = 1;
   for (int r = 0; r < c->n; r++) {
-    int64_t n = (int64_t)(is_reduce(c, r) ? p->unroll[r] : p->up[r]), size = c->size[r], rest = size % n;
-    if (is_reduce(c, r))
+    int64_t n = (int64_t)(is_summed_over(c, r) ? p->unroll[r] : p->up[r]), size = c->size[r], rest = size % n;
+    if (is_summed_over(c, r))
       steps *= (double)((r == p->group ? (n + LANES - 1) / LANES : n) + (rest > 0));
     else if (r == p->vec)
       tiles *=
@@ -562,7 +608,7 @@ static double text_of(const Plan *p) {
   }
   for (int a = 0; a < c->naccess; a++) {
     const Access *x = &c->access[a];
-    bool apart = p->vec >= 0 && (x->moves >> p->vec & 1) && !lanes_contiguous(p, x, p->staged_at[a] >= 0);
+    bool apart = p->vec >= 0 && (x->moves >> p->vec & 1) && !lanes_contiguous(p, a);
     each += (apart ? 2 * LANES : 2) * (x->in_sum ? steps : 1);
   }
   return tiles * (each + LINES_OF_STEP * (steps - 1));
@@ -585,11 +631,11 @@ static int deal(const Plan *p, int ncores, int *at, double *share) {
   *share = ncores;
   for (int i = 0; i < last; i++) {
     const Level *l = &p->level[i];
-    if (is_reduce(p->c, l->loop) && i < p->ntile) { /* every thread has all blocks */
+    if (is_summed_over(p->c, l->loop) && i < p->ntile) { /* every thread has all blocks */
       last = p->n;
       continue;
     }
-    if (is_reduce(p->c, l->loop)) break;
+    if (is_summed_over(p->c, l->loop)) break;
     double whole = floor(l->trips), tile = p->up[l->loop];
     /* what is left of the last block is a nest of its own */
     if (tile > 1 && (int64_t)p->c->size[l->loop] % (int64_t)tile) whole = ceil(l->trips) - 1;
@@ -630,7 +676,8 @@ static double traffic_and_all(const Plan *p, Cost *out, double share, double mos
   sum += pages_missed(p, &footprints) * p->c->target->page_miss;
   sum += rows_begun(p, &footprints) + lines_awaited(p, &footprints);
   out->again = footprints.all[TG_MIN(1, p->n)];
-  return fmax(compute, slowest) + 0.1 * fmin(compute, slowest) + sum + out->stores * share;
+  double left = p->c->reduce ? LEFT_OF_SUM : OVERLAP_LEFT;
+  return fmax(compute, slowest) + left * fmin(compute, slowest) + sum + out->stores * share;
 }
 
 /* A thread makes the copies of its own iterations, and copies its own part of what moves with the loop. */
@@ -644,7 +691,7 @@ static double copies_of(const Plan *p, int distributed, double share) {
   return all;
 }
 
-bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost *out) {
+bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
   Plan p;
   double tile, share = 1;
   int at[2 * MAX_LOOPS + MAX_TAKEN], nat = 0;
@@ -672,13 +719,14 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
 }
 
 /* All that can be copied is, for nothing, and each core has its part of the rest. */
-double cost_least(const Contraction *c, const Taken *last, int ncores) {
+double cost_least(const KernelShape *c, const Taken *last, int ncores) {
   static const double ROUNDED = 1 - 1e-9;
   Plan p;
   double tile;
   if (!plan_make(&p, c, last)) return INFINITY;
   for (int a = 0; a < c->naccess; a++)
     p.staged_at[a] = 0;
+  p.any_copy = true;
   double cycles = compute_of(&p, &tile);
   cycles += stores_of(&p, tile);
   return ROUNDED * cycles / ncores * (1 + LINE_WORTH * text_of(&p));

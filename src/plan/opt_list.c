@@ -1,5 +1,5 @@
-/* opts_text.c: lists of opts as text. In: "UPCAST r0 4, STAGE p1". Out: the list; and back. */
-#include "codegen/codegen.h"
+/* opt_list.c: lists of opts as text (opt.h). In: "UPCAST r0 4, STAGE p1". Out: the list; and back. */
+#include "plan/opt.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* target.c: what machines are. In: this processor. Out: a Target. Nothing is timed: a plan, and with it the
  * order of every sum, must be the same at each start. Devices that run nothing or check plan for a machine
  * that is written down here, so that their kernels are the same everywhere. */
-#include "uop/target.h"
+#include "plan/target.h"
 #include "base/processor.h"
 #include "uop/matrix.h"
 #include <stdio.h>
@@ -55,7 +55,7 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
   {                                                                                                          \
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
     .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128, .weight = GPU_WEIGHTS,      \
-    .vec_bytes = 16, .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .local_bytes = shared,   \
+    .vec_bytes = 16, .registers = 255, .warp = WARP, .threads = 1024, .latency = 600, .local_bytes = shared, \
     .local_most = shared_most, .most = limits, .launch_us = 3, .matrices = units                             \
   }
 const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),

@@ -16,6 +16,9 @@ typedef struct LaunchLimits {
 /* What arrays of a size that the text says may have of shared memory; for more the launch says how much. */
 enum { CUDA_STATIC_LOCAL = 48 << 10 };
 
+/* Threads in step of each GPU that there is a backend for. */
+enum { WARP = 32 };
+
 /* A core is what runs a part of a grid alone: a core of a CPU, an SM of a GPU. Never the threads in use:
  * results must not depend on TG_THREADS. */
 typedef struct Target {
@@ -69,6 +72,11 @@ static inline MemoryLevel target_level(const Target *t, double nbytes) {
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
     if (t->cache[l] && nbytes <= (double)t->cache[l] / 2) return (MemoryLevel)l;
   return LEVEL_MEMORY;
+}
+
+/* Bytes that a copy of what a kernel reads may have: it is to stay in the last level. */
+static inline int64_t target_copy_most(const Target *t) {
+  return t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes;
 }
 
 /* us in which one core reads so many bytes from the level where they stay. */

@@ -4,7 +4,7 @@
  *
  * A core of a CPU loads as many registers in a cycle as it multiplies. One of a GPU runs other warps while one
  * waits, so that no addition waits there, and what lanes read is copied to where it is contiguous. */
-#include "uop/tile.h"
+#include "plan/tile.h"
 #include <math.h>
 
 enum { ADD_CYCLES = 4, MOST_VECTORS = 4, SIDE_OF_SUMS = 4, MOST_SUMS = 24, LEAST_ALONG = 8 };
@@ -17,8 +17,6 @@ enum { WARP_ROWS = 32, WARP_COLUMNS = 64 };
 
 /* A tile that registers do not hold is kept in memory. */
 static const double SPILLED = 2.5;
-/* The lanes of a vector of sums, added up. */
-static const double ADDED_ACROSS = 10;
 
 double tile_registers(const Target *t) { return fmax(1, TILE_LANES * 4.0 / t->vec_bytes); }
 

@@ -1,7 +1,7 @@
 /* renderer.h: linear UOps -> source text. One C-style renderer with a table per language. */
 #ifndef TG_RENDERER_H
 #define TG_RENDERER_H
-#include "uop/target.h"
+#include "plan/target.h"
 
 typedef struct Renderer {
   const char *name;  /* "C", "AMX", "DOT", "C99", "CUDA", "METAL" */

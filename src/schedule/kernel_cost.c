@@ -1,7 +1,7 @@
 /* kernel_cost.c: what a kernel takes, in us. In: stages and their places in a grid, and the Target. Out: an
  * estimate; a fusion is a difference of estimates, so that what both sides share need not be right. */
 #include "schedule/stage.h"
-#include "uop/tile.h"
+#include "plan/tile.h"
 #include <math.h>
 #include <string.h>
 
@@ -16,11 +16,10 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 /* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
  * on: the root of a row once per row, and what a nested reduction computes once per iteration of all that is
  * around it. */
-enum { LANE_BY_LANE = 8, MOST_SCANNED = 64, ROWS_IN_CACHE = 32, ONLINE_BLOCK = 128 };
+enum { LANE_BY_LANE = 8, MOST_SCANNED = 64, ROWS_IN_CACHE = 32 };
 
-static const double COPY_SLOWS = 1.2;   /* a sum of products that copies a factor */
-static const double WRITTEN = 2;        /* a line is read before a part of it is written */
-static const double OVERLAP_LEFT = 0.3; /* of the shorter of computing and reading, what is not hidden */
+static const double COPY_SLOWS = 1.2; /* a sum of products that copies a factor */
+static const double WRITTEN = 2;      /* a line is read before a part of it is written */
 
 typedef struct Scan {
   Sched *s;

@@ -6,6 +6,7 @@
  * results of long sums are few blocks, each part is such a product, on matrix units where its types are
  * theirs.
  */
+#include "plan/tile.h"
 #include "schedule/stage.h"
 #include <math.h>
 #include <string.h>
@@ -15,9 +16,7 @@ enum {
   MOST_PARTS = 1024,
   LEAST_LAUNCHES_WON = 100,
   LEAST_GPU_LAUNCHES_WON = 8,
-  BLOCK_THREADS = 256,
   LEAST_RUN = 512, /* bytes */
-  LEAST_SIDE = 16,
   TILE_RESULTS = 32 * 32
 };
 

@@ -4,7 +4,7 @@
  * the same graph gives the same schedule, so the engine may cache it. */
 #ifndef TG_SCHEDULE_H
 #define TG_SCHEDULE_H
-#include "uop/target.h"
+#include "plan/target.h"
 #include "uop/pass.h"
 
 struct Sched;

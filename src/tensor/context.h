@@ -4,7 +4,7 @@
 #define TG_CONTEXT_H
 #include "base/file_map.h"
 #include "uop/pass.h"
-#include "uop/target.h"
+#include "plan/target.h"
 #include "tg.h"
 
 /* Memory of the device. What it holds has versions: a BUFFER node names uid and version, so a node never

@@ -4,7 +4,7 @@
  * asked for at the launch. Emulated devices refuse what a GPU would. */
 #include "emu/cuda_emu.h"
 #include "tg.h"
-#include "uop/target.h"
+#include "plan/target.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

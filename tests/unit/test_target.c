@@ -7,7 +7,7 @@
 #include "runtime/device.h"
 #include "tensor/context.h"
 #include "uop/matrix.h"
-#include "uop/tile.h"
+#include "plan/tile.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

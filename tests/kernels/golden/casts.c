@@ -1,4 +1,4 @@
-/* e_18, C, 1 thread, opts VEC r0 18 */
+/* e_18, C, 1 thread, opts VEC r0 16 */
 VECTOR(f32, 16)
 VECTOR(u8, 16)
 VECTOR(i32, 16)
@@ -22,6 +22,16 @@ INL i32x16 i32x16_f32(f32x16 x) {
   i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
   i32x16 l = lo, h = hi;
   return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat((-2147483647 - 1))) | (h & (i32x16)i32x16_splat(2147483647)));
+}
+#endif
+VECTOR(i8, 16)
+#ifndef H_i8x16_f32
+#define H_i8x16_f32
+INL i32x16 i8x16_f32(f32x16 x) {
+  i32x16 lo = (i32x16)(x <= -128.0f), hi = (i32x16)(x >= 128.0f), ok = ~lo & ~hi & (i32x16)(x == x);
+  i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
+  i32x16 l = lo, h = hi;
+  return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat((-128))) | (h & (i32x16)i32x16_splat(127)));
 }
 #endif
 VECTOR(f32, 2)
@@ -49,16 +59,6 @@ INL i32x2 i32x2_f32(f32x2 x) {
   return (i32x2)(((i32x2)r & ~l & ~h) | (l & (i32x2)i32x2_splat((-2147483647 - 1))) | (h & (i32x2)i32x2_splat(2147483647)));
 }
 #endif
-VECTOR(i8, 16)
-#ifndef H_i8x16_f32
-#define H_i8x16_f32
-INL i32x16 i8x16_f32(f32x16 x) {
-  i32x16 lo = (i32x16)(x <= -128.0f), hi = (i32x16)(x >= 128.0f), ok = ~lo & ~hi & (i32x16)(x == x);
-  i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
-  i32x16 l = lo, h = hi;
-  return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat((-128))) | (h & (i32x16)i32x16_splat(127)));
-}
-#endif
 VECTOR(i8, 2)
 #ifndef H_i8x2_f32
 #define H_i8x2_f32
@@ -79,18 +79,18 @@ void e_18(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   i32x16 v3 = i32x16_f32(v0);
   f32x16 v4 = __builtin_convertvector(v3, f32x16);
   f32x16 v5 = v2 + v4;
-  f32x2 v6 = *(const f32x2u *)(p1 + 16l);
-  u8x2 v7 = __builtin_convertvector(u8x2_f32(v6), u8x2);
-  f32x2 v8 = __builtin_convertvector(v7, f32x2);
-  i32x2 v9 = i32x2_f32(v6);
+  i8x16 v6 = __builtin_convertvector(i8x16_f32(v0), i8x16);
+  i32x16 v7 = __builtin_convertvector(v6, i32x16);
+  f32x2 v8 = *(const f32x2u *)(p1 + 16l);
+  u8x2 v9 = __builtin_convertvector(u8x2_f32(v8), u8x2);
   f32x2 v10 = __builtin_convertvector(v9, f32x2);
-  f32x2 v11 = v8 + v10;
-  i8x16 v12 = __builtin_convertvector(i8x16_f32(v0), i8x16);
-  i32x16 v13 = __builtin_convertvector(v12, i32x16);
-  i8x2 v14 = __builtin_convertvector(i8x2_f32(v6), i8x2);
+  i32x2 v11 = i32x2_f32(v8);
+  f32x2 v12 = __builtin_convertvector(v11, f32x2);
+  f32x2 v13 = v10 + v12;
+  i8x2 v14 = __builtin_convertvector(i8x2_f32(v8), i8x2);
   i32x2 v15 = __builtin_convertvector(v14, i32x2);
   *(f32x16u *)(p0 + 0l) = v5;
-  *(f32x2u *)(p0 + 16l) = v11;
-  *(i32x16u *)(p2 + 0l) = v13;
+  *(i32x16u *)(p2 + 0l) = v7;
+  *(f32x2u *)(p0 + 16l) = v13;
   *(i32x2u *)(p2 + 16l) = v15;
 }

@@ -9,7 +9,7 @@ void e_9(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   p0[8l] = v1;
 }
 
-/* e_2_9, C, 1 thread, opts VEC r2 18 */
+/* e_2_9, C, 1 thread, opts VEC r2 16 */
 VECTOR(f32, 16)
 VECTOR(f32, 2)
 void e_2_9(void *const *bufs, const i64 *vars, int tid, void *scratch) {
@@ -40,7 +40,7 @@ void e_6(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   }
 }
 
-/* e_2_9, C, 1 thread, opts VEC r2 18 */
+/* e_2_9, C, 1 thread, opts VEC r2 16 */
 VECTOR(f32, 16)
 VECTOR(f32, 2)
 void e_2_9(void *const *bufs, const i64 *vars, int tid, void *scratch) {

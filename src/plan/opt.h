@@ -1,0 +1,32 @@
+/* opt.h: one step of a plan. In: a loop of a kernel. Out: what becomes of it, and the same as text. */
+#ifndef TG_OPT_H
+#define TG_OPT_H
+#include "uop/uop.h"
+
+/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
+ * of a SWAP or TC. STAGE: r is the number of a buffer. codegen/opts.c applies them. */
+typedef enum OptOp {
+  OPT_THREAD,
+  OPT_ONLINE,
+  OPT_TILE,
+  OPT_STAGE,
+  OPT_SWAP,
+  OPT_TC,
+  OPT_DOUBLE_BUFFER,
+  OPT_LOCAL,
+  OPT_UPCAST,
+  OPT_VEC,
+  OPT_UNROLL,
+  OPT_GROUP
+} OptOp;
+
+typedef struct Opt {
+  OptOp op;
+  int64_t r, n;
+} Opt;
+
+typedef Vec(Opt) OptVec;
+
+bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
+void opt_print(Str *out, const Opt *o);
+#endif

@@ -1,0 +1,143 @@
+/* shape.c: what follows from the loops and accesses of a kernel (shape.h). In: for each access, how the index of
+ * each axis moves with each loop. Out: its steps in memory, its footprints.
+ *
+ * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a buffer
+ * is split into one per axis, so that contiguous accesses can be told from strided ones. */
+#include "plan/shape.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = TILE_LANES };
+
+int64_t access_step(const Access *a, int loop) { return a->by[loop]; }
+
+/* An index that goes through several axes of memory, as c * 3136 + s does, is as many axes: loops that move
+ * it by at least what all that move it less can reach together. Those that overlap, as in y + p, stay one. */
+static void axis_split(Access *a, const KernelShape *c, int d) {
+  int64_t span = 1, unit = 1, left[MAX_LOOPS];
+  int at = d;
+  memcpy(left, a->coef[d], sizeof left);
+  memset(a->coef[d], 0, sizeof left);
+  for (;;) {
+    int next = -1;
+    for (int r = 0; r < c->n; r++)
+      if (left[r] && (next < 0 || llabs(left[r]) < llabs(left[next]))) next = r;
+    if (next < 0) return;
+    int64_t by = llabs(left[next]);
+    if (by >= span * unit && span > 1 && by % unit == 0 && a->naxis < MAX_AXES) {
+      a->extent[a->naxis] = (a->extent[at] * unit + by - 1) / by;
+      a->extent[at] = by / unit;
+      at = a->naxis++;
+      unit = by;
+      span = 1;
+      a->step[at] = a->step[d] * unit;
+    }
+    a->coef[at][next] = left[next] / unit;
+    span += (c->size[next] - 1) * llabs(a->coef[at][next]);
+    left[next] = 0;
+  }
+}
+
+/* Axes that memory has, and a copy of it can be turned by: those that its index goes through are not. */
+static void alone_on_axes(Access *a, const KernelShape *c) {
+  for (int r = 0; r < c->n; r++)
+    a->alone[r] = -1;
+  for (int d = a->naxis; d-- > 0;) {
+    uint32_t moving = 0;
+    for (int r = 0; r < c->n; r++)
+      moving |= (a->coef[d][r] != 0 ? 1u : 0) << r;
+    for (int r = 0; r < c->n; r++) {
+      if (a->coef[d][r] != 1) continue;
+      a->alone[r] = d;
+      a->others[r] = moving & ~(1u << r);
+    }
+  }
+}
+
+/* ---- footprints */
+double access_spans(const Access *a, const double *ext, double *span) {
+  double n = 1;
+  for (int d = 0; d < a->naxis; d++) {
+    span[d] = 1;
+    for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
+      int r = __builtin_ctz(moves);
+      span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
+    }
+    if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
+    n *= span[d];
+  }
+  return n;
+}
+
+/* Its axes, the one with the smallest step first, are one run as long as less than a line lies between what is
+ * touched: then every line is, as of rows of 34 bytes of which 32 are read. */
+Footprint access_footprint(const Access *a, const double *ext) {
+  double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, elements = 1, stride = 0;
+  int i = a->naxis - 1;
+  for (; i >= 0; i--) {
+    int d = a->by_step[i];
+    double gap = (double)a->step[d] - run;
+    if (span[d] <= 1) continue;
+    if (gap < 0 || gap * a->bytes >= LINE) break;
+    run += (double)a->step[d] * (span[d] - 1);
+    elements *= span[d];
+  }
+  for (int d = 0; d < a->naxis; d++)
+    if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
+      stride = (double)a->step[d];
+  double rows = n / elements, lines = lines_of(run * a->bytes);
+  return (Footprint){.bytes = rows * lines * LINE,
+                     .run = run * a->bytes,
+                     .rows = rows,
+                     .blocks = rows,
+                     .lines = lines,
+                     .stride = stride * a->bytes};
+}
+
+void access_settle(Access *a, const KernelShape *c) {
+  alone_on_axes(a, c);
+  for (int d = a->naxis; a->even && d-- > 0;)
+    axis_split(a, c, d);
+  for (int r = 0; r < c->n; r++) {
+    for (int d = 0; d < a->naxis; d++) {
+      a->by[r] += a->coef[d][r] * a->step[d];
+      if (a->coef[d][r]) a->on[d] |= 1u << r;
+    }
+    if (a->by[r] % LANES && a->bytes * LANES >= LINE) a->uneven |= 1u << r;
+  }
+  double size[MAX_LOOPS];
+  for (int r = 0; r < c->n; r++)
+    size[r] = (double)c->size[r];
+  for (int d = 0; d < a->naxis; d++) {
+    int at = d;
+    for (; at > 0 && a->step[a->by_step[at - 1]] < a->step[d]; at--)
+      a->by_step[at] = a->by_step[at - 1];
+    a->by_step[at] = d;
+  }
+  a->whole = access_footprint(a, size).bytes;
+}
+
+bool can_stage(const KernelShape *c, int a) {
+  const Access *x = &c->access[a];
+  for (int o = c->nstore; o < c->naccess; o++)
+    if (c->access[o].slot == x->slot && c->access[o].index != x->index) return false;
+  for (int o = 0; o < c->nstore; o++)
+    if (c->access[o].slot == x->slot) return false;
+  return x->even && x->clips;
+}
+
+void work_add(KernelShape *c, Work w) {
+  int at = 0;
+  if (c->reduce && (w.decided & ~c->reduce)) w.decided = 0;
+  if (c->reduce || !(w.decided & (w.decided - 1))) c->decides |= w.decided;
+  while (at < c->nwork &&
+         (c->work[at].on != w.on || c->work[at].decided != w.decided || c->work[at].converts != w.converts))
+    at++;
+  if (at == MAX_WORK) {
+    c->work[--at].on |= w.on;
+    c->work[at].decided = 0;
+    c->work[at].converts = 0;
+  } else if (at == c->nwork)
+    c->work[c->nwork++] = (Work){.on = w.on, .decided = w.decided, .converts = w.converts};
+  c->work[at].weight += w.weight;
+}

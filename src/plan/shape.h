@@ -1,0 +1,92 @@
+/* shape.h: a kernel as the planner sees it. In: who makes a kernel fills one in (codegen/kernel_shape.c). Out:
+ * its loops, and for each access how its place moves with them; how much memory an access touches in so many
+ * iterations of each loop. The one key fact: it is numbers alone, so that a kernel that does not exist yet can
+ * be asked about. */
+#ifndef TG_SHAPE_H
+#define TG_SHAPE_H
+#include "plan/tile.h"
+#include <math.h>
+
+/* MAX_AXES: of an access. LINE: bytes of a cache's line. */
+enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, LINE = 64 };
+
+typedef struct Access {
+  const UOp *index;
+  int64_t slot;
+  int bytes, naxis; /* of an element */
+  int copied;       /* bytes of an element of its copy */
+  int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
+  int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
+  int64_t by[MAX_LOOPS]; /* elements that it moves by when the loop does */
+  int by_step[MAX_AXES]; /* axes, the largest step first */
+  uint32_t on[MAX_AXES]; /* bit r: the index of the axis moves with loop r */
+  double whole;          /* bytes that it touches in the whole kernel */
+  uint32_t moves;        /* bit r: it moves with loop r */
+  uint32_t gate_moves;   /* bit r: its gate does */
+  uint32_t uneven;       /* bit r: .. by other than whole vectors */
+  int alone[MAX_LOOPS];  /* the axis that moves with loop r by one; -1: none */
+  uint32_t
+      others[MAX_LOOPS]; /* .. and with these loops: it moves with r alone where they have one iteration */
+  bool gated, even;      /* even: every index is a sum of loops times constants */
+  bool clips;            /* its gate, if any, is an interval of each axis */
+  bool in_sum;           /* read in every step of the reduction; of a kernel that has none, of its loops */
+  bool converted;        /* in_sum, and its copy holds what every reader converts it to */
+} Access;
+
+/* Memory that is touched. */
+typedef struct Footprint {
+  double bytes, run, rows;      /* run: contiguous bytes of each row */
+  double blocks, lines, stride; /* rows that follow each other in the same lines are a block of so many lines;
+                                   stride: bytes between those */
+} Footprint;
+
+/* Operations of what is summed, but for the product, or of all outputs where nothing is; by the loops that they
+ * move with. */
+typedef struct Work {
+  uint32_t on, decided; /* decided: nothing is left of them where these loops are written out */
+  int converts;         /* the access whose copy holds what they make of it; 0: none, as that is a store */
+  double weight;
+} Work;
+
+enum { MAX_WORK = 32 };
+
+/* One reduction over the loops `reduce`, or none; one or more stores over all others. */
+typedef struct KernelShape {
+  const Target *target;
+  Target eight;           /* .. where sums are of 8 bytes */
+  int n, naccess, nstore; /* stores come first in `access` */
+  const UOp *range[MAX_LOOPS];
+  int64_t size[MAX_LOOPS];
+  uint32_t reduce;
+  uint32_t open;   /* bit r: how many iterations loop r has is known when it runs; size: the most */
+  uint32_t summed; /* bit r: each iteration of loop r sums for itself */
+  Access access[MAX_ACCESS];
+  int nwork;
+  Work work[MAX_WORK];
+  uint32_t
+      decides; /* bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift */
+  bool plain; /* one output, which is what was summed */
+  bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
+  UOp *value; /* what is summed */
+  bool fused; /* a product is summed: two steps a cycle of the whole vector */
+} KernelShape;
+
+static inline double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }
+
+static inline bool is_summed_over(const KernelShape *c, int r) { return c->reduce >> r & 1; }
+
+/* An access whose index, extent, step and coef of each axis are known: the rest of it follows. */
+void access_settle(Access *a, const KernelShape *c);
+
+/* What an access touches in ext[r] iterations of each loop r; elements of each axis, and of all. */
+Footprint access_footprint(const Access *a, const double *ext);
+double access_spans(const Access *a, const double *ext, double *span);
+int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
+
+/* Whether one copy of what an access reads can serve: it is read at one place, its index is a sum of loops,
+ * its gate an interval of them. */
+bool can_stage(const KernelShape *c, int access);
+
+/* Adds operations. Past the room there is for kinds of work, all is of the last kind. */
+void work_add(KernelShape *c, Work w);
+#endif

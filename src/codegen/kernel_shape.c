@@ -35,6 +35,7 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
                 .naxis = index_naxes(x),
                 .gated = x->arg.i != 0,
                 .gate_moves = x->arg.i ? loops_of(c, index_gate(x)) : 0,
+                .found = index_is_data(x),
                 .in_sum = in_sum};
   int64_t step = 1;
   for (int d = a->naxis - 1; d >= 0; d--) {
@@ -216,7 +217,7 @@ static void sum_settle(Kernel *k, KernelShape *c, UOp *reduce) {
 
 bool kernel_shape(Kernel *k, KernelShape *c) {
   UOpVec order = {0};
-  UOp *reduce;
+  UOp *reduce = NULL;
   memset(c, 0, sizeof *c);
   c->target = k->opt->target;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && only_reduce(&order, &reduce);

@@ -386,8 +386,7 @@ static void lanes_in_sum(Search *s, int k) {
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     int64_t by = access_step(x, k);
-    bool found = index_is_data(x->index); /* in a table, lane by lane */
-    if (x->in_sum && (x->gated || (!found && (!x->even || (!only && by != 0 && by != 1))))) return;
+    if (x->in_sum && (x->gated || (!x->found && (!x->even || (!only && by != 0 && by != 1))))) return;
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};

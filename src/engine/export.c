@@ -50,10 +50,7 @@ static bool planning_opened(Export *x, const Manner *p) {
   if (!x->planning) return no_memory(x);
   if (x->planning->err.status) return planning_failed(x);
   Target *t = &device_at(x->planning, 0)->target;
-  if (x->gnu && !target_named(x->o.target, t))
-    return refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
-  if (x->o.threads < 0 || x->o.threads > MOST_SHARES)
-    return refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
+  *t = x->target;
   t->cores = t->streams = TG_MAX(x->o.threads, 1);
   for (int l = 0; l < NLEVEL; l++)
     t->bytes_us[l] /= p->memory_price;
@@ -468,10 +465,23 @@ static bool laid_out_within(Export *x, const char *text) {
   return false;
 }
 
+static bool target_chosen(Export *x) {
+  const char *name = x->o.target && *x->o.target ? x->o.target : "generic";
+  if (!(x->flags = target_named(name, x->o.vectors, &x->target, &x->gnu)))
+    return refused(x, TG_ERR_VALUE,
+                   "a target is " TARGET_NAMES
+                   "; vectors are gnu or none, and a cortex-m and wasm32 have none");
+  if (x->o.streamed && x->o.linked)
+    return refused(x, TG_ERR_VALUE, "weights are streamed or linked, not both");
+  return (x->o.threads >= 0 && x->o.threads <= MOST_SHARES) ||
+         refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
+}
+
 static bool exported(Export *x, Str out[3]) {
   const char *text = tg_jit_to_text(x->jit, x->o.names, x->o.tensors, x->o.count);
-  return text && export_named(x) && laid_out_within(x, text) && export_header(x, &out[0]) &&
-         export_source(x, &out[1]) && (!x->o.weights_apart || export_weights(x, &out[2]));
+  return text && target_chosen(x) && export_named(x) && laid_out_within(x, text) &&
+         export_header(x, &out[0]) && export_source(x, &out[1]) &&
+         (!x->o.weights_apart || export_weights(x, &out[2]));
 }
 
 TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
@@ -481,8 +491,7 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   if (tg_options_read(ctx, "jit_to_c", "TgCOptions", &x.o, sizeof x.o, o)) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "jit_to_c: no place for the text");
   *out = (TgCText){.source = ""};
-  x.gnu = x.o.target && *x.o.target;
-  if (x.o.streamed) x.o.weights_apart = true;
+  if (x.o.streamed || x.o.linked) x.o.weights_apart = true;
   if (ctx->err.status) return ctx->err.status;
   map_init(&x.helpers, &ctx->mem);
   Str *text = ctx->c_text;

@@ -57,9 +57,11 @@ typedef struct Export {
   TgCOptions o;
   const char *name;
   char *upper;
-  const char *from; /* what stands before a value that a run has: "", or "q->" in a share */
-  bool shares;      /* some kernel is split */
-  bool gnu;         /* vectors of GNU C, for a processor with a name */
+  const char *from;  /* what stands before a value that a run has: "", or "q->" in a share */
+  bool shares;       /* some kernel is split */
+  bool gnu;          /* vectors of GNU C */
+  Target target;     /* what is planned for .. */
+  const char *flags; /* .. and what a compiler is told of it */
   char **value;
   Vec(CachedProgram *) kernels;
   Vec(ExportPlace) args;

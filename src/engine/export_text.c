@@ -92,9 +92,12 @@ static void put_about(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_printf(out, "/* %s: made by tinygrad-c %s, ", x->name, tg_version());
   if (x->gnu)
-    str_printf(out, "for %s: cc -std=gnu11 -O2 -ffp-contract=off -march=%s.", x->o.target, x->o.target);
+    str_printf(out, "for %s: cc -std=gnu11 -O2 -ffp-contract=off%s%s.",
+               *x->flags ? x->o.target : "any processor", *x->flags ? " " : "", x->flags);
   else
-    str_put(out, "for any compiler of C99 or C++.");
+    str_put(out, "for any compiler of C99 or C++");
+  if (!x->gnu && *x->flags) str_printf(out, ", best with %s", x->flags);
+  str_put(out, x->gnu ? "" : ".");
   str_put(out, " No licence of tinygrad-c is upon this text.\n");
   put_values(out, "input ", j->in, j->nin, x->value);
   put_values(out, "output", j->out, j->nout, x->value + j->nin);
@@ -209,9 +212,9 @@ static void put_signature(Export *x, Str *out) {
 
 static void put_reset(Export *x, Str *out) {
   str_printf(out, "void %s_reset(%s *m%s)", x->name, x->name,
-             x->o.streamed        ? ", int (*bring)(void *to, int64_t offset, size_t n)"
-             : x->o.weights_apart ? ", const void *weights"
-                                  : "");
+             x->o.streamed                        ? ", int (*bring)(void *to, int64_t offset, size_t n)"
+             : x->o.weights_apart && !x->o.linked ? ", const void *weights"
+                                                  : "");
 }
 
 bool export_header(Export *x, Str *out) {
@@ -226,6 +229,9 @@ bool export_header(Export *x, Str *out) {
   if (x->o.streamed)
     str_printf(out, " bring: see there;\n * numbers of the file begin with the %s byte.",
                x->o.big_endian ? "high" : "low");
+  else if (x->o.linked)
+    str_printf(out, " The\n * %s_FILE_BYTES at %s_weights, a multiple of 8, are those of the file.", x->upper,
+               x->name);
   else if (x->o.weights_apart)
     str_printf(
         out,
@@ -233,6 +239,8 @@ bool export_header(Export *x, Str *out) {
         "stay. Their numbers begin with the %s byte.",
         x->upper, x->o.big_endian ? "high" : "low");
   str_put(out, " */\n");
+  if (x->o.linked)
+    str_printf(out, "extern const unsigned char %s_weights[%s_FILE_BYTES];\n", x->name, x->upper);
   put_reset(x, out);
   str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s%s. */\n",
              x->planned->variables.len ? "; 2: a size is not within its bounds" : "",
@@ -706,6 +714,10 @@ static void put_bytes_moved(Export *x, Str *out) {
 /* Weights whose bytes this machine would read wrong are none. */
 static void put_weights_taken(const Export *x, Str *out) {
   str_printf(out, "  order.u = 1;\n  if (order.b[0] != %d) return;\n", !x->o.big_endian);
+  if (x->o.linked) {
+    str_printf(out, "  m->weights = %s_weights;\n", x->name);
+    return;
+  }
   if (!x->o.streamed) {
     str_put(out, "  m->weights = (const unsigned char *)weights;\n  if (!weights) return;\n");
     return;

@@ -46,7 +46,11 @@ static const char types[] =
   "    s = f64_bits((lost > 0) == (s > 0) ? bits + 1 : bits - 1);\n"                                         \
   "  return (f32)s;\n"
 
-static const char fused[] = "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n" FUSED_BY_F64 "}\n";
+/* Where gcc and clang know of one instruction, and so of no call. */
+static const char fused[] =
+    "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
+    "#if defined __GNUC__ && (defined __FP_FAST_FMAF || defined __ARM_FEATURE_FMA)\n"
+    "  return __builtin_fmaf(a, b, c);\n#else\n" FUSED_BY_F64 "#endif\n}\n";
 
 /* libm's where it is one instruction: the same bits, and much faster without an f64 in hardware. */
 static const char fused_by_libm[] =
@@ -58,10 +62,12 @@ static const char math_of_libm[] =
     "INL f32 sqrt_f32(f32 x) { return sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return sqrt(x); }\n"
     "INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }\n";
 
-/* Roots digit by digit, with two digits more than a float has and one that tells of the rest: rounded once.
+/* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one that tells of the rest: rounded once.
  * The f64 form of fma adds both parts of the product; it may be off by the last bit of a double. */
 static const char math_of_our_own[] =
     "INL f32 sqrt_f32(f32 x) {\n"
+    "#if defined __GNUC__ && defined __thumb2__ && defined __ARM_FP\n"
+    "  __asm__(\"vsqrt.f32 %0, %0\" : \"+t\"(x));\n  return x;\n#else\n"
     "  u32 m = u32_bits(x) & 0x7fffffu, q = 0, bit;\n"
     "  i32 e = (i32)(u32_bits(x) >> 23), s = 27;\n"
     "  u64 n;\n"
@@ -72,7 +78,7 @@ static const char math_of_our_own[] =
     "  for (bit = 1u << 25; bit; bit >>= 1) if ((u64)(q | bit) * (q | bit) <= n) q |= bit;\n"
     "  if ((u64)q * q != n) q |= 1;\n"
     "  return (f32)(i32)q * f32_bits((u32)((e - 150 - s) / 2 + 127) << 23);\n"
-    "}\n"
+    "#endif\n}\n"
     "INL f64 sqrt_f64(f64 x) {\n"
     "  u64 m = u64_bits(x) & 0xfffffffffffffu, q = 0, rest = 0;\n"
     "  i32 e = (i32)(u64_bits(x) >> 52), s = 2, i;\n"

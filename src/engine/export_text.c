@@ -493,8 +493,38 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   }
 }
 
-static void put_var(Export *x, Str *out, int var) {
+/* The tables of first rows are numbered by the launch at which their loop begins. */
+static int band_number(const Export *x, const SchedBand *band) {
+  int i = 0;
+  while (x->calls.at[i].kernel != CALL_BANDS || x->calls.at[i].band != band)
+    i++;
+  return i;
+}
+
+static void put_bands(Export *x, Str *out) {
+  for (size_t i = 0; i < x->calls.len; i++) {
+    const SchedBand *b = x->calls.at[i].band;
+    if (x->calls.at[i].kernel != CALL_BANDS) continue;
+    int n = b->last - b->first + 1;
+    str_printf(out,
+               "/* Where each kernel begins in each band of rows. */\nstatic const i32 rows_%zu[%d][%d] = {",
+               i, b->count, n);
+    for (int k = 0; k < b->count * n; k++)
+      str_printf(out, "%s%lld%s",
+                 k % n ? ", "
+                 : k   ? ",\n  {"
+                       : "\n  {",
+                 (long long)b->at[k], k % n == n - 1 ? "}" : "");
+    str_put(out, "};\n\n");
+  }
+}
+
+static void put_var(Export *x, Str *out, const ExportCall *c, int var) {
   const TgJit *j = x->planned;
+  for (int i = 0; c->band && i < c->sched->nrow; i++)
+    if (c->band->var[i] == var)
+      str_printf(out, "rows_%d[%sturn][%d]", band_number(x, c->band), x->from,
+                 c->sched->row[i] - c->band->first);
   for (size_t i = 0; i < j->variables.len; i++)
     if (j->variables.at[i] == var) {
       const DimVar *v = dims_var_at(x->planning->dims, var);
@@ -521,7 +551,7 @@ static void put_vector_call(Export *x, Str *out, const ExportCall *c) {
   if (p->nvar) str_put(out, "    const i64 v[] = {");
   for (int i = 0; i < p->nvar; i++) {
     str_put(out, i ? ", " : "");
-    put_var(x, out, p->var[i]);
+    put_var(x, out, c, p->var[i]);
   }
   if (p->nvar) str_put(out, "};\n");
   str_printf(out, "    k%d_%s(b, %s, %s, ", c->kernel, p->name, p->nvar ? "v" : "NULL",
@@ -547,7 +577,7 @@ static void put_kernel_call(Export *x, Str *out, const ExportCall *c) {
   }
   for (int i = 0; i < p->nvar; i++) {
     str_put(out, n++ ? ", " : "");
-    put_var(x, out, p->var[i]);
+    put_var(x, out, c, p->var[i]);
   }
   if (c->shares > 1) str_put(out, n++ ? ", (i32)i" : "(i32)i");
   if (c->scratch >= 0) str_put(out, ", "), put_scratch(x, out, c);
@@ -556,7 +586,12 @@ static void put_kernel_call(Export *x, Str *out, const ExportCall *c) {
 
 static void put_call(Export *x, Str *out, const ExportCall *c) {
   const ExportPlace *arg = x->args.at + c->arg;
-  if (c->kernel >= 0 && c->shares > 1)
+  if (c->kernel >= 0 && c->shares > 1 && c->band) str_put(out, "  q.turn = turn;\n");
+  if (c->kernel == CALL_BANDS)
+    str_printf(out, "  for (turn = 0; turn < %d; turn++) {\n", c->band->count);
+  else if (c->kernel == CALL_BANDS_END)
+    str_put(out, "  }\n");
+  else if (c->kernel >= 0 && c->shares > 1)
     str_printf(out, "  spread(m, share_%d, %d, &q);\n", (int)(c - x->calls.at), c->shares);
   else if (c->kernel >= 0)
     put_kernel_call(x, out, c);
@@ -591,6 +626,7 @@ static const char *value_const(const Export *x, int i) {
 static void put_shared_struct(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_put(out, "typedef struct shared {\n  u8 *a, *s;\n  const u8 *w;\n");
+  if (x->bands) str_put(out, "  int turn;\n");
   for (int i = 0; i < j->nin + j->nout; i++) {
     const Want *w = i < j->nin ? &j->in[i] : &j->out[i - j->nin];
     str_printf(out, "  %s%s *%s;\n", value_const(x, i), header_type(w->dtype), x->value[i]);
@@ -686,6 +722,7 @@ static void put_run(Export *x, Str *out) {
   if (uses(x, IN_STATE)) str_put(out, "  u8 *s;\n");
   if (weights_pointed(x)) str_put(out, "  const u8 *w;\n");
   if (x->shares) str_put(out, "  shared q;\n");
+  if (x->bands) str_put(out, "  int turn;\n");
   put_checks(x, out);
   if (arena) str_put(out, "  a = m->arena.bytes;\n");
   if (uses(x, IN_STATE)) str_put(out, "  s = m->state.bytes;\n");
@@ -775,6 +812,7 @@ bool export_source(Export *x, Str *out) {
   str_put(out, "\n");
   for (size_t i = 0; i < x->kernels.len; i++)
     if (!put_kernel(x, out, (int)i)) return false;
+  put_bands(x, out);
   put_draws(x, out);
   put_reset_body(x, out);
   put_shares(x, out);

@@ -52,6 +52,7 @@ typedef struct Target {
   int latency;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes, local_most; /* plans fill so much; a list of opts may ask for more, up to local_most */
+  int64_t memory;                  /* bytes that temporaries may take; 0: no bound */
   LaunchLimits most;               /* zeros on a CPU */
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */

@@ -905,6 +905,71 @@ static void test_vectors(void **state) {
   tg_close(c);
 }
 
+/* ---- bands of rows: layers of other strides, a sum around them, what stays whole, rows that are channels */
+static TgTensor *around(TgTensor *x, TgTensor *w) {
+  return tg_add(x, tg_relu(tg_conv2d(x, w, NULL, .padding = TG_SIZES(1, 1))));
+}
+
+static TgStatus deep_net(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor **w = user;
+  (void)nin, (void)nout;
+  TgTensor *x = tg_relu(tg_conv2d(in[0], w[0], NULL, .padding = TG_SIZES(3, 3), .stride = TG_SIZES(2, 1)));
+  x = around(tg_contiguous(x), w[1]);
+  x = tg_relu(tg_conv2d(tg_contiguous(x), w[2], NULL, .dilation = TG_SIZES(2, 2)));
+  out[1] = tg_max_pool2d(x, .kernel = TG_SIZES(3, 2), .stride = TG_SIZES(2, 2));
+  x = tg_conv2d(tg_contiguous(x), w[3], NULL, .groups = 6, .padding = TG_SIZES(1, 1));
+  out[0] = tg_mean(x, .axis = TG_AXES(2, 3));
+  return out[0] && out[1] ? TG_OK : tg_error(c);
+}
+
+static void test_bands(void **state) {
+  (void)state;
+  static const double parts[] = {0.9, 0.7, 0.5, 0.4};
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(6, 2, 7, 5))), tg_clone(tg_randn(c, TG_SHAPE(6, 6, 3, 3))),
+                   tg_clone(tg_randn(c, TG_SHAPE(12, 6, 2, 3))), tg_clone(tg_randn(c, TG_SHAPE(6, 2, 3, 3)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 2, 61, 29))), *out[2];
+  TgJit *jit = tg_jit(c, deep_net, w);
+  for (int i = 0; i < 2; i++)
+    if (tg_jit_run(jit, &in, 1, out, 2)) fail_msg("%s", tg_errmsg(c));
+  static float x[2 * 61 * 29], want[2][6000], got[2][6000];
+  TgCText t;
+  int sizes[2] = {(int)tg_numel(out[0]), (int)tg_numel(out[1])}, banded = 0;
+  assert_true(sizes[1] <= 6000);
+  tg_read(in, x, sizeof x);
+  for (int i = 0; i < 2; i++)
+    tg_read(out[i], want[i], (size_t)sizes[i] * sizeof(float));
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  int64_t whole = t.arena_bytes;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (int kind = 0; kind < 4; kind++) {
+      TgCOptions o = {
+          .size = sizeof o, .max_ram = (int64_t)(parts[i] * (double)whole), .own_math = kind == 0};
+      if (kind == 1) o.threads = 3;
+      if (kind == 2) o.streamed = true, o.max_ram += t.weight_bytes;
+      if (kind == 3) o.target = "x86-64-v2";
+      if (kind && i % 2) continue;
+      if (tg_jit_to_c_opt(jit, &t, &o)) fail_msg("%g: %s", parts[i], tg_errmsg(c));
+      banded += strstr(t.source, "for (turn = 0;") != NULL;
+      Exported e;
+      if (kind == 2) continue; /* its functions are in test_stream; here is seen that it has a plan */
+      if (!exported_new(&e, jit, folder, kind == 3 ? "gcc -O1" : trapping, o))
+        fail_msg("%g %d", parts[i], kind);
+      assert_true(e.about.arena_bytes <= o.max_ram);
+      assert_int_equal(exported_run(&e, e.m, (void *[]){x, got[0], got[1]}), 0);
+      for (int k = 0; k < 2; k++)
+        for (int j = 0; j < sizes[k]; j++)
+          if (!(fabsf(got[k][j] - want[k][j]) <= 1e-4f * fabsf(want[k][j]) + 1e-3f))
+            fail_msg("%g %d: output %d [%d]: %g, not %g", parts[i], kind, k, j, (double)got[k][j],
+                     (double)want[k][j]);
+      exported_free(&e);
+    }
+  assert_true(banded >= 4);
+  refused(c, tg_jit_to_c(jit, &t, .max_ram = whole / 8), TG_ERR_LIMIT, "more than the");
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- a processor by its name: the same numbers, for each in the language that is usual for it */
 static void test_targets(void **state) {
   (void)state;
@@ -1053,7 +1118,8 @@ int main(void) {
       cmocka_unit_test(test_stream),    cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_text),      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),
       cmocka_unit_test(test_models),    cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),
-      cmocka_unit_test(test_targets),   cmocka_unit_test(test_incbin),     cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_fixed),     cmocka_unit_test(test_names),      cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_bands),     cmocka_unit_test(test_targets),    cmocka_unit_test(test_incbin),
+      cmocka_unit_test(test_vectors),   cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -899,7 +899,6 @@ static void test_vectors(void **state) {
     if (got != want) fail_msg("step %d: loss %.9g, the library has %.9g", i, (double)got, (double)want);
   }
   exported_free(&e);
-  TgCText t;
   tg_jit_free(jit), tg_optim_free(l->optim);
   free(l);
   tg_close(c);

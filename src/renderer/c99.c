@@ -54,9 +54,10 @@ static const char types[] =
   "  return (f32)s;\n"
 
 /* Where gcc and clang know of one instruction, and so of no call. */
-static const char fused[] = "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
-                            "#if defined __GNUC__ && (defined __FP_FAST_FMAF || defined __ARM_FEATURE_FMA)\n"
-                            "  return __builtin_fmaf(a, b, c);\n#else\n" FUSED_BY_F64 "#endif\n}\n";
+static const char fused[] =
+    ROUNDED_ONCE "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
+                 "#if defined __GNUC__ && (defined __FP_FAST_FMAF || defined __ARM_FEATURE_FMA)\n"
+                 "  return __builtin_fmaf(a, b, c);\n#else\n" FUSED_BY_F64 "#endif\n}\n";
 
 /* libm's where it is one instruction: the same bits, and much faster without an f64 in hardware. */
 static const char fused_by_libm[] = ROUNDED_ONCE
@@ -68,8 +69,8 @@ static const char math_of_libm[] =
     "INL f32 sqrt_f32(f32 x) { return sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return sqrt(x); }\n"
     "INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }\n";
 
-/* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one that tells of the rest: rounded once.
- * The f64 form of fma adds both parts of the product; it may be off by the last bit of a double. */
+/* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one that
+ * tells of the rest: rounded once. The f64 form of fma adds both parts of the product; it may be off by the last bit of a double. */
 static const char math_of_our_own[] =
     "INL f32 sqrt_f32(f32 x) {\n"
     "#if defined __GNUC__ && defined __thumb2__ && defined __ARM_FP\n"

@@ -8,9 +8,9 @@
 
 typedef struct Options {
   CliTexts sizes;
-  const char *out, *name, *weights, *device, *target;
+  const char *out, *name, *weights, *device, *target, *vectors;
   int64_t threads, max_ram;
-  bool own_math, big_endian, stream, integers, wasm, simd, cffi, json;
+  bool own_math, big_endian, stream, incbin, integers, wasm, simd, cffi, json;
 } Options;
 
 static void say(const Options *o, const char *path, const TgCText *c) {
@@ -98,7 +98,9 @@ static bool written_along(const Options *o, const char *path, const RunCapture *
 static bool options_agree(const Options *o) {
   if ((o->wasm || o->cffi) && o->weights)
     return cli_refuse(0, "compile", "--weights: a module and a binding have them within");
-  if (o->wasm && o->target) return cli_refuse(0, "compile", "--wasm: --simd gives it vectors, --target none");
+  if (o->wasm && (o->target || o->vectors))
+    return cli_refuse(0, "compile", "--wasm: --simd gives it vectors, --target and --vectors none");
+  if (o->incbin && !o->weights) return cli_refuse(0, "compile", "--incbin is for --weights FILE");
   if (o->stream && !o->weights) return cli_refuse(0, "compile", "--stream is for --weights FILE");
   return o->wasm || !o->simd || cli_refuse(0, "compile", "--simd is for --wasm");
 }
@@ -118,7 +120,8 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   ok = ok && !tg_export(c.jit, path, .inputs = c.in_names, .outputs = c.out_names, .state = c.weights,
                         .name = o->name, .weights = o->weights, .own_math = o->own_math || o->wasm,
                         .big_endian = o->big_endian, .streamed = o->stream, .target = o->target,
-                        .threads = (int)o->threads, .max_ram = o->max_ram, .about = &about);
+                        .vectors = o->vectors, .incbin = o->incbin, .threads = (int)o->threads,
+                        .max_ram = o->max_ram, .about = &about);
   ok = ok && written_along(o, path, &c);
   cli_wait_end(m->wait);
   m->wait = NULL;
@@ -153,11 +156,16 @@ static const CliOption options[] = {
                 "the file of weights is for machines that store the high byte first"),
     CLI_FLAG_OF(Options, stream, "stream",
                 "of the file of weights, a function of the host brings what is needed next"),
+    CLI_FLAG_OF(Options, incbin, "incbin", "PATH.S too, by which an assembler takes in the file of weights"),
     CLI_FLAG_OF(Options, integers, "integers",
                 "a quantised model without any float; inputs and outputs are its 8-bit numbers"),
     CLI_FLAG_OF(Options, own_math, "own-math", "roots are computed by the text too: it needs no libm"),
-    CLI_TEXT_OF(Options, target, "target", "native|x86-64-v3|x86-64-v4",
-                "GNU C with vectors for this processor, instead of C99 for any"),
+    CLI_TEXT_OF(
+        Options, target, "target", "NAME",
+        "plan for generic, native, x86-64-v2, x86-64-v3, x86-64-v4, armv8, cortex-m4, cortex-m7, wasm32, "
+        "wasm-simd (generic)"),
+    CLI_TEXT_OF(Options, vectors, "vectors", "gnu|none",
+                "GNU C with vectors, or C99 (gnu for a target that has vectors, but for generic)"),
     CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "to capture on, instead of $TG_DEV"),
     CLI_FLAG_OF(Options, wasm, "wasm", "PATH.wasm too, and PATH.js that runs it; needs clang and wasm-ld"),

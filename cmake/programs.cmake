@@ -128,7 +128,7 @@ if(CMOCKA_FOUND)
       target_sources(${name} PRIVATE tests/kernels/texts.c cli/programs.c)
     endif()
   endforeach()
-  add_executable(export_machines tests/export/machines.c)   # run by tests/export/check-machines
+  add_executable(export_machines tests/export/machines.c tests/export/trained.c)   # run by tests/export/check-machines
   target_include_directories(export_machines PRIVATE src . tests)
   target_link_libraries(export_machines PRIVATE tinygrad_static PkgConfig::CMOCKA)
   target_compile_definitions(export_machines PRIVATE TG_TESTS="${CMAKE_SOURCE_DIR}/tests")

@@ -463,12 +463,12 @@ typedef struct TgExplainOptions {
 typedef struct TgCOptions {
   size_t size;
   const char *set;
-  const char *name, *header, *target;
+  const char *name, *header, *target, *vectors;
   const char *const *names;
   TgTensor *const *tensors;
   int count, threads;
   int64_t max_ram;
-  bool own_math, weights_apart, big_endian, streamed;
+  bool own_math, weights_apart, big_endian, streamed, linked;
   int end_;
 } TgCOptions;
 
@@ -1529,9 +1529,11 @@ typedef struct TgCText {
  * .streamed: weights are apart, and a function of the host brings those of each kernel to the arena.
  * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
  * the same time, the results are the same. .max_ram: kernels are chosen so that arena and state are no more
- * bytes (0: no bound). .target: a processor, "native", "x86-64-v3" or "x86-64-v4": the source is then GNU C
- * with vectors for that, to be compiled with -std=gnu11 -ffp-contract=off and -march=.. of it; own_math has
- * no meaning there. The texts live until the next call with this context. Errors: those of tg_jit_to_text;
+ * bytes (0: no bound). .target: a processor to plan for, "generic" (the default), "native", "x86-64-v2", -v3,
+ * -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the source is GNU C with
+ * vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the header names; own_math has
+ * no meaning there. "none": C99. NULL: as is usual for the target, vectors where it has some and is no generic
+ * one. .linked: weights are apart, and a symbol NAME_weights that is linked has them; NAME_reset takes none. The texts live until the next call with this context. Errors: those of tg_jit_to_text;
  * TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits .max_ram, with how much the least
  * is more. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);

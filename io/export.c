@@ -1,11 +1,11 @@
 /* export.c: a captured function as files of C (tg_jit_to_c). In: a capture. Out: PATH.c and PATH.h, and where
- * it is asked for a file of the weights: all of them, or none. */
+ * it is asked for a file of the weights, and PATH.S, which has that file in it: all of them, or none. */
 #include "io_private.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 
-enum { HEADER, SOURCE, WEIGHTS, FILES, LONGEST_PATH = 4000 };
+enum { HEADER, SOURCE, WEIGHTS, ASSEMBLER, FILES, LONGEST_PATH = 4000, ROOM = 2048 };
 
 typedef struct Out {
   TgContext *ctx;
@@ -14,6 +14,7 @@ typedef struct Out {
   size_t nbytes[FILES];
   NewFile file[FILES];
   int n;
+  char assembler[ROOM];
 } Out;
 
 static const char *base_name(const char *path) {
@@ -57,18 +58,19 @@ static bool texts_made(TgJit *jit, const TgExportOptions *e, const char *name, c
   const char **names = tg_alloc(ctx, (n + 1) * sizeof *names);
   for (size_t i = 0; names && i < n; i++)
     tg_state_at(e->state, i, &names[i]);
-  TgStatus s = names ? tg_jit_to_c(jit, c, .name = name, .header = header, .names = names,
-                                   .tensors = tg_get_parameters(e->state), .count = (int)n,
-                                   .own_math = e->own_math, .target = e->target,
-                                   .weights_apart = e->weights != NULL, .big_endian = e->big_endian,
-                                   .threads = e->threads, .max_ram = e->max_ram, .streamed = e->streamed)
-                     : tg_error(ctx);
+  TgStatus s =
+      names ? tg_jit_to_c(jit, c, .name = name, .header = header, .names = names,
+                          .tensors = tg_get_parameters(e->state), .count = (int)n, .own_math = e->own_math,
+                          .target = e->target, .vectors = e->vectors, .linked = e->incbin,
+                          .weights_apart = e->weights != NULL, .big_endian = e->big_endian,
+                          .threads = e->threads, .max_ram = e->max_ram, .streamed = e->streamed)
+            : tg_error(ctx);
   tg_free(ctx, names);
   return !s;
 }
 
 /* PATH may end in .c, as that of the source does. */
-static bool paths_set(Out *o, const char *path, const char *weights) {
+static bool paths_set(Out *o, const char *path, const char *weights, bool incbin) {
   size_t n = strlen(path);
   if (n > 2 && !strcmp(path + n - 2, ".c")) n -= 2;
   if (!n || n > LONGEST_PATH || path[n - 1] == '/' || (weights && strlen(weights) > LONGEST_PATH))
@@ -76,19 +78,43 @@ static bool paths_set(Out *o, const char *path, const char *weights) {
   snprintf(o->path[HEADER], sizeof o->path[HEADER], "%.*s.h", (int)n, path);
   snprintf(o->path[SOURCE], sizeof o->path[SOURCE], "%.*s.c", (int)n, path);
   if (weights) snprintf(o->path[WEIGHTS], sizeof o->path[WEIGHTS], "%s", weights);
-  o->n = weights ? FILES : WEIGHTS;
+  if (incbin) snprintf(o->path[ASSEMBLER], sizeof o->path[ASSEMBLER], "%.*s.S", (int)n, path);
+  o->n = incbin ? FILES : weights ? ASSEMBLER : WEIGHTS;
+  return true;
+}
+
+/* For the assembler of gcc or clang, in the folder of the file of weights or told of it by -Wa,-I. */
+static bool assembler_put(Out *o, const char *name) {
+  const char *file = base_name(o->path[WEIGHTS]);
+  bool fits = strlen(file) < ROOM / 2;
+  for (const char *p = file; *p; p++)
+    fits = fits && *p != '"' && *p != '\\' && (unsigned char)*p >= ' ';
+  if (!fits) return ctx_fail(o->ctx, TG_ERR_VALUE, "export: '%.300s' is no name for .incbin", file), false;
+  snprintf(o->assembler, ROOM,
+           "/* The weights of %s, where NAME_reset finds them. */\n"
+           "#define JOINED(a, b) a##b\n#define SYMBOL(a, b) JOINED(a, b)\n"
+           "#define WEIGHTS SYMBOL(__USER_LABEL_PREFIX__, %s_weights)\n"
+           "#if defined __APPLE__\n  .const\n#elif defined _WIN32\n  .section .rdata,\"dr\"\n#else\n"
+           "  .section .rodata.weights,\"a\",%%progbits\n#endif\n"
+           "  .balign 64\n  .globl WEIGHTS\nWEIGHTS:\n  .incbin \"%s\"\n"
+           "#if defined __linux__ && defined __ELF__\n  .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
+           name, name, file);
+  o->at[ASSEMBLER] = o->assembler, o->nbytes[ASSEMBLER] = strlen(o->assembler);
   return true;
 }
 
 static bool exported(Out *o, TgJit *jit, const char *path, const TgExportOptions *e, TgCText *c) {
   char name[65];
   if (!path) return ctx_fail(o->ctx, TG_ERR_VALUE, "export: no path"), false;
-  if (!paths_set(o, path, e->weights)) return false;
+  if (e->incbin && !e->weights) return ctx_fail(o->ctx, TG_ERR_VALUE, "export: incbin is of .weights"), false;
+  if (!paths_set(o, path, e->weights, e->incbin)) return false;
   if ((e->inputs || e->outputs) && tg_jit_name(jit, e->inputs, e->outputs)) return false;
   char stem[LONGEST_PATH + 4];
   snprintf(stem, sizeof stem, "%.*s", (int)(strlen(o->path[HEADER]) - 2), o->path[HEADER]);
   name_of(stem, name, sizeof name);
-  if (!texts_made(jit, e, e->name ? e->name : name, base_name(o->path[HEADER]), c)) return false;
+  const char *called = e->name ? e->name : name;
+  if (e->incbin && !assembler_put(o, called)) return false;
+  if (!texts_made(jit, e, called, base_name(o->path[HEADER]), c)) return false;
   o->at[HEADER] = c->header, o->nbytes[HEADER] = strlen(c->header);
   o->at[SOURCE] = c->source, o->nbytes[SOURCE] = strlen(c->source);
   o->at[WEIGHTS] = c->weights, o->nbytes[WEIGHTS] = c->weights_nbytes;

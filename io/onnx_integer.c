@@ -356,6 +356,20 @@ static Scaled product(OnnxCall *c, Scaled a, Scaled b) {
 
 static Scaled op_conv(OnnxCall *c) { return conv(c, operand(c, 0, FACTOR_BITS), operand(c, 1, 7), 2); }
 
+/* The operator itself, on integers: a scale for each result where groups do not mix them. */
+static Scaled op_conv_transpose(OnnxCall *c) {
+  Scaled x = uniform(c, operand(c, 0, FACTOR_BITS)), w = operand(c, 1, 7);
+  if (!x.t || !w.t) return none;
+  if (w.s->n > 1 && (w.s->axis != 1 || attr_i(c, "group", 1) != 1))
+    return call_fail(c, TG_ERR_VALUE, "integers alone: scales of filters along another axis"), none;
+  int64_t each = tg_ndim(w.t) > 1 ? tg_dim(w.t, 1) : 0, channels = each * attr_i(c, "group", 1);
+  OnnxScaled *s = product_scale(c, x.s, w.s, 1, each ? tg_numel(w.t) / each : 1);
+  TgTensor *b = NULL;
+  if (!s || (c->nin > 2 && c->raw[2] && !(b = addend(c, 2, s, 1, 1, &channels)))) return none;
+  c->in[0] = x.t, c->in[1] = w.t, c->in[2] = b;
+  return (Scaled){onnx_op_called(c), s};
+}
+
 static Scaled op_matmul(OnnxCall *c) { return product(c, operand(c, 0, 7), operand(c, 1, 7)); }
 
 static Scaled turned(OnnxCall *c, Scaled x, bool on) {
@@ -544,8 +558,11 @@ static Scaled op_average_pool(OnnxCall *c) {
 }
 
 /* ---- functions of one number: a table */
-/* The node on the host, for every integer that x may be. */
-static bool function_values(OnnxCall *c, double scale, int most, double *v) {
+/* The node on the host, or `of`, for every integer that x may be. */
+static bool function_values(OnnxCall *c, double scale, int most, double (*of)(double x), double *v) {
+  for (int i = 0; of && i <= 2 * most; i++)
+    v[i] = of(scale * (double)(i - most));
+  if (of) return true;
   TgOnnx *m = c->run->m;
   int64_t n = 2 * (int64_t)most + 1;
   float *x = tg_alloc(m->ctx, (size_t)n * sizeof *x);
@@ -567,13 +584,24 @@ static bool function_values(OnnxCall *c, double scale, int most, double *v) {
   return false;
 }
 
-static Scaled looked_up(OnnxCall *c, Scaled x) {
+/* So few integers that a table may have an element for each. */
+static Scaled for_table(OnnxCall *c, Scaled x) {
   x = uniform(c, x);
   if (!x.t || !c->run->m->host) return none;
-  if (x.s->most > TABLE_MOST) x = at_scale(c, x, x.s->most * x.s->scale[0] / TABLE_MOST);
+  return x.s->most > TABLE_MOST ? at_scale(c, x, x.s->most * x.s->scale[0] / TABLE_MOST) : x;
+}
+
+/* Element `at` of a table, of which none lies outside. */
+static TgTensor *chosen(TgTensor *table, TgTensor *at) {
+  TgTensor *y = tg_gather(table, 0, tg_reshape(at, TG_SHAPE(tg_numel(at))));
+  return as(tg_reshape(y, tg_ndim(at), tg_shape(at)), TG_I32);
+}
+
+static Scaled looked_up(OnnxCall *c, Scaled x, double (*of)(double x)) {
+  x = for_table(c, x);
   int most = x.t ? (int)x.s->most : 0, range = 2 * most + 1;
   OnnxScaled *room = scaled_new(c, range, 0, 0);
-  if (!room || !x.t || !function_values(c, x.s->scale[0], most, room->scale)) return none;
+  if (!room || !x.t || !function_values(c, x.s->scale[0], most, of, room->scale)) return none;
   for (int i = 0; i < range; i++)
     room->scale[i] = room->scale[i] != room->scale[i] ? 0 : fmax(-1e30, fmin(1e30, room->scale[i]));
   double scale = greatest(room->scale, range) / 32767;
@@ -584,13 +612,55 @@ static Scaled looked_up(OnnxCall *c, Scaled x) {
     table[i] = (int16_t)nearbyint(room->scale[i] / scale);
   TgTensor *t = call_constant(c, table, TG_I16, TG_SHAPE((int64_t)range));
   tg_free(c->run->m->ctx, table);
-  int64_t n = tg_numel(x.t);
   TgTensor *at = tg_clamp(tg_add(x.t, tg_full_i64(c->ctx, TG_SCALAR, most, TG_I32)), 0, range - 1);
-  TgTensor *y = tg_gather(t, 0, tg_reshape(at, TG_SHAPE(n)));
-  return (Scaled){as(tg_reshape(y, tg_ndim(x.t), tg_shape(x.t)), TG_I32), with_scale(c, scale, 32767)};
+  return at ? (Scaled){chosen(t, at), with_scale(c, scale, 32767)} : none;
 }
 
-static Scaled op_table(OnnxCall *c) { return looked_up(c, operand(c, 0, 11)); }
+static Scaled op_table(OnnxCall *c) { return looked_up(c, operand(c, 0, 11), NULL); }
+
+/* Along an axis: exponentials of how far each lies below the largest, from a table, over their sum. Both have 15
+ * bits. */
+static Scaled softmax_along(OnnxCall *c, Scaled x, int axis) {
+  enum { BITS = 15 };
+
+  x = for_table(c, x);
+  if (!x.t) return none;
+  if (tg_dim(x.t, axis) >= INT64_C(1) << (31 - BITS))
+    return call_fail(c, TG_ERR_LIMIT, "integers alone: a softmax of %lld numbers",
+                     (long long)tg_dim(x.t, axis)),
+           none;
+  int range = 2 * (int)x.s->most + 1;
+  int32_t *table = tg_alloc(c->run->m->ctx, (size_t)range * sizeof *table);
+  for (int i = 0; table && i < range; i++)
+    table[i] = (int32_t)nearbyint(ldexp(exp(-x.s->scale[0] * i), BITS));
+  TgTensor *t = table ? call_constant(c, table, TG_I32, TG_SHAPE((int64_t)range)) : NULL;
+  tg_free(c->run->m->ctx, table);
+  TgTensor *below = tg_sub(tg_max(x.t, .axis = TG_AXES(axis), .keepdim = true), x.t);
+  if (!t || !below) return none;
+  TgTensor *e = chosen(t, tg_clamp(below, 0, range - 1));
+  TgTensor *sum = as(tg_sum(e, .axis = TG_AXES(axis), .keepdim = true, .dtype = TG_I32), TG_I32);
+  TgTensor *half = tg_shr(sum, tg_full_i64(c->ctx, TG_SCALAR, 1, TG_I32));
+  TgTensor *y = tg_floordiv(tg_add(tg_shl(e, tg_full_i64(c->ctx, TG_SCALAR, BITS, TG_I32)), half), sum);
+  return (Scaled){y, with_scale(c, ldexp(1, -BITS), ldexp(1, BITS))};
+}
+
+/* Before opset 13 over all axes from `axis` on. */
+static Scaled softmax(OnnxCall *c, Scaled x, int opset) {
+  int axis, rank = x.t ? tg_ndim(x.t) : 0;
+  if (!x.t || !call_axis(c, attr_i(c, "axis", opset < 13 ? 1 : -1), rank, &axis)) return none;
+  if (opset >= 13) return softmax_along(c, x, axis);
+  int64_t lead = 1, dims[RANK];
+  memcpy(dims, tg_shape(x.t), (size_t)rank * sizeof *dims);
+  for (int a = 0; a < axis; a++)
+    lead *= dims[a];
+  x = uniform(c, x);
+  if (!x.t) return none;
+  x.t = tg_reshape(x.t, TG_SHAPE(lead, lead ? tg_numel(x.t) / lead : 0));
+  Scaled y = softmax_along(c, x, 1);
+  return y.t ? (Scaled){tg_reshape(y.t, rank, dims), y.s} : none;
+}
+
+static Scaled op_softmax(OnnxCall *c) { return softmax(c, operand(c, 0, 11), c->opset); }
 
 /* ---- what moves numbers: the operator itself, on integers */
 static Scaled op_moves(OnnxCall *c) {
@@ -615,19 +685,30 @@ static Scaled op_moves(OnnxCall *c) {
   return (Scaled){onnx_op_called(c), x.s};
 }
 
-static Scaled op_concat(OnnxCall *c) {
-  Scaled x[64];
-  TgTensor *t[64];
+enum { MOST_PARTS = 64 };
+
+static Scaled joined(OnnxCall *c, Scaled *x, int n) {
+  TgTensor *t[MOST_PARTS];
   int axis, first = 0;
-  if (c->nin < 1 || c->nin > 64) return call_fail(c, TG_ERR_LIMIT, "integers alone: %d inputs", c->nin), none;
-  for (int i = 0; i < c->nin; i++)
-    x[i] = operand(c, i, 24);
-  if (!at_one_scale(c, x, c->nin) || !call_axis(c, attr_i(c, "axis", 0), tg_ndim(x[0].t), &axis)) return none;
-  for (int i = 0; i < c->nin; i++) {
+  if (!at_one_scale(c, x, n) || !call_axis(c, attr_i(c, "axis", 0), tg_ndim(x[0].t), &axis)) return none;
+  for (int i = 0; i < n; i++) {
     t[i] = x[i].t;
     if (x[i].s->most > x[first].s->most) first = i;
   }
-  return (Scaled){tg_cat(t, c->nin, axis), x[first].s};
+  return (Scaled){tg_cat(t, n, axis), x[first].s};
+}
+
+static bool parts_fit(OnnxCall *c, int n) {
+  return (n > 0 && n <= MOST_PARTS) ||
+         (call_fail(c, TG_ERR_LIMIT, "integers alone: %d inputs", c->nin), false);
+}
+
+static Scaled op_concat(OnnxCall *c) {
+  Scaled x[MOST_PARTS];
+  if (!parts_fit(c, c->nin)) return none;
+  for (int i = 0; i < c->nin; i++)
+    x[i] = operand(c, i, 24);
+  return joined(c, x, c->nin);
 }
 
 /* ---- QuantizeLinear, DequantizeLinear and the operators that have both within */
@@ -698,6 +779,27 @@ static Scaled op_q_leaky(OnnxCall *c) {
   return (Scaled){quantised(c, leaky(c, dequantised(c, 0, 1, 2, 1)), 3, 4, dtype_asked(c, 4), 1), NULL};
 }
 
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static Scaled op_q_sigmoid(OnnxCall *c) {
+  Scaled y = looked_up(c, dequantised(c, 0, 1, 2, 1), sigmoid);
+  return (Scaled){quantised(c, y, 3, 4, dtype_asked(c, 4), 1), NULL};
+}
+
+static Scaled op_q_softmax(OnnxCall *c) {
+  Scaled y = softmax(c, dequantised(c, 0, 1, 2, 1), (int)attr_i(c, "opset", 13));
+  return (Scaled){quantised(c, y, 3, 4, dtype_asked(c, 4), 1), NULL};
+}
+
+static Scaled op_q_concat(OnnxCall *c) { /* the result's scale and zero point first */
+  Scaled x[MOST_PARTS];
+  int n = (c->nin - 2) / 3;
+  if (!parts_fit(c, n)) return none;
+  for (int i = 0; i < n; i++)
+    if (!(x[i] = dequantised(c, 2 + 3 * i, 3 + 3 * i, 4 + 3 * i, 1)).t) return none;
+  return (Scaled){quantised(c, joined(c, x, n), 0, 1, dtype_asked(c, 1), 1), NULL};
+}
+
 static Scaled op_constant(OnnxCall *c) {
   const OnnxAttr *a = call_attr(c, "value", ONNX_TENSOR);
   if (!a || !a->t) return none;
@@ -723,7 +825,12 @@ static const struct Row {
     {" QLinearMul ", op_q_mul, true},
     {" QLinearGlobalAveragePool ", op_q_average, true},
     {" QLinearLeakyRelu ", op_q_leaky, true},
+    {" QLinearSigmoid ", op_q_sigmoid, true},
+    {" QLinearSoftmax ", op_q_softmax, true},
+    {" QLinearConcat ", op_q_concat, true},
     {" Conv ", op_conv, false},
+    {" ConvTranspose ", op_conv_transpose, false},
+    {" Softmax ", op_softmax, false},
     {" MatMul ", op_matmul, false},
     {" Gemm ", op_gemm, false},
     {" Add ", op_add, false},

@@ -172,7 +172,7 @@ static TgTensor *f_hardmax(TgTensor *x, int axis) {
   return keep_dtype(x, tg_permute(best, rank, order));
 }
 
-static TgTensor *op_softmax(OnnxCall *c) { return along(c, f_softmax); }
+TgTensor *onnx_softmax(OnnxCall *c) { return along(c, f_softmax); }
 
 static TgTensor *op_log_softmax(OnnxCall *c) { return along(c, f_log_softmax); }
 
@@ -366,7 +366,7 @@ const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
                                 F("Shrink", 9, 1, 1, op_shrink),
                                 F("Swish", 24, 1, 1, op_swish),
                                 F("IsInf", 10, 1, 1, op_isinf),
-                                F("Softmax", 1, 1, 1, op_softmax),
+                                F("Softmax", 1, 1, 1, onnx_softmax),
                                 F("LogSoftmax", 1, 1, 1, op_log_softmax),
                                 F("Hardmax", 1, 1, 1, op_hardmax),
                                 F("ReduceSum", 1, 1, 2, op_rsum),

@@ -351,6 +351,13 @@ static TgTensor *op_q_sigmoid(OnnxCall *c) {
   return onnx_quantised(c, tg_sigmoid(value_of(c, 0)), c->in[3], input(c, 4));
 }
 
+static TgTensor *op_q_softmax(OnnxCall *c) {
+  if (!NEEDS(c, 0, 1, 3)) return NULL;
+  c->in[0] = value_of(c, 0);
+  c->opset = (int)attr_i(c, "opset", 13);
+  return onnx_quantised(c, onnx_softmax(c), c->in[3], input(c, 4));
+}
+
 static TgTensor *op_q_leaky(OnnxCall *c) {
   if (!NEEDS(c, 0, 1, 3)) return NULL;
   return onnx_quantised(c, tg_leaky_relu(value_of(c, 0), attr_f(c, "alpha", 0.01f)), c->in[3], input(c, 4));
@@ -417,6 +424,7 @@ const OnnxOp onnx_ops_microsoft[] = {ONNX_MICROSOFT("FastGelu", 1, 2, op_fast_ge
                                      ONNX_MICROSOFT("QLinearAdd", 1, 8, op_q_add),
                                      ONNX_MICROSOFT("QLinearMul", 1, 8, op_q_mul),
                                      ONNX_MICROSOFT("QLinearSigmoid", 1, 5, op_q_sigmoid),
+                                     ONNX_MICROSOFT("QLinearSoftmax", 1, 5, op_q_softmax),
                                      ONNX_MICROSOFT("QLinearLeakyRelu", 1, 5, op_q_leaky),
                                      ONNX_MICROSOFT("QLinearGlobalAveragePool", 1, 5, op_q_average),
                                      ONNX_MICROSOFT("QLinearConcat", 1, -1, op_q_concat),

@@ -307,6 +307,7 @@ bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
 TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims);
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
 /* The operator of c on c->in. */
+TgTensor *onnx_softmax(OnnxCall *c); /* of input 0, by attribute axis as opset c->opset has it */
 TgTensor *onnx_op_called(OnnxCall *c);
 /* onnx_integer.c: a node without floats. *done: its outputs are there, and have been kept. false: an error */
 bool onnx_integer_node(OnnxCall *c, bool *done);

@@ -1,10 +1,11 @@
 /* scalars.c: opts for text that has no vectors (Renderer.vec_bytes 1). In: the list that a machine with
  * vectors would get. Out: the same with what a compiler can keep in registers and make vectors of itself.
- * Lanes are written out there, one statement each: four of them, beside at most four rows, are sixteen sums;
- * and where nothing is summed a plain loop is all that a compiler wants. */
+ * Lanes are written out there, one statement each: four of them, beside at most four rows, are sixteen sums
+ * where the machine has registers for these; and where nothing is summed a plain loop is all that a compiler
+ * wants. */
 #include "codegen/heuristic.h"
 
-enum { FEW = 4, MOST_SUMS = 16, MOST_STATEMENTS = 100 };
+enum { FEW = 4, REGISTERS_A_SUM = 4, MOST_STATEMENTS = 100 };
 
 /* How many of a loop's iterations are done together: a number that divides, if one does. */
 static int64_t together(const Info *f, const Opt *o, int64_t most) {
@@ -27,7 +28,7 @@ static bool unrolls(const OptVec *list, int64_t sums) {
   return steps * sums <= MOST_STATEMENTS;
 }
 
-static void list_cut(const Info *f, OptVec *list) {
+static void list_cut(const Info *f, OptVec *list, int64_t most_sums) {
   int64_t sums = 1;
   size_t n = 0;
   /* lanes before rows: what is contiguous */
@@ -35,7 +36,7 @@ static void list_cut(const Info *f, OptVec *list) {
     for (size_t i = 0; i < list->len; i++) {
       Opt *o = &list->at[i];
       if (!shapes(o->op) || (o->op != OPT_UPCAST) != lanes) continue;
-      o->n = sums >= MOST_SUMS ? 1 : together(f, o, FEW);
+      o->n = sums >= most_sums ? 1 : together(f, o, FEW);
       sums *= TG_MAX(o->n, 1);
     }
   bool unrolled = unrolls(list, sums);
@@ -90,7 +91,7 @@ static bool rows_added(Kernel *k, const Info *f, OptVec *list) {
 bool scalar_opts(Kernel *k, OptVec *list) {
   Info f;
   bool ok = info_get(k, &f);
-  if (ok) list_cut(&f, list);
+  if (ok) list_cut(&f, list, k->opt->target->registers / REGISTERS_A_SUM);
   ok = ok && rows_added(k, &f, list);
   info_free(k, &f);
   return ok;

@@ -30,18 +30,22 @@ static bool planning_failed(Export *x) {
 enum { MOST_SHARES = 1024 };
 
 /* How kernels are chosen. Where memory is slower, more is computed again and less is kept; local copies are
- * kept as well.
- * */
+ * kept as well. room: the part of the bound that temporaries may take, else kernels are done in bands of rows;
+ * 0: they are not. */
 typedef struct Manner {
   double memory_price;
   int64_t local_most;
+  double room;
 } Manner;
 
 /* Those that a bound on memory may ask for, from the fastest on. */
-static const Manner manners[] = {{1, INT64_MAX},   {64, INT64_MAX}, {64, 1 << 10},
-                                 {512, INT64_MAX}, {512, 1 << 10},  {4096, 1 << 10}};
+static const Manner manners[] = {{1, INT64_MAX, 0},   {1, INT64_MAX, 1},    {1, INT64_MAX, 0.75},
+                                 {1, 1 << 12, 0.5},   {64, INT64_MAX, 0},   {64, INT64_MAX, 0.75},
+                                 {64, 1 << 10, 0},    {64, 1 << 10, 0.75},  {64, 1 << 10, 0.5},
+                                 {512, INT64_MAX, 0}, {512, 1 << 10, 0},    {512, 1 << 10, 0.5},
+                                 {4096, 1 << 10, 0},  {4096, 1 << 10, 0.5}, {4096, 1 << 10, 0.25}};
 
-static bool planning_opened(Export *x, const Manner *p) {
+static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   const TgMem *m = &x->ctx->mem;
   TgMem mem = {.allocate = m->allocate, .reallocate = m->reallocate, .release = m->release, .user = m->user};
   const char *device = x->gnu ? "NULL:GNU" : "NULL:C99";
@@ -50,14 +54,12 @@ static bool planning_opened(Export *x, const Manner *p) {
   if (!x->planning) return no_memory(x);
   if (x->planning->err.status) return planning_failed(x);
   Target *t = &device_at(x->planning, 0)->target;
-  if (x->gnu && !target_named(x->o.target, t))
-    return refused(x, TG_ERR_VALUE, "a target is native, x86-64-v3 or x86-64-v4");
-  if (x->o.threads < 0 || x->o.threads > MOST_SHARES)
-    return refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
+  *t = x->target;
   t->cores = t->streams = TG_MAX(x->o.threads, 1);
   for (int l = 0; l < NLEVEL; l++)
     t->bytes_us[l] /= p->memory_price;
   t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
+  t->memory = (int64_t)(p->room * (double)room);
   return true;
 }
 
@@ -95,7 +97,7 @@ static const char *const taken_words[] = {
     "true",     "try",      "typedef",   "typename", "union",      "unsigned", "using",   "virtual",
     "void",     "volatile", "while",     "xor",      "i8",         "i16",      "i32",     "i64",
     "u8",       "u16",      "u32",       "u64",      "f32",        "f64",      "copied",  "cleared",
-    "nullptr",  "key_of",   "bring",     "shared",   "share",      "spread"};
+    "nullptr",  "key_of",   "bring",     "shared",   "share",      "spread",   "turn"};
 
 enum { OWN_WORDS = 20 };
 
@@ -334,6 +336,8 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   CachedProgram *prog = s->plan->prog[k];
   const KernelText *text = s->plan->dev->backend->text(prog->prog);
   ExportCall c = {.kernel = kernel_number(x, prog), .narg = TG_MIN(text->nparam, sk->narg), .scratch = -1};
+  c.sched = sk;
+  c.band = sk->band ? &s->plan->sched.band[sk->band - 1] : NULL;
   if (c.kernel < 0) return false;
   if (NEVER(!text->stored)) return refused(x, TG_ERR_INTERNAL, "a kernel without its list");
   ExportPlace *place = mem_alloc(&x->ctx->mem, ((size_t)c.narg + 1) * sizeof *place);
@@ -369,13 +373,54 @@ static bool temps_cleared(Export *x, const Step *s, int k, size_t first) {
   return true;
 }
 
+/* What a loop over bands begins with, or ends. */
+static bool bands_call(Export *x, const SchedBand *band, int which) {
+  x->bands = true;
+  return call_add(x, (ExportCall){.kernel = which, .arg = x->args.len, .scratch = -1, .band = band});
+}
+
+/* What launches `from` on, a loop over bands, share with others is needed from its begin to its end; each band
+ * makes anew what is as high as a band. Items of temporaries begin at `first`. */
+static void bands_kept(Export *x, const Schedule *sched, size_t from, size_t first) {
+  int begin = (int)from, end = (int)x->calls.len;
+  for (size_t i = from; i < x->calls.len; i++)
+    for (int a = 0; a < x->calls.at[i].narg; a++) {
+      const ExportPlace *p = &x->args.at[x->calls.at[i].arg + (size_t)a];
+      size_t item = (size_t)p->number;
+      if (p->kind != IN_ARENA || item >= first + (size_t)sched->ntemp) continue;
+      if (item >= first && sched->temp[item - first].band) continue;
+      ArenaItem *it = &x->items.at[item];
+      it->first = TG_MIN(it->first, begin);
+      it->last = TG_MAX(it->last, end);
+    }
+}
+
+/* Kernels of a loop over bands, from number k on. */
+static bool bands_listed(Export *x, const Step *s, int k, size_t first) {
+  const Schedule *sched = &s->plan->sched;
+  const SchedBand *band = &sched->band[sched->kernel[k].band - 1];
+  bool ok = true;
+  for (int q = k; ok && q <= band->last; q++)
+    ok = temps_cleared(x, s, q, first);
+  size_t from = x->calls.len;
+  ok = ok && bands_call(x, band, CALL_BANDS);
+  for (int q = k; ok && q <= band->last; q++)
+    ok = kernel_call(x, s, q, first);
+  if (ok) bands_kept(x, sched, from, first);
+  return ok && bands_call(x, band, CALL_BANDS_END);
+}
+
 static bool step_listed(Export *x, const Step *s) {
   const Schedule *sched = &s->plan->sched;
   size_t first = x->items.len;
   for (int t = 0; t < sched->ntemp; t++)
     if (!item_new(x, sched->temp[t].nelem * (int64_t)dtype_size(sched->temp[t].dtype))) return false;
   for (int k = 0; k < sched->nkernel; k++)
-    if (!temps_cleared(x, s, k, first) || !kernel_call(x, s, k, first)) return false;
+    if (sched->kernel[k].band) {
+      if (!bands_listed(x, s, k, first)) return false;
+      k = sched->band[sched->kernel[k].band - 1].last;
+    } else if (!temps_cleared(x, s, k, first) || !kernel_call(x, s, k, first))
+      return false;
   return true;
 }
 
@@ -436,7 +481,7 @@ static void plan_free(Export *x) {
   x->value = NULL;
   x->planning = NULL;
   x->planned = NULL;
-  x->shares = false;
+  x->shares = x->bands = false;
   x->arena = x->bound = x->state = x->weights = x->operations = 0;
 }
 
@@ -446,19 +491,20 @@ static void export_free(Export *x) {
   mem_free(&x->ctx->mem, x->upper);
 }
 
-static bool laid_out(Export *x, const char *text, const Manner *p) {
+static bool laid_out(Export *x, const char *text, const Manner *p, int64_t room) {
   map_init(&x->places, &x->ctx->mem);
-  return planning_opened(x, p) && planned(x, text) && values_named(x) && memories_listed(x) &&
+  return planning_opened(x, p, room) && planned(x, text) && values_named(x) && memories_listed(x) &&
          places_known(x) && steps_listed(x);
 }
 
 /* The first manner that fits; without a bound the first of all. */
 static bool laid_out_within(Export *x, const char *text) {
-  int64_t most = x->o.max_ram, least = INT64_MAX;
+  int64_t most = x->o.max_ram, least = INT64_MAX, state = 0;
   if (most < 0) return refused(x, TG_ERR_VALUE, "max_ram is negative");
   for (size_t i = 0; i < TG_COUNT(manners); i++) {
     if (i) plan_free(x);
-    if (!laid_out(x, text, &manners[i])) return false;
+    if (!laid_out(x, text, &manners[i], TG_MAX(most - state, 1))) return false;
+    state = x->state;
     if (!most || x->arena + x->state <= most) return true;
     least = TG_MIN(least, x->arena + x->state);
   }
@@ -468,10 +514,23 @@ static bool laid_out_within(Export *x, const char *text) {
   return false;
 }
 
+static bool target_chosen(Export *x) {
+  const char *name = x->o.target && *x->o.target ? x->o.target : "generic";
+  if (!(x->flags = target_named(name, x->o.vectors, &x->target, &x->gnu)))
+    return refused(x, TG_ERR_VALUE,
+                   "a target is " TARGET_NAMES
+                   "; vectors are gnu or none, and a cortex-m and wasm32 have none");
+  if (x->o.streamed && x->o.linked)
+    return refused(x, TG_ERR_VALUE, "weights are streamed or linked, not both");
+  return (x->o.threads >= 0 && x->o.threads <= MOST_SHARES) ||
+         refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
+}
+
 static bool exported(Export *x, Str out[3]) {
   const char *text = tg_jit_to_text(x->jit, x->o.names, x->o.tensors, x->o.count);
-  return text && export_named(x) && laid_out_within(x, text) && export_header(x, &out[0]) &&
-         export_source(x, &out[1]) && (!x->o.weights_apart || export_weights(x, &out[2]));
+  return text && target_chosen(x) && export_named(x) && laid_out_within(x, text) &&
+         export_header(x, &out[0]) && export_source(x, &out[1]) &&
+         (!x->o.weights_apart || export_weights(x, &out[2]));
 }
 
 TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
@@ -481,8 +540,7 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   if (tg_options_read(ctx, "jit_to_c", "TgCOptions", &x.o, sizeof x.o, o)) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "jit_to_c: no place for the text");
   *out = (TgCText){.source = ""};
-  x.gnu = x.o.target && *x.o.target;
-  if (x.o.streamed) x.o.weights_apart = true;
+  if (x.o.streamed || x.o.linked) x.o.weights_apart = true;
   if (ctx->err.status) return ctx->err.status;
   map_init(&x.helpers, &ctx->mem);
   Str *text = ctx->c_text;

@@ -33,9 +33,12 @@ typedef struct ExportCall {
   size_t arg;
   int narg, scratch, shares;
   int64_t nbytes; /* of a copy; of the scratch of a share */
+  const SchedKernel *sched;
+  const SchedBand *band; /* NULL, or what the launch is one of */
 } ExportCall;
 
-enum { CALL_COPY = -1, CALL_CLEAR = -2, CALL_BRING = -3 };
+/* CALL_BANDS, CALL_BANDS_END: around launches that are done for each of some bands of rows. */
+enum { CALL_COPY = -1, CALL_CLEAR = -2, CALL_BRING = -3, CALL_BANDS = -4, CALL_BANDS_END = -5 };
 
 /* A memory that stays. name: an identifier. state: a kernel stores to it. offset: in the state, or among the
  * weights where they are in a file. value: as it is now */
@@ -57,9 +60,11 @@ typedef struct Export {
   TgCOptions o;
   const char *name;
   char *upper;
-  const char *from; /* what stands before a value that a run has: "", or "q->" in a share */
-  bool shares;      /* some kernel is split */
-  bool gnu;         /* vectors of GNU C, for a processor with a name */
+  const char *from;  /* what stands before a value that a run has: "", or "q->" in a share */
+  bool shares;       /* some kernel is split */
+  bool gnu;          /* vectors of GNU C */
+  Target target;     /* what is planned for .. */
+  const char *flags; /* .. and what a compiler is told of it */
   char **value;
   Vec(CachedProgram *) kernels;
   Vec(ExportPlace) args;
@@ -71,6 +76,7 @@ typedef struct Export {
   Map places;        /* address of a place in a step -> what stands there, and 1 */
   size_t first_draw; /* items of the draws' keys */
   int64_t arena, bound, state, weights, operations;
+  bool bands; /* some kernels run in bands */
 } Export;
 
 /* export_text.c: false: out of memory, or recorded */

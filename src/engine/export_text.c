@@ -92,9 +92,12 @@ static void put_about(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_printf(out, "/* %s: made by tinygrad-c %s, ", x->name, tg_version());
   if (x->gnu)
-    str_printf(out, "for %s: cc -std=gnu11 -O2 -ffp-contract=off -march=%s.", x->o.target, x->o.target);
+    str_printf(out, "for %s: cc -std=gnu11 -O2 -ffp-contract=off%s%s.",
+               *x->flags ? x->o.target : "any processor", *x->flags ? " " : "", x->flags);
   else
-    str_put(out, "for any compiler of C99 or C++.");
+    str_put(out, "for any compiler of C99 or C++");
+  if (!x->gnu && *x->flags) str_printf(out, ", best with %s", x->flags);
+  str_put(out, x->gnu ? "" : ".");
   str_put(out, " No licence of tinygrad-c is upon this text.\n");
   put_values(out, "input ", j->in, j->nin, x->value);
   put_values(out, "output", j->out, j->nout, x->value + j->nin);
@@ -209,9 +212,9 @@ static void put_signature(Export *x, Str *out) {
 
 static void put_reset(Export *x, Str *out) {
   str_printf(out, "void %s_reset(%s *m%s)", x->name, x->name,
-             x->o.streamed        ? ", int (*bring)(void *to, int64_t offset, size_t n)"
-             : x->o.weights_apart ? ", const void *weights"
-                                  : "");
+             x->o.streamed                        ? ", int (*bring)(void *to, int64_t offset, size_t n)"
+             : x->o.weights_apart && !x->o.linked ? ", const void *weights"
+                                                  : "");
 }
 
 bool export_header(Export *x, Str *out) {
@@ -226,6 +229,9 @@ bool export_header(Export *x, Str *out) {
   if (x->o.streamed)
     str_printf(out, " bring: see there;\n * numbers of the file begin with the %s byte.",
                x->o.big_endian ? "high" : "low");
+  else if (x->o.linked)
+    str_printf(out, " The\n * %s_FILE_BYTES at %s_weights, a multiple of 8, are those of the file.", x->upper,
+               x->name);
   else if (x->o.weights_apart)
     str_printf(
         out,
@@ -233,6 +239,8 @@ bool export_header(Export *x, Str *out) {
         "stay. Their numbers begin with the %s byte.",
         x->upper, x->o.big_endian ? "high" : "low");
   str_put(out, " */\n");
+  if (x->o.linked)
+    str_printf(out, "extern const unsigned char %s_weights[%s_FILE_BYTES];\n", x->name, x->upper);
   put_reset(x, out);
   str_printf(out, ";\n/* 0: done; 1: a pointer is NULL%s%s. */\n",
              x->planned->variables.len ? "; 2: a size is not within its bounds" : "",
@@ -485,8 +493,38 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   }
 }
 
-static void put_var(Export *x, Str *out, int var) {
+/* The tables of first rows are numbered by the launch at which their loop begins. */
+static int band_number(const Export *x, const SchedBand *band) {
+  int i = 0;
+  while (x->calls.at[i].kernel != CALL_BANDS || x->calls.at[i].band != band)
+    i++;
+  return i;
+}
+
+static void put_bands(Export *x, Str *out) {
+  for (size_t i = 0; i < x->calls.len; i++) {
+    const SchedBand *b = x->calls.at[i].band;
+    if (x->calls.at[i].kernel != CALL_BANDS) continue;
+    int n = b->last - b->first + 1;
+    str_printf(out,
+               "/* Where each kernel begins in each band of rows. */\nstatic const i32 rows_%zu[%d][%d] = {",
+               i, b->count, n);
+    for (int k = 0; k < b->count * n; k++)
+      str_printf(out, "%s%lld%s",
+                 k % n ? ", "
+                 : k   ? ",\n  {"
+                       : "\n  {",
+                 (long long)b->at[k], k % n == n - 1 ? "}" : "");
+    str_put(out, "};\n\n");
+  }
+}
+
+static void put_var(Export *x, Str *out, const ExportCall *c, int var) {
   const TgJit *j = x->planned;
+  for (int i = 0; c->band && i < c->sched->nrow; i++)
+    if (c->band->var[i] == var)
+      str_printf(out, "rows_%d[%sturn][%d]", band_number(x, c->band), x->from,
+                 c->sched->row[i] - c->band->first);
   for (size_t i = 0; i < j->variables.len; i++)
     if (j->variables.at[i] == var) {
       const DimVar *v = dims_var_at(x->planning->dims, var);
@@ -513,7 +551,7 @@ static void put_vector_call(Export *x, Str *out, const ExportCall *c) {
   if (p->nvar) str_put(out, "    const i64 v[] = {");
   for (int i = 0; i < p->nvar; i++) {
     str_put(out, i ? ", " : "");
-    put_var(x, out, p->var[i]);
+    put_var(x, out, c, p->var[i]);
   }
   if (p->nvar) str_put(out, "};\n");
   str_printf(out, "    k%d_%s(b, %s, %s, ", c->kernel, p->name, p->nvar ? "v" : "NULL",
@@ -539,7 +577,7 @@ static void put_kernel_call(Export *x, Str *out, const ExportCall *c) {
   }
   for (int i = 0; i < p->nvar; i++) {
     str_put(out, n++ ? ", " : "");
-    put_var(x, out, p->var[i]);
+    put_var(x, out, c, p->var[i]);
   }
   if (c->shares > 1) str_put(out, n++ ? ", (i32)i" : "(i32)i");
   if (c->scratch >= 0) str_put(out, ", "), put_scratch(x, out, c);
@@ -548,7 +586,12 @@ static void put_kernel_call(Export *x, Str *out, const ExportCall *c) {
 
 static void put_call(Export *x, Str *out, const ExportCall *c) {
   const ExportPlace *arg = x->args.at + c->arg;
-  if (c->kernel >= 0 && c->shares > 1)
+  if (c->kernel >= 0 && c->shares > 1 && c->band) str_put(out, "  q.turn = turn;\n");
+  if (c->kernel == CALL_BANDS)
+    str_printf(out, "  for (turn = 0; turn < %d; turn++) {\n", c->band->count);
+  else if (c->kernel == CALL_BANDS_END)
+    str_put(out, "  }\n");
+  else if (c->kernel >= 0 && c->shares > 1)
     str_printf(out, "  spread(m, share_%d, %d, &q);\n", (int)(c - x->calls.at), c->shares);
   else if (c->kernel >= 0)
     put_kernel_call(x, out, c);
@@ -583,6 +626,7 @@ static const char *value_const(const Export *x, int i) {
 static void put_shared_struct(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_put(out, "typedef struct shared {\n  u8 *a, *s;\n  const u8 *w;\n");
+  if (x->bands) str_put(out, "  int turn;\n");
   for (int i = 0; i < j->nin + j->nout; i++) {
     const Want *w = i < j->nin ? &j->in[i] : &j->out[i - j->nin];
     str_printf(out, "  %s%s *%s;\n", value_const(x, i), header_type(w->dtype), x->value[i]);
@@ -678,6 +722,7 @@ static void put_run(Export *x, Str *out) {
   if (uses(x, IN_STATE)) str_put(out, "  u8 *s;\n");
   if (weights_pointed(x)) str_put(out, "  const u8 *w;\n");
   if (x->shares) str_put(out, "  shared q;\n");
+  if (x->bands) str_put(out, "  int turn;\n");
   put_checks(x, out);
   if (arena) str_put(out, "  a = m->arena.bytes;\n");
   if (uses(x, IN_STATE)) str_put(out, "  s = m->state.bytes;\n");
@@ -706,6 +751,10 @@ static void put_bytes_moved(Export *x, Str *out) {
 /* Weights whose bytes this machine would read wrong are none. */
 static void put_weights_taken(const Export *x, Str *out) {
   str_printf(out, "  order.u = 1;\n  if (order.b[0] != %d) return;\n", !x->o.big_endian);
+  if (x->o.linked) {
+    str_printf(out, "  m->weights = %s_weights;\n", x->name);
+    return;
+  }
   if (!x->o.streamed) {
     str_put(out, "  m->weights = (const unsigned char *)weights;\n  if (!weights) return;\n");
     return;
@@ -763,6 +812,7 @@ bool export_source(Export *x, Str *out) {
   str_put(out, "\n");
   for (size_t i = 0; i < x->kernels.len; i++)
     if (!put_kernel(x, out, (int)i)) return false;
+  put_bands(x, out);
   put_draws(x, out);
   put_reset_body(x, out);
   put_shares(x, out);

@@ -107,27 +107,67 @@ Target target_this_cpu(void) {
   return t;
 }
 
-bool target_named(const char *name, Target *out) {
-  static const struct {
-    const char *name;
-    int vec_bytes, registers;
-  } known[] = {{"x86-64-v3", 32, 16}, {"x86-64-v4", 64, 32}};
+/* Arm's Cortex-M have a unit for single numbers of f32 and no vectors: a fused multiply-add takes as long as
+ * both of its parts. Their memory is as near as a cache; flash, with the weights, is further away. */
+enum { M4_MHZ = 168, M7_MHZ = 400 };
 
-  bool native = !strcmp(name, "native"), found = native;
-  *out = native ? target_this_cpu() : target_planned;
-  for (size_t i = 0; i < TG_COUNT(known); i++) {
-    if (strcmp(name, known[i].name)) continue;
-    found = true;
-    out->name = known[i].name;
-    out->vec_bytes = known[i].vec_bytes;
-    out->registers = known[i].registers;
-    out->fmas = out->vec_bytes / 2.0;
-    out->ops = out->vec_bytes / 4.0;
-    for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
-      out->bytes_us[l] *= out->vec_bytes / 64.0;
+#define CORTEX_M(text, clock, near, each_cycle, flash, rate)                                                 \
+  {                                                                                                          \
+    .name = text, .cores = 1, .streams = 1, .cache = {near, near, 512 * KB}, .ways = {4, 4, 4},              \
+    .bytes_us = {(each_cycle) * (clock), (each_cycle) * (clock), (each_cycle) * (clock), (flash) * (clock)}, \
+    .mhz = (clock), .fmas = (rate) / 2, .ops = (rate), .weight = CPU_WEIGHTS, .vec_bytes = 16,               \
+    .registers = 32, .warp = 1, .threads = 1, .local_bytes = 16 * KB, .local_most = 16 * KB,                 \
+    .launch_us = 0.1                                                                                         \
   }
-  out->cores = 1;
-  return found;
+
+static const Target target_m4 = CORTEX_M("Cortex-M4", M4_MHZ, 192 * KB, 4.0, 2.0, 1.0),
+                    target_m7 = CORTEX_M("Cortex-M7", M7_MHZ, 16 * KB, 8.0, 4.0, 2.0);
+
+/* For text of single numbers it is `single`, for text with vectors one core like `vector` (NULL: there are
+ * none) with these registers; 0: this processor. usual: vectors, where nobody says. */
+static const struct Named {
+  const char *name, *flags;
+  const Target *single, *vector;
+  int vec_bytes, registers;
+  bool usual;
+} named[] = {{"generic", "", &target_c99, &target_planned, 16, 16, false},
+             {"native", "-march=native", &target_c99, &target_planned, 0, 0, true},
+             {"x86-64-v2", "-march=x86-64-v2", &target_c99, &target_planned, 16, 16, true},
+             {"x86-64-v3", "-march=x86-64-v3", &target_c99, &target_planned, 32, 16, true},
+             {"x86-64-v4", "-march=x86-64-v4", &target_c99, &target_planned, 64, 32, true},
+             {"armv8", "-march=armv8-a", &target_c99, &target_planned, 16, 32, true},
+             {"cortex-m4", "-mcpu=cortex-m4", &target_m4, NULL, 0, 0, false},
+             {"cortex-m7", "-mcpu=cortex-m7", &target_m7, NULL, 0, 0, false},
+             {"wasm32", "--target=wasm32", &target_c99, NULL, 0, 0, false},
+             {"wasm-simd", "--target=wasm32 -msimd128", &target_c99, &target_planned, 16, 16, true}};
+
+static Target with_vectors(const struct Named *n) {
+  Target t = n->vec_bytes ? *n->vector : target_this_cpu();
+  if (n->vec_bytes) {
+    t.vec_bytes = n->vec_bytes;
+    t.registers = n->registers;
+    t.fmas = t.vec_bytes / 2.0;
+    t.ops = t.vec_bytes / 4.0;
+    for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
+      t.bytes_us[l] *= t.vec_bytes / 64.0;
+  }
+  t.name = n->name;
+  t.cores = 1;
+  return t;
+}
+
+const char *target_named(const char *name, const char *vectors, Target *out, bool *gnu) {
+  bool none = vectors && !strcmp(vectors, "none"), some = vectors && !strcmp(vectors, "gnu");
+  if (vectors && !none && !some) return NULL;
+  for (size_t i = 0; i < TG_COUNT(named); i++) {
+    const struct Named *n = &named[i];
+    if (strcmp(name, n->name)) continue;
+    *gnu = some || (n->usual && !none);
+    if (*gnu && !n->vector) return NULL;
+    *out = *gnu ? with_vectors(n) : *n->single;
+    return n->flags;
+  }
+  return NULL;
 }
 
 double target_weight(const Target *t, const UOp *u) {

@@ -55,6 +55,7 @@ typedef struct Target {
   int latency;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes, local_most; /* plans fill so much; a list of opts may ask for more, up to local_most */
+  int64_t memory;                  /* bytes that temporaries may take; 0: no bound */
   LaunchLimits most;               /* zeros on a CPU */
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
@@ -90,8 +91,11 @@ double target_weight(const Target *t, const UOp *u); /* of an operation, in addi
 extern const Target target_planned, target_amx, target_dot, target_c99, target_cuda, target_metal;
 Target target_this_cpu(void); /* without matrix units: the system must be asked for these */
 
-/* One core of a processor that is called so: "native", "x86-64-v3" or "x86-64-v4". False: there is no such. */
-bool target_named(const char *name, Target *out);
+/* A processor that text is written for, one core of it. vectors: "gnu", "none", or NULL: as is usual for it; *gnu:
+ * what it is. The compiler's flags for it; NULL: there is no such processor, or it has no vectors. */
+#define TARGET_NAMES                                                                                         \
+  "generic, native, x86-64-v2, x86-64-v3, x86-64-v4, armv8, cortex-m4, cortex-m7, wasm32 or wasm-simd"
+const char *target_named(const char *name, const char *vectors, Target *out, bool *gnu);
 
 /* Whether a GPU can launch such a grid of such blocks; else `why`, a sentence, names the limit. */
 enum { LAUNCH_WHY = 120 };

@@ -36,20 +36,31 @@ static const char types[] =
     "INL u64 u64_bits(f64 x) { union { f64 f; u64 u; } b; b.f = x; return b.u; }\n"
     "INL f64 f64_bits(u64 x) { union { f64 f; u64 u; } b; b.u = x; return b.f; }\n";
 
-/* A product of two f32 is exact in f64. Their sum with c is rounded to odd there: its last bit is set if
- * something was lost, so that rounding to f32 sees on which side of a half it lies. */
-#define FUSED_BY_F64                                                                                         \
-  "  f64 p = (f64)a * (f64)b, z = (f64)c, s = p + z, t = s - p;\n"                                           \
-  "  f64 lost = (p - (s - t)) + (z - t);\n"                                                                  \
+/* A product of two f32 is exact in f64. Their sum with c is rounded twice, which does no harm but where the first
+ * rounding ends half-way between two f32, or the result is smaller than any normal one: there the sum is rounded
+ * to odd, its last bit is set if something was lost, so that rounding to f32 sees on which side it lies. */
+#define ROUNDED_ONCE                                                                                         \
+  "INL f32 rounded_once(f64 p, f64 z, f64 s) {\n"                                                            \
   "  u64 bits = u64_bits(s);\n"                                                                              \
+  "  f64 t = s - p, lost = (p - (s - t)) + (z - t);\n"                                                       \
   "  if (lost != 0 && lost == lost && s - s == 0 && !(bits & 1))\n"                                          \
   "    s = f64_bits((lost > 0) == (s > 0) ? bits + 1 : bits - 1);\n"                                         \
+  "  return (f32)s;\n}\n"
+#define FUSED_BY_F64                                                                                         \
+  "  f64 p = (f64)a * (f64)b, s = p + (f64)c;\n"                                                             \
+  "  u64 bits = u64_bits(s);\n"                                                                              \
+  "  if ((bits & 0x1fffffffu) == 0x10000000u || (bits >> 52 & 2047) < 897) return rounded_once(p, (f64)c, "  \
+  "s);\n"                                                                                                    \
   "  return (f32)s;\n"
 
-static const char fused[] = "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n" FUSED_BY_F64 "}\n";
+/* Where gcc and clang know of one instruction, and so of no call. */
+static const char fused[] =
+    ROUNDED_ONCE "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
+                 "#if defined __GNUC__ && (defined __FP_FAST_FMAF || defined __ARM_FEATURE_FMA)\n"
+                 "  return __builtin_fmaf(a, b, c);\n#else\n" FUSED_BY_F64 "#endif\n}\n";
 
 /* libm's where it is one instruction: the same bits, and much faster without an f64 in hardware. */
-static const char fused_by_libm[] =
+static const char fused_by_libm[] = ROUNDED_ONCE
     "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
     "#if defined FP_FAST_FMAF || defined __FP_FAST_FMAF\n  return fmaf(a, b, c);\n#else\n" FUSED_BY_F64
     "#endif\n}\n";
@@ -58,10 +69,12 @@ static const char math_of_libm[] =
     "INL f32 sqrt_f32(f32 x) { return sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return sqrt(x); }\n"
     "INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }\n";
 
-/* Roots digit by digit, with two digits more than a float has and one that tells of the rest: rounded once.
- * The f64 form of fma adds both parts of the product; it may be off by the last bit of a double. */
+/* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one that
+ * tells of the rest: rounded once. The f64 form of fma adds both parts of the product; it may be off by the last bit of a double. */
 static const char math_of_our_own[] =
     "INL f32 sqrt_f32(f32 x) {\n"
+    "#if defined __GNUC__ && defined __thumb2__ && defined __ARM_FP\n"
+    "  __asm__(\"vsqrt.f32 %0, %0\" : \"+t\"(x));\n  return x;\n#else\n"
     "  u32 m = u32_bits(x) & 0x7fffffu, q = 0, bit;\n"
     "  i32 e = (i32)(u32_bits(x) >> 23), s = 27;\n"
     "  u64 n;\n"
@@ -72,7 +85,7 @@ static const char math_of_our_own[] =
     "  for (bit = 1u << 25; bit; bit >>= 1) if ((u64)(q | bit) * (q | bit) <= n) q |= bit;\n"
     "  if ((u64)q * q != n) q |= 1;\n"
     "  return (f32)(i32)q * f32_bits((u32)((e - 150 - s) / 2 + 127) << 23);\n"
-    "}\n"
+    "#endif\n}\n"
     "INL f64 sqrt_f64(f64 x) {\n"
     "  u64 m = u64_bits(x) & 0xfffffffffffffu, q = 0, rest = 0;\n"
     "  i32 e = (i32)(u64_bits(x) >> 52), s = 2, i;\n"

@@ -9,6 +9,16 @@
 
 struct Sched;
 
+/* Kernels first .. last, launched one after the other for each of `count` bands of rows (bands.c). at: by band
+ * and kernel, the first of the kernel's rows. var: the variables that tell kernels of first rows, by number. */
+enum { SCHED_ROWS = 8 };
+
+typedef struct SchedBand {
+  int first, last, count;
+  int64_t *at;
+  int var[SCHED_ROWS];
+} SchedBand;
+
 typedef struct SchedKernel {
   UOp *ast; /* SINK of STOREs, in Schedule.store */
   int narg;
@@ -19,6 +29,8 @@ typedef struct SchedKernel {
   int level;
   double est_us; /* the cost model's estimate */
   int64_t flops;
+  int band;                  /* number of its SchedBand, from 1 on; 0: it has none */
+  int nrow, row[SCHED_ROWS]; /* by variable of the band: the kernel whose first row it is */
 } SchedKernel;
 
 #define TEMP_BASE (INT64_C(1) << 40)
@@ -28,6 +40,7 @@ typedef struct SchedTemp {
   int64_t nelem;
   int first, last;
   int root;
+  bool band; /* it is as high as a band */
 } SchedTemp; /* kernels that write and last read it */
 
 typedef struct Schedule {
@@ -38,6 +51,8 @@ typedef struct Schedule {
       walked; /* edges and reads that were gone through to place stages: as the graph grows, so do they */
   SchedKernel *kernel;
   SchedTemp *temp;
+  int nband;
+  SchedBand *band;
   int64_t *
       root; /* by root: TEMP_BASE + number of the temporary that holds it, or a BUFFER number (assignments) */
 } Schedule;

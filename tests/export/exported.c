@@ -54,7 +54,10 @@ static bool texts_put(TgJit *jit, const char *folder, TgCOptions o, Exported *e)
     printf("exported: %s\n", tg_errmsg(tg_jit_context(jit)));
     return false;
   }
-  if (!o.target && (strstr(e->about.source, "__builtin") || strstr(e->about.source, "vector_size"))) {
+  e->gnu = strstr(e->about.header, "-std=gnu11") != NULL;
+  const char *builtin = strstr(e->about.source, "__builtin");
+  if (builtin && !strncmp(builtin, "__builtin_fmaf", 14)) builtin = strstr(builtin + 14, "__builtin");
+  if (!e->gnu && (builtin || strstr(e->about.source, "vector_size"))) {
     printf("exported: a text with extensions\n");
     return false;
   }
@@ -102,7 +105,7 @@ static bool built(const char *folder, const char *cc, bool gnu, Exported *e) {
 
 bool exported_new(Exported *e, TgJit *jit, const char *folder, const char *cc, TgCOptions o) {
   *e = (Exported){0};
-  bool ok = texts_put(jit, folder, o, e) && built(folder, cc, o.target != NULL, e);
+  bool ok = texts_put(jit, folder, o, e) && built(folder, cc, e->gnu, e);
   e->about.source = e->about.header = "";
   if (!ok) exported_free(e);
   return ok;

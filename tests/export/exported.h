@@ -15,6 +15,7 @@ typedef struct Exported {
   void (*spread_by)(void *m, void (*run)(void (*share)(void *work, int i), int n, void *work)); /* .threads */
   size_t nbytes; /* of an instance */
   TgCText about; /* its texts are gone */
+  bool gnu;      /* GNU C with vectors */
 } Exported;
 
 /* folder: for files, which are deleted. cc: a compiler with its own flags, "gcc -O1". False: `why` is

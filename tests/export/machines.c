@@ -5,7 +5,8 @@
 #define _GNU_SOURCE
 #include "export/cases.h"
 #include "export/checked.h"
-#include "export/qdq.h"
+#include "export/exported.h"
+#include "export/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,6 +40,8 @@ static const Machine machines[] = {
      "qemu-ppc64 ./prog", false},
     {"arm64, gcc", "aarch64-linux-gnu-gcc qemu-aarch64", "aarch64-linux-gnu-gcc -O2 -static",
      "qemu-aarch64 ./prog", false},
+    {"Windows, mingw", "x86_64-w64-mingw32-gcc wine", "x86_64-w64-mingw32-gcc -O2 -static",
+     "WINEPREFIX=$PWD/wine WINEDEBUG=-all wine ./prog.exe", false},
     {"Cortex-M4", "arm-none-eabi-gcc qemu-system-arm",
      "arm-none-eabi-gcc -O2 -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mthumb -mfloat-abi=hard", FIRMWARE "/run m4",
      true},
@@ -269,7 +272,101 @@ static void test_machines(void **state) {
     if (!own || strstr(machines[i].name, own)) machine_checks(&machines[i]);
 }
 
+/* ---- a trained network of integers: how often it is right, here and on the board */
+enum { ON_BOARD = 60 };
+
+static int says(const int8_t *score) {
+  int best = 0;
+  for (int k = 1; k < DIGITS; k++)
+    if (score[k] > score[best]) best = k;
+  return best;
+}
+
+static void put_numbers(FILE *f, const char *type, const char *name, const uint8_t *v, int n) {
+  fprintf(f, "static const %s %s[] = {", type, name);
+  for (int i = 0; i < n; i++)
+    fprintf(f, i % 32 ? "%d," : "\n%d,", v[i]);
+  fprintf(f, "};\n");
+}
+
+/* It ends with 0 if all that it says of these pictures is what was said here. */
+static void put_digits(const Trained *t, const uint8_t *said) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/digits.c", folder);
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  fprintf(f, "#include \"board.h\"\n#include \"digit.h\"\n");
+  put_numbers(f, "uint8_t", "pictures", t->pictures, ON_BOARD * PIXELS);
+  put_numbers(f, "uint8_t", "labels", t->labels, ON_BOARD), put_numbers(f, "uint8_t", "said", said, ON_BOARD);
+  fprintf(f,
+          "static digit net;\nint main(void) {\n  int8_t score[DIGIT_SAYS_SIZE];\n  int i, k, right = 0, "
+          "same = 0;\n"
+          "  digit_reset(&net);\n  for (i = 0; i < %d; i++) {\n    int best = 0;\n"
+          "    if (digit_run(&net, pictures + %d * i, score)) return 1;\n"
+          "    for (k = 1; k < %d; k++) if (score[k] > score[best]) best = k;\n"
+          "    right += best == labels[i];\n    same += best == said[i];\n  }\n"
+          "  board_number(\"right: \", right, \" of %d\");\n  board_number(\", as on the host: \", same, "
+          "\"\\n\");\n"
+          "  return same != %d;\n}\n",
+          ON_BOARD, PIXELS, DIGITS, ON_BOARD, ON_BOARD);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void test_trained(void **state) {
+  (void)state;
+  char path[600], line[1000];
+  const char *own = getenv("TG_DATA");
+  snprintf(path, sizeof path, "%s/mnist", own && *own ? own : "../shared/data");
+  if (access(path, R_OK)) {
+    print_message("no mnist in the shared data\n");
+    skip();
+  }
+  Trained t;
+  Exported e;
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU", .seed = 3});
+  if (!trained_new(&t, c, path)) fail_msg("not trained");
+  TgOnnx *m = net_open(t.net, c);
+  if (!m || tg_onnx_integers(m)) fail_msg("%s", tg_errmsg(c));
+  TgJit *jit = tg_jit(c, run_model, m);
+  TgTensor *x = tg_clone(tg_zeros(c, TG_SHAPE(1, 1, 28, 28), .dtype = TG_U8)), *out;
+  for (int i = 0; i < 2; i++)
+    if (tg_jit_run(jit, &x, 1, &out, 1)) fail_msg("%s", tg_errmsg(c));
+  assert_true(exported_new(&e, jit, folder, "gcc -O2", (TgCOptions){0}));
+  static uint8_t said[TESTED];
+  int right = 0;
+  for (int i = 0; i < TESTED; i++) {
+    int8_t score[DIGITS];
+    assert_int_equal(exported_run(&e, e.m, (void *[]){t.pictures + (size_t)i * PIXELS, score}), 0);
+    said[i] = (uint8_t)says(score);
+    right += said[i] == t.labels[i];
+  }
+  double correct = (double)right / TESTED;
+  print_message("MNIST, of %d pictures: %.2f %% right with floats, %.2f %% with 8-bit integers\n", TESTED,
+                100 * t.correct, 100 * correct);
+  assert_true(t.correct > 0.96 && correct > t.correct - 0.005);
+  exported_free(&e);
+  snprintf(path, sizeof path, "%s/digit", folder);
+  assert_int_equal(tg_export(jit, path, .inputs = (const char *[]){"x"}, .outputs = (const char *[]){"says"},
+                             .target = "cortex-m4"),
+                   TG_OK);
+  put_digits(&t, said);
+  for (int i = 0; i < 2 && is_here("arm-none-eabi-gcc qemu-system-arm"); i++) {
+    snprintf(line, sizeof line, "rm -f *.o; %s/run %s . digit.c digits.c > out 2>&1", FIRMWARE,
+             i ? "m7" : "m4");
+    if (!checked_run(folder, "digits", line)) {
+      checked_run(folder, "digits", "cat out");
+      fail_msg("the board says something else");
+    }
+    print_message("Cortex-M%d, 8-bit integers: ", i ? 7 : 4);
+    fflush(stdout);
+    checked_run(folder, "digits", "tail -n 1 out");
+  }
+  tg_jit_free(jit), tg_onnx_free(m), trained_free(&t);
+  tg_close(c);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_machines)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_trained), cmocka_unit_test(test_machines)};
+  cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, setup, teardown);
 }

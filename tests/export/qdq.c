@@ -167,6 +167,10 @@ static const char *zero_constant(Net *n, int zero, TgDType d) {
   return name;
 }
 
+const char *net_scale(Net *n, double scale) { return scale_constant(n, scale, 1, false); }
+
+const char *net_zero(Net *n, int zero, TgDType d) { return zero_constant(n, zero, d); }
+
 const char *net_quantised(Net *n, const char *x, double scale, int zero, bool signed_) {
   const char *s = scale_constant(n, scale, 1, false), *z = zero_constant(n, zero, signed_ ? TG_I8 : TG_U8);
   const char *q = new_name(n, "q"), *y = new_name(n, "y");
@@ -189,12 +193,12 @@ static const char *random_bytes(Net *n, int ndim, const int64_t *dims) {
   return name;
 }
 
-const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, bool each) {
-  const char *w = random_bytes(n, ndim, dims), *s = scale_constant(n, scale, dims[0], each),
-             *y = new_name(n, "d");
+const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, int axis) {
+  const char *w = random_bytes(n, ndim, dims), *y = new_name(n, "d");
+  const char *s = scale_constant(n, scale, axis < 0 ? 1 : dims[axis], axis >= 0);
   char in[200];
   snprintf(in, sizeof in, "%s %s", w, s);
-  net_node(n, "DequantizeLinear", in, y, "axis=0");
+  net_node(n, "DequantizeLinear", in, y, axis == 1 ? "axis=1" : "axis=0");
   return y;
 }
 
@@ -232,7 +236,7 @@ static Layer conv_layer(Net *n, Layer x, int64_t in, int64_t out, int64_t h, int
   int64_t dims[] = {out, alone ? 1 : in, h, w};
   double s = 0.01, to = filled(x.scale, s, (double)((alone ? 1 : in) * h * w));
   char names[200];
-  const char *weight = net_weight(n, 4, dims, s, true), *bias = net_bias(n, out, x.scale, s, true),
+  const char *weight = net_weight(n, 4, dims, s, 0), *bias = net_bias(n, out, x.scale, s, true),
              *y = new_name(n, "c"), *r = new_name(n, "r");
   snprintf(names, sizeof names, "%s %s %s", x.x, weight, bias);
   net_node(n, "Conv", names, y, attrs);
@@ -244,7 +248,7 @@ static void ending(Net *n, Layer x, int64_t in, int64_t classes) {
   int64_t dims[] = {classes, in};
   double s = 0.01, to = filled(x.scale, s, (double)in);
   char names[200];
-  const char *w = net_weight(n, 2, dims, s, false), *b = net_bias(n, classes, x.scale, s, false),
+  const char *w = net_weight(n, 2, dims, s, -1), *b = net_bias(n, classes, x.scale, s, false),
              *y = new_name(n, "g");
   snprintf(names, sizeof names, "%s %s %s", x.x, w, b);
   net_node(n, "Gemm", names, y, "transB=1");

@@ -17,10 +17,14 @@ void net_node(Net *n, const char *op, const char *in, const char *out, const cha
 /* ---- what quantised models are made of. Names that they return live as long as n. */
 /* x through QuantizeLinear and DequantizeLinear; signed_: i8, else u8. */
 const char *net_quantised(Net *n, const char *x, double scale, int zero, bool signed_);
-/* Weights of 8 bits and their DequantizeLinear, with a scale for each of axis 0 where that is >= 0 .. */
-const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, bool each);
+/* Weights of 8 bits and their DequantizeLinear, with a scale for each of an axis (-1: one for all) .. */
+const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, int axis);
 /* .. and a bias of 32 bits by the scale of the sums. */
 const char *net_bias(Net *n, int64_t channels, double x_scale, double w_scale, bool each);
+
+/* A constant that is such a scale, or zero point; their names. */
+const char *net_scale(Net *n, double scale);
+const char *net_zero(Net *n, int zero, TgDType d);
 
 /* Whole networks with an input x: of a digit's picture, u8, (1, 1, 28, 28), and of 49 x 10 sounds. q: by
  * QLinear operators. */

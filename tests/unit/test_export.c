@@ -526,7 +526,7 @@ static void test_text(void **state) {
     /* of another device the numbers are others, not the kernels */
     const char *from = strstr(t.source, "static void k0_");
     assert_non_null(from);
-    assert_null(strstr(t.source, "__builtin")), assert_null(strstr(t.source, "math.h"));
+    assert_null(strstr(t.source, "__builtin_s")), assert_null(strstr(t.source, "math.h"));
     assert_null(strstr(t.source, "vector_size")), assert_null(strstr(t.source, "malloc"));
     char *now = strdup(turn == 2 ? from : t.source);
     if (turn == 1) assert_string_equal(before, now);
@@ -899,13 +899,173 @@ static void test_vectors(void **state) {
     if (got != want) fail_msg("step %d: loss %.9g, the library has %.9g", i, (double)got, (double)want);
   }
   exported_free(&e);
-  TgCText t;
-  refused(c, tg_jit_to_c(jit, &t, .target = "z80"), TG_ERR_VALUE, "x86-64-v3");
-  assert_int_equal(tg_jit_to_c(jit, &t, .target = "x86-64-v4"), TG_OK);
-  assert_non_null(strstr(t.header, "-march=x86-64-v4"));
   tg_jit_free(jit), tg_optim_free(l->optim);
   free(l);
   tg_close(c);
+}
+
+/* ---- bands of rows: layers of other strides, a sum around them, what stays whole, rows that are channels */
+static TgTensor *around(TgTensor *x, TgTensor *w) {
+  return tg_add(x, tg_relu(tg_conv2d(x, w, NULL, .padding = TG_SIZES(1, 1))));
+}
+
+static TgStatus deep_net(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor **w = user;
+  (void)nin, (void)nout;
+  TgTensor *x = tg_relu(tg_conv2d(in[0], w[0], NULL, .padding = TG_SIZES(3, 3), .stride = TG_SIZES(2, 1)));
+  x = around(tg_contiguous(x), w[1]);
+  x = tg_relu(tg_conv2d(tg_contiguous(x), w[2], NULL, .dilation = TG_SIZES(2, 2)));
+  out[1] = tg_max_pool2d(x, .kernel = TG_SIZES(3, 2), .stride = TG_SIZES(2, 2));
+  x = tg_conv2d(tg_contiguous(x), w[3], NULL, .groups = 6, .padding = TG_SIZES(1, 1));
+  out[0] = tg_mean(x, .axis = TG_AXES(2, 3));
+  return out[0] && out[1] ? TG_OK : tg_error(c);
+}
+
+static void test_bands(void **state) {
+  (void)state;
+  static const double parts[] = {0.9, 0.7, 0.5, 0.4};
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(6, 2, 7, 5))), tg_clone(tg_randn(c, TG_SHAPE(6, 6, 3, 3))),
+                   tg_clone(tg_randn(c, TG_SHAPE(12, 6, 2, 3))), tg_clone(tg_randn(c, TG_SHAPE(6, 2, 3, 3)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 2, 61, 29))), *out[2];
+  TgJit *jit = tg_jit(c, deep_net, w);
+  for (int i = 0; i < 2; i++)
+    if (tg_jit_run(jit, &in, 1, out, 2)) fail_msg("%s", tg_errmsg(c));
+  static float x[2 * 61 * 29], want[2][6000], got[2][6000];
+  TgCText t;
+  int sizes[2] = {(int)tg_numel(out[0]), (int)tg_numel(out[1])}, banded = 0;
+  assert_true(sizes[1] <= 6000);
+  tg_read(in, x, sizeof x);
+  for (int i = 0; i < 2; i++)
+    tg_read(out[i], want[i], (size_t)sizes[i] * sizeof(float));
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  int64_t whole = t.arena_bytes;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (int kind = 0; kind < 4; kind++) {
+      TgCOptions o = {
+          .size = sizeof o, .max_ram = (int64_t)(parts[i] * (double)whole), .own_math = kind == 0};
+      if (kind == 1) o.threads = 3;
+      if (kind == 2) o.streamed = true, o.max_ram += t.weight_bytes;
+      if (kind == 3) o.target = "x86-64-v2";
+      if (kind && i % 2) continue;
+      if (tg_jit_to_c_opt(jit, &t, &o)) fail_msg("%g: %s", parts[i], tg_errmsg(c));
+      banded += strstr(t.source, "for (turn = 0;") != NULL;
+      Exported e;
+      if (kind == 2) continue; /* its functions are in test_stream; here is seen that it has a plan */
+      if (!exported_new(&e, jit, folder, kind == 3 ? "gcc -O1" : trapping, o))
+        fail_msg("%g %d", parts[i], kind);
+      assert_true(e.about.arena_bytes <= o.max_ram);
+      assert_int_equal(exported_run(&e, e.m, (void *[]){x, got[0], got[1]}), 0);
+      for (int k = 0; k < 2; k++)
+        for (int j = 0; j < sizes[k]; j++)
+          if (!(fabsf(got[k][j] - want[k][j]) <= 1e-4f * fabsf(want[k][j]) + 1e-3f))
+            fail_msg("%g %d: output %d [%d]: %g, not %g", parts[i], kind, k, j, (double)got[k][j],
+                     (double)want[k][j]);
+      exported_free(&e);
+    }
+  assert_true(banded >= 4);
+  refused(c, tg_jit_to_c(jit, &t, .max_ram = whole / 8), TG_ERR_LIMIT, "more than the");
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+/* ---- a processor by its name: the same numbers, for each in the language that is usual for it */
+static void test_targets(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *name, *vectors, *says;
+    bool gnu;
+  } of[] = {{"generic", NULL, "for any compiler", false},
+            {"generic", "gnu", "for any processor", true},
+            {"x86-64-v2", NULL, "-march=x86-64-v2", true},
+            {"x86-64-v4", NULL, "-march=x86-64-v4", true},
+            {"x86-64-v3", "none", "best with -march=x86-64-v3", false},
+            {"armv8", NULL, "-march=armv8-a", true},
+            {"cortex-m4", NULL, "best with -mcpu=cortex-m4", false},
+            {"cortex-m7", "none", "best with -mcpu=cortex-m7", false},
+            {"wasm32", NULL, "--target=wasm32", false},
+            {"wasm-simd", NULL, "-msimd128", true},
+            {"wasm-simd", "none", "-msimd128", false}};
+
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
+  TgJit *jit = tg_jit(c, padded_twice, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgCText t;
+  float x[28 * 28], want[16], got[16];
+  tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    TgCOptions o = {.target = of[i].name, .vectors = of[i].vectors};
+    assert_int_equal(tg_jit_to_c(jit, &t, .target = o.target, .vectors = o.vectors), TG_OK);
+    if (!strstr(t.header, of[i].says)) fail_msg("%s: %s is not said", of[i].name, of[i].says);
+    Exported e; /* the text is for any machine; what it was planned for makes it fast */
+    if (!exported_new(&e, jit, folder, of[i].gnu ? "gcc -O1" : trapping, o)) fail_msg("%s", of[i].name);
+    assert_true(e.gnu == of[i].gnu);
+    assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 0);
+    for (int k = 0; k < 16; k++)
+      if (!(fabsf(got[k] - want[k]) <= 1e-4f * fabsf(want[k]) + 1e-4f))
+        fail_msg("%s [%d]: %g, not %g", of[i].name, k, (double)got[k], (double)want[k]);
+    exported_free(&e);
+  }
+  refused(c, tg_jit_to_c(jit, &t, .target = "z80"), TG_ERR_VALUE, "cortex-m4");
+  refused(c, tg_jit_to_c(jit, &t, .target = "cortex-m4", .vectors = "gnu"), TG_ERR_VALUE, "have none");
+  refused(c, tg_jit_to_c(jit, &t, .vectors = "some"), TG_ERR_VALUE, "gnu or none");
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+/* ---- weights that are linked: the assembler takes in their file */
+static void test_incbin(void **state) {
+  (void)state;
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
+  TgJit *jit = tg_jit(c, padded_twice, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  char path[600], file[600], line[2000];
+  float x[28 * 28], want[16];
+  tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
+  snprintf(path, sizeof path, "%s/net", folder), snprintf(file, sizeof file, "%s/net.bin", folder);
+  refused(c, tg_export(jit, path, .incbin = true), TG_ERR_VALUE, "incbin");
+  refused(c, tg_export(jit, path, .incbin = true, .weights = "a\"b"), TG_ERR_VALUE, "incbin");
+  refused(c, tg_export(jit, path, .incbin = true, .weights = file, .streamed = true), TG_ERR_VALUE,
+          "not both");
+  assert_int_equal(tg_export(jit, path, .incbin = true, .weights = file), TG_OK);
+  snprintf(path, sizeof path, "%s/main.c", folder);
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  fprintf(
+      f,
+      "#include \"net.h\"\n#include <math.h>\nstatic net m;\nint main(void) {\n  static const float x[] = {");
+  for (int i = 0; i < 28 * 28; i++)
+    fprintf(f, "%af,", (double)x[i]);
+  fprintf(f, "}, want[] = {");
+  for (int i = 0; i < 16; i++)
+    fprintf(f, "%af,", (double)want[i]);
+  fprintf(
+      f,
+      "};\n  float y[16];\n  int i;\n  net_reset(&m);\n  if (net_run(&m, x, y)) return 1;\n"
+      "  for (i = 0; i < 16; i++) if (!(fabsf(y[i] - want[i]) <= 1e-4f * fabsf(want[i]) + 1e-4f)) return 2;\n"
+      "  return 0;\n}\n");
+  assert_int_equal(fclose(f), 0);
+  static const char *const compilers[] = {"gcc", "clang-19", "x86_64-w64-mingw32-gcc -c",
+                                          "arm-none-eabi-gcc -mcpu=cortex-m4 -c"};
+  for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
+    bool alone = strstr(compilers[i], " -c") != NULL; /* assembled, and not run */
+    snprintf(line, sizeof line,
+             "cd %s && c='%s' && { ! command -v ${c%%%% *} >/dev/null || { $c -std=c99 -w %s && %s; }; }",
+             folder, compilers[i], alone ? "net.S" : "net.c net.S main.c -lm -o main",
+             alone ? ":" : "./main");
+    if (system(line)) fail_msg("%s", line);
+  }
+  tg_jit_free(jit);
+  tg_close(c);
+  snprintf(line, sizeof line, "cd %s && rm -f net.* main main.c", folder);
+  assert_int_equal(system(line), 0);
 }
 
 /* An input that is fixed is as the file's own constants. */
@@ -957,6 +1117,7 @@ int main(void) {
       cmocka_unit_test(test_stream),    cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_text),      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),
       cmocka_unit_test(test_models),    cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),
+      cmocka_unit_test(test_bands),     cmocka_unit_test(test_targets),    cmocka_unit_test(test_incbin),
       cmocka_unit_test(test_vectors),   cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),
       cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, setup, teardown);

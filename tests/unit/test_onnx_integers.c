@@ -75,6 +75,10 @@ static const Operator operators[] = {
     {"MatMul", "x square", NULL, 0.2, 128, false, 1},
     {"MatMul", "x z", NULL, 0.2, 128, false, 1},
     {"Identity", "x", NULL, 0.0125, 100, false, 1},
+    {"ConvTranspose", "x turned bias", "strides=2,2 pads=1,1,1,1", 0.2, 128, false, 1},
+    {"ConvTranspose", "x pairs", "group=2 output_padding=1,0 strides=2,1", 0.1, 0, true, 1},
+    {"Softmax", "x", NULL, 1.0 / 256, 0, false, 1},
+    {"Softmax", "z", "axis=1", 1.0 / 256, -128, true, 1},
 };
 
 static void put_constants(Net *n) {
@@ -96,10 +100,12 @@ static void put_operator(Net *n, const Operator *o) {
   for (char *next, *s = strtok_r(names, " ", &next); s; s = strtok_r(NULL, " ", &next)) {
     const char *is = !strcmp(s, "x")         ? x
                      : !strcmp(s, "z")       ? z
-                     : !strcmp(s, "filters") ? net_weight(n, 4, (int64_t[]){5, CHANNELS, 3, 3}, 0.01, true)
-                     : !strcmp(s, "alone")   ? net_weight(n, 4, (int64_t[]){CHANNELS, 1, 3, 3}, 0.01, true)
+                     : !strcmp(s, "filters") ? net_weight(n, 4, (int64_t[]){5, CHANNELS, 3, 3}, 0.01, 0)
+                     : !strcmp(s, "alone")   ? net_weight(n, 4, (int64_t[]){CHANNELS, 1, 3, 3}, 0.01, 0)
                      : !strcmp(s, "bias")    ? net_bias(n, 5, 0.02, 0.01, true)
-                     : !strcmp(s, "square")  ? net_weight(n, 2, (int64_t[]){SIDE, SIDE}, 0.01, false)
+                     : !strcmp(s, "square")  ? net_weight(n, 2, (int64_t[]){SIDE, SIDE}, 0.01, -1)
+                     : !strcmp(s, "turned")  ? net_weight(n, 4, (int64_t[]){CHANNELS, 5, 3, 3}, 0.01, 1)
+                     : !strcmp(s, "pairs")   ? net_weight(n, 4, (int64_t[]){CHANNELS, 2, 2, 3}, 0.01, -1)
                                              : s;
     snprintf(in + strlen(in), sizeof in - strlen(in), "%s ", is);
   }
@@ -175,6 +181,45 @@ static void test_operators(void **state) {
     put_constants(n), put_operator(n, &operators[i]);
     snprintf(what, sizeof what, "%s of %s", operators[i].op, operators[i].in);
     both_run(what, n, v, NUMBERS, 2, 4, dims, operators[i].off);
+    net_free(n);
+  }
+}
+
+/* Operators that are quantised within, beside their results with floats. */
+static void test_qlinear(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *op, *attrs;
+    int parts;  /* inputs with a scale and a zero point each */
+    bool ahead; /* those of the result come first */
+    double scale;
+    int zero;
+  } of[] = {{"QLinearAdd", NULL, 2, false, 0.05, 100},
+            {"QLinearMul", NULL, 2, false, 0.09, 100},
+            {"QLinearSigmoid", NULL, 1, false, 1.0 / 256, 0},
+            {"QLinearSoftmax", "axis=1 opset=13", 1, false, 1.0 / 256, 0},
+            {"QLinearSoftmax", "axis=2 opset=12", 1, false, 1.0 / 1024, 0},
+            {"QLinearLeakyRelu", "alpha=0.2", 1, false, 0.02, 40},
+            {"QLinearGlobalAveragePool", NULL, 1, false, 0.004, 128},
+            {"QLinearConcat", "axis=1", 2, true, 0.03, 110}};
+
+  float v[2 * NUMBERS];
+  random_floats(v, 2 * NUMBERS, 0, 120);
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    Net *n = net_new();
+    int64_t dims[] = {BATCH, CHANNELS, SIDE, SIDE};
+    char in[400] = "", to[100];
+    net_input(n, "x", TG_U8, 4, dims), net_input(n, "z", TG_I8, 4, dims);
+    snprintf(to, sizeof to, "%s %s ", net_scale(n, of[i].scale), net_zero(n, of[i].zero, TG_U8));
+    if (of[i].ahead) strcat(in, to);
+    for (int k = 0; k < of[i].parts; k++)
+      snprintf(in + strlen(in), sizeof in - strlen(in), "%s %s %s ", k ? "z" : "x",
+               net_scale(n, k ? 0.031 : 0.02), net_zero(n, k ? -7 : 60, k ? TG_I8 : TG_U8));
+    if (!of[i].ahead) strcat(in, to);
+    net_node(n, of[i].op, in, "y", of[i].attrs);
+    net_output(n, "y", TG_U8);
+    both_run(of[i].op, n, v, NUMBERS, 2, 4, dims, 1);
     net_free(n);
   }
 }
@@ -276,8 +321,8 @@ static void test_refused(void **state) {
   net_node(n, "Relu", "x", "y", NULL), net_output(n, "y", TG_F32);
   refused(n, "input x is of floats");
   n = of_four();
-  net_node(n, "Softmax", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
-  refused(n, "y (Softmax): integers alone: the operator has no form without floats");
+  net_node(n, "LogSoftmax", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
+  refused(n, "y (LogSoftmax): integers alone: the operator has no form without floats");
   n = of_four();
   net_node(n, "Relu", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
   refused(n, "output y is of floats");
@@ -292,7 +337,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_networks),
-                                     cmocka_unit_test(test_text), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_qlinear),
+                                     cmocka_unit_test(test_networks), cmocka_unit_test(test_text),
+                                     cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -458,11 +458,12 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_SPEC", &env->spec, 0, 1, 0},
               {"TG_CACHE", &env->cache, 0, 1, 1},
               {"TG_TF32", &env->tf32, 0, 1, 0},
-              {"TG_ALLREDUCE", &env->allreduce, 0, 3, 0},
+              {"TG_ALLREDUCE", &env->allreduce, 0, 4, 0},
               {"TG_ALLREDUCE_CAST", &env->allreduce_cast, 0, 1, 0},
               {"TG_COMM_RANK", &env->comm_rank, 0, INT32_MAX, 0},
               {"TG_COMM_SIZE", &env->comm_size, 1, INT32_MAX, 1},
               {"TG_COMM_TIMEOUT", &env->comm_timeout, 1, 1000000, 300},
+              {"TG_COMM_BUCKET", &env->comm_bucket, 0, INT32_MAX, 4 << 20},
               {"TG_BEAM", &env->beam, 0, 64, 0},
               {"TG_EMU", &env->emulate, 0, INT32_MAX, 0},
               {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60},
@@ -481,6 +482,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_DEV", env->dev, sizeof env->dev);
   if (!s) s = env_text(err, "TG_COMM", env->comm, sizeof env->comm);
   if (!s) s = env_text(err, "TG_COMM_NAME", env->comm_name, sizeof env->comm_name);
+  if (!s) s = env_text(err, "TG_COMM_MACHINE", env->comm_machine, sizeof env->comm_machine);
   if (!s) s = env_text(err, "TG_CC", env->cc, sizeof env->cc);
   if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);
   if (!s) s = env_text(err, "TG_SKIP", env->skip, sizeof env->skip);

@@ -115,35 +115,48 @@ TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *e
 /* ---- copies and reads */
 enum { PIECE = 4 << 20 }; /* bytes that go through the host at a time, where a device's memory is not its */
 
-/* Bytes from one rank to another (-1: to all), by the host. host: room for `room` of them. */
+static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
+
+/* Bytes from one rank to another (-1: to all), by the host. */
 static TgStatus piece_moved(Comm *c, int from, int to, void *host, size_t n) {
   if (to < 0) return comm_broadcast(c, from, host, n);
   return c->rank == from ? comm_send(c, to, host, n) : comm_receive(c, from, host, n);
 }
 
-static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
-
-/* dst of `to`, of the host where that is NULL, from src of `from`. This rank has one of the two, or both. */
-static TgStatus moved(TgContext *ctx, Device *to, char *dst, Device *from, char *src, size_t nbytes) {
+/* As moved, where the host cannot reach one of the two memories: in pieces, on both ranks. */
+static TgStatus moved_staged(TgContext *ctx, Device *to, char *dst, Device *from, char *src, size_t nbytes) {
   Comm *c = ctx->comm;
-  bool sends = !from->remote, keeps = !to || !to->remote, host = sends ? in_place(from) : !to || in_place(to);
-  size_t room = host ? nbytes : TG_MIN(nbytes, (size_t)PIECE);
-  char *at = sends ? src : dst, *made = NULL;
-  if (!host && !(at = made = mem_alloc_raw(&ctx->mem, room)))
-    return error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
-  TgStatus s = TG_OK;
+  bool sends = !from->remote, keeps = !to || !to->remote;
+  size_t room = TG_MIN(nbytes, (size_t)PIECE);
+  char *host = mem_alloc_raw(&ctx->mem, room + 1);
+  TgStatus s = host ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
   for (size_t done = 0; !s && done < nbytes; done += room) {
     size_t n = TG_MIN(room, nbytes - done);
-    if (sends && made) s = from->backend->copy_out(from, made, src + done, n);
-    if (!s) s = piece_moved(c, from->of_rank - 1, to ? to->of_rank - 1 : -1, at, n);
-    if (s || !keeps || at == dst) continue;
+    if (sends) s = from->backend->copy_out(from, host, src + done, n);
+    if (!s) s = piece_moved(c, from->of_rank - 1, to ? to->of_rank - 1 : -1, host, n);
+    if (s || !keeps) continue;
     if (to)
-      s = to->backend->copy_in(to, dst + done, at, n);
+      s = to->backend->copy_in(to, dst + done, host, n);
     else
-      memcpy(dst + done, at, n);
+      memcpy(dst + done, host, n);
   }
-  mem_free(&ctx->mem, made);
+  mem_free(&ctx->mem, host);
   return s;
+}
+
+/* dst of `to`, of the host where that is NULL, from src of `from`. This rank has one of the two, or both. */
+static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, char *dst, Device *from, char *src,
+                      size_t nbytes) {
+  Comm *c = ctx->comm;
+  bool sends = !from->remote, all = !to || !to->of_rank;
+  if (!in_place(from) || (to && !in_place(to))) return moved_staged(ctx, to, dst, from, src, nbytes);
+  if (all && sends) memcpy(dst, src, nbytes);
+  if (all) return comm_broadcast(c, from->of_rank - 1, dst, nbytes);
+  int rank = (sends ? to : from)->of_rank - 1;
+  TgStatus s = comm_post(c, e, rank, sends, sends ? src : dst, nbytes);
+  if (s || c->gathers) return s ? s : comm_advance(c);
+  comm_close(c, rank, sends);
+  return comm_await(c, NULL);
 }
 
 bool copy_crosses(const Device *to, const Device *from) {
@@ -152,15 +165,29 @@ bool copy_crosses(const Device *to, const Device *from) {
 
 /* Every rank begins the exchange; those that have no part in it go on. */
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
-  comm_begin(ctx->comm, from->index, to->of_rank ? to->index : -1, nbytes);
+  Exchange e = comm_begin(ctx->comm, from->index, to->of_rank ? to->index : -1, nbytes);
   if (from->remote && to->remote) return TG_OK;
-  return moved(ctx, to, dst, from, (char *)src, nbytes);
+  return moved(ctx, &e, to, dst, from, (char *)src, nbytes);
+}
+
+void copies_gathered(TgContext *ctx, bool gathers) {
+  if (ctx->comm) ctx->comm->gathers = gathers;
+}
+
+void copies_given_up(TgContext *ctx) {
+  if (ctx->comm) comm_drop(ctx->comm);
+}
+
+TgStatus copies_awaited(TgContext *ctx) {
+  if (!ctx->comm) return TG_OK;
+  comm_close(ctx->comm, -1, false);
+  return comm_await(ctx->comm, NULL);
 }
 
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes) {
   if (!d->of_rank) return d->backend->copy_out(d, dst, src, nbytes);
-  comm_begin(ctx->comm, d->index, -1, nbytes);
-  return moved(ctx, NULL, dst, d, (char *)src, nbytes);
+  Exchange e = comm_begin(ctx->comm, d->index, -1, nbytes);
+  return moved(ctx, &e, NULL, dst, d, (char *)src, nbytes);
 }
 
 /* ---- what the ranks run */

@@ -470,6 +470,7 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
     ctx->counters.copies += !to->remote;
     if (!to->remote) ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
   }
+  if (computed && copies_awaited(ctx)) ok = false; /* what is copied goes away */
   tg_release(computed);
   return ok || no_memory(ctx);
 }

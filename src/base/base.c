@@ -408,7 +408,7 @@ static const char *const env_names[] = {
     "TG_TRACE", "TG_RULE_LIMIT", "TG_BEAM", "TG_TF32", "TG_AMX",
     "TG_DOT", "TG_EMU", "TG_EMU_ARCHS", "TG_LOADER", "TG_ALLREDUCE",
     "TG_ALLREDUCE_CAST", "TG_COMM", "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE",
-    "TG_COMM_TIMEOUT", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
+    "TG_COMM_TIMEOUT", "TG_COMM_BUCKET", "TG_COMM_MACHINE", "TG_LINKS", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
 
 /* clang-format on */
 
@@ -433,6 +433,21 @@ static TgStatus env_text(TgError *err, const char *name, char *out, size_t cap) 
   if (strlen(s) >= cap)
     return error_set(err, TG_ERR_VALUE, "environment: %s is longer than %zu bytes", name, cap - 1);
   memcpy(out, s, strlen(s) + 1);
+  return TG_OK;
+}
+
+/* "10:10,1.25:50": gigabytes a second and microseconds of a message, within a machine and between machines. */
+static TgStatus env_links(TgError *err, double *links) {
+  const double usual[] = {10, 10, 1.25, 50};
+  const char *s = getenv("TG_LINKS");
+  char end = 0;
+  memcpy(links, usual, sizeof usual);
+  int n = s && *s ? sscanf(s, "%lf:%lf,%lf:%lf%c", &links[0], &links[1], &links[2], &links[3], &end) : 4;
+  for (int i = 0; i < 4; i++)
+    if (n != 4 || !(links[i] > 0 && links[i] < 1e9))
+      return error_set(err, TG_ERR_VALUE, "environment: TG_LINKS=%.40s: expected GB/s:us,GB/s:us", s);
+  links[0] *= 1e3; /* bytes in a microsecond */
+  links[2] *= 1e3;
   return TG_OK;
 }
 
@@ -482,6 +497,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_DEV", env->dev, sizeof env->dev);
   if (!s) s = env_text(err, "TG_COMM", env->comm, sizeof env->comm);
   if (!s) s = env_text(err, "TG_COMM_NAME", env->comm_name, sizeof env->comm_name);
+  if (!s) s = env_links(err, env->links);
   if (!s) s = env_text(err, "TG_COMM_MACHINE", env->comm_machine, sizeof env->comm_machine);
   if (!s) s = env_text(err, "TG_CC", env->cc, sizeof env->cc);
   if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);

@@ -61,6 +61,8 @@ typedef struct PlanRun {
   Plan *plan;
   const BufferPart *buf;
   Buffer *const *temp;
+  struct Flight *flight; /* NULL, or what moves between ranks beside its kernels .. */
+  int step;              /* .. of which it is this plan */
 } PlanRun;
 
 /* open.c: tg_open with a table and counters of the caller's */

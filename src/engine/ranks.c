@@ -1,7 +1,9 @@
 /* ranks.c: the ranks of a program, processes that make the same calls. In: names "CPU@2", the CPU of rank 2.
  * Out: devices, of which a rank has its own and stands in for the others'; copies between ranks; and values
  * that every rank reads alike. A device without a rank is each one's own, and has the same values in each. */
+#define _GNU_SOURCE
 #include "runtime/comm.h"
+#include "base/os.h"
 #include "engine/engine.h"
 #include "tensor/front.h"
 #include <stdio.h>
@@ -16,8 +18,31 @@ static const char *device_name(void *user, int device) {
 
 /* What the graphs of all ranks depend on besides their calls. */
 static uint64_t agreed(const TgContext *ctx) {
-  const int of[] = {ctx->env.allreduce, ctx->env.allreduce_cast, ctx->env.comm_size, (int)sizeof(Target)};
-  return hash_bytes(hash_bytes(7, tg_version(), strlen(tg_version())), of, sizeof of);
+  const int of[] = {ctx->env.allreduce, ctx->env.allreduce_cast, ctx->env.comm_size, ctx->env.comm_bucket,
+                    (int)sizeof(Target)};
+  uint64_t hash = hash_bytes(hash_bytes(7, tg_version(), strlen(tg_version())), of, sizeof of);
+  return hash_bytes(hash, ctx->env.links, sizeof ctx->env.links);
+}
+
+/* Ranks of one machine give it the same name. */
+static TgStatus machines_told(TgContext *ctx, Comm *c) {
+  enum { MOST_NAME = 256 };
+
+  char own[MOST_NAME] = {0};
+  uint64_t *name = mem_alloc(&ctx->mem, (size_t)c->size * sizeof *name);
+  if (!name) return error_set(&ctx->err, TG_ERR_NOMEM, "comm: out of memory");
+  snprintf(own, sizeof own, "%s", ctx->env.comm_machine);
+  if (!*own) ctx->os->gethostname(own, sizeof own - 1);
+  TgStatus s = TG_OK;
+  for (int r = 0; r < c->size && !s; r++) {
+    name[r] = hash_bytes(5, own, strlen(own));
+    comm_begin(c, -1, -1, sizeof *name);
+    s = comm_broadcast(c, r, &name[r], sizeof *name);
+    for (c->machine[r] = 0; name[c->machine[r]] != name[r];)
+      c->machine[r]++;
+  }
+  mem_free(&ctx->mem, name);
+  return s;
 }
 
 /* The group that $TG_COMM names; NULL: there is none, or recorded. All draw with the seed of rank 0. */
@@ -29,7 +54,8 @@ static Comm *joined(TgContext *ctx) {
   c->device_name = device_name;
   c->user = ctx;
   comm_begin(c, -1, -1, sizeof ctx->rng_seed);
-  return comm_broadcast(c, 0, &ctx->rng_seed, sizeof ctx->rng_seed) ? NULL : c;
+  TgStatus s = comm_broadcast(c, 0, &ctx->rng_seed, sizeof ctx->rng_seed);
+  return s || machines_told(ctx, c) ? NULL : c;
 }
 
 int tg_comm_size(TgContext *ctx) {

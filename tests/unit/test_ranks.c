@@ -169,6 +169,113 @@ static void one_call_more(void) {
   rounds_without_end();
 }
 
+/* ---- sums in two levels */
+/* Ranks 0, 1 and 2, 3 are on a machine each: its sums are added up there first, and then both. */
+static void two_levels(void) {
+  enum { ROWS = 3, N = 40970 };
+
+  static float all[4 * ROWS * N], want[N], got[N];
+  uint32_t random = 9;
+  for (int i = 0; i < 4 * ROWS * N; i++)
+    random = random * 1664525 + 1013904223, all[i] = (float)(random >> 8) / (1 << 20) - 8;
+  for (int i = 0; i < N; i++) {
+    float part[4];
+    for (int r = 0; r < 4; r++)
+      part[r] = all[r * N + i];
+    want[i] = (part[0] + part[1]) + (part[2] + part[3]);
+  }
+  TgTensor *x = tg_shard(tg_from(C, all, TG_F32, TG_SHAPE(4, N)), size, D, 0);
+  CHECK(!tg_realize(x));
+  uint64_t before = tg_counters(C).bytes_copied;
+  CHECK(!tg_read(tg_sum(x, .axis = TG_AXES(0)), got, sizeof got));
+  CHECK(!memcmp(got, want, sizeof got));
+  int64_t mine = (int64_t)(tg_counters(C).bytes_copied - before), most = mine, sum = 0;
+  for (int r = 0; r < size; r++) {
+    most = r == rank ? mine : 0;
+    CHECK(!tg_comm_max(C, &most));
+    sum += most;
+  }
+  CHECK(sum == 2 * (size - 1) * (int64_t)sizeof want); /* the least that moves */
+  TgTensor *i = tg_sum(tg_shard(tg_cast(tg_from(C, all, TG_F32, TG_SHAPE(4 * ROWS, N)), TG_I32), size, D, 0));
+  CHECK(tg_item_i64(i) == tg_item_i64(tg_sum(tg_cast(tg_from(C, all, TG_F32, TG_SHAPE(4 * ROWS, N)), TG_I32))));
+}
+
+/* ---- exchanges beside kernels */
+enum { LAYERS = 8, WIDTH = 96 };
+
+typedef struct Net {
+  TgTensor *w[LAYERS];
+} Net;
+
+static TgStatus net_step(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Net *net = user;
+  TgTensor *y = in[0], *grad[LAYERS];
+  (void)nin, (void)nout;
+  for (int i = 0; i < LAYERS; i++)
+    y = tg_tanh(tg_matmul(y, net->w[i]));
+  out[0] = tg_mean(tg_mul(y, y));
+  if (tg_gradient(out[0], net->w, LAYERS, grad)) return tg_error(c);
+  for (int i = 0; i < LAYERS; i++)
+    tg_assign(net->w[i], tg_sub(net->w[i], tg_mul_scalar(grad[i], 0.5)));
+  return tg_error(c);
+}
+
+static void net_made(Net *net) {
+  for (int i = 0; i < LAYERS; i++) {
+    TgTensor *w = tg_sub_scalar(tg_rand(C, TG_SHAPE(WIDTH, WIDTH)), 0.5);
+    CHECK(!tg_realize(w));
+    net->w[i] = tg_keep(tg_replicate(w, size, D));
+    CHECK(!tg_realize(net->w[i]));
+  }
+}
+
+/* Bytes that went out while the plan still had kernels to run, of all that went. */
+static double hidden_in(const char *path) {
+  double early = 0, all = 0, waiting = 0;
+  char line[4096];
+  long long plan = -1;
+  FILE *f = fopen(path, "r");
+  CHECK(f != NULL);
+  while (fgets(line, sizeof line, f)) {
+    const char *at = strstr(line, "\"plan\":"), *bytes = strstr(line, "\"bytes\":");
+    if (strstr(line, "\"name\":\"send\"") && bytes) all += atof(bytes + 8), waiting += atof(bytes + 8);
+    if (!at) continue;
+    if (atoll(at + 7) == plan) early += waiting;
+    plan = atoll(at + 7), waiting = 0;
+  }
+  fclose(f);
+  return all > 0 ? early / all : 0;
+}
+
+/* The losses of captured steps, with exchanges beside kernels, are those of steps that are not captured. */
+static void overlaps(void) {
+  Net captured, plain;
+  double had[6], share = 0;
+  char path[300];
+  snprintf(path, sizeof path, "%s/profile%d", getenv("SAYS"), rank);
+  TgTensor *x = tg_keep(tg_shard(tg_sub_scalar(tg_rand(C, TG_SHAPE(64, WIDTH)), 0.5), size, D, 0));
+  CHECK(!tg_realize(x));
+  net_made(&plain);
+  for (int i = 0; i < LAYERS; i++)
+    CHECK(!tg_realize(captured.w[i] = tg_keep(tg_mul_scalar(plain.w[i], 1))));
+  TgJit *j = tg_jit(C, net_step, &captured);
+  for (int i = 0; i < 6; i++)
+    TG_SCOPE(C) {
+      TgTensor *loss, *same;
+      if (i == 5) CHECK(!tg_profile_start(C, path));
+      CHECK(!tg_jit_run(j, &x, 1, &same, 1));
+      if (i == 5) CHECK(!tg_profile_stop(C));
+      had[i] = tg_item_f64(same);
+      CHECK(!net_step(C, &x, 1, &loss, 1, &plain) && tg_item_f64(loss) == had[i]);
+    }
+  CHECK(had[5] < had[0]);
+  for (int i = 0; i < LAYERS; i++)
+    CHECK(tg_item_f64(tg_max(tg_abs(tg_sub(captured.w[i], plain.w[i])))) == 0);
+  if (number("HIDDEN")) share = hidden_in(path);
+  if (number("HIDDEN") && share < 0.8) fprintf(stderr, "rank %d hides %.3f\n", rank, share), exit(4);
+  tg_jit_free(j);
+}
+
 static int rank_main(const char *role) {
   static const struct {
     const char *name;
@@ -181,8 +288,12 @@ static int rank_main(const char *role) {
                {"fails", fails},
                {"other_shape", other_shape},
                {"other_constant", other_constant},
-               {"one_call_more", one_call_more}};
+               {"one_call_more", one_call_more},
+               {"two_levels", two_levels},
+               {"overlaps", overlaps}};
 
+  const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
+  if (!strcmp(role, "two_levels")) setenv("TG_COMM_MACHINE", mine && atoi(mine) < 2 ? "a" : "b", 1);
   C = tg_open(NULL);
   rank = tg_comm_rank(C);
   size = tg_comm_size(C);
@@ -191,7 +302,6 @@ static int rank_main(const char *role) {
   for (size_t i = 0; i < sizeof roles / sizeof *roles && !tg_error(C); i++)
     if (!strcmp(roles[i].name, role)) roles[i].run();
   char path[300];
-  const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
   snprintf(path, sizeof path, "%s/rank%d", getenv("SAYS"), mine ? atoi(mine) : rank);
   FILE *f = fopen(path, "w");
   if (f) fprintf(f, "%s", tg_errmsg(C)), fclose(f);
@@ -271,6 +381,42 @@ static void together(void **state) {
       assert_string_equal(said_by(r), "");
     assert_int_equal(files_in(shared), 0);
   }
+}
+
+static void fine(const char *role, int n) {
+  if (launched(role, n, 60)) fail_msg("%s, %d ranks: %s", role, n, said("log"));
+  for (int r = 0; r < n; r++)
+    assert_string_equal(said_by(r), "");
+}
+
+static void sums_in_two_levels(void **state) {
+  (void)state;
+  setenv("TG_ALLREDUCE", "4", 1);
+  fine("two_levels", 4);
+  setenv("TG_ALLREDUCE", "0", 1); /* by cost, where machines are far apart */
+  fine("two_levels", 4);
+  unsetenv("TG_ALLREDUCE");
+}
+
+/* Whatever a message takes, and however a sum is made: the same losses. */
+static void exchanges_hide(void **state) {
+  (void)state;
+  setenv("HIDDEN", "1", 1);
+  setenv("TG_COMM_BUCKET", "1", 1);
+  fine("overlaps", 2);
+  fine("overlaps", 4);
+  setenv("HIDDEN", "0", 1);
+  static const char *const buckets[] = {"0", "100000", "2000000000"};
+  for (int i = 0; i < 3; i++) {
+    setenv("TG_COMM_BUCKET", buckets[i], 1);
+    fine("overlaps", 3);
+  }
+  unsetenv("TG_COMM_BUCKET");
+  setenv("TG_ALLREDUCE", "2", 1);
+  fine("overlaps", 3);
+  setenv("TG_ALLREDUCE", "3", 1);
+  fine("overlaps", 4);
+  unsetenv("TG_ALLREDUCE"), unsetenv("HIDDEN");
 }
 
 static double now_s(void) {
@@ -415,6 +561,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_group),
       cmocka_unit_test(together),
+      cmocka_unit_test(sums_in_two_levels),
+      cmocka_unit_test(exchanges_hide),
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),
       cmocka_unit_test(a_rank_does_not_come),

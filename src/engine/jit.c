@@ -550,10 +550,15 @@ static TgStatus plans_run(Steps *all, Step *s, size_t n) {
   return st;
 }
 
-/* How many of the steps are copies between ranks, none of what another of them brings. */
-static size_t copies_together(TgContext *ctx, const Step *s, size_t n) {
+static bool copy_crosses_ranks(TgContext *ctx, const Step *s) {
+  return !s->plan && copy_crosses(device_at(ctx, s->to->device), device_at(ctx, s->from->device));
+}
+
+/* How many of the steps are such copies, none of what another of them brings. */
+static size_t copies_together(TgContext *ctx, const Step *s, size_t n,
+                              bool (*is_such)(TgContext *, const Step *)) {
   size_t k = 0;
-  for (; k < n && copy_flies(ctx, &s[k]); k++)
+  for (; k < n && is_such(ctx, &s[k]); k++)
     for (size_t i = 0; i < k; i++)
       if (s[i].to == s[k].from) return k;
   return k;
@@ -567,14 +572,19 @@ static TgStatus steps_run_in(Steps *all, Step *s, size_t n) {
     size_t plans = 0;
     for (; i + plans < n && s[i + plans].plan; plans++)
       plan_shared(ctx, s[i + plans].plan);
-    size_t copies = f ? copies_together(ctx, s + i + plans, n - i - plans) : 0;
+    size_t copies = f ? copies_together(ctx, s + i + plans, n - i - plans, copy_flies) : 0;
     if (copies) st = flight_begin(f, s + i, plans, s + i + plans, copies);
     if (!st) st = plans_run(all, s + i, plans);
     if (!st && copies) st = flight_left(f);
     i += plans + copies;
     if (plans + copies || st) continue;
     if (f) st = flight_end(f);
-    if (!st) st = step_copied(ctx, &s[i++]);
+    size_t together = TG_MAX(copies_together(ctx, s + i, n - i, copy_crosses_ranks), 1);
+    copies_gathered(ctx, together > 1);
+    for (; together && !st; together--)
+      st = step_copied(ctx, &s[i++]);
+    copies_gathered(ctx, false);
+    if (!st) st = copies_awaited(ctx);
   }
   return !st && f ? flight_end(f) : st;
 }

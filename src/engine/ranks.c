@@ -5,6 +5,7 @@
 #include "runtime/comm.h"
 #include "base/os.h"
 #include "engine/engine.h"
+#include "runtime/nccl.h"
 #include "tensor/front.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,10 +190,57 @@ bool copy_crosses(const Device *to, const Device *from) {
   return from->of_rank && from->of_rank != to->of_rank;
 }
 
+/* The device of a rank whose memory NCCL moves: its first with a stream; NULL: it has none. */
+static Device *streaming(const TgContext *ctx, int rank) {
+  for (int i = 0; i < device_count(ctx); i++)
+    if (device_at(ctx, i)->of_rank == rank + 1 && device_at(ctx, i)->backend->stream) return device_at(ctx, i);
+  return NULL;
+}
+
+/* From GPU to GPU; every rank comes to the same answer. */
+static bool by_nccl(const TgContext *ctx, const Device *to, const Device *from) {
+  bool all = ctx->comm->nccl && to->of_rank && streaming(ctx, to->of_rank - 1) == to &&
+             streaming(ctx, from->of_rank - 1) == from;
+  for (int r = 0; r < ctx->comm->size && all; r++)
+    all = streaming(ctx, r) != NULL;
+  return all;
+}
+
+/* At the first exchange, which every rank begins. */
+static TgStatus nccl_ready(TgContext *ctx) {
+  Comm *c = ctx->comm;
+  NcclId id = {{0}};
+  if (nccl_joined(c->nccl)) return TG_OK;
+  TgStatus s = c->rank ? TG_OK : nccl_id(c->nccl, &id);
+  if (s) return s;
+  comm_begin(c, -1, -1, sizeof id);
+  s = comm_broadcast(c, 0, &id, sizeof id);
+  Device *d = streaming(ctx, c->rank);
+  if (!s && !d->backend->stream(d)) s = error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", d->name);
+  return s ? s : nccl_join(c->nccl, &id, c->rank, c->size);
+}
+
+/* The heads go by the host: what does not fit is found before a byte moves. */
+static TgStatus moved_by_nccl(TgContext *ctx, const Exchange *e, Device *to, void *dst, Device *from,
+                              const void *src, size_t nbytes) {
+  Comm *c = ctx->comm;
+  bool sends = !from->remote;
+  Device *own = sends ? from : to;
+  int rank = (sends ? to : from)->of_rank - 1;
+  void *stream = own->backend->stream(own);
+  if (!stream) return error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", own->name);
+  TgStatus s = comm_post(c, e, rank, sends, NULL, 0);
+  if (!s) s = nccl_post(c->nccl, rank, sends, sends ? (void *)src : dst, nbytes, stream);
+  return s || c->gathers ? s : copies_awaited(ctx);
+}
+
 /* Every rank begins the exchange; those that have no part in it go on. */
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
+  bool nccl = by_nccl(ctx, to, from);
+  TgStatus s = nccl ? nccl_ready(ctx) : TG_OK;
   Exchange e = comm_begin(ctx->comm, from->index, to->of_rank ? to->index : -1, nbytes);
-  if (from->remote && to->remote) return TG_OK;
+  if (s || (from->remote && to->remote)) return s;
+  if (nccl) return moved_by_nccl(ctx, &e, to, dst, from, src, nbytes);
   return moved(ctx, &e, to, dst, from, (char *)src, nbytes);
 }
 
@@ -207,7 +255,8 @@ void copies_given_up(TgContext *ctx) {
 TgStatus copies_awaited(TgContext *ctx) {
   if (!ctx->comm) return TG_OK;
   comm_close(ctx->comm, -1, false);
-  return comm_await(ctx->comm, NULL);
+  TgStatus s = comm_await(ctx->comm, NULL);
+  return s || !ctx->comm->nccl ? s : nccl_group(ctx->comm->nccl);
 }
 
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes) {

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "runtime/comm.h"
 #include "base/os.h"
+#include "runtime/nccl.h"
 #include "uop/uop.h"
 #include <stdio.h>
 #include <string.h>
@@ -325,13 +326,15 @@ Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint
   static const _Atomic bool never;
   Comm *c = mem_alloc(mem, sizeof *c);
   if (!c) return error_set(err, TG_ERR_NOMEM, "comm: out of memory"), NULL;
+  bool nccl = !strcmp(env->comm, "nccl"); /* another transport finds the ranks */
   *c = (Comm){.mem = mem, .os = os, .err = err, .stop = &never, .timeout_s = env->comm_timeout};
   Group g = {.name = *env->comm_name ? env->comm_name : NULL,
              .rank = env->comm_rank,
              .size = env->comm_size,
              .timeout_s = c->timeout_s,
              .system = os};
-  c->transport = transport_named(c, env->comm);
+  if (nccl && !(c->nccl = nccl_load(mem, os, env, err))) return comm_leave(c), NULL;
+  c->transport = transport_named(c, !nccl ? env->comm : g.name ? "local" : "mpi");
   if (c->transport && !(c->at = c->transport->join(&g)))
     error_set(err, TG_ERR_DEVICE, "comm: %s: %s", c->transport->name, g.why);
   if (!c->at) return comm_leave(c), NULL;
@@ -355,10 +358,13 @@ void comm_leave(Comm *c) {
   if (c->at) {
     if (c->now.phase == PHASE_RUNS) c->now.phase = PHASE_LEFT;
     if (c->queue) comm_drop(c);
+    nccl_leave(c->nccl, !c->broken);
+    c->nccl = NULL;
     c->transport->tell(c->at, &c->now);
     c->transport->leave(c->at);
   }
   mem_free(c->mem, c->queue), mem_free(c->mem, c->heads), mem_free(c->mem, c->machine);
+  nccl_leave(c->nccl, true);
   if (c->library) c->os->library_close(c->library);
   mem_free(c->mem, c);
 }

@@ -32,6 +32,7 @@ typedef struct Comm {
   struct Head *heads;      /* by rank: what came of one */
   struct Message **queue;  /* by 2 * rank, + 1 for what is sent: what is on its way */
   size_t bucket;           /* bytes from which a message takes no more copies */
+  struct Nccl *nccl;       /* NULL: memory of GPUs goes through the host */
   int *machine;            /* by rank: the first rank that runs on the same one */
   uint64_t hash; /* of all that ran; now.hash: at the exchange that was begun last */
   RankState now;

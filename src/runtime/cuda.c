@@ -460,6 +460,13 @@ static double event_us(Device *d, Event *from, Event *to) {
   return known ? ms * 1e3 : 0;
 }
 
+static void *stream(Device *d) {
+  Cuda *p = d->priv;
+  if (p->api.context_set(p->context)) return NULL;
+  p->memory.blocks.given++;
+  return p->compute;
+}
+
 const TgBackend backend_cuda = {.name = "CUDA",
                                 .has = HAS_RUN | HAS_OWN_MEMORY | HAS_QUEUE,
                                 .open = cuda_open,
@@ -487,4 +494,5 @@ const TgBackend backend_cuda = {.name = "CUDA",
                                 .event_wait = event_wait,
                                 .event_us = event_us,
                                 .event_free = event_free,
+                                .stream = stream,
                                 .renderer = &renderer_cuda};

@@ -180,7 +180,8 @@ static int receive_bytes(void *p, size_t n, int type, int from, NcclComm c, void
 
 static int group_begin(void) { return mock.depth++, OK; }
 
-/* In a group nothing waits for anything else of it: what is sent goes first. */
+/* In a group nothing waits for anything else of it: what is sent goes first, and at once, as a GPU goes on while
+ * the host of another one waits for it. */
 static int group_end(void) {
   int result = mock.depth ? OK : INVALID_USAGE;
   if (!mock.depth || --mock.depth) return result;
@@ -196,7 +197,7 @@ static int group_end(void) {
       op.from = out ? m.p : NULL;
       op.nbytes = m.nbytes;
       op.to_device = op.from_device = m.stream->device;
-      if (mock_op_given(m.stream, op)) result = INTERNAL_ERROR;
+      if (mock_op_given(m.stream, op) || (out && mock_stream_done(m.stream))) result = INTERNAL_ERROR;
     }
   mock.n = 0;
   free(mock.given);

@@ -45,8 +45,8 @@ bool file_begin(NewFile *f, const char *path) {
   return f->fd >= 0;
 }
 
-bool file_begin_once(TgContext *ctx, NewFile *f, const char *path) {
-  f->elsewhere = tg_comm_rank(ctx) > 0;
+bool file_begin_once(TgContext *ctx, NewFile *f, const char *path, int rank) {
+  f->elsewhere = tg_comm_rank(ctx) != rank;
   return f->elsewhere || file_begin(f, path);
 }
 

@@ -318,6 +318,7 @@ static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **o
     st = kernel_launches(d, &ks[i]);
   if (!st) st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo);
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
+  kernels_done(&p->kernels);
   for (int i = 0; i < n && !st; i++)
     st = program_new(d, kn[i], &ks[i], &out[i]);
   for (int i = 0; i < n && st; i++) {

@@ -308,6 +308,57 @@ static void gpus(void) {
   rounds_right(1);
 }
 
+/* ---- what ranks share */
+static int64_t over_ranks(int64_t own) {
+  int64_t all = 0;
+  for (int r = 0; r < size; r++) {
+    int64_t of = r == rank ? own : 0;
+    CHECK(!tg_comm_max(C, &of));
+    all += of;
+  }
+  return all;
+}
+
+/* From an empty cache each kernel is compiled by one of them. */
+static void compiles(void) {
+  Net net;
+  net_sized = 32;
+  net_made(&net);
+  TgTensor *x = tg_shard(tg_rand(C, TG_SHAPE(16 * size, net_sized)), size, D, 0), *loss;
+  CHECK(!net_step(C, &x, 1, &loss, 1, &net) && tg_item_f64(loss) > 0 && !tg_realize(net.w[0]));
+  TgCounters c = tg_counters(C);
+  int64_t compiled = over_ranks((int64_t)c.compiled), asked = (int64_t)(c.compiled + c.cache_hits);
+  if (!rank) fprintf(stderr, "%lld compiled of %lld\n", (long long)compiled, (long long)asked);
+  CHECK(compiled > 0 && compiled <= asked);
+}
+
+static int items_made;
+
+static TgStatus item(void *user, int64_t i, uint64_t random, void *const *out) {
+  (void)user, (void)random;
+  *(float *)out[0] = (float)(1 << i);
+  items_made++;
+  return TG_OK;
+}
+
+/* A rank makes its own items, and all together have each once. */
+static void loads(void) {
+  TgDataset d = {.size = sizeof d, .count = 17, .ntensor = 1, .tensor = {{.dtype = TG_F32}}, .item = item};
+  for (int shuffle = 0; shuffle < 2; shuffle++) {
+    TgLoader *l = tg_loader(C, &d, .batch = 7, .shuffle = shuffle, .workers = 0, .by_rank = true);
+    TgTensor *in;
+    double sum = 0;
+    items_made = 0;
+    for (int b = 0; b < 3; b++) {
+      CHECK(tg_loader_next(l, &in));
+      sum += tg_item_f64(tg_sum(tg_shard(in, size, D, 0)));
+    }
+    CHECK(!tg_loader_next(l, &in) && sum == (1 << 17) - 1);
+    CHECK(over_ranks(items_made) == 17 && items_made < 17);
+    tg_loader_free(l);
+  }
+}
+
 static int rank_main(const char *role) {
   static const struct {
     const char *name;
@@ -324,7 +375,9 @@ static int rank_main(const char *role) {
                {"rounds", rounds},
                {"two_levels", two_levels},
                {"overlaps", overlaps},
-               {"gpus", gpus}};
+               {"gpus", gpus},
+               {"compiles", compiles},
+               {"loads", loads}};
 
   const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
   if (!strcmp(role, "two_levels")) setenv("TG_COMM_MACHINE", mine && atoi(mine) < 2 ? "a" : "b", 1);
@@ -473,6 +526,17 @@ static void memory_of_gpus(void **state) {
   unsetenv("TG_COMM"), unsetenv("TG_DEV"), unsetenv("TG_EMU");
 }
 
+static void work_is_shared(void **state) {
+  (void)state;
+  char cache[300], before[300] = "";
+  if (getenv("XDG_CACHE_HOME")) snprintf(before, sizeof before, "%s", getenv("XDG_CACHE_HOME"));
+  snprintf(cache, sizeof cache, "%s/cache", folder);
+  setenv("XDG_CACHE_HOME", cache, 1);
+  fine("compiles", 2);
+  *before ? setenv("XDG_CACHE_HOME", before, 1) : unsetenv("XDG_CACHE_HOME");
+  fine("loads", 3);
+}
+
 static double now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -618,6 +682,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(sums_in_two_levels),
       cmocka_unit_test(exchanges_hide),
       cmocka_unit_test(memory_of_gpus),
+      cmocka_unit_test(work_is_shared),
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),
       cmocka_unit_test(a_rank_does_not_come),

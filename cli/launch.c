@@ -152,7 +152,8 @@ const CliCommand command_launch = {
     .run = run_launch,
     .program = true,
     .more =
-        "The ranks are on this machine and reach each other by shared memory (TG_COMM=local; with TG_COMM=nccl "
+        "The ranks are on this machine and reach each other by shared memory (TG_COMM=local; with "
+        "TG_COMM=nccl "
         "memory of GPUs goes by NCCL). Across "
         "machines "
         "mpirun starts them: TG_COMM=mpi mpirun -n 4 PROGRAM. For example: tg launch -n 2 tg train mnist"};

@@ -64,7 +64,8 @@ bool links_shown(TgContext *ctx, bool json) {
       if (m.us > worst.us) worst.us = m.us;
       if (!worst.bytes_us || m.bytes_us < worst.bytes_us) worst.bytes_us = m.bytes_us;
       if (tells && json)
-        printf("{\"from\":\"%s\",\"to\":\"%s\",\"us\":%.2f,\"gb_s\":%.3f}\n", d[a], d[b], m.us, m.bytes_us / 1e3);
+        printf("{\"from\":\"%s\",\"to\":\"%s\",\"us\":%.2f,\"gb_s\":%.3f}\n", d[a], d[b], m.us,
+               m.bytes_us / 1e3);
       else if (tells)
         printf("%-12s %-12s %10.1f %10.2f\n", d[a], d[b], m.us, m.bytes_us / 1e3);
     }

@@ -14,7 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OK, SYSTEM_ERROR = 2, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_USAGE, MOST_RANKS = 64, MOST_GROUP = 65536 };
+enum {
+  OK,
+  SYSTEM_ERROR = 2,
+  INTERNAL_ERROR,
+  INVALID_ARGUMENT,
+  INVALID_USAGE,
+  MOST_RANKS = 64,
+  MOST_GROUP = 65536
+};
 
 enum { WAITS_S = 60 };
 
@@ -124,7 +132,9 @@ static const char *message_sent(const Message *m) {
   bool read = host && !emu_read(cuda_mock.emu[m->stream->device], host, m->p, m->nbytes, &cuda_mock.why);
   bool ok = read && written(part.text, host, m->nbytes) && !rename(part.text, path.text);
   free(host);
-  return ok ? NULL : read ? "NCCL: a message cannot be written" : "NCCL: what is sent is no memory of its GPU";
+  return ok     ? NULL
+         : read ? "NCCL: a message cannot be written"
+                : "NCCL: what is sent is no memory of its GPU";
 }
 
 static const char *message_received(const Message *m) {
@@ -160,7 +170,8 @@ static bool stream_lives(const void *stream) {
 
 static int given(const void *p, size_t n, int type, int peer, NcclComm c, void *stream, bool out) {
   if (!mock.depth || !stream_lives(stream)) return INVALID_USAGE;
-  if (!c || !p || !n || type != NCCL_BYTES || peer < 0 || peer >= c->size || peer == c->rank) return INVALID_ARGUMENT;
+  if (!c || !p || !n || type != NCCL_BYTES || peer < 0 || peer >= c->size || peer == c->rank)
+    return INVALID_ARGUMENT;
   if (mock.n == MOST_GROUP) return INVALID_USAGE;
   if (!mock.given && !(mock.given = calloc(MOST_GROUP, sizeof *mock.given))) return SYSTEM_ERROR;
   uint64_t *number = out ? &c->sent[peer] : &c->received[peer];
@@ -205,8 +216,7 @@ static int group_end(void) {
   return result;
 }
 
-const NcclApi nccl_mock = {
-                           .unique_id = unique_id,
+const NcclApi nccl_mock = {.unique_id = unique_id,
                            .join = join,
                            .destroy = destroy,
                            .abort = abort_comm,

@@ -293,8 +293,8 @@ TgStatus safe_file_save(const TgState *state, const char *path, const char *cons
   memset(spaces, ' ', sizeof spaces);
   for (int i = 0; i < 8; i++)
     head[i] = (uint8_t)((uint64_t)(len + pad) >> 8 * i);
-  bool ok = text && file_begin_once(ctx, &f, path, rank) && file_write(&f, head, 8) && file_write(&f, text, len) &&
-            file_write(&f, spaces, pad);
+  bool ok = text && file_begin_once(ctx, &f, path, rank) && file_write(&f, head, 8) &&
+            file_write(&f, text, len) && file_write(&f, spaces, pad);
   for (size_t i = 0; i < n && ok; i++)
     ok = write_tensor(ctx, &f, item[i].t);
   ok = file_end_once(ctx, &f, ok);

@@ -24,7 +24,8 @@ bool safe_is_index(const char *path) {
 /* An index begins as no safetensors file does: its first eight bytes are no length. */
 static json_t *index_read(const Source *s) {
   json_error_t e;
-  json_t *j = s->n && s->p[0] == '{' ? json_loadb((const char *)s->p, s->n, JSON_REJECT_DUPLICATES, &e) : NULL;
+  json_t *j =
+      s->n && s->p[0] == '{' ? json_loadb((const char *)s->p, s->n, JSON_REJECT_DUPLICATES, &e) : NULL;
   if (!j) io_fail(s, TG_ERR_VALUE, "this is no JSON object");
   return j;
 }
@@ -141,7 +142,8 @@ static TgStatus shards_written(const Sharded *a, const TgState *state, const cha
       if (here && json_object_set_new(map, name, json_string(base_of(file.text)))) s = TG_ERR_NOMEM;
     }
     bool empty = part && !tg_state_count(part); /* fewer tensors than files */
-    if (!s && !empty) s = part ? safe_file_save(part, file.text, meta, k % tg_comm_size(a->ctx)) : TG_ERR_NOMEM;
+    if (!s && !empty)
+      s = part ? safe_file_save(part, file.text, meta, k % tg_comm_size(a->ctx)) : TG_ERR_NOMEM;
     tg_state_free(part);
   }
   return s;

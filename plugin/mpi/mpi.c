@@ -20,8 +20,8 @@ typedef struct Mpi {
   MPI_Comm comm;
   int rank, size;
   Way *sent, *coming; /* by rank */
-  RankState told;      /* kept until MPI has sent it */
-  RankState *heard;    /* of each rank, where it said something */
+  RankState told;     /* kept until MPI has sent it */
+  RankState *heard;   /* of each rank, where it said something */
 } Mpi;
 
 /* A process that failed does not wait for the others, who may hang: mpirun ends them. */

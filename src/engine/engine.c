@@ -779,7 +779,8 @@ static TgStatus plan_as(TgContext *ctx, Plan *p, const Plan *of) {
   s->kernel = arena_array(&s->arena, SchedKernel, 1);
   int64_t *arg = arena_array(&s->arena, int64_t, nargs + 1);
   s->temp = arena_array(&s->arena, SchedTemp, from->ntemp + 1);
-  if (!s->root || !s->kernel || !arg || !s->temp) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!s->root || !s->kernel || !arg || !s->temp)
+    return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   if (from->nroot) memcpy(s->root, from->root, (size_t)from->nroot * sizeof *s->root);
   s->nroot = from->nroot;
   if (from->ntemp) memcpy(s->temp, from->temp, (size_t)from->ntemp * sizeof *s->temp);

@@ -83,7 +83,7 @@ bool copy_flies(TgContext *ctx, const Step *copy); /* s is such a copy */
 Flight *flight_new(TgContext *ctx);                /* NULL: out of memory */
 /* n copies, none of what another one brings, that follow nplan plans. */
 TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *copies, size_t n);
-bool flight_waits(const Flight *f); /* something is to go, or on its way */
+bool flight_waits(const Flight *f);                           /* something is to go, or on its way */
 TgStatus flight_before(Flight *f, const PlanRun *run, int k); /* kernel k runs */
 TgStatus flight_after(Flight *f, const PlanRun *run, int k);
 TgStatus flight_left(Flight *f); /* all plans ran: all that is to go goes */

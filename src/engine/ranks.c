@@ -193,7 +193,8 @@ bool copy_crosses(const Device *to, const Device *from) {
 /* The device of a rank whose memory NCCL moves: its first with a stream; NULL: it has none. */
 static Device *streaming(const TgContext *ctx, int rank) {
   for (int i = 0; i < device_count(ctx); i++)
-    if (device_at(ctx, i)->of_rank == rank + 1 && device_at(ctx, i)->backend->stream) return device_at(ctx, i);
+    if (device_at(ctx, i)->of_rank == rank + 1 && device_at(ctx, i)->backend->stream)
+      return device_at(ctx, i);
   return NULL;
 }
 

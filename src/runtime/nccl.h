@@ -29,6 +29,6 @@ TgStatus nccl_id(Nccl *n, NcclId *id); /* of a new group, for all of its ranks *
 TgStatus nccl_join(Nccl *n, const NcclId *id, int rank, int size);
 /* Bytes to or from a rank with the next group, in the order of a GPU's stream. */
 TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes, void *stream);
-TgStatus nccl_group(Nccl *n); /* all that was posted is given to the GPU at once */
+TgStatus nccl_group(Nccl *n);        /* all that was posted is given to the GPU at once */
 void nccl_leave(Nccl *n, bool well); /* not well: what is under way is given up */
 #endif

@@ -229,8 +229,7 @@ static double way_us(const TgContext *ctx, int way, double n, double k, double n
     steps = 4;
     outside = 2;
     break;
-  default:
-    break;
+  default: break;
   }
   if (machines <= 1) return inside * nbytes / l[0] + steps * l[1];
   return inside * nbytes / l[0] + out * nbytes / l[2] + (steps - outside) * l[1] + outside * l[3];
@@ -264,7 +263,6 @@ UOp *reduced_part(Rewrite *rw, UOp *self) {
   AllReduce r;
   if (!all_reduce_cut(rw->ctx, rw->st, ex, &r)) return result(rw, NULL);
   for (int c = 0; c < ex->nsrc; c++)
-    if (r.chunks.bound[c] < r.chunks.bound[c + 1])
-      piece[n++] = chunk_summed(&r, way, c, to);
+    if (r.chunks.bound[c] < r.chunks.bound[c + 1]) piece[n++] = chunk_summed(&r, way, c, to);
   return result(rw, u_reshape(rw->st, joined(rw->st, piece, n, 0), ex->shape->n, ex->shape->v));
 }

@@ -131,7 +131,8 @@ static void killed_saving(void) {
   TgTensor *x = tg_keep(tg_shard(counted(64, 1000), size, D, 0));
   TgState *s = tg_state_new(C);
   TgTensor *zero = tg_keep(tg_shard(tg_zeros(C, TG_SHAPE(64, 1000)), size, D, 1));
-  CHECK(!tg_realize(x) && !tg_state_put(s, "zero", zero) && !tg_state_put(s, "x", x) && !tg_safe_save(s, getenv("SAVED")));
+  CHECK(!tg_realize(x) && !tg_state_put(s, "zero", zero) && !tg_state_put(s, "x", x) &&
+        !tg_safe_save(s, getenv("SAVED")));
   if (rank == victim) signal(SIGALRM, SIG_DFL), setitimer(ITIMER_REAL, &at, NULL);
   while (!tg_safe_save(s, getenv("SAVED"))) {}
   tg_state_free(s);
@@ -201,7 +202,8 @@ static void two_levels(void) {
   }
   CHECK(sum == 2 * (size - 1) * (int64_t)sizeof want); /* the least that moves */
   TgTensor *i = tg_sum(tg_shard(tg_cast(tg_from(C, all, TG_F32, TG_SHAPE(4 * ROWS, N)), TG_I32), size, D, 0));
-  CHECK(tg_item_i64(i) == tg_item_i64(tg_sum(tg_cast(tg_from(C, all, TG_F32, TG_SHAPE(4 * ROWS, N)), TG_I32))));
+  CHECK(tg_item_i64(i) ==
+        tg_item_i64(tg_sum(tg_cast(tg_from(C, all, TG_F32, TG_SHAPE(4 * ROWS, N)), TG_I32))));
 }
 
 /* ---- exchanges beside kernels */

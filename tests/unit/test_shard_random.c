@@ -53,9 +53,9 @@ static Pair leaf(const Program *p, TgDType dtype) {
 
 /* ---- operations, each on what is on one device and on what is on several */
 static TgTensor *reshaped(TgTensor *t, int how) {
-  int64_t d[4], n = tg_ndim(t), k = 0;
+  int64_t d[8], n = tg_ndim(t), k = 0;
   if (how % 3 == 0) return tg_reshape(t, TG_SHAPE(tg_numel(t)));
-  for (int i = 0; i < n && k < 3; i++) {
+  for (int i = 0; i < n; i++) {
     int64_t size = tg_dim(t, i), factor = size % 2 ? 3 : 2;
     bool cut = how % 3 == 1 && k == i && size && size % factor == 0 && n < 3;
     if (cut) d[k++] = size / factor;
@@ -69,14 +69,14 @@ static TgTensor *reshaped(TgTensor *t, int how) {
 }
 
 static TgTensor *padded(TgTensor *t, int axis, int lo, int hi) {
-  int64_t before[4] = {0}, after[4] = {0};
+  int64_t before[8] = {0}, after[8] = {0};
   before[axis] = lo;
   after[axis] = hi;
   return tg_pad(t, before, after);
 }
 
 static TgTensor *permuted(TgTensor *t, int by) {
-  int64_t order[4];
+  int64_t order[8];
   int n = tg_ndim(t);
   for (int i = 0; i < n; i++)
     order[i] = (i + by) % n;
@@ -111,9 +111,13 @@ static TgTensor *operation(int op, int x, int y, int z, TgTensor *a, TgTensor *b
   case 12: return b && size ? tg_gather(a, axis, tg_cast(tg_mod_scalar(b, (double)size), TG_I64)) : tg_sum(a);
   case 13: return b ? tg_where(tg_lt(a, b), a, tg_neg(b)) : tg_where(tg_gt_scalar(a, 40), a, tg_square(a));
   case 14: return tg_cat((TgTensor *[]){a, b ? b : a, a}, 2 + y % 2, axis);
-  case 15: return tg_sub(a, tg_expand(tg_sum(a, .axis = TG_AXES(axis), .keepdim = true), tg_ndim(a), tg_shape(a)));
+  case 15:
+    return tg_sub(a, tg_expand(tg_sum(a, .axis = TG_AXES(axis), .keepdim = true), tg_ndim(a), tg_shape(a)));
   case 16: return tg_getitem(a, TG_IDX(TG_SLICE(from, size, 1 + z % 3)));
-  case 17: return tg_ndim(a) > 1 ? tg_stack((TgTensor *[]){a, a}, 1, 0) : tg_stack((TgTensor *[]){a, a}, 2, y % 2);
+  case 17:
+    return tg_ndim(a) > 3   ? tg_sum(a)
+           : tg_ndim(a) > 1 ? tg_stack((TgTensor *[]){a, a}, 1, 0)
+                            : tg_stack((TgTensor *[]){a, a}, 2, y % 2);
   default: return tg_cumsum(tg_flip(a, 1, (int64_t[]){axis}), axis);
   }
 }

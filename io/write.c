@@ -53,7 +53,7 @@ bool file_begin_once(TgContext *ctx, NewFile *f, const char *path, int rank) {
 bool file_end_once(TgContext *ctx, NewFile *f, bool ok) {
   ok = f->elsewhere ? ok : file_end(f, ok);
   int64_t why = ok ? 0 : errno ? errno : EIO;
-  tg_comm_max(ctx, &why);
+  if (tg_comm_max(ctx, &why) && !why) why = EIO; /* whoever writes it may have ended */
   errno = (int)why;
   return !why;
 }

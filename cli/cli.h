@@ -116,6 +116,7 @@ char *cli_read(FILE *f); /* all of it, ended by a 0 byte, to be freed; NULL: err
 /* What a file is, and what can be done with it, where `tg run` can do nothing; NULL: it may be ONNX. */
 const char *cli_not_to_run(const char *path);
 bool cli_is_safetensors(const char *path);                /* by its first bytes */
+bool links_shown(TgContext *ctx, bool json);              /* links.c: what copies between devices take */
 double cli_now(void);                                     /* seconds */
 bool cli_named(const char *name, char **argument, int n); /* name is one of them, or there are none */
 /* From now on Ctrl-C sets a flag instead of ending the process; a second one ends it. */

@@ -47,7 +47,8 @@ static bool rank_started(Launched *l, int rank, char **argument) {
   pid_t pid = l->pid[rank] = fork();
   if (pid) return pid > 0;
   snprintf(path, sizeof path, "%s/group", l->folder);
-  setenv("TG_COMM", "local", 1);
+  const char *comm = getenv("TG_COMM"); /* NCCL's ranks find each other so too */
+  if (!comm || strcmp(comm, "nccl")) setenv("TG_COMM", "local", 1);
   setenv("TG_COMM_NAME", path, 1);
   variable_set("TG_COMM_RANK", rank);
   variable_set("TG_COMM_SIZE", l->o->ranks);
@@ -151,6 +152,8 @@ const CliCommand command_launch = {
     .run = run_launch,
     .program = true,
     .more =
-        "The ranks are on this machine and reach each other by shared memory (TG_COMM=local). Across "
+        "The ranks are on this machine and reach each other by shared memory (TG_COMM=local; with "
+        "TG_COMM=nccl "
+        "memory of GPUs goes by NCCL). Across "
         "machines "
         "mpirun starts them: TG_COMM=mpi mpirun -n 4 PROGRAM. For example: tg launch -n 2 tg train mnist"};

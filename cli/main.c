@@ -113,13 +113,22 @@ const CliCommand command_manual = {.name = "manual",
                                    .run = run_manual};
 
 typedef struct DevicesOptions {
-  bool json;
+  bool json, links;
 } DevicesOptions;
+
+static int run_links(bool json) {
+  TgContext *ctx = tg_open_with(.log = cli_log);
+  bool ok = ctx && links_shown(ctx, json);
+  int rc = ok ? CLI_OK : cli_refuse(CLI_FAILED, "devices", "%s", tg_errmsg(ctx));
+  tg_close(ctx);
+  return rc;
+}
 
 static int run_devices(const void *options, char **argument, int n) {
   const DevicesOptions *o = options;
   (void)argument, (void)n;
   bool any = false;
+  if (o->links) return run_links(o->json);
   for (int i = 0; tg_device_name(i); i++) {
     char what[64];
     snprintf(what, sizeof what, "opening %.40s", tg_device_name(i));
@@ -146,6 +155,8 @@ static int run_devices(const void *options, char **argument, int n) {
 }
 
 static const CliOption devices_options[] = {
+    CLI_FLAG_OF(DevicesOptions, links, "links",
+                "measure copies between the devices beside the default one, or of ranks, and print TG_LINKS"),
     CLI_FLAG_OF(DevicesOptions, json, "json", "an object per device, one a line")};
 
 const CliCommand command_devices = {.name = "devices",

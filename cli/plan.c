@@ -42,7 +42,7 @@ static const Model models[] = {{"GPT-2 small", 12, 768, 3072, 12, 50257, false},
 
 typedef struct Options {
   const char *devices, *link;
-  int64_t batch, context;
+  int64_t batch, context, machines;
   double utilisation;
   bool split, json;
 } Options;
@@ -51,6 +51,7 @@ typedef struct Plan {
   int n;
   const Gpu *gpu;
   Link link;
+  Link inside; /* of a machine, where there are several, and .link is that of each device to others */
   const Options *o;
 } Plan;
 
@@ -78,12 +79,16 @@ static double step_flops(const Plan *p, const Model *m) {
   return tokens * (6 * parameters(m) + 12.0 * m->layers * m->width * (double)p->o->context);
 }
 
-/* An all-reduce of S bytes: each device sends 2 (n-1)/n S, in 2 (n-1) messages one after another. */
+/* An all-reduce of S bytes of n devices: each sends 2 (n-1)/n S, in 2 (n-1) messages one after another. */
+static double ring_seconds(const Link *l, double n, double bytes) {
+  return n < 2 ? 0 : 2 * (n - 1) / n * bytes / (l->bandwidth * l->efficiency) + 2 * (n - 1) * l->latency;
+}
+
+/* In two levels: within each machine of k, then each device its k-th with those of the other machines. */
 static double exchange_seconds(const Plan *p, double bytes) {
-  double n = p->n;
-  return n < 2 ? 0
-               : 2 * (n - 1) / n * bytes / (p->link.bandwidth * p->link.efficiency) +
-                     2 * (n - 1) * p->link.latency;
+  double machines = (double)p->o->machines, k = p->n / machines;
+  if (machines < 2) return ring_seconds(&p->link, p->n, bytes);
+  return ring_seconds(&p->inside, k, bytes) + ring_seconds(&p->link, machines, bytes / k);
 }
 
 /* bf16 weights and gradients; f32 weights and two moments, a part of them where the state is split;
@@ -95,7 +100,7 @@ static double device_bytes(const Plan *p, const Model *m) {
 }
 
 /* The timeline of one step: gradients of a layer go out when its backward is done and the link is free, the
- * embedding's last. */
+ * embedding's last, while weights whose gradients have come are updated. */
 static Times timeline(const Plan *p, const Model *m) {
   Times t = {.compute = step_flops(p, m) / (p->gpu->flops * p->o->utilisation), .memory = device_bytes(p, m)};
   double forward = t.compute / 3, backward = t.compute - forward, link_free = 0;
@@ -108,9 +113,10 @@ static Times timeline(const Plan *p, const Model *m) {
     t.exchange += takes;
     t.moved += p->n < 2 ? 0 : 2.0 * (p->n - 1) / p->n * bytes;
   }
-  t.exposed = link_free > t.compute && t.exchange > 0 ? link_free - t.compute : 0;
   /* weights, moments and gradients are read, weights and moments written */
   t.update = 30 * parameters(m) / (p->o->split ? p->n : 1) / p->gpu->bandwidth;
+  double covered = t.compute + t.update * (1 - embedding_parameters(m) / parameters(m));
+  t.exposed = link_free > covered && t.exchange > 0 ? link_free - covered : 0;
   t.step = t.compute + t.exposed + t.update;
   return t;
 }
@@ -158,6 +164,11 @@ static int run_plan(const void *options, char **argument, int n) {
   if (!devices_read(&p, p.o->devices))
     return cli_refuse(CLI_USAGE, "plan", "--devices %s is not as 8xH100: a number and A100, H100 or H200",
                       p.o->devices);
+  if (p.n % p.o->machines)
+    return cli_refuse(CLI_USAGE, "plan", "%d devices are not as many on each of %lld machines", p.n,
+                      (long long)p.o->machines);
+  p.inside = links[0];
+  p.inside.bandwidth = p.gpu->link;
   if (!link_read(&p, p.o->link))
     return cli_refuse(CLI_USAGE, "plan", "--link %s is none of nvlink, infiniband, ethernet", p.o->link);
   if (p.o->json)
@@ -180,11 +191,13 @@ static int run_plan(const void *options, char **argument, int n) {
 }
 
 static const Options defaults = {
-    .devices = "8xH100", .link = "nvlink", .batch = 8, .context = 1024, .utilisation = 0.4};
+    .devices = "8xH100", .link = "nvlink", .batch = 8, .context = 1024, .utilisation = 0.4, .machines = 1};
 
 static const CliOption options[] = {
     CLI_TEXT_OF(Options, devices, "devices", "8xH100", "how many of A100, H100 or H200"),
     CLI_TEXT_OF(Options, link, "link", "NAME", "nvlink, infiniband (400 Gb/s) or ethernet (100 Gb/s)"),
+    CLI_WHOLE_OF(Options, machines, "machines", 1, 65536,
+                 "that the devices are on, as many on each, NVLink within (1): sums in two levels"),
     CLI_WHOLE_OF(Options, batch, "batch", 1, 65536, "sequences on each device (8)"),
     CLI_WHOLE_OF(Options, context, "context", 1, 1048576, "tokens of a sequence (1024)"),
     CLI_REAL_OF(Options, utilisation, "utilisation", 0.01, 1,

@@ -351,7 +351,7 @@ static bool run_new(Run *r, const char *folder) {
   r->losses = malloc((size_t)(r->steps + 1) * sizeof *r->losses);
   r->metrics = malloc((size_t)(r->steps + 2) * sizeof *r->metrics);
   r->loader = tg_loader(r->ctx, &d->train, .batch = r->o.batch, .shuffle = true, .drop_last = true,
-                        .seed = (uint64_t)r->o.seed);
+                        .by_rank = true, .seed = (uint64_t)r->o.seed);
   if (!r->loader) return false;
   return (r->step && r->test && r->losses && r->metrics) || failed("out of memory");
 }

@@ -43,12 +43,13 @@ typedef struct KernelCall {
   uint64_t *args; /* by value */
 } KernelCall;
 
-typedef enum OpKind { OP_LAUNCH, OP_IN, OP_OUT, OP_COPY, OP_CLEAR, OP_RECORD, OP_WAIT } OpKind;
+typedef enum OpKind { OP_LAUNCH, OP_IN, OP_OUT, OP_COPY, OP_CLEAR, OP_RECORD, OP_WAIT, OP_OTHER } OpKind;
 
 /* One thing that a stream is to do. own: host memory as it was at the call, where that is not pinned. number:
  * of the event's records, or the byte to fill with. */
 typedef struct Op {
   OpKind kind;
+  CUresult (*other)(const struct Op *op); /* of another mock, whose own is call.args */
   struct Op *next;
   KernelCall call;
   void *to;

@@ -55,6 +55,7 @@ static CUresult op_run(const Op *op) {
     op->event->reached = TG_MAX(op->event->reached, op->number);
     op->event->at_s = time_now_s();
     return CUDA_OK;
+  case OP_OTHER: return op->other(op);
   default: return CUDA_OK;
   }
 }

@@ -1,5 +1,6 @@
 /* table.c: the emulators that the library finds where emu/ is linked. */
 #include "emu/table.h"
+#include "emu/nccl_mock.h"
 #include "emu/stages.h"
 
 static const Emulators all = {.cuda_open = cuda_mock_open,
@@ -7,6 +8,7 @@ static const Emulators all = {.cuda_open = cuda_mock_open,
                               .cuda_ident = cuda_mock_ident,
                               .metal_open = metal_mock_open,
                               .metal_close = metal_mock_close,
+                              .nccl = &nccl_mock,
                               .stages_read = stages_read};
 
 const Emulators *emulators(void) { return &all; }

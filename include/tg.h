@@ -567,7 +567,7 @@ TG_API TgStatus tg_shard_bounds(TgTensor *x, int64_t *bounds);
 /* Part i, 0 <= i < tg_shard_count, a tensor on its device: a view, where x is memory. Else TG_ERR_VALUE. */
 TG_API TgTensor *tg_shard_part(TgTensor *x, int i);
 /* ---- ranks (docs/many.md): processes that run one program, on one machine or several, each with devices
- * of its own. $TG_COMM says how they reach each other ("local", "mpi", or the path of a plug-in); `tg
+ * of its own. $TG_COMM says how they reach each other ("local", "mpi", "nccl", or a plug-in's path); `tg
  * launch` and mpirun start them. All make the same calls in the same order. "CPU@2" is the CPU of rank 2,
  * on every rank: a tensor on several of these is a sharded one, and its parts are computed where they are.
  * "CPU", without a rank, is each one's own, and has the same values in each. What is read (tg_read,

@@ -39,9 +39,9 @@ typedef struct NewFile {
 bool file_begin(NewFile *f, const char *path);
 bool file_write(NewFile *f, const void *p, size_t n);
 bool file_end(NewFile *f, bool ok);
-/* The same for what every rank has: rank 0 writes it, and all go on when it is there. Why not, errno of rank 0
+/* The same for what every rank has: one writes it, and all go on when it is there. Why not, errno of that rank
  * says. */
-bool file_begin_once(TgContext *ctx, NewFile *f, const char *path);
+bool file_begin_once(TgContext *ctx, NewFile *f, const char *path, int rank);
 bool file_end_once(TgContext *ctx, NewFile *f, bool ok);
 
 static inline bool inside(uint64_t at, uint64_t n, uint64_t total) { return at <= total && n <= total - at; }
@@ -122,4 +122,13 @@ void doc_free(Doc *d);
 TgContext *state_context(const TgState *s);
 /* t is kept and ends with s; NULL: false. A name that is there: false, no error */
 bool state_own(TgState *s, const char *name, size_t n, TgTensor *t);
+/* What `from` owns by that name ends with `to` now. False: there is none, or it is in `to` already. */
+bool state_moved(TgState *to, TgState *from, const char *name);
+/* safetensors.c: one file, written by a rank. sharded.c: several, where the path is that of their index. */
+TgStatus safe_file_save(const TgState *s, const char *path, const char *const *metadata, int rank);
+bool safe_is_index(const char *path);
+TgState *safe_index_load(TgContext *ctx, const char *path);
+TgStatus safe_index_save(const TgState *s, const char *path, const TgSafeOptions *o);
+struct json_t;
+struct json_t *safe_index_metadata(const Source *s); /* {"__metadata__": the index's} */
 #endif

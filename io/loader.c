@@ -20,6 +20,7 @@ struct TgLoader {
   int64_t nelem[TG_ITEM_TENSORS];
   size_t nbytes[TG_ITEM_TENSORS]; /* of an item */
   int64_t batch, batches, nslot;
+  int64_t part, parts; /* of each batch, this many of which are equal, is made */
   bool shuffle;
   uint64_t seed;
   int64_t *order;                   /* of this epoch; NULL: as they stand */
@@ -65,10 +66,16 @@ static int64_t batch_count(const TgLoader *l, int64_t b) { /* the last of an epo
   return left < l->batch ? left : l->batch;
 }
 
+/* As tg_shard cuts n items. */
+static int64_t part_begins(const TgLoader *l, int64_t n, int64_t part) {
+  int64_t more = n % l->parts;
+  return part * (n / l->parts) + (part < more ? part : more);
+}
+
 static void slot_fill(const TgLoader *l, Slot *s, int64_t b) {
   int64_t n = batch_count(l, b);
   s->status = TG_OK;
-  for (int64_t k = 0; k < n && !s->status; k++) {
+  for (int64_t k = part_begins(l, n, l->part); k < part_begins(l, n, l->part + 1) && !s->status; k++) {
     int64_t item = b * l->batch + k;
     void *out[TG_ITEM_TENSORS] = {NULL};
     if (l->order) item = l->order[item];
@@ -168,6 +175,8 @@ TgLoader *tg_loader_opt(TgContext *ctx, const TgDataset *d, const TgLoaderOption
   }
   if (!(l = tg_alloc(ctx, sizeof *l))) return NULL;
   *l = (TgLoader){.ctx = ctx, .batch = batch, .nslot = ahead, .shuffle = o.shuffle, .seed = o.seed};
+  l->part = o.by_rank ? tg_comm_rank(ctx) : 0;
+  l->parts = o.by_rank ? tg_comm_size(ctx) : 1;
   if (!dataset_measured(l, ctx, d, batch)) {
     tg_free(ctx, l);
     return NULL;

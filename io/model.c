@@ -19,7 +19,7 @@ TgState *tg_state_from_file(TgContext *ctx, const char *path) {
   if (tg_scope_begin(ctx)) return NULL;
   bool ok = source_open(&s, file_tensor(ctx, path), "state_from_file", path), json = false;
   if (ok) {
-    json = s.n > 8 && s.p[8] == '{';
+    json = s.n > 8 && (s.p[8] == '{' || s.p[0] == '{');
     if (s.n >= 4 && !memcmp(s.p, "GGUF", 4))
       tree = tg_gguf_load_file(ctx, path);
     else if (zip_is(&s) || tar_is(&s) || (s.n > 2 && s.p[0] == 0x80 && !json))

@@ -197,7 +197,8 @@ TgValue *tg_safe_load_metadata(TgTensor *file, int64_t *data_start) {
   Source s;
   uint64_t data = 0;
   bool ok = source_open(&s, file, "safetensors", NULL);
-  json_t *j = ok ? header_read(&s, &data) : NULL;
+  bool index = ok && s.n > 8 && s.p[0] == '{' && le64(s.p) > HEADER_MAX;
+  json_t *j = index ? safe_index_metadata(&s) : ok ? header_read(&s, &data) : NULL;
   Doc *d = j ? doc_new(s.ctx) : NULL;
   ok = d && value_of(d, &d->root, j, 0);
   json_decref(j);
@@ -270,12 +271,9 @@ static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t) {
 
 /* The data begins at a multiple of 64 bytes, so that a mapped file can be computed with where it is. Written
  * beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
-TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOptions *given) {
+TgStatus safe_file_save(const TgState *state, const char *path, const char *const *metadata, int rank) {
   size_t n = tg_state_count(state);
-  if (!state || !path) return TG_ERR_VALUE;
   TgContext *ctx = state_context(state);
-  TgSafeOptions o;
-  if (tg_options_read(ctx, "safe_save", "TgSafeOptions", &o, sizeof o, given)) return TG_ERR_VALUE;
   char spaces[64];
   NewFile f = {.fd = -1};
   Item *item = tg_error(ctx) ? NULL : tg_alloc(ctx, (n + 1) * sizeof *item);
@@ -289,14 +287,14 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
     }
   }
   if (item) qsort(item, n, sizeof *item, by_size_then_name);
-  char *text = item ? header_text(ctx, item, n, o.metadata) : NULL;
+  char *text = item ? header_text(ctx, item, n, metadata) : NULL;
   size_t len = text ? strlen(text) : 0, pad = (64 - (8 + len) % 64) % 64;
   uint8_t head[8];
   memset(spaces, ' ', sizeof spaces);
   for (int i = 0; i < 8; i++)
     head[i] = (uint8_t)((uint64_t)(len + pad) >> 8 * i);
-  bool ok = text && file_begin_once(ctx, &f, path) && file_write(&f, head, 8) && file_write(&f, text, len) &&
-            file_write(&f, spaces, pad);
+  bool ok = text && file_begin_once(ctx, &f, path, rank) && file_write(&f, head, 8) &&
+            file_write(&f, text, len) && file_write(&f, spaces, pad);
   for (size_t i = 0; i < n && ok; i++)
     ok = write_tensor(ctx, &f, item[i].t);
   ok = file_end_once(ctx, &f, ok);
@@ -306,6 +304,14 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   free(text);
   tg_free(ctx, item);
   return ok ? TG_OK : tg_error(ctx);
+}
+
+TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOptions *given) {
+  if (!state || !path) return TG_ERR_VALUE;
+  TgContext *ctx = state_context(state);
+  TgSafeOptions o;
+  if (tg_options_read(ctx, "safe_save", "TgSafeOptions", &o, sizeof o, given)) return TG_ERR_VALUE;
+  return safe_is_index(path) ? safe_index_save(state, path, &o) : safe_file_save(state, path, o.metadata, 0);
 }
 #else
 static TgState *load(TgTensor *t, const char *path) {
@@ -327,7 +333,12 @@ TgState *tg_safe_load(TgTensor *file) { return load(file, NULL); }
 TgState *tg_safe_load_file(TgContext *ctx, const char *path) {
   TgState *s = NULL;
   if (tg_scope_begin(ctx)) return NULL;
-  s = load(file_tensor(ctx, path), path);
+#ifdef TG_HAVE_JANSSON
+  if (path && safe_is_index(path))
+    s = safe_index_load(ctx, path);
+  else
+#endif
+    s = load(file_tensor(ctx, path), path);
   tg_scope_end(ctx);
   return s;
 }

@@ -123,6 +123,14 @@ bool state_own(TgState *s, const char *name, size_t n, TgTensor *t) {
   return true;
 }
 
+bool state_moved(TgState *to, TgState *from, const char *name) {
+  size_t i, n = strlen(name);
+  if (!index_find(&from->index, name, n, &i) || !from->at[i].own) return false;
+  if (!put(to, name, n, from->tensors[i], true)) return false;
+  from->at[i].own = false;
+  return true;
+}
+
 TgTensor *tg_state_get(const TgState *s, const char *name) {
   size_t i;
   return s && name && index_find(&s->index, name, strlen(name), &i) ? s->tensors[i] : NULL;

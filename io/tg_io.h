@@ -89,11 +89,14 @@ TG_API TgValue *tg_safe_load_metadata(TgTensor *file, int64_t *data_start);
 
 /* [options] .metadata: strings, a key and its value in turn, ended by NULL. Computes the tensors and writes
  * them, by falling size of element, then name. The file is written beside the old one, synced, and takes its
- * place at once: path has the old or the new, whatever happens. */
+ * place at once: path has the old or the new, whatever happens. A path that ends in .index.json
+ * is the index of .shards files beside it, as Hugging Face has them (one for each rank), each written by a rank
+ * of its own, the index last: tg_safe_load_file reads that path, in any number of ranks. */
 typedef struct TgSafeOptions {
   size_t size;
   const char *set;
   const char *const *metadata;
+  int shards;
   int end_;
 } TgSafeOptions;
 
@@ -387,13 +390,15 @@ typedef struct TgLoader TgLoader;
 /* [options] .batch (1): items of a batch. .shuffle: each epoch in an order of its own, by .seed (0).
  * .drop_last: what does not fill a batch at the end of an epoch is left out; else the last batch is smaller.
  * .workers (1): threads; a 0 that is written: tg_loader_next makes the batch. .ahead (2 + .workers): batches
- * that wait at most. */
+ * that wait at most. .by_rank: a rank makes the items alone that tg_shard along axis 0, over as many devices as
+ * there are ranks, then takes from it; what stands for the others means nothing. */
 typedef struct TgLoaderOptions {
   size_t size;
   const char *set;
   int64_t batch, workers, ahead;
   bool shuffle, drop_last;
   uint64_t seed;
+  bool by_rank;
   int end_;
 } TgLoaderOptions;
 

@@ -45,15 +45,15 @@ bool file_begin(NewFile *f, const char *path) {
   return f->fd >= 0;
 }
 
-bool file_begin_once(TgContext *ctx, NewFile *f, const char *path) {
-  f->elsewhere = tg_comm_rank(ctx) > 0;
+bool file_begin_once(TgContext *ctx, NewFile *f, const char *path, int rank) {
+  f->elsewhere = tg_comm_rank(ctx) != rank;
   return f->elsewhere || file_begin(f, path);
 }
 
 bool file_end_once(TgContext *ctx, NewFile *f, bool ok) {
   ok = f->elsewhere ? ok : file_end(f, ok);
   int64_t why = ok ? 0 : errno ? errno : EIO;
-  tg_comm_max(ctx, &why);
+  if (tg_comm_max(ctx, &why) && !why) why = EIO; /* whoever writes it may have ended */
   errno = (int)why;
   return !why;
 }

@@ -1,6 +1,6 @@
 /* mpi.c: ranks of MPI's: `TG_COMM=mpi mpirun -n 4 PROGRAM`. In: what MPI knows of the processes. Out: a
  * transport (runtime/transport.h), as a shared library of its own, libtg_mpi.so, so that the library needs no
- * MPI. Messages go by MPI_Isend and MPI_Irecv, one at a time; who fails tells all others in a message. */
+ * MPI. Messages go by MPI_Isend and MPI_Irecv, one at a time between two ranks; who fails tells all others in a message. */
 #include "runtime/transport.h"
 #include <mpi.h>
 #include <stdio.h>
@@ -10,13 +10,18 @@
 
 enum { BYTES = 1, STATES = 2, LARGEST = 1 << 30 };
 
+/* of: the bytes that are on their way; NULL: none are */
+typedef struct Way {
+  MPI_Request request;
+  const void *of;
+} Way;
+
 typedef struct Mpi {
   MPI_Comm comm;
   int rank, size;
-  MPI_Request request; /* of the message that is on its way .. */
-  const void *of;      /* .. and its bytes; NULL: none is */
-  RankState told;      /* kept until MPI has sent it */
-  RankState *heard;    /* of each rank, where it said something */
+  Way *sent, *coming; /* by rank */
+  RankState told;     /* kept until MPI has sent it */
+  RankState *heard;   /* of each rank, where it said something */
 } Mpi;
 
 /* A process that failed does not wait for the others, who may hang: mpirun ends them. */
@@ -59,35 +64,39 @@ static void *mpi_join(Group *g) {
   MPI_Comm_size(t->comm, &t->size);
   g->rank = t->rank;
   g->size = t->size;
-  if ((t->heard = calloc((size_t)t->size, sizeof *t->heard))) return t;
+  t->sent = calloc((size_t)t->size, 2 * sizeof *t->sent);
+  t->coming = t->sent ? t->sent + t->size : NULL;
+  if (t->sent && (t->heard = calloc((size_t)t->size, sizeof *t->heard))) return t;
   snprintf(g->why, sizeof g->why, "out of memory");
   MPI_Comm_free(&t->comm);
-  free(t);
+  free(t->sent), free(t);
   return NULL;
 }
 
 /* n when the message that began with these bytes is through. */
-static size_t message_awaited(Mpi *t, size_t n) {
+static size_t message_awaited(Way *w, size_t n) {
   int done = 0;
-  if (MPI_Test(&t->request, &done, MPI_STATUS_IGNORE) || !done) return 0;
-  t->of = NULL;
+  if (MPI_Test(&w->request, &done, MPI_STATUS_IGNORE) || !done) return 0;
+  w->of = NULL;
   return n;
 }
 
 static size_t mpi_send(void *transport, int to, const void *p, size_t n) {
   Mpi *t = transport;
   n = n < LARGEST ? n : LARGEST;
-  if (t->of != p && MPI_Isend(p, (int)n, MPI_BYTE, to, BYTES, t->comm, &t->request)) return 0;
-  t->of = p;
-  return message_awaited(t, n);
+  Way *w = &t->sent[to];
+  if (w->of != p && MPI_Isend(p, (int)n, MPI_BYTE, to, BYTES, t->comm, &w->request)) return 0;
+  w->of = p;
+  return message_awaited(w, n);
 }
 
 static size_t mpi_receive(void *transport, int from, void *p, size_t n) {
   Mpi *t = transport;
   n = n < LARGEST ? n : LARGEST;
-  if (t->of != p && MPI_Irecv(p, (int)n, MPI_BYTE, from, BYTES, t->comm, &t->request)) return 0;
-  t->of = p;
-  return message_awaited(t, n);
+  Way *w = &t->coming[from];
+  if (w->of != p && MPI_Irecv(p, (int)n, MPI_BYTE, from, BYTES, t->comm, &w->request)) return 0;
+  w->of = p;
+  return message_awaited(w, n);
 }
 
 /* Only what others have to know without having asked. */
@@ -118,12 +127,14 @@ static void mpi_leave(void *transport) {
 
   Mpi *t = transport;
   MPI_Request request;
-  failed = t->of || MPI_Ibarrier(t->comm, &request) || !all_came(&request, AWAITED_S);
+  for (int i = 0; i < 2 * t->size; i++)
+    failed = failed || t->sent[i].of;
+  failed = failed || MPI_Ibarrier(t->comm, &request) || !all_came(&request, AWAITED_S);
   if (failed) return;
   for (int r = 0; r < t->size; r++) /* what ranks told that nobody asked for */
     mpi_ask(t, r, &t->told);
   MPI_Comm_free(&t->comm);
-  free(t->heard);
+  free(t->heard), free(t->sent);
   free(t);
 }
 

@@ -408,7 +408,7 @@ static const char *const env_names[] = {
     "TG_TRACE", "TG_RULE_LIMIT", "TG_BEAM", "TG_TF32", "TG_AMX",
     "TG_DOT", "TG_EMU", "TG_EMU_ARCHS", "TG_LOADER", "TG_ALLREDUCE",
     "TG_ALLREDUCE_CAST", "TG_COMM", "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE",
-    "TG_COMM_TIMEOUT", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
+    "TG_COMM_TIMEOUT", "TG_COMM_BUCKET", "TG_COMM_MACHINE", "TG_LINKS", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
 
 /* clang-format on */
 
@@ -436,6 +436,21 @@ static TgStatus env_text(TgError *err, const char *name, char *out, size_t cap) 
   return TG_OK;
 }
 
+/* "10:10,1.25:50": gigabytes a second and microseconds of a message, within a machine and between machines. */
+static TgStatus env_links(TgError *err, double *links) {
+  const double usual[] = {10, 10, 1.25, 50};
+  const char *s = getenv("TG_LINKS");
+  char end = 0;
+  memcpy(links, usual, sizeof usual);
+  int n = s && *s ? sscanf(s, "%lf:%lf,%lf:%lf%c", &links[0], &links[1], &links[2], &links[3], &end) : 4;
+  for (int i = 0; i < 4; i++)
+    if (n != 4 || !(links[i] > 0 && links[i] < 1e9))
+      return error_set(err, TG_ERR_VALUE, "environment: TG_LINKS=%.40s: expected GB/s:us,GB/s:us", s);
+  links[0] *= 1e3; /* bytes in a microsecond */
+  links[2] *= 1e3;
+  return TG_OK;
+}
+
 /* A variable that is not set, or has the one value that is known. */
 static TgStatus env_word(TgError *err, const char *name, const char *word, int *is_set) {
   const char *s = getenv(name);
@@ -458,11 +473,12 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_SPEC", &env->spec, 0, 1, 0},
               {"TG_CACHE", &env->cache, 0, 1, 1},
               {"TG_TF32", &env->tf32, 0, 1, 0},
-              {"TG_ALLREDUCE", &env->allreduce, 0, 3, 0},
+              {"TG_ALLREDUCE", &env->allreduce, 0, 4, 0},
               {"TG_ALLREDUCE_CAST", &env->allreduce_cast, 0, 1, 0},
               {"TG_COMM_RANK", &env->comm_rank, 0, INT32_MAX, 0},
               {"TG_COMM_SIZE", &env->comm_size, 1, INT32_MAX, 1},
               {"TG_COMM_TIMEOUT", &env->comm_timeout, 1, 1000000, 300},
+              {"TG_COMM_BUCKET", &env->comm_bucket, 0, INT32_MAX, 4 << 20},
               {"TG_BEAM", &env->beam, 0, 64, 0},
               {"TG_EMU", &env->emulate, 0, INT32_MAX, 0},
               {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60},
@@ -481,6 +497,8 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_DEV", env->dev, sizeof env->dev);
   if (!s) s = env_text(err, "TG_COMM", env->comm, sizeof env->comm);
   if (!s) s = env_text(err, "TG_COMM_NAME", env->comm_name, sizeof env->comm_name);
+  if (!s) s = env_links(err, env->links);
+  if (!s) s = env_text(err, "TG_COMM_MACHINE", env->comm_machine, sizeof env->comm_machine);
   if (!s) s = env_text(err, "TG_CC", env->cc, sizeof env->cc);
   if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);
   if (!s) s = env_text(err, "TG_SKIP", env->skip, sizeof env->skip);

@@ -219,7 +219,10 @@ typedef struct TgEnv {
   int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
   int amx, dot;                   /* kernels may use this CPU's tiles; its dot products */
   char comm[256], comm_name[256]; /* how processes reach each other; which group, of those on a machine */
-  int comm_rank, comm_size, comm_timeout; /* timeout: seconds */
+  double links
+      [4]; /* TG_LINKS: devices of one machine, then two machines: bytes in a microsecond, microseconds */
+  char comm_machine[64];                               /* the name of this one, instead of its own */
+  int comm_rank, comm_size, comm_timeout, comm_bucket; /* timeout: seconds; bucket: bytes of a message */
   int allreduce;      /* how sums over devices are made: 0 by size, 1 naive, 2 ring, 3 direct */
   int allreduce_cast; /* sums over devices of what was cast from narrow floats are exchanged as those */
   int tf32;           /* products of f32 may be of f32 with ten bits of mantissa */

@@ -90,6 +90,7 @@ static void *call_library_open(const char *name) { return dlopen(name, RTLD_NOW 
 #define call_lstat          lstat
 #define call_fstat          fstat
 #define call_access         access
+#define call_gethostname    gethostname
 #define call_mkdir          mkdir
 #define call_unlink         unlink
 #define call_rmdir          rmdir

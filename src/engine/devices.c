@@ -3,6 +3,7 @@
  * reads no memory is computed there. A name that ends in a number is another device of the same backend, with
  * threads, memory and counters of its own; number 0 may be left out. */
 #include "engine/engine.h"
+#include "runtime/comm.h"
 #include "tensor/front.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,7 +211,8 @@ DeviceFacts device_facts(const TgContext *ctx, int device) {
                        .files_only = d->backend->has & HAS_FILES_ONLY,
                        .own_memory = d->backend->has & HAS_OWN_MEMORY,
                        .align = r ? (size_t)r->vec_align : 1,
-                       .target = &d->target};
+                       .target = &d->target,
+                       .machine = d->of_rank ? ctx->comm->machine[d->of_rank - 1] : 0};
 }
 
 /* ---- memory */

@@ -766,8 +766,8 @@ static Plan *plan_elsewhere(TgContext *ctx, const Plan *p) {
   return found;
 }
 
-/* What is needed of a plan of another rank's device: which temporaries the roots are, and which memories it
- * takes, here by one kernel that takes all. */
+/* What is needed of a plan of another rank's device: which temporaries the roots are, when they are made, and
+ * which memories it takes, here by one kernel that takes all. */
 static TgStatus plan_as(TgContext *ctx, Plan *p, const Plan *of) {
   const Schedule *from = &of->sched;
   Schedule *s = &p->sched;
@@ -778,9 +778,12 @@ static TgStatus plan_as(TgContext *ctx, Plan *p, const Plan *of) {
   s->root = arena_array(&s->arena, int64_t, from->nroot + 1);
   s->kernel = arena_array(&s->arena, SchedKernel, 1);
   int64_t *arg = arena_array(&s->arena, int64_t, nargs + 1);
-  if (!s->root || !s->kernel || !arg) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  s->temp = arena_array(&s->arena, SchedTemp, from->ntemp + 1);
+  if (!s->root || !s->kernel || !arg || !s->temp)
+    return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   if (from->nroot) memcpy(s->root, from->root, (size_t)from->nroot * sizeof *s->root);
   s->nroot = from->nroot;
+  if (from->ntemp) memcpy(s->temp, from->temp, (size_t)from->ntemp * sizeof *s->temp);
   s->ntemp = from->ntemp;
   *s->kernel = (SchedKernel){.arg = arg};
   for (int k = 0; k < n; k++)

@@ -61,6 +61,8 @@ typedef struct PlanRun {
   Plan *plan;
   const BufferPart *buf;
   Buffer *const *temp;
+  struct Flight *flight; /* NULL, or what moves between ranks beside its kernels .. */
+  int step;              /* .. of which it is this plan */
 } PlanRun;
 
 /* open.c: tg_open with a table and counters of the caller's */
@@ -196,6 +198,10 @@ int device_rank(TgContext *ctx, const char *op, const char *name, size_t n);
 TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *err);
 bool copy_crosses(const Device *to, const Device *from); /* from one rank to another, or to all */
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes);
+/* From here on copies between ranks need not be done when the call returns, or they do again. */
+void copies_gathered(TgContext *ctx, bool gathers);
+TgStatus copies_awaited(TgContext *ctx); /* those that are on their way are done */
+void copies_given_up(TgContext *ctx);
 /* To the host, of every rank. */
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes);
 void plan_shared(TgContext *ctx, const Plan *p);    /* p is to run, on all ranks or none */

@@ -525,26 +525,77 @@ static TgStatus step_copied(TgContext *ctx, const Step *s) {
   return st;
 }
 
-/* Plans that follow one another on a device are replayed as one graph. */
-static TgStatus steps_run(TgContext *ctx, Step *s, size_t n) {
-  PlanRun *run = mem_alloc(&ctx->mem, (n + 1) * sizeof *run);
-  TgStatus st = run ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+typedef struct Steps {
+  TgContext *ctx;
+  Flight *flight;
+  PlanRun *run; /* room for all */
+} Steps;
+
+/* Plans that follow one another on a device are replayed as one graph; where copies go between ranks, kernel
+ * by kernel. */
+static TgStatus plans_run(Steps *all, Step *s, size_t n) {
+  TgContext *ctx = all->ctx;
+  TgStatus st = TG_OK;
   for (size_t i = 0, next; i < n && !st; i = next) {
-    next = i + 1;
-    if (!s[i].plan) {
-      st = step_copied(ctx, &s[i]);
-      continue;
-    }
-    while (next < n && s[next].plan && s[next].plan->dev == s[i].plan->dev)
+    for (next = i + 1; next < n && s[next].plan->dev == s[i].plan->dev;)
       next++;
-    for (size_t k = i; k < next; k++)
-      plan_shared(ctx, s[k].plan);
     if (s[i].plan->dev->remote) continue;
+    bool waits = all->flight && flight_waits(all->flight);
     for (size_t k = i; k < next; k++)
-      run[k] = (PlanRun){s[k].plan, s[k].buf, s[k].temp};
-    st = replay_run(ctx, &s[i].replay, run + i, next - i);
+      all->run[k] = (PlanRun){s[k].plan, s[k].buf, s[k].temp, waits ? all->flight : NULL, (int)k};
+    for (size_t k = i; k < next && waits && !st; k++)
+      st = plan_run(ctx, &all->run[k]);
+    if (!waits) st = replay_run(ctx, &s[i].replay, all->run + i, next - i);
   }
-  mem_free(&ctx->mem, run);
+  return st;
+}
+
+static bool copy_crosses_ranks(TgContext *ctx, const Step *s) {
+  return !s->plan && copy_crosses(device_at(ctx, s->to->device), device_at(ctx, s->from->device));
+}
+
+/* How many of the steps are such copies, none of what another of them brings. */
+static size_t copies_together(TgContext *ctx, const Step *s, size_t n,
+                              bool (*is_such)(TgContext *, const Step *)) {
+  size_t k = 0;
+  for (; k < n && is_such(ctx, &s[k]); k++)
+    for (size_t i = 0; i < k; i++)
+      if (s[i].to == s[k].from) return k;
+  return k;
+}
+
+static TgStatus steps_run_in(Steps *all, Step *s, size_t n) {
+  TgContext *ctx = all->ctx;
+  Flight *f = all->flight;
+  TgStatus st = TG_OK;
+  for (size_t i = 0; i < n && !st;) {
+    size_t plans = 0;
+    for (; i + plans < n && s[i + plans].plan; plans++)
+      plan_shared(ctx, s[i + plans].plan);
+    size_t copies = f ? copies_together(ctx, s + i + plans, n - i - plans, copy_flies) : 0;
+    if (copies) st = flight_begin(f, s + i, plans, s + i + plans, copies);
+    if (!st) st = plans_run(all, s + i, plans);
+    if (!st && copies) st = flight_left(f);
+    i += plans + copies;
+    if (plans + copies || st) continue;
+    if (f) st = flight_end(f);
+    size_t together = TG_MAX(copies_together(ctx, s + i, n - i, copy_crosses_ranks), 1);
+    copies_gathered(ctx, together > 1);
+    for (; together && !st; together--)
+      st = step_copied(ctx, &s[i++]);
+    copies_gathered(ctx, false);
+    if (!st) st = copies_awaited(ctx);
+  }
+  return !st && f ? flight_end(f) : st;
+}
+
+static TgStatus steps_run(TgContext *ctx, Step *s, size_t n) {
+  Steps all = {.ctx = ctx, .run = mem_alloc(&ctx->mem, (n + 1) * sizeof *all.run)};
+  if (ctx->comm) all.flight = flight_new(ctx);
+  bool room = all.run && (all.flight || !ctx->comm);
+  TgStatus st = room ? steps_run_in(&all, s, n) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  flight_free(all.flight);
+  mem_free(&ctx->mem, all.run);
   return st;
 }
 

@@ -77,6 +77,19 @@ struct TgJit {
   Vec(Memory) memories; /* what stays, in the order of the text; of a capture since its last tg_jit_to_text */
 };
 
+/* overlap.c: copies between ranks beside the kernels of plans. After an error only flight_free. */
+typedef struct Flight Flight;
+bool copy_flies(TgContext *ctx, const Step *copy); /* s is such a copy */
+Flight *flight_new(TgContext *ctx);                /* NULL: out of memory */
+/* n copies, none of what another one brings, that follow nplan plans. */
+TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *copies, size_t n);
+bool flight_waits(const Flight *f);                           /* something is to go, or on its way */
+TgStatus flight_before(Flight *f, const PlanRun *run, int k); /* kernel k runs */
+TgStatus flight_after(Flight *f, const PlanRun *run, int k);
+TgStatus flight_left(Flight *f); /* all plans ran: all that is to go goes */
+TgStatus flight_end(Flight *f);  /* all is there */
+void flight_free(Flight *f);
+
 /* jit.c */
 TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user); /* NULL: recorded */
 void jit_clear(TgJit *j);                               /* what it captured, or was made of */

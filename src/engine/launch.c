@@ -1,7 +1,7 @@
 /* launch.c: plans run. In: plans with the memories that they read and write. Out: launches given to the
  * device, one by one, or, for what is replayed, as one graph whose arguments alone change. Nothing here waits
  * for the device but to tell the time. */
-#include "engine/engine.h"
+#include "engine/jit.h"
 #include "uop/dims.h"
 #include <stdio.h>
 #include <string.h>
@@ -163,8 +163,11 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
     st = vars_get(ctx, p->prog[k], room.vars);
   double begin = time_now_s();
   if (!st) st = time_begins(p->dev);
-  for (int k = 0; k < p->sched.nkernel && !st; k++)
-    st = kernel_launch(ctx, run, k, &room);
+  for (int k = 0; k < p->sched.nkernel && !st; k++) {
+    if (run->flight) st = flight_before(run->flight, run, k);
+    if (!st) st = kernel_launch(ctx, run, k, &room);
+    if (!st && run->flight) st = flight_after(run->flight, run, k);
+  }
   if (!st) st = time_ends(ctx, p->dev, begin);
   profile_memory(ctx, p->dev);
   run_counted(ctx, p);

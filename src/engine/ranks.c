@@ -1,8 +1,11 @@
 /* ranks.c: the ranks of a program, processes that make the same calls. In: names "CPU@2", the CPU of rank 2.
  * Out: devices, of which a rank has its own and stands in for the others'; copies between ranks; and values
  * that every rank reads alike. A device without a rank is each one's own, and has the same values in each. */
+#define _GNU_SOURCE
 #include "runtime/comm.h"
+#include "base/os.h"
 #include "engine/engine.h"
+#include "runtime/nccl.h"
 #include "tensor/front.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +19,31 @@ static const char *device_name(void *user, int device) {
 
 /* What the graphs of all ranks depend on besides their calls. */
 static uint64_t agreed(const TgContext *ctx) {
-  const int of[] = {ctx->env.allreduce, ctx->env.allreduce_cast, ctx->env.comm_size, (int)sizeof(Target)};
-  return hash_bytes(hash_bytes(7, tg_version(), strlen(tg_version())), of, sizeof of);
+  const int of[] = {ctx->env.allreduce, ctx->env.allreduce_cast, ctx->env.comm_size, ctx->env.comm_bucket,
+                    (int)sizeof(Target)};
+  uint64_t hash = hash_bytes(hash_bytes(7, tg_version(), strlen(tg_version())), of, sizeof of);
+  return hash_bytes(hash, ctx->env.links, sizeof ctx->env.links);
+}
+
+/* Ranks of one machine give it the same name. */
+static TgStatus machines_told(TgContext *ctx, Comm *c) {
+  enum { MOST_NAME = 256 };
+
+  char own[MOST_NAME] = {0};
+  uint64_t *name = mem_alloc(&ctx->mem, (size_t)c->size * sizeof *name);
+  if (!name) return error_set(&ctx->err, TG_ERR_NOMEM, "comm: out of memory");
+  snprintf(own, sizeof own, "%s", ctx->env.comm_machine);
+  if (!*own) ctx->os->gethostname(own, sizeof own - 1);
+  TgStatus s = TG_OK;
+  for (int r = 0; r < c->size && !s; r++) {
+    name[r] = hash_bytes(5, own, strlen(own));
+    comm_begin(c, -1, -1, sizeof *name);
+    s = comm_broadcast(c, r, &name[r], sizeof *name);
+    for (c->machine[r] = 0; name[c->machine[r]] != name[r];)
+      c->machine[r]++;
+  }
+  mem_free(&ctx->mem, name);
+  return s;
 }
 
 /* The group that $TG_COMM names; NULL: there is none, or recorded. All draw with the seed of rank 0. */
@@ -29,7 +55,8 @@ static Comm *joined(TgContext *ctx) {
   c->device_name = device_name;
   c->user = ctx;
   comm_begin(c, -1, -1, sizeof ctx->rng_seed);
-  return comm_broadcast(c, 0, &ctx->rng_seed, sizeof ctx->rng_seed) ? NULL : c;
+  TgStatus s = comm_broadcast(c, 0, &ctx->rng_seed, sizeof ctx->rng_seed);
+  return s || machines_told(ctx, c) ? NULL : c;
 }
 
 int tg_comm_size(TgContext *ctx) {
@@ -115,52 +142,128 @@ TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *e
 /* ---- copies and reads */
 enum { PIECE = 4 << 20 }; /* bytes that go through the host at a time, where a device's memory is not its */
 
-/* Bytes from one rank to another (-1: to all), by the host. host: room for `room` of them. */
+static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
+
+/* Bytes from one rank to another (-1: to all), by the host. */
 static TgStatus piece_moved(Comm *c, int from, int to, void *host, size_t n) {
   if (to < 0) return comm_broadcast(c, from, host, n);
   return c->rank == from ? comm_send(c, to, host, n) : comm_receive(c, from, host, n);
 }
 
-static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
-
-/* dst of `to`, of the host where that is NULL, from src of `from`. This rank has one of the two, or both. */
-static TgStatus moved(TgContext *ctx, Device *to, char *dst, Device *from, char *src, size_t nbytes) {
+/* As moved, where the host cannot reach one of the two memories: in pieces, on both ranks. */
+static TgStatus moved_staged(TgContext *ctx, Device *to, char *dst, Device *from, char *src, size_t nbytes) {
   Comm *c = ctx->comm;
-  bool sends = !from->remote, keeps = !to || !to->remote, host = sends ? in_place(from) : !to || in_place(to);
-  size_t room = host ? nbytes : TG_MIN(nbytes, (size_t)PIECE);
-  char *at = sends ? src : dst, *made = NULL;
-  if (!host && !(at = made = mem_alloc_raw(&ctx->mem, room)))
-    return error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
-  TgStatus s = TG_OK;
+  bool sends = !from->remote, keeps = !to || !to->remote;
+  size_t room = TG_MIN(nbytes, (size_t)PIECE);
+  char *host = mem_alloc_raw(&ctx->mem, room + 1);
+  TgStatus s = host ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
   for (size_t done = 0; !s && done < nbytes; done += room) {
     size_t n = TG_MIN(room, nbytes - done);
-    if (sends && made) s = from->backend->copy_out(from, made, src + done, n);
-    if (!s) s = piece_moved(c, from->of_rank - 1, to ? to->of_rank - 1 : -1, at, n);
-    if (s || !keeps || at == dst) continue;
+    if (sends) s = from->backend->copy_out(from, host, src + done, n);
+    if (!s) s = piece_moved(c, from->of_rank - 1, to ? to->of_rank - 1 : -1, host, n);
+    if (s || !keeps) continue;
     if (to)
-      s = to->backend->copy_in(to, dst + done, at, n);
+      s = to->backend->copy_in(to, dst + done, host, n);
     else
-      memcpy(dst + done, at, n);
+      memcpy(dst + done, host, n);
   }
-  mem_free(&ctx->mem, made);
+  mem_free(&ctx->mem, host);
   return s;
+}
+
+/* dst of `to`, of the host where that is NULL, from src of `from`. This rank has one of the two, or both. */
+static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, char *dst, Device *from, char *src,
+                      size_t nbytes) {
+  Comm *c = ctx->comm;
+  bool sends = !from->remote, all = !to || !to->of_rank;
+  if (!in_place(from) || (to && !in_place(to))) return moved_staged(ctx, to, dst, from, src, nbytes);
+  if (all && sends) memcpy(dst, src, nbytes);
+  if (all) return comm_broadcast(c, from->of_rank - 1, dst, nbytes);
+  int rank = (sends ? to : from)->of_rank - 1;
+  TgStatus s = comm_post(c, e, rank, sends, sends ? src : dst, nbytes);
+  if (s || c->gathers) return s ? s : comm_advance(c);
+  comm_close(c, rank, sends);
+  return comm_await(c, NULL);
 }
 
 bool copy_crosses(const Device *to, const Device *from) {
   return from->of_rank && from->of_rank != to->of_rank;
 }
 
+/* The device of a rank whose memory NCCL moves: its first with a stream; NULL: it has none. */
+static Device *streaming(const TgContext *ctx, int rank) {
+  for (int i = 0; i < device_count(ctx); i++)
+    if (device_at(ctx, i)->of_rank == rank + 1 && device_at(ctx, i)->backend->stream)
+      return device_at(ctx, i);
+  return NULL;
+}
+
+/* From GPU to GPU; every rank comes to the same answer. */
+static bool by_nccl(const TgContext *ctx, const Device *to, const Device *from) {
+  bool all = ctx->comm->nccl && to->of_rank && streaming(ctx, to->of_rank - 1) == to &&
+             streaming(ctx, from->of_rank - 1) == from;
+  for (int r = 0; r < ctx->comm->size && all; r++)
+    all = streaming(ctx, r) != NULL;
+  return all;
+}
+
+/* At the first exchange, which every rank begins. */
+static TgStatus nccl_ready(TgContext *ctx) {
+  Comm *c = ctx->comm;
+  NcclId id = {{0}};
+  if (nccl_joined(c->nccl)) return TG_OK;
+  TgStatus s = c->rank ? TG_OK : nccl_id(c->nccl, &id);
+  if (s) return s;
+  comm_begin(c, -1, -1, sizeof id);
+  s = comm_broadcast(c, 0, &id, sizeof id);
+  Device *d = streaming(ctx, c->rank);
+  if (!s && !d->backend->stream(d)) s = error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", d->name);
+  return s ? s : nccl_join(c->nccl, &id, c->rank, c->size);
+}
+
+/* The heads go by the host: what does not fit is found before a byte moves. */
+static TgStatus moved_by_nccl(TgContext *ctx, const Exchange *e, Device *to, void *dst, Device *from,
+                              const void *src, size_t nbytes) {
+  Comm *c = ctx->comm;
+  bool sends = !from->remote;
+  Device *own = sends ? from : to;
+  int rank = (sends ? to : from)->of_rank - 1;
+  void *stream = own->backend->stream(own);
+  if (!stream) return error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", own->name);
+  TgStatus s = comm_post(c, e, rank, sends, NULL, 0);
+  if (!s) s = nccl_post(c->nccl, rank, sends, sends ? (void *)src : dst, nbytes, stream);
+  return s || c->gathers ? s : copies_awaited(ctx);
+}
+
 /* Every rank begins the exchange; those that have no part in it go on. */
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
-  comm_begin(ctx->comm, from->index, to->of_rank ? to->index : -1, nbytes);
-  if (from->remote && to->remote) return TG_OK;
-  return moved(ctx, to, dst, from, (char *)src, nbytes);
+  bool nccl = by_nccl(ctx, to, from);
+  TgStatus s = nccl ? nccl_ready(ctx) : TG_OK;
+  Exchange e = comm_begin(ctx->comm, from->index, to->of_rank ? to->index : -1, nbytes);
+  if (s || (from->remote && to->remote)) return s;
+  if (nccl) return moved_by_nccl(ctx, &e, to, dst, from, src, nbytes);
+  return moved(ctx, &e, to, dst, from, (char *)src, nbytes);
+}
+
+void copies_gathered(TgContext *ctx, bool gathers) {
+  if (ctx->comm) ctx->comm->gathers = gathers;
+}
+
+void copies_given_up(TgContext *ctx) {
+  if (ctx->comm) comm_drop(ctx->comm);
+}
+
+TgStatus copies_awaited(TgContext *ctx) {
+  if (!ctx->comm) return TG_OK;
+  comm_close(ctx->comm, -1, false);
+  TgStatus s = comm_await(ctx->comm, NULL);
+  return s || !ctx->comm->nccl ? s : nccl_group(ctx->comm->nccl);
 }
 
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes) {
   if (!d->of_rank) return d->backend->copy_out(d, dst, src, nbytes);
-  comm_begin(ctx->comm, d->index, -1, nbytes);
-  return moved(ctx, NULL, dst, d, (char *)src, nbytes);
+  Exchange e = comm_begin(ctx->comm, d->index, -1, nbytes);
+  return moved(ctx, &e, NULL, dst, d, (char *)src, nbytes);
 }
 
 /* ---- what the ranks run */

@@ -321,7 +321,7 @@ static bool run_planned(Run *r, Plan *p) {
   Buffer **temp = mem_alloc(&ctx->mem, ((size_t)p->sched.ntemp + 1) * sizeof *temp);
   bool ok = temp ? results_allocated(r, p, temp) : no_memory(ctx);
   ok = ok && old_versions_kept(ctx, r->g.stored.at, r->g.stored.len, r);
-  ok = ok && !plan_run(ctx, &(PlanRun){p, r->g.buffers.at, temp});
+  ok = ok && !plan_run(ctx, &(PlanRun){.plan = p, .buf = r->g.buffers.at, .temp = temp});
   if (ok && ctx->capture) capture_step(ctx, p, r->g.buffers.at, r->g.buffers.len, temp);
   mem_free(&ctx->mem, temp);
   if (ok) {
@@ -470,6 +470,7 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
     ctx->counters.copies += !to->remote;
     if (!to->remote) ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
   }
+  if (computed && copies_awaited(ctx)) ok = false; /* what is copied goes away */
   tg_release(computed);
   return ok || no_memory(ctx);
 }

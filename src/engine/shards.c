@@ -145,6 +145,18 @@ static void handles_free(TgContext *ctx, Handles *h) {
   vec_free(&ctx->mem, h);
 }
 
+/* All of a level's are on their way at once. One that is of another's copy waits for that. */
+static TgStatus copies_of_level(Levels *l, int level) {
+  TgContext *ctx = l->ctx;
+  TgStatus s = TG_OK;
+  copies_gathered(ctx, true);
+  for (size_t i = 0; !s && i < l->copies.len; i++)
+    if (l->copies.at[i].level == level && !realize_copy(ctx, l->copies.at[i].u)) s = ctx->err.status;
+  copies_gathered(ctx, false);
+  if (s) copies_given_up(ctx);
+  return s ? s : copies_awaited(ctx);
+}
+
 static TgStatus level_made(Levels *l, int level) {
   TgContext *ctx = l->ctx;
   Handles now = {0};
@@ -153,9 +165,7 @@ static TgStatus level_made(Levels *l, int level) {
     if (l->roots.at[i].level == level) ok = hide(ctx, &now, l->roots.at[i].u);
   TgStatus s = !ok ? ctx->err.status : now.len ? realize_alone(ctx, now.at, now.len) : TG_OK;
   handles_free(ctx, &now);
-  for (size_t i = 0; !s && i < l->copies.len; i++)
-    if (l->copies.at[i].level == level + 1 && !realize_copy(ctx, l->copies.at[i].u)) s = ctx->err.status;
-  return s;
+  return s ? s : copies_of_level(l, level + 1);
 }
 
 /* All that comes before the last copy. */

@@ -6,6 +6,7 @@
 #include "runtime/cpu.h"
 #include "base/os.h"
 #ifdef TG_HAVE_SQLITE
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,10 @@
 
 struct Cache {
   TgMem *mem;
+  const TgOs *os;
   sqlite3 *db;
+  int marks; /* a file: byte k is who makes a kernel whose key says k; -1: it is not open */
+  char marked[448];
 };
 
 static bool exec(Cache *c, const char *sql) {
@@ -79,6 +83,9 @@ Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env) {
   Cache *c = mem_alloc(mem, sizeof *c);
   if (!c) return NULL;
   c->mem = mem;
+  c->os = os;
+  c->marks = -1;
+  snprintf(c->marked, sizeof c->marked, "%s/kernels-1.marks", dir);
   bool ok = sqlite3_open_v2(path, &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                             NULL) == SQLITE_OK;
   if (ok) sqlite3_busy_timeout(c->db, 250);
@@ -94,6 +101,7 @@ Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env) {
 
 void cache_close(Cache *c) {
   if (!c) return;
+  cache_unclaim(c);
   sqlite3_close(c->db);
   mem_free(c->mem, c);
 }
@@ -138,6 +146,22 @@ void cache_put(Cache *c, const uint8_t (*keys)[32], int n, const Blob *obj) {
   if (!ok || !exec(c, "COMMIT")) exec(c, "ROLLBACK");
 }
 
+int cache_claim(Cache *c, const uint8_t key[32]) {
+  int32_t at;
+  memcpy(&at, key, sizeof at);
+  if (!c) return -1;
+  if (c->marks < 0) c->marks = c->os->open(c->marked, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (c->marks < 0) return -1;
+  if (!c->os->file_mark(c->marks, at & INT32_MAX, true)) return 0;
+  return errno == EAGAIN || errno == EACCES ? 1 : -1;
+}
+
+void cache_unclaim(Cache *c) {
+  if (!c || c->marks < 0) return;
+  c->os->close(c->marks);
+  c->marks = -1;
+}
+
 bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, char *out, size_t cap) {
   sqlite3_stmt *s =
       c ? prepare(c, "SELECT version FROM compiler WHERE path = ? AND mtime = ? AND size = ?") : NULL;
@@ -167,6 +191,10 @@ Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env) {
 }
 
 void cache_close(Cache *c) { (void)c; }
+
+int cache_claim(Cache *c, const uint8_t key[32]) { return (void)c, (void)key, -1; }
+
+void cache_unclaim(Cache *c) { (void)c; }
 
 bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes,
                  int64_t *entries) {

@@ -3,13 +3,14 @@
 #define _GNU_SOURCE
 #include "runtime/comm.h"
 #include "base/os.h"
+#include "runtime/nccl.h"
 #include "uop/uop.h"
 #include <stdio.h>
 #include <string.h>
 
 /* Before the bytes of each message. */
 typedef struct Head {
-  uint64_t exchange, hash, nbytes;
+  uint64_t number, hash, nbytes;
 } Head;
 
 /* ---- errors */
@@ -28,6 +29,14 @@ static Place place_of(const Comm *c, const RankState *s) {
              (unsigned long long)s->exchange, (unsigned long long)s->schedules, (unsigned long long)s->nbytes,
              s->op ? op_name((Ops)s->op) : "memory", device_of(c, s->from), device_of(c, s->to));
   return p;
+}
+
+static Place exchange_place(const Comm *c, const Exchange *e) {
+  RankState s = {.exchange = e->number, .schedules = e->schedules, .nbytes = e->nbytes};
+  s.from = e->from;
+  s.to = e->to;
+  s.op = e->op;
+  return place_of(c, &s);
 }
 
 /* Ranks are not at one place any more: no exchange can follow. */
@@ -64,16 +73,17 @@ static Verdict rank_looked_at(const Comm *c, int rank, double waited_s, RankStat
   return waited_s > c->timeout_s * (waits ? 3 : 1) ? LATE : FINE;
 }
 
-static TgStatus told(Comm *c, int rank, Verdict v, const RankState *s) {
-  Place here = place_of(c, &c->now), there = place_of(c, s);
+/* at: what does not move */
+static TgStatus told(Comm *c, int rank, Verdict v, const RankState *s, const Exchange *at) {
+  Place here = exchange_place(c, at), there = place_of(c, s);
   switch (v) {
   case FAILED:
     if (!strncmp(s->failed, "comm: ", 6)) return broken(c, "%s", s->failed); /* who failed first */
     return broken(c, "comm: rank %d failed: %.120s; rank %d waited for it at %s", rank, s->failed, c->rank,
                   here.text);
   case OTHER_PROGRAM:
-    return broken(c, "comm: ranks %d and %d run different programs: at %s; at %s", c->rank, rank, here.text,
-                  there.text);
+    return broken(c, "comm: ranks %d and %d run different programs: at %s; at %s", c->rank, rank,
+                  place_of(c, &c->now).text, there.text);
   case LATE:
     return broken(c, "comm: rank %d has not come for %.0f s; rank %d waits for it at %s", rank, c->timeout_s,
                   c->rank, here.text);
@@ -83,7 +93,138 @@ static TgStatus told(Comm *c, int rank, Verdict v, const RankState *s) {
   }
 }
 
-/* ---- bytes */
+/* ---- messages */
+typedef struct Piece {
+  char *at;
+  size_t n;
+} Piece;
+
+/* What one rank has for another, one copy behind the other. The head is piece 0. */
+typedef struct Message {
+  struct Message *next;
+  Exchange of; /* the first that is in it */
+  Head head;
+  Vec(Piece) piece;
+  size_t now, done; /* the piece that moves, and bytes of it that have */
+  bool closed;
+} Message;
+
+static Message **queue_of(const Comm *c, int rank, bool out) { return &c->queue[2 * rank + out]; }
+
+static void message_free(Comm *c, Message *m) {
+  vec_free(c->mem, &m->piece);
+  mem_free(c->mem, m);
+}
+
+/* Where something was on its way, the ranks are not at one place any more. */
+void comm_drop(Comm *c) {
+  bool any = false;
+  for (int i = 0; i < 2 * c->size; i++)
+    for (Message *m; (m = c->queue[i]) != NULL; any = true)
+      c->queue[i] = m->next, message_free(c, m);
+  if (!any || c->broken) return;
+  c->broken = true;
+  snprintf(c->now.failed, sizeof c->now.failed, "comm: rank %d gave an exchange up", c->rank);
+}
+
+static Message *message_open(Comm *c, const Exchange *e, int rank, bool out) {
+  Message **at = queue_of(c, rank, out), *m;
+  while (*at && ((*at)->closed || (*at)->next))
+    at = &(*at)->next;
+  if (*at) return *at;
+  if (!(m = mem_alloc(c->mem, sizeof *m))) return NULL;
+  m->of = *e;
+  m->head = (Head){e->number, e->hash, 0};
+  if (vec_push(c->mem, &m->piece, ((Piece){(char *)&m->head, sizeof m->head}))) return *at = m;
+  message_free(c, m);
+  return NULL;
+}
+
+static TgStatus is_broken(Comm *c) {
+  if (!c->broken) return TG_OK;
+  return error_set(c->err, TG_ERR_DEVICE, "%s", c->now.failed);
+}
+
+TgStatus comm_post(Comm *c, const Exchange *e, int rank, bool out, void *p, size_t nbytes) {
+  if (is_broken(c)) return comm_drop(c), TG_ERR_DEVICE;
+  Message *m = message_open(c, e, rank, out);
+  if (!m || (nbytes && !vec_push(c->mem, &m->piece, ((Piece){p, nbytes})))) {
+    comm_drop(c);
+    return error_set(c->err, TG_ERR_NOMEM, "comm: out of memory");
+  }
+  m->head.nbytes += nbytes;
+  m->closed = m->head.nbytes >= c->bucket;
+  return TG_OK;
+}
+
+void comm_close(Comm *c, int rank, bool out) {
+  for (int i = 0; i < 2 * c->size; i++)
+    for (Message *m = rank < 0 || i == 2 * rank + out ? c->queue[i] : NULL; m; m = m->next)
+      m->closed = true;
+}
+
+/* What the other rank sends is what this one waits for. */
+static TgStatus head_checked(Comm *c, int rank, const Message *m, const Head *got) {
+  bool same = got->number == m->of.number && got->hash == m->of.hash && got->nbytes == m->head.nbytes;
+  if (same) return TG_OK;
+  return broken(c,
+                "comm: ranks %d and %d run different programs: at %s; rank %d sends %llu bytes at its %llu",
+                c->rank, rank, exchange_place(c, &m->of).text, rank, (unsigned long long)got->nbytes,
+                (unsigned long long)got->number);
+}
+
+/* What moves of a message now, a piece at most. */
+static size_t message_moved(Comm *c, int rank, bool out, Message *m, TgStatus *s) {
+  Piece p = m->piece.at[m->now];
+  Head *got = &c->heads[rank];
+  if (!out && !m->now) p.at = (char *)got; /* its own head is what it expects */
+  size_t k = out ? c->transport->send(c->at, rank, p.at + m->done, p.n - m->done)
+                 : c->transport->receive(c->at, rank, p.at + m->done, p.n - m->done);
+  m->done += k;
+  if (m->done < p.n) return k;
+  if (!out && !m->now) *s = head_checked(c, rank, m, got);
+  m->done = 0;
+  m->now++;
+  return k;
+}
+
+/* Between each two ranks the first message moves. */
+static TgStatus advanced(Comm *c, bool *any) {
+  TgStatus s = TG_OK;
+  for (int i = 0; i < 2 * c->size && !s; i++)
+    for (Message *m; (m = c->queue[i]) != NULL && m->closed && !s;) {
+      size_t k = message_moved(c, i / 2, i % 2, m, &s);
+      *any |= k > 0;
+      if (!k) break;
+      if (m->now == m->piece.len) c->queue[i] = m->next, message_free(c, m);
+    }
+  return s;
+}
+
+static bool message_has(const Message *m, const void *p) {
+  for (size_t i = 1; i < m->piece.len; i++)
+    if (m->piece.at[i].at == p) return true;
+  return false;
+}
+
+/* The queue with p in it, with anything that is closed where p is NULL; -1: there is none. */
+static int queue_with(const Comm *c, const void *p) {
+  for (int i = 0; i < 2 * c->size; i++)
+    for (const Message *m = c->queue[i]; m; m = m->next)
+      if (p ? message_has(m, p) : m->closed) return i;
+  return -1;
+}
+
+bool comm_moves(const Comm *c, const void *p) { return queue_with(c, p) >= 0; }
+
+TgStatus comm_advance(Comm *c) {
+  bool any = false;
+  TgStatus s = is_broken(c);
+  if (!s) s = advanced(c, &any);
+  if (s) comm_drop(c);
+  return s;
+}
+
 enum { LOOKED_AT = 256 }; /* a rank is, when nothing moved so many times */
 
 static void waits_told(Comm *c, int32_t waits) {
@@ -92,65 +233,66 @@ static void waits_told(Comm *c, int32_t waits) {
   c->transport->tell(c->at, &c->now);
 }
 
-/* All of n bytes to or from a rank. What it sent before it ended is taken all the same. */
-static TgStatus moved(Comm *c, int rank, bool out, char *p, size_t n) {
+/* What a rank sent before it ended is taken all the same. */
+static TgStatus awaited(Comm *c, const void *p) {
   double since = 0;
-  for (int times = 0; n;) {
-    RankState s;
-    Verdict v = times < LOOKED_AT ? FINE : rank_looked_at(c, rank, time_now_s() - since, &s);
-    size_t k = out ? c->transport->send(c->at, rank, p, n) : c->transport->receive(c->at, rank, p, n);
-    if (!k && v) return told(c, rank, v, &s);
-    if (!k && *c->stop) return TG_ERR_CANCELLED;
-    if (!k && !times) since = time_now_s();
-    if (times == LOOKED_AT) waits_told(c, rank + 1);
-    if (!k) c->transport->idle(c->at, times);
-    times = k ? 0 : times + (times < INT32_MAX);
-    p += k;
-    n -= k;
+  TgStatus s = is_broken(c);
+  for (int times = 0, at; !s && (at = queue_with(c, p)) >= 0;) {
+    RankState state;
+    bool any = false;
+    Verdict v = FINE;
+    if (times >= LOOKED_AT) v = rank_looked_at(c, at / 2, time_now_s() - since, &state);
+    if ((s = advanced(c, &any)) != TG_OK) break;
+    if (!any && v) return told(c, at / 2, v, &state, &c->queue[at]->of);
+    if (!any && *c->stop) return TG_ERR_CANCELLED;
+    if (!any && !times) since = time_now_s();
+    if (times == LOOKED_AT) waits_told(c, at / 2 + 1);
+    if (!any) c->transport->idle(c->at, times);
+    times = any ? 0 : times + (times < INT32_MAX);
   }
   waits_told(c, 0);
-  return TG_OK;
+  return s;
 }
 
-static TgStatus is_broken(Comm *c) {
-  if (!c->broken) return TG_OK;
-  return error_set(c->err, TG_ERR_DEVICE, "%s", c->now.failed);
+TgStatus comm_await(Comm *c, const void *p) {
+  TgStatus s = awaited(c, p);
+  if (s) comm_drop(c);
+  return s;
 }
 
 void comm_scheduled(Comm *c, uint64_t hash) {
   c->now.schedules++;
-  c->now.hash = hash_mix(c->now.hash, hash);
+  c->hash = hash_mix(c->hash, hash);
 }
 
-void comm_begin(Comm *c, int from, int to, size_t nbytes) {
+Exchange comm_begin(Comm *c, int from, int to, size_t nbytes) {
   c->now.phase = c->broken ? PHASE_FAILED : PHASE_RUNS;
   c->now.exchange++;
   c->now.from = from;
   c->now.to = to;
   c->now.nbytes = nbytes;
-  c->now.hash = hash_mix(hash_mix(c->now.hash, nbytes), (uint64_t)(uint32_t)from << 32 | (uint32_t)to);
+  c->hash = hash_mix(hash_mix(c->hash, nbytes), (uint64_t)(uint32_t)from << 32 | (uint32_t)to);
+  c->now.hash = c->hash;
   c->transport->tell(c->at, &c->now);
+  return (Exchange){c->now.exchange, c->now.schedules, c->now.hash, nbytes, from, to, c->now.op};
+}
+
+/* A message of its own, until it has moved. */
+static TgStatus moved_alone(Comm *c, int rank, bool out, void *p, size_t nbytes) {
+  const RankState *now = &c->now;
+  Exchange e = {now->exchange, now->schedules, now->hash, now->nbytes, now->from, now->to, now->op};
+  comm_close(c, rank, out);
+  TgStatus s = comm_post(c, &e, rank, out, p, nbytes);
+  if (!s) comm_close(c, rank, out);
+  return s ? s : comm_await(c, NULL);
 }
 
 TgStatus comm_send(Comm *c, int rank, const void *p, size_t nbytes) {
-  Head h = {c->now.exchange, c->now.hash, nbytes};
-  TgStatus s = is_broken(c);
-  if (!s) s = moved(c, rank, true, (char *)&h, sizeof h);
-  return s ? s : moved(c, rank, true, (char *)p, nbytes);
+  return moved_alone(c, rank, true, (void *)p, nbytes);
 }
 
 TgStatus comm_receive(Comm *c, int rank, void *p, size_t nbytes) {
-  Head h;
-  TgStatus s = is_broken(c);
-  if (!s) s = moved(c, rank, false, (char *)&h, sizeof h);
-  if (s) return s;
-  bool same = h.exchange == c->now.exchange && h.hash == c->now.hash && h.nbytes == nbytes;
-  if (!same)
-    return broken(c,
-                  "comm: ranks %d and %d run different programs: at %s; rank %d sends %llu bytes at its %llu",
-                  c->rank, rank, place_of(c, &c->now).text, rank, (unsigned long long)h.nbytes,
-                  (unsigned long long)h.exchange);
-  return moved(c, rank, false, p, nbytes);
+  return moved_alone(c, rank, false, p, nbytes);
 }
 
 TgStatus comm_broadcast(Comm *c, int from, void *p, size_t nbytes) {
@@ -184,20 +326,30 @@ Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint
   static const _Atomic bool never;
   Comm *c = mem_alloc(mem, sizeof *c);
   if (!c) return error_set(err, TG_ERR_NOMEM, "comm: out of memory"), NULL;
+  bool nccl = !strcmp(env->comm, "nccl"); /* another transport finds the ranks */
   *c = (Comm){.mem = mem, .os = os, .err = err, .stop = &never, .timeout_s = env->comm_timeout};
   Group g = {.name = *env->comm_name ? env->comm_name : NULL,
              .rank = env->comm_rank,
              .size = env->comm_size,
              .timeout_s = c->timeout_s,
              .system = os};
-  c->transport = transport_named(c, env->comm);
+  if (nccl && !(c->nccl = nccl_load(mem, os, env, err))) return comm_leave(c), NULL;
+  c->transport = transport_named(c, !nccl ? env->comm : g.name ? "local" : "mpi");
   if (c->transport && !(c->at = c->transport->join(&g)))
     error_set(err, TG_ERR_DEVICE, "comm: %s: %s", c->transport->name, g.why);
   if (!c->at) return comm_leave(c), NULL;
   c->rank = g.rank;
   c->size = g.size;
+  c->bucket = (size_t)env->comm_bucket;
+  c->queue = mem_alloc(mem, 2 * (size_t)c->size * sizeof *c->queue);
+  c->heads = mem_alloc(mem, (size_t)c->size * sizeof *c->heads);
+  c->machine = mem_alloc(mem, (size_t)c->size * sizeof *c->machine);
+  if (!c->queue || !c->heads || !c->machine) {
+    error_set(err, TG_ERR_NOMEM, "comm: out of memory");
+    return comm_leave(c), NULL;
+  }
   c->now.phase = PHASE_RUNS;
-  c->now.hash = agreed;
+  c->hash = c->now.hash = agreed;
   return c;
 }
 
@@ -205,9 +357,14 @@ void comm_leave(Comm *c) {
   if (!c) return;
   if (c->at) {
     if (c->now.phase == PHASE_RUNS) c->now.phase = PHASE_LEFT;
+    if (c->queue) comm_drop(c);
+    nccl_leave(c->nccl, !c->broken);
+    c->nccl = NULL;
     c->transport->tell(c->at, &c->now);
     c->transport->leave(c->at);
   }
+  mem_free(c->mem, c->queue), mem_free(c->mem, c->heads), mem_free(c->mem, c->machine);
+  nccl_leave(c->nccl, true);
   if (c->library) c->os->library_close(c->library);
   mem_free(c->mem, c);
 }

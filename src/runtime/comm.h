@@ -6,6 +6,16 @@
 #include "base/base.h"
 #include "runtime/transport.h"
 
+/* Bytes of one device's memory for another's, as all ranks number and hash them. */
+typedef struct Exchange {
+  uint64_t number, schedules, hash, nbytes;
+  int32_t from, to;
+  uint32_t op;
+} Exchange;
+
+struct Message;
+struct Head;
+
 typedef struct Comm {
   const Transport *transport;
   void *at, *library;
@@ -17,7 +27,14 @@ typedef struct Comm {
   void *user;
   int rank, size;
   double timeout_s;
-  bool broken; /* nothing moves any more */
+  bool broken;            /* nothing moves any more */
+  bool gathers;           /* copies are posted, and done when somebody awaits them */
+  struct Head *heads;     /* by rank: what came of one */
+  struct Message **queue; /* by 2 * rank, + 1 for what is sent: what is on its way */
+  size_t bucket;          /* bytes from which a message takes no more copies */
+  struct Nccl *nccl;      /* NULL: memory of GPUs goes through the host */
+  int *machine;           /* by rank: the first rank that runs on the same one */
+  uint64_t hash;          /* of all that ran; now.hash: at the exchange that was begun last */
   RankState now;
 } Comm;
 
@@ -26,7 +43,16 @@ Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint
 void comm_leave(Comm *c);
 void comm_scheduled(Comm *c, uint64_t hash); /* a graph that the ranks share is to run */
 /* The next exchange, which every rank begins. device -1: of none, or to all. */
-void comm_begin(Comm *c, int from, int to, size_t nbytes);
+Exchange comm_begin(Comm *c, int from, int to, size_t nbytes);
+/* The bytes of an exchange go to (out) or come from a rank, in the message that is open between the two, which
+ * closes when it is full. Both post the same exchanges in the same order. p stays as it is until it is awaited. */
+TgStatus comm_post(Comm *c, const Exchange *e, int rank, bool out, void *p, size_t nbytes);
+void comm_close(Comm *c, int rank,
+                bool out);      /* what is posted from now on is another message; rank -1: of all */
+TgStatus comm_advance(Comm *c); /* what is closed moves as far as it can now */
+TgStatus comm_await(Comm *c, const void *p); /* until what is at p has moved; NULL: all that is closed */
+void comm_drop(Comm *c); /* what is on its way is given up; if anything was, nothing moves any more */
+bool comm_moves(const Comm *c, const void *p); /* p is on its way */
 TgStatus comm_send(Comm *c, int rank, const void *p, size_t nbytes);
 TgStatus comm_receive(Comm *c, int rank, void *p, size_t nbytes);
 /* p is `from`'s, and then everybody's. */

@@ -357,6 +357,7 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
 oom:
   st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
 done:
+  kernels_done(&p->kernels);
   if (st)
     for (int i = 0; i < n; i++) {
       cpu_unload(d, out[i]);

@@ -159,6 +159,10 @@ void cache_close(Cache *c);
 bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out);
 /* one object that holds n kernels */
 void cache_put(Cache *c, const uint8_t (*keys)[32], int n, const Blob *obj);
+/* This process makes what the key says, for all that look. 1: another one does; -1: who knows. Until
+ * cache_unclaim, which gives up all, or the end of the process. */
+int cache_claim(Cache *c, const uint8_t key[32]);
+void cache_unclaim(Cache *c);
 bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, char *out, size_t cap);
 void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, const char *text);
 

@@ -318,6 +318,7 @@ static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **o
     st = kernel_launches(d, &ks[i]);
   if (!st) st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo);
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
+  kernels_done(&p->kernels);
   for (int i = 0; i < n && !st; i++)
     st = program_new(d, kn[i], &ks[i], &out[i]);
   for (int i = 0; i < n && st; i++) {
@@ -460,6 +461,13 @@ static double event_us(Device *d, Event *from, Event *to) {
   return known ? ms * 1e3 : 0;
 }
 
+static void *stream(Device *d) {
+  Cuda *p = d->priv;
+  if (p->api.context_set(p->context)) return NULL;
+  p->memory.blocks.given++;
+  return p->compute;
+}
+
 const TgBackend backend_cuda = {.name = "CUDA",
                                 .has = HAS_RUN | HAS_OWN_MEMORY | HAS_QUEUE,
                                 .open = cuda_open,
@@ -487,4 +495,5 @@ const TgBackend backend_cuda = {.name = "CUDA",
                                 .event_wait = event_wait,
                                 .event_us = event_us,
                                 .event_free = event_free,
+                                .stream = stream,
                                 .renderer = &renderer_cuda};

@@ -111,6 +111,9 @@ typedef struct TgBackend {
   TgStatus (*event_wait)(Device *d, Event *e);    /* what d is given from now on waits for e of any device */
   double (*event_us)(Device *d, Event *from, Event *to); /* between two that were reached */
   void (*event_free)(Device *d, Event *e);
+  /* optional: its queue as the system's other libraries know it, current on this thread, for the caller to put
+   * something into */
+  void *(*stream)(Device *d);
   /* optional: adds to a bundle what it has compiled; false: out of memory */
   bool (*bundled)(Device *d, Bundle *b);
   /* optional: what a program is, while it is loaded */

@@ -7,6 +7,7 @@
 struct CudaApi;
 struct Sched;
 struct MetalApi;
+struct NcclApi;
 
 typedef struct Emulators {
   TgStatus (*cuda_open)(const TgEnv *env, TgError *err, struct CudaApi *api);
@@ -14,6 +15,7 @@ typedef struct Emulators {
   const char *(*cuda_ident)(void); /* what an object depends on besides its text; valid until the next call */
   TgStatus (*metal_open)(const TgEnv *env, TgError *err, struct MetalApi *api);
   void (*metal_close)(void);
+  const struct NcclApi *nccl;
   /* the scheduler's state from its text (emu/stages.h): what `tg opt --from` needs, and programs do not */
   bool (*stages_read)(struct Sched *s, const char *text, const char *before);
 } Emulators;

@@ -3,6 +3,7 @@
  * equal names never meet. */
 #define _GNU_SOURCE
 #include "runtime/kernels.h"
+#include "base/os.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -244,8 +245,29 @@ static bool kernel_from_bundle(Device *d, KernelTable *t, Kernel *k) {
          kernel_from(d, t, k, digest, &bytes, true);
 }
 
+/* Ranks compile the same kernels: the first to come makes one, the others take it from the cache on disk. Who
+ * makes some waits for nobody, so no two wait for each other. */
+static bool kernel_of_others(Device *d, KernelTable *t, Kernel *k, bool *makes) {
+  enum { LOOKS_US = 2000 };
+
+  const _Atomic bool *stop = d->waiting.stop;
+  double begin = time_now_s();
+  int claim = *d->env->comm ? cache_claim(t->cache, k->key) : -1;
+  while (claim > 0 && !*makes && time_now_s() - begin < d->env->cc_limit && !(stop && *stop)) {
+    d->os->sleep_us(LOOKS_US);
+    if (kernel_from_disk(d, t, k)) return true;
+    claim = cache_claim(t->cache, k->key);
+  }
+  if (claim) return false;
+  *makes = true;
+  return kernel_from_disk(d, t, k); /* it was put there in between */
+}
+
+void kernels_done(KernelTable *t) { cache_unclaim(t->cache); }
+
 TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
                       int *ntodo) {
+  bool makes = false;
   *ntodo = 0;
   objects_trimmed(d, t);
   for (int i = 0; i < n; i++) {
@@ -256,7 +278,8 @@ TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Ke
     if (kn[i]->fn || kn[i]->refused || kn[i]->listed) continue;
     if (t->loader->too_long && t->loader->too_long(&ks[i]))
       kn[i]->refused = true;
-    else if (kernel_from_disk(d, t, kn[i]) || kernel_from_bundle(d, t, kn[i]))
+    else if (kernel_from_disk(d, t, kn[i]) || kernel_from_bundle(d, t, kn[i]) ||
+             kernel_of_others(d, t, kn[i], &makes))
       d->cache_hits++;
     else {
       kn[i]->listed = true;

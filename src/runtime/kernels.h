@@ -49,6 +49,8 @@ void kernel_left(Kernel *k);
 /* kn[i]: that of ks[i]. todo: the indices of those that are to be compiled, each kernel once. */
 TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
                       int *ntodo);
+/* What was to be compiled is, or failed: other ranks that wait for it go on. */
+void kernels_done(KernelTable *t);
 /* The text of n kernels of one object: of the prelude what they use, then each by its symbol. */
 bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn, int n, Str *out);
 /* An object that was compiled: kept on disk, loaded, and its kernels get their fn. Takes the bytes. */

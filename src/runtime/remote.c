@@ -52,6 +52,7 @@ TgStatus remote_open(Device *d, const TgBackend *of) {
                    .unload = remote_unload,
                    .launch = remote_launch,
                    HOST_ORDER,
+                   .stream = of->stream,
                    .renderer = of->renderer};
   b->clear = remote_clear;
   d->backend = b;

@@ -119,6 +119,7 @@ typedef struct DeviceFacts {
   bool own_memory;      /* the host cannot read and write its memory in place */
   size_t align;         /* bytes: what its kernels read begins at a multiple */
   const Target *target; /* the machine that it plans for */
+  int machine;          /* devices with the same number are in one */
 } DeviceFacts;
 
 /* What the front end asks of the devices and the engine, which fills it in (engine/open.c). What fails is

@@ -89,20 +89,51 @@ UOp *scattered_part(Rewrite *rw, UOp *self) {
   return result(rw, combined(rw->st, ex, (int)cut[0], cut[1 + i], cut[2 + i], device_of_part(self)));
 }
 
+/* Which source is on which machine: `member`, one machine after the other, where all have as many; else none
+ * has. `most`: on one machine. */
+typedef struct Machines {
+  int n, most;
+  bool even;
+  int member[MOST_DEVICES];
+} Machines;
+
+static int machine_of(const TgContext *ctx, const UOp *u) {
+  return ctx->calls->facts(ctx, __builtin_ctzll(u->devices)).machine;
+}
+
+static Machines machines_of(const TgContext *ctx, const UOp *ex) {
+  Machines m = {.even = true};
+  int placed = 0;
+  for (int i = 0; i < ex->nsrc; i++) {
+    bool seen = false;
+    int of = machine_of(ctx, ex->src[i]), here = 0;
+    for (int k = 0; k < i; k++)
+      seen = seen || machine_of(ctx, ex->src[k]) == of;
+    if (seen) continue;
+    for (int k = i; k < ex->nsrc; k++)
+      if (machine_of(ctx, ex->src[k]) == of) m.member[placed++] = k, here++;
+    m.even = m.even && (!m.n || here == m.most);
+    m.most = TG_MAX(m.most, here);
+    m.n++;
+  }
+  return m;
+}
+
 typedef struct AllReduce {
   UOpStore *st;
   UOp *flat[MOST_DEVICES]; /* the sources, flat */
   Layout chunks;           /* chunk c of the sum is made for all */
   Ops op;
+  Machines at;
 } AllReduce;
 
 /* Cut in as many chunks as devices, at multiples of what a line of a cache holds. */
-static bool all_reduce_cut(UOpStore *st, const UOp *ex, AllReduce *r) {
+static bool all_reduce_cut(const TgContext *ctx, UOpStore *st, const UOp *ex, AllReduce *r) {
   enum { ALIGN = 16 };
 
   int64_t n = dim_product(st, ex->shape);
   int device[MOST_DEVICES];
-  *r = (AllReduce){.st = st, .op = (Ops)ex->arg.reduce.op};
+  *r = (AllReduce){.st = st, .op = (Ops)ex->arg.reduce.op, .at = machines_of(ctx, ex)};
   for (int k = 0; k < ex->nsrc; k++) {
     device[k] = __builtin_ctzll(ex->src[k]->devices);
     if (!(r->flat[k] = u_reshape(st, ex->src[k], 1, &n))) return false;
@@ -143,18 +174,86 @@ static UOp *ring_chunk(const AllReduce *r, int c, int to) {
   return sum;
 }
 
-/* Bytes from which the chunks of an all-reduce are worth their kernels: less moves as a whole. */
-enum { CHUNKED_FROM = 64 << 10 };
+/* What the devices of a machine have of chunks c .. c + n, added up on one of them. */
+static UOp *machine_sum(const AllReduce *r, int machine, int c, int n, int device) {
+  const int64_t *bound = r->chunks.bound;
+  const int *member = r->at.member + machine * r->at.most;
+  UOp *sum = NULL;
+  for (int k = 0; k < r->at.most; k++) {
+    UOp *p = on_device(r->st, slice_of(r->st, r->flat[member[k]], 0, bound[c], bound[c + n]), device);
+    sum = k ? uop_alu2(r->st, r->op, sum, p) : p;
+  }
+  return sum;
+}
 
-enum { REDUCE_BY_SIZE, REDUCE_NAIVE, REDUCE_RING, REDUCE_DIRECT }; /* TG_ALLREDUCE */
+/* First within each machine, then between them, where each device has its share to do; and back. The sum's
+ * order: that of the parts of a machine, then that of machines. */
+static UOp *two_level_chunk(const AllReduce *r, int c, int to) {
+  const Machines *at = &r->at;
+  const int64_t *bound = r->chunks.bound;
+  int slot = c / at->n, first = slot * at->n, own = 0;
+  UOp *sum = NULL;
+  for (int g = 0; g < at->n; g++) {
+    const int *member = at->member + g * at->most;
+    UOp *p = machine_sum(r, g, first, at->n, r->chunks.device[member[slot]]);
+    p = slice_of(r->st, p, 0, bound[c] - bound[first], bound[c + 1] - bound[first]);
+    p = on_device(r->st, p, r->chunks.device[at->member[(c % at->n) * at->most + slot]]);
+    sum = g ? uop_alu2(r->st, r->op, sum, p) : p;
+    for (int k = 0; k < at->most; k++)
+      if (member[k] == to) own = g;
+  }
+  sum = on_device(r->st, sum, r->chunks.device[at->member[own * at->most + slot]]);
+  return on_device(r->st, sum, r->chunks.device[to]);
+}
+
+enum { REDUCE_BY_COST, REDUCE_NAIVE, REDUCE_RING, REDUCE_DIRECT, REDUCE_TWO_LEVEL }; /* TG_ALLREDUCE */
+
+/* n devices, k of them on each machine: bytes that a device sends within its machine, and a machine to others,
+ * both of an all-reduce of one byte, and messages one after another. */
+static double way_us(const TgContext *ctx, int way, double n, double k, double nbytes) {
+  const double *l = ctx->env.links; /* within a machine, between them: bytes in a microsecond, microseconds */
+  double machines = n / k, inside = k - 1, out = k * (n - k), steps = 1, outside = 1;
+  switch (way) {
+  case REDUCE_RING:
+    inside = out = 2 * (n - 1) / n;
+    steps = outside = 2 * (n - 1);
+    break;
+  case REDUCE_DIRECT:
+    inside *= 2 / n;
+    out *= 2 / n;
+    steps = outside = 2;
+    break;
+  case REDUCE_TWO_LEVEL:
+    inside = 2 * (k - 1) / k;
+    out = 2 * (machines - 1) / machines;
+    steps = 4;
+    outside = 2;
+    break;
+  default: break;
+  }
+  if (machines <= 1) return inside * nbytes / l[0] + steps * l[1];
+  return inside * nbytes / l[0] + out * nbytes / l[2] + (steps - outside) * l[1] + outside * l[3];
+}
 
 static int way_of(const TgContext *ctx, const UOp *ex) {
-  int way = ctx->env.allreduce;
+  int way = ctx->env.allreduce, best = REDUCE_NAIVE;
   int64_t n = dim_product(ctx->store, ex->shape);
   if (dim_symbolic(n) || n < ex->nsrc) return REDUCE_NAIVE;
+  Machines m = machines_of(ctx, ex);
+  if (way == REDUCE_TWO_LEVEL && !m.even) return REDUCE_DIRECT;
   if (way) return way;
-  bool large = ex->nsrc > 2 && n * (int64_t)dtype_size((DType)ex->dtype) >= CHUNKED_FROM;
-  return large ? REDUCE_DIRECT : REDUCE_NAIVE;
+  double nbytes = (double)n * (double)dtype_size((DType)ex->dtype);
+  for (way = REDUCE_RING; way <= (m.even && m.n > 1 ? REDUCE_TWO_LEVEL : REDUCE_DIRECT); way++)
+    if (way_us(ctx, way, ex->nsrc, m.most, nbytes) < way_us(ctx, best, ex->nsrc, m.most, nbytes)) best = way;
+  return best;
+}
+
+static UOp *chunk_summed(const AllReduce *r, int way, int c, int to) {
+  switch (way) {
+  case REDUCE_RING: return ring_chunk(r, c, to);
+  case REDUCE_TWO_LEVEL: return two_level_chunk(r, c, to);
+  default: return direct_chunk(r, c, to);
+  }
 }
 
 UOp *reduced_part(Rewrite *rw, UOp *self) {
@@ -162,9 +261,8 @@ UOp *reduced_part(Rewrite *rw, UOp *self) {
   int to = (int)self->arg.ints->v[0], way = way_of(rw->ctx, ex), n = 0;
   if (way == REDUCE_NAIVE) return result(rw, combined(rw->st, ex, -1, 0, 0, device_of_part(self)));
   AllReduce r;
-  if (!all_reduce_cut(rw->st, ex, &r)) return result(rw, NULL);
+  if (!all_reduce_cut(rw->ctx, rw->st, ex, &r)) return result(rw, NULL);
   for (int c = 0; c < ex->nsrc; c++)
-    if (r.chunks.bound[c] < r.chunks.bound[c + 1])
-      piece[n++] = way == REDUCE_RING ? ring_chunk(&r, c, to) : direct_chunk(&r, c, to);
+    if (r.chunks.bound[c] < r.chunks.bound[c + 1]) piece[n++] = chunk_summed(&r, way, c, to);
   return result(rw, u_reshape(rw->st, joined(rw->st, piece, n, 0), ex->shape->n, ex->shape->v));
 }

@@ -252,8 +252,9 @@ TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt)
   int bits;
   if (indices) *indices = NULL;
   if (!sort_begin("sort", x, &o.axis, &s)) return NULL;
-  if (s.scalar || nelem(x) == 0)
-    return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
+  if (s.scalar) return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
+  s.scalar = nelem(x) == 0; /* x itself: on its devices, as numbers would not be */
+  if (s.scalar) return pair(&s, uop_cast(s.st, x->uop, DT_I32), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, o.descending, &bits) : NULL;
   return pair(&s, k ? to_axis(s.st, sort_keys(s.st, s.target, k, bits), x->uop->shape, s.axis) : NULL,
               indices);

@@ -1,6 +1,7 @@
 /* test_ranks.c: ranks. This program runs itself as several processes under `tg launch`; each does what ROLE
  * says and tells in a file of its own how it ended. Expected values are those of one process, or by hand. */
 #define _GNU_SOURCE
+#include "emu/nccl_mock.h"
 #include "tg.h"
 #include "tg_io.h"
 #include <dirent.h>
@@ -129,7 +130,9 @@ static void killed_saving(void) {
   struct itimerval at = {.it_value = {us / 1000000, us % 1000000}};
   TgTensor *x = tg_keep(tg_shard(counted(64, 1000), size, D, 0));
   TgState *s = tg_state_new(C);
-  CHECK(!tg_realize(x) && !tg_state_put(s, "x", x) && !tg_safe_save(s, getenv("SAVED")));
+  TgTensor *zero = tg_keep(tg_shard(tg_zeros(C, TG_SHAPE(64, 1000)), size, D, 1));
+  CHECK(!tg_realize(x) && !tg_state_put(s, "zero", zero) && !tg_state_put(s, "x", x) &&
+        !tg_safe_save(s, getenv("SAVED")));
   if (rank == victim) signal(SIGALRM, SIG_DFL), setitimer(ITIMER_REAL, &at, NULL);
   while (!tg_safe_save(s, getenv("SAVED"))) {}
   tg_state_free(s);
@@ -169,6 +172,190 @@ static void one_call_more(void) {
   rounds_without_end();
 }
 
+/* ---- sums in two levels */
+/* Ranks 0, 1 and 2, 3 are on a machine each: its sums are added up there first, and then both. */
+static void rounds(void) { rounds_right(3); }
+
+static void two_levels(void) {
+  enum { ROWS = 3, N = 40970 };
+
+  static float all[4 * ROWS * N], want[N], got[N];
+  uint32_t random = 9;
+  for (int i = 0; i < 4 * ROWS * N; i++)
+    random = random * 1664525 + 1013904223, all[i] = (float)(random >> 8) / (1 << 20) - 8;
+  for (int i = 0; i < N; i++) {
+    float part[4];
+    for (int r = 0; r < 4; r++)
+      part[r] = all[r * N + i];
+    want[i] = (part[0] + part[1]) + (part[2] + part[3]);
+  }
+  TgTensor *x = tg_shard(tg_from(C, all, TG_F32, TG_SHAPE(4, N)), size, D, 0);
+  CHECK(!tg_realize(x));
+  uint64_t before = tg_counters(C).bytes_copied;
+  CHECK(!tg_read(tg_sum(x, .axis = TG_AXES(0)), got, sizeof got));
+  CHECK(!memcmp(got, want, sizeof got));
+  int64_t mine = (int64_t)(tg_counters(C).bytes_copied - before), most = mine, sum = 0;
+  for (int r = 0; r < size; r++) {
+    most = r == rank ? mine : 0;
+    CHECK(!tg_comm_max(C, &most));
+    sum += most;
+  }
+  CHECK(sum == 2 * (size - 1) * (int64_t)sizeof want); /* the least that moves */
+  TgTensor *i = tg_sum(tg_shard(tg_cast(tg_from(C, all, TG_F32, TG_SHAPE(4 * ROWS, N)), TG_I32), size, D, 0));
+  CHECK(tg_item_i64(i) ==
+        tg_item_i64(tg_sum(tg_cast(tg_from(C, all, TG_F32, TG_SHAPE(4 * ROWS, N)), TG_I32))));
+}
+
+/* ---- exchanges beside kernels */
+enum { LAYERS = 8 };
+
+static int net_sized = 96;
+static double tolerance; /* of kernels that are not the same */
+
+typedef struct Net {
+  TgTensor *w[LAYERS];
+} Net;
+
+static TgStatus net_step(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Net *net = user;
+  TgTensor *y = in[0], *grad[LAYERS];
+  (void)nin, (void)nout;
+  for (int i = 0; i < LAYERS; i++)
+    y = tg_tanh(tg_matmul(y, net->w[i]));
+  out[0] = tg_mean(tg_mul(y, y));
+  if (tg_gradient(out[0], net->w, LAYERS, grad)) return tg_error(c);
+  for (int i = 0; i < LAYERS; i++)
+    tg_assign(net->w[i], tg_sub(net->w[i], tg_mul_scalar(grad[i], 0.5)));
+  return tg_error(c);
+}
+
+static void net_made(Net *net) {
+  for (int i = 0; i < LAYERS; i++) {
+    TgTensor *w = tg_sub_scalar(tg_rand(C, TG_SHAPE(net_sized, net_sized)), 0.5);
+    CHECK(!tg_realize(w));
+    net->w[i] = tg_keep(tg_replicate(w, size, D));
+    CHECK(!tg_realize(net->w[i]));
+  }
+}
+
+/* Bytes that went out while the plan still had kernels to run, of all that went. */
+static double hidden_in(const char *path) {
+  double early = 0, all = 0, waiting = 0;
+  char line[4096];
+  long long plan = -1;
+  FILE *f = fopen(path, "r");
+  CHECK(f != NULL);
+  while (fgets(line, sizeof line, f)) {
+    const char *at = strstr(line, "\"plan\":"), *bytes = strstr(line, "\"bytes\":");
+    if (strstr(line, "\"name\":\"send\"") && bytes) all += atof(bytes + 8), waiting += atof(bytes + 8);
+    if (!at) continue;
+    if (atoll(at + 7) == plan) early += waiting;
+    plan = atoll(at + 7), waiting = 0;
+  }
+  fclose(f);
+  return all > 0 ? early / all : 0;
+}
+
+/* The losses of captured steps, with exchanges beside kernels, are those of steps that are not captured. */
+static void overlaps(void) {
+  Net captured, plain;
+  double had[6], share = 0;
+  char path[300];
+  snprintf(path, sizeof path, "%s/profile%d", getenv("SAYS"), rank);
+  TgTensor *x = tg_keep(tg_shard(tg_sub_scalar(tg_rand(C, TG_SHAPE(64, net_sized)), 0.5), size, D, 0));
+  CHECK(!tg_realize(x));
+  net_made(&plain);
+  for (int i = 0; i < LAYERS; i++)
+    CHECK(!tg_realize(captured.w[i] = tg_keep(tg_mul_scalar(plain.w[i], 1))));
+  TgJit *j = tg_jit(C, net_step, &captured);
+  for (int i = 0; i < 6; i++)
+    TG_SCOPE(C) {
+      TgTensor *loss, *same;
+      if (i == 5) CHECK(!tg_profile_start(C, path));
+      CHECK(!tg_jit_run(j, &x, 1, &same, 1));
+      if (i == 5) CHECK(!tg_profile_stop(C));
+      had[i] = tg_item_f64(same);
+      CHECK(!net_step(C, &x, 1, &loss, 1, &plain));
+      double off = tg_item_f64(loss) - had[i];
+      CHECK(off <= tolerance && off >= -tolerance);
+    }
+  CHECK(had[5] < had[0]);
+  for (int i = 0; i < LAYERS; i++)
+    CHECK(tg_item_f64(tg_max(tg_abs(tg_sub(captured.w[i], plain.w[i])))) <= tolerance);
+  if (number("HIDDEN")) share = hidden_in(path);
+  if (number("HIDDEN") && share < 0.8) fprintf(stderr, "rank %d hides %.3f\n", rank, share), exit(4);
+  tg_jit_free(j);
+}
+
+/* ---- GPUs, emulated, one for each rank */
+static void gpus(void) {
+  bool nccl = !strcmp(getenv("TG_COMM"), "nccl");
+  NcclMockCounts none = nccl_mock_counts();
+  rounds_right(3);
+  double sum = 0;
+  TgTensor *large = tg_shard(tg_cast(tg_arange(C, 0, 1100000), TG_F32), size, D, 0); /* more than a piece */
+  sum = tg_item_f64(tg_max(tg_to(tg_shard_part(tg_mul_scalar(large, 2), 0), D[size - 1])));
+  CHECK(sum == 2.0 * ((1100000 + size - 1) / size - 1));
+  NcclMockCounts now = nccl_mock_counts();
+  if (nccl && size > 1)
+    CHECK(now.comms == 1 && now.sends && now.receives && now.groups < now.sends + now.receives);
+  else
+    CHECK(!memcmp(&now, &none, sizeof now));
+  net_sized = 16;
+  tolerance = 1e-6;
+  overlaps();
+  tg_close(C);
+  C = tg_open(NULL);
+  CHECK(nccl_mock_counts().comms == 0 && tg_comm_devices(C, NULL, MOST, D) == size);
+  rounds_right(1);
+}
+
+/* ---- what ranks share */
+static int64_t over_ranks(int64_t own) {
+  int64_t all = 0;
+  for (int r = 0; r < size; r++) {
+    int64_t of = r == rank ? own : 0;
+    CHECK(!tg_comm_max(C, &of));
+    all += of;
+  }
+  return all;
+}
+
+static void compiles(void) {
+  Net net;
+  net_sized = 32;
+  net_made(&net);
+  TgTensor *x = tg_shard(tg_rand(C, TG_SHAPE(16 * size, net_sized)), size, D, 0), *loss;
+  CHECK(!net_step(C, &x, 1, &loss, 1, &net) && tg_item_f64(loss) > 0 && !tg_realize(net.w[0]));
+}
+
+static int items_made;
+
+static TgStatus item(void *user, int64_t i, uint64_t random, void *const *out) {
+  (void)user, (void)random;
+  *(float *)out[0] = (float)(1 << i);
+  items_made++;
+  return TG_OK;
+}
+
+/* A rank makes its own items, and all together have each once. */
+static void loads(void) {
+  TgDataset d = {.size = sizeof d, .count = 17, .ntensor = 1, .tensor = {{.dtype = TG_F32}}, .item = item};
+  for (int shuffle = 0; shuffle < 2; shuffle++) {
+    TgLoader *l = tg_loader(C, &d, .batch = 7, .shuffle = shuffle, .workers = 0, .by_rank = true);
+    TgTensor *in;
+    double sum = 0;
+    items_made = 0;
+    for (int b = 0; b < 3; b++) {
+      CHECK(tg_loader_next(l, &in));
+      sum += tg_item_f64(tg_sum(tg_shard(in, size, D, 0)));
+    }
+    CHECK(!tg_loader_next(l, &in) && sum == (1 << 17) - 1);
+    CHECK(over_ranks(items_made) == 17 && items_made < 17);
+    tg_loader_free(l);
+  }
+}
+
 static int rank_main(const char *role) {
   static const struct {
     const char *name;
@@ -181,8 +368,16 @@ static int rank_main(const char *role) {
                {"fails", fails},
                {"other_shape", other_shape},
                {"other_constant", other_constant},
-               {"one_call_more", one_call_more}};
+               {"one_call_more", one_call_more},
+               {"rounds", rounds},
+               {"two_levels", two_levels},
+               {"overlaps", overlaps},
+               {"gpus", gpus},
+               {"compiles", compiles},
+               {"loads", loads}};
 
+  const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
+  if (!strcmp(role, "two_levels")) setenv("TG_COMM_MACHINE", mine && atoi(mine) < 2 ? "a" : "b", 1);
   C = tg_open(NULL);
   rank = tg_comm_rank(C);
   size = tg_comm_size(C);
@@ -191,7 +386,6 @@ static int rank_main(const char *role) {
   for (size_t i = 0; i < sizeof roles / sizeof *roles && !tg_error(C); i++)
     if (!strcmp(roles[i].name, role)) roles[i].run();
   char path[300];
-  const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
   snprintf(path, sizeof path, "%s/rank%d", getenv("SAYS"), mine ? atoi(mine) : rank);
   FILE *f = fopen(path, "w");
   if (f) fprintf(f, "%s", tg_errmsg(C)), fclose(f);
@@ -273,6 +467,102 @@ static void together(void **state) {
   }
 }
 
+static void fine(const char *role, int n) {
+  if (launched(role, n, 60)) fail_msg("%s, %d ranks: %s", role, n, said("log"));
+  for (int r = 0; r < n; r++)
+    assert_string_equal(said_by(r), "");
+}
+
+static void sums_in_two_levels(void **state) {
+  (void)state;
+  setenv("TG_ALLREDUCE", "4", 1);
+  fine("two_levels", 4);
+  setenv("TG_ALLREDUCE", "0", 1); /* by cost, where machines are far apart */
+  fine("two_levels", 4);
+  unsetenv("TG_ALLREDUCE");
+}
+
+/* Whatever a message takes, and however a sum is made: the same losses. */
+static void exchanges_hide(void **state) {
+  (void)state;
+  setenv("HIDDEN", "1", 1);
+  setenv("TG_COMM_BUCKET", "1", 1);
+  fine("overlaps", 2);
+  fine("overlaps", 4);
+  setenv("HIDDEN", "0", 1);
+  static const char *const buckets[] = {"0", "100000", "2000000000"};
+  for (int i = 0; i < 3; i++) {
+    setenv("TG_COMM_BUCKET", buckets[i], 1);
+    fine("overlaps", 3);
+  }
+  unsetenv("TG_COMM_BUCKET");
+  setenv("TG_ALLREDUCE", "2", 1);
+  fine("overlaps", 3);
+  setenv("TG_ALLREDUCE", "3", 1);
+  fine("overlaps", 4);
+  unsetenv("TG_ALLREDUCE"), unsetenv("HIDDEN");
+}
+
+/* NCCL's mock sees order, sizes, streams and groups; the values, and those by the host, are one GPU's. */
+static void memory_of_gpus(void **state) {
+  (void)state;
+  setenv("TG_DEV", "CUDA", 1);
+  static const char *const orders[] = {"1", "2", "3", "5"};
+  for (int i = 0; i < 4; i++) {
+    setenv("TG_EMU", orders[i], 1);
+    setenv("TG_COMM", "nccl", 1);
+    for (int n = 1; n <= (i ? 2 : 3); n++)
+      fine("gpus", n);
+  }
+  setenv("TG_COMM", "local", 1);
+  fine("gpus", 2);
+  setenv("TG_DEV", "METAL", 1);
+  fine("gpus", 2);
+  setenv("TG_COMM", "nccl", 1); /* has no memory that it moves */
+  fine("rounds", 2);
+  unsetenv("TG_COMM"), unsetenv("TG_DEV"), unsetenv("TG_EMU");
+}
+
+/* A compiler that counts its runs, a line of the file runs each. False: there is no compiler here. */
+static bool compiler_made(char *path, size_t cap) {
+  TgContext *c = tg_open_with(.device = "CPU");
+  const char *about = tg_error(c) ? "" : tg_device_describe(c), *cc = strrchr(about, ';');
+  snprintf(path, cap, "%s/cc", folder);
+  FILE *f = cc ? fopen(path, "w") : NULL;
+  if (f) fprintf(f, "#!/bin/sh\necho run >> %s/runs\nexec %s \"$@\"\n", folder, cc + 2);
+  bool ok = f && !fclose(f) && !chmod(path, 0700);
+  tg_close(c);
+  return ok;
+}
+
+static int compiler_runs(const char *cache) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/runs", folder);
+  unlink(path);
+  setenv("TG_CACHE", cache, 1);
+  fine("compiles", 4);
+  const char *runs = said("runs");
+  return runs ? (int)strlen(runs) / 4 : 0;
+}
+
+/* From an empty cache a kernel is compiled by one rank. */
+static void work_is_shared(void **state) {
+  (void)state;
+  fine("loads", 3);
+  char cc[300], cache[300], had[3][300];
+  const char *names[] = {"TG_CC", "XDG_CACHE_HOME", "TG_CACHE"};
+  if (!compiler_made(cc, sizeof cc)) return;
+  for (int i = 0; i < 3; i++)
+    snprintf(had[i], sizeof had[i], "%s", getenv(names[i]) ? getenv(names[i]) : "");
+  snprintf(cache, sizeof cache, "%s/cache", folder);
+  setenv("TG_CC", cc, 1), setenv("XDG_CACHE_HOME", cache, 1);
+  int alone = compiler_runs("0"), shared_by_all = compiler_runs("1");
+  for (int i = 0; i < 3; i++)
+    *had[i] ? setenv(names[i], had[i], 1) : unsetenv(names[i]);
+  if (shared_by_all < 5 || 3 * shared_by_all > 2 * alone)
+    fail_msg("the compiler ran %d times, %d with a cache", alone, shared_by_all);
+}
+
 static double now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -301,19 +591,19 @@ static void a_rank_is_killed(void **state) {
 /* The file is whole whoever is killed while it is written. */
 static void a_rank_is_killed_while_it_saves(void **state) {
   (void)state;
-  char path[260];
-  snprintf(path, sizeof path, "%s/saved.safetensors", folder);
-  setenv("SAVED", path, 1);
-  for (int i = 0; i < 9; i++) {
+  char path[300];
+  for (int i = 0; i < 18; i++) { /* then in files of each rank */
+    snprintf(path, sizeof path, "%s/saved.safetensors%s", folder, i < 9 ? "" : ".index.json");
+    setenv("SAVED", path, 1);
     set("VICTIM", i % 3);
-    set("AFTER_US", 1000 + 7919 * i);
+    set("AFTER_US", 1000 + 7919 * (i % 9));
     unlink(path);
     assert_int_not_equal(launched("killed_saving", 3, 60), 0);
     others_say(3, i % 3, "ended");
     TgContext *c = tg_open_with(.device = "INTERP");
     TgState *s = tg_safe_load_file(c, path);
     TgTensor *x = s ? tg_state_get(s, "x") : NULL;
-    double last = x ? tg_item_f64(tg_max(x)) : -1;
+    double last = x ? tg_item_f64(tg_max(tg_add(x, tg_mul_scalar(tg_state_get(s, "zero"), 1e6)))) : -1;
     if (last != 63999) fail_msg("%d: %s", i, tg_errmsg(c));
     tg_state_free(s);
     tg_close(c);
@@ -415,6 +705,10 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_group),
       cmocka_unit_test(together),
+      cmocka_unit_test(sums_in_two_levels),
+      cmocka_unit_test(exchanges_hide),
+      cmocka_unit_test(memory_of_gpus),
+      cmocka_unit_test(work_is_shared),
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),
       cmocka_unit_test(a_rank_does_not_come),

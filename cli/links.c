@@ -1,0 +1,74 @@
+/* links.c: `tg devices --links`: how fast devices reach each other. In: the devices that work here, those
+ * beside the default one, or, of several ranks, the one of each. Out: for each two, what a copy of a few bytes
+ * takes and how many bytes a large one moves in a second; and TG_LINKS, by which sums between devices are
+ * planned with these figures. */
+#include "cli.h"
+#include <stdio.h>
+
+enum { MOST = 15, LARGE = 16 << 20, TIMES = 5 };
+
+typedef struct Measured {
+  double us, bytes_us; /* of a copy of four bytes; of a large one */
+} Measured;
+
+/* The least time of a copy of n elements that were just computed; 0: it fails. */
+static double copy_us(TgContext *ctx, const char *from, const char *to, int64_t n) {
+  double least = 0;
+  for (int i = 0; i < TIMES && !tg_error(ctx); i++) {
+    tg_scope_begin(ctx);
+    TgTensor *x = tg_to(tg_contiguous(tg_full(ctx, TG_SHAPE(n), i)), from);
+    float seen;
+    if (!tg_realize(x)) tg_read(tg_slice(x, 0, 0, 1), &seen, sizeof seen);
+    double begin = cli_now();
+    TgTensor *y = tg_to(x, to);
+    if (!tg_realize(y)) tg_sync(ctx);
+    double us = (cli_now() - begin) * 1e6;
+    if (!i || us < least) least = us;
+    tg_scope_end(ctx);
+  }
+  return tg_error(ctx) ? 0 : least;
+}
+
+static Measured link_measured(TgContext *ctx, const char *from, const char *to) {
+  Measured m = {.us = copy_us(ctx, from, to, 1)};
+  double us = copy_us(ctx, from, to, LARGE / 4);
+  m.bytes_us = us > m.us ? LARGE / (us - m.us) : 0;
+  return m;
+}
+
+/* Those beside the first, as far as they open. */
+static int devices_here(TgContext *ctx, char (*name)[32], const char **d) {
+  int n = tg_comm_size(ctx);
+  if (n > 1) return tg_comm_devices(ctx, NULL, MOST, d);
+  for (n = 0; n < 4; n++) {
+    snprintf(name[n], sizeof name[n], n ? "%.20s:%d" : "%.20s", tg_default_device(ctx), n);
+    TgTensor *there = tg_to(tg_ones(ctx, TG_SHAPE(1)), name[n]);
+    if (!there || tg_realize(there)) break;
+    d[n] = name[n];
+  }
+  tg_clear_error(ctx);
+  return n;
+}
+
+bool links_shown(TgContext *ctx, bool json) {
+  char name[MOST][32];
+  const char *d[MOST];
+  Measured worst = {0};
+  int n = devices_here(ctx, name, d);
+  bool tells = !tg_comm_rank(ctx);
+  if (tells && !json) printf("%-12s %-12s %10s %10s\n", "from", "to", "us", "GB/s");
+  for (int a = 0; a < n; a++)
+    for (int b = 0; b < n && !tg_error(ctx); b++) {
+      if (a == b) continue;
+      Measured m = link_measured(ctx, d[a], d[b]);
+      if (m.us > worst.us) worst.us = m.us;
+      if (!worst.bytes_us || m.bytes_us < worst.bytes_us) worst.bytes_us = m.bytes_us;
+      if (tells && json)
+        printf("{\"from\":\"%s\",\"to\":\"%s\",\"us\":%.2f,\"gb_s\":%.3f}\n", d[a], d[b], m.us,
+               m.bytes_us / 1e3);
+      else if (tells)
+        printf("%-12s %-12s %10.1f %10.2f\n", d[a], d[b], m.us, m.bytes_us / 1e3);
+    }
+  if (tells && !json && n > 1) printf("TG_LINKS=%.3g:%.3g,1.25:50\n", worst.bytes_us / 1e3, worst.us);
+  return !tg_error(ctx);
+}

@@ -1,0 +1,192 @@
+/* overlap.c: exchanges of a captured list behind its kernels. In: plans, and the copies between ranks that
+ * follow them. Out: the same copies, of which each goes out when the kernel that made its bytes has run, in
+ * the order of these kernels; what comes in is awaited by the first kernel that takes it. No bit depends on
+ * it. Every rank knows all plans, so all number the copies alike. */
+#include "engine/jit.h"
+#include "runtime/comm.h"
+#include "tensor/context.h"
+
+/* plan, kernel: after which of the steps' plans, and of its kernels, the bytes are there; -1: before all */
+typedef struct Leaving {
+  const Step *copy;
+  int plan, kernel, nth;
+  Exchange e;
+} Leaving;
+
+typedef struct Moving {
+  const Buffer *b;
+  const void *p;
+  bool out;
+} Moving;
+
+struct Flight {
+  TgContext *ctx;
+  Vec(Leaving) leaving; /* in the order in which they go */
+  size_t gone;          /* of them */
+  Vec(Moving) moving;   /* what may be on its way */
+};
+
+static Device *device_of(const TgContext *ctx, const Buffer *b) { return device_at(ctx, b->device); }
+
+static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
+
+bool copy_flies(TgContext *ctx, const Step *s) {
+  if (s->plan || !ctx->comm) return false;
+  const Device *to = device_of(ctx, s->to), *from = device_of(ctx, s->from);
+  return copy_crosses(to, from) && to->of_rank && in_place(to) && in_place(from);
+}
+
+/* ---- when they go */
+enum { AFTER_ALL = INT32_MAX };
+
+/* The kernel of a step that makes b; memory that was there before is ready after the last; -1: the step has
+ * nothing to do with it. */
+static int kernel_of(const Step *s, const Buffer *b) {
+  for (size_t t = 0; t < s->ntemp; t++)
+    if (s->temp[t] == b) return s->plan->sched.temp[t].first;
+  for (size_t i = 0; i < s->nbuf; i++)
+    if (s->buf[i].buffer == b) return AFTER_ALL;
+  return -1;
+}
+
+static Leaving leaving_of(const TgContext *ctx, const Step *plans, size_t n, const Step *copy, int nth) {
+  Leaving l = {.copy = copy, .plan = -1, .kernel = -1, .nth = nth};
+  for (size_t i = 0; i < n; i++) {
+    int k = plans[i].plan->dev == device_of(ctx, copy->from) ? kernel_of(&plans[i], copy->from) : -1;
+    if (k >= 0) l.plan = (int)i, l.kernel = k;
+  }
+  return l;
+}
+
+static bool goes_before(const Leaving *a, const Leaving *b) {
+  if (a->plan != b->plan) return a->plan < b->plan;
+  return a->kernel != b->kernel ? a->kernel < b->kernel : a->nth < b->nth;
+}
+
+/* By insertion: they come nearly sorted. */
+static bool leaves(Flight *f, Leaving l) {
+  if (!vec_push(&f->ctx->mem, &f->leaving, l)) return false;
+  size_t i = f->leaving.len - 1;
+  for (; i > 0 && goes_before(&l, &f->leaving.at[i - 1]); i--)
+    f->leaving.at[i] = f->leaving.at[i - 1];
+  f->leaving.at[i] = l;
+  return true;
+}
+
+static TgStatus no_memory(TgContext *ctx) { return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory"); }
+
+/* ---- going */
+static TgStatus posted(Flight *f, const Leaving *l, bool out) {
+  TgContext *ctx = f->ctx;
+  const Step *s = l->copy;
+  const Buffer *b = out ? s->from : s->to;
+  int rank = device_of(ctx, out ? s->to : s->from)->of_rank - 1;
+  size_t n = (size_t)s->to->nelem * dtype_size(s->to->dtype);
+  char *p = (char *)b->data + (out ? s->offset : 0);
+  if (!vec_push(&ctx->mem, &f->moving, ((Moving){b, p, out}))) return no_memory(ctx);
+  double begin = profile_now(ctx);
+  TgStatus st = comm_post(ctx->comm, &l->e, rank, out, p, n);
+  if (out) profile_span(ctx, "send", begin, "\"bytes\":%zu,\"rank\":%d", n, rank);
+  return st;
+}
+
+/* Those whose bytes are there after this kernel. */
+static TgStatus gone_after(Flight *f, int plan, int kernel) {
+  TgStatus s = TG_OK;
+  for (; !s && f->gone < f->leaving.len; f->gone++) {
+    const Leaving *l = &f->leaving.at[f->gone];
+    if (l->plan > plan || (l->plan == plan && l->kernel > kernel)) break;
+    if (!device_of(f->ctx, l->copy->from)->remote) s = posted(f, l, true);
+  }
+  return s ? s : comm_advance(f->ctx->comm);
+}
+
+static TgStatus awaited(Flight *f, const void *p) {
+  TgContext *ctx = f->ctx;
+  if (p && !comm_moves(ctx->comm, p)) return TG_OK;
+  double begin = profile_now(ctx);
+  TgStatus s = comm_await(ctx->comm, p);
+  profile_span(ctx, "await", begin, "\"of\":%zu", f->moving.len);
+  return s;
+}
+
+/* What comes to b is there; where b is written, what went of it is gone. */
+static TgStatus buffer_awaited(Flight *f, const Buffer *b, bool written) {
+  TgStatus s = TG_OK;
+  for (size_t i = 0; b && i < f->moving.len && !s;) {
+    Moving m = f->moving.at[i];
+    if (m.b != b || (m.out && !written)) {
+      i++;
+      continue;
+    }
+    f->moving.at[i] = f->moving.at[--f->moving.len];
+    s = awaited(f, m.p);
+  }
+  return s;
+}
+
+Flight *flight_new(TgContext *ctx) {
+  Flight *f = mem_alloc(&ctx->mem, sizeof *f);
+  if (f) f->ctx = ctx;
+  return f;
+}
+
+TgStatus flight_end(Flight *f) {
+  TgStatus s = f->ctx->comm ? awaited(f, NULL) : TG_OK;
+  f->moving.len = 0;
+  return s;
+}
+
+void flight_free(Flight *f) {
+  if (!f) return;
+  if (f->ctx->comm) comm_drop(f->ctx->comm);
+  vec_free(&f->ctx->mem, &f->leaving), vec_free(&f->ctx->mem, &f->moving);
+  mem_free(&f->ctx->mem, f);
+}
+
+TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *copies, size_t n) {
+  TgContext *ctx = f->ctx;
+  TgStatus s = TG_OK;
+  f->leaving.len = f->gone = 0;
+  for (size_t i = 0; i < n; i++)
+    if (!leaves(f, leaving_of(ctx, plans, nplan, &copies[i], (int)i))) return no_memory(ctx);
+  for (size_t i = 0; i < n && !s; i++) {
+    Leaving *l = &f->leaving.at[i];
+    const Buffer *from = l->copy->from, *to = l->copy->to;
+    l->e = comm_begin(ctx->comm, from->device, to->device, (size_t)to->nelem * dtype_size(to->dtype));
+    s = buffer_awaited(f, from, false); /* a copy of what has come */
+    if (!s && !device_of(ctx, to)->remote) s = posted(f, l, false);
+  }
+  for (size_t r = 0; r < (size_t)ctx->comm->size && n; r++) /* all that comes is posted */
+    comm_close(ctx->comm, (int)r, false);
+  return s ? s : gone_after(f, -1, -1);
+}
+
+TgStatus flight_left(Flight *f) {
+  TgStatus s = gone_after(f, AFTER_ALL, AFTER_ALL);
+  if (f->ctx->comm) comm_close(f->ctx->comm, -1, true);
+  return s ? s : comm_advance(f->ctx->comm);
+}
+
+bool flight_waits(const Flight *f) { return f->moving.len || f->gone < f->leaving.len; }
+
+/* ---- beside kernels */
+static bool is_written(const Plan *p, int64_t id) {
+  for (int r = 0; r < p->sched.nroot; r++)
+    if (p->sched.root[r] == id) return true;
+  return false;
+}
+
+TgStatus flight_before(Flight *f, const PlanRun *run, int k) {
+  const SchedKernel *sk = &run->plan->sched.kernel[k];
+  TgStatus s = TG_OK;
+  for (int a = 0; a < sk->narg && !s && f->moving.len; a++) {
+    int64_t id = sk->arg[a];
+    bool made = id >= TEMP_BASE;
+    s = buffer_awaited(f, made ? run->temp[id - TEMP_BASE] : run->buf[id].buffer,
+                       !made && is_written(run->plan, id));
+  }
+  return s;
+}
+
+TgStatus flight_after(Flight *f, const PlanRun *run, int k) { return gone_after(f, run->step, k); }

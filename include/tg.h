@@ -463,12 +463,13 @@ typedef struct TgExplainOptions {
 typedef struct TgCOptions {
   size_t size;
   const char *set;
-  const char *name, *header, *target, *vectors;
+  const char *name, *header, *target;
   const char *const *names;
   TgTensor *const *tensors;
   int count, threads;
   int64_t max_ram;
   bool own_math, weights_apart, big_endian, streamed, linked;
+  const char *vectors;
   int end_;
 } TgCOptions;
 

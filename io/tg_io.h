@@ -141,11 +141,12 @@ typedef struct TgExportOptions {
   const char *set;
   const char *const *inputs, *const *outputs;
   const TgState *state;
-  const char *name, *weights, *target, *vectors;
+  const char *name, *weights, *target;
   int threads;
   int64_t max_ram;
   bool own_math, big_endian, streamed, incbin;
   TgCText *about;
+  const char *vectors;
   int end_;
 } TgExportOptions;
 

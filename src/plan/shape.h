@@ -27,11 +27,11 @@ typedef struct Access {
   int alone[MAX_LOOPS];  /* the axis that moves with loop r by one; -1: none */
   /* .. and with these loops: it moves with r alone where they have one iteration */
   uint32_t others[MAX_LOOPS];
-  bool gated, even;      /* even: every index is a sum of loops times constants */
-  bool found;            /* its place is data, as that of what is looked up in a table */
-  bool clips;            /* its gate, if any, is an interval of each axis */
-  bool in_sum;           /* read in every step of the reduction; of a kernel that has none, of its loops */
-  bool converted;        /* in_sum, and its copy holds what every reader converts it to */
+  bool gated, even; /* even: every index is a sum of loops times constants */
+  bool found;       /* its place is data, as that of what is looked up in a table */
+  bool clips;       /* its gate, if any, is an interval of each axis */
+  bool in_sum;      /* read in every step of the reduction; of a kernel that has none, of its loops */
+  bool converted;   /* in_sum, and its copy holds what every reader converts it to */
 } Access;
 
 /* Memory that is touched. */

@@ -19,5 +19,6 @@ long sysconf(int name);
 unsigned geteuid(void);
 unsigned getuid(void);
 int getpid(void);
+int gethostname(char *name, size_t n);
 
 enum { X_OK = 1, R_OK = 4, SEEK_SET = 0, SEEK_END = 2 };

@@ -473,7 +473,8 @@ static double apart(const float *a, const float *b) {
   return most;
 }
 
-/* What is saved and loaded is the same to the bit; a new adapter changes nothing; scales and several adapters
+/* What is saved and loaded is the same to the bit; a new adapter changes nothing but how sums round, because what it adds
+ * is in their kernels; scales and several adapters
  * add up; without them the model is what it was. */
 static void test_files(void **state) {
   (void)state;
@@ -483,7 +484,7 @@ static void test_files(void **state) {
   TgLora *l = tg_lora_new(m, .rank = 3, .alpha = 5, .modules = "q,k,down");
   assert_non_null(l);
   logits_after(m, got);
-  assert_true(apart(plain, got) == 0);
+  assert_true(apart(plain, got) < 1e-5);
   shaken(l, 0.1);
   logits_after(m, with);
   assert_true(apart(plain, with) > 0.01);

@@ -18,3 +18,4 @@ int fputs(const char *s, FILE *f);
 int fputc(int c, FILE *f);
 size_t fwrite(const void *p, size_t size, size_t n, FILE *f);
 size_t fread(void *p, size_t size, size_t n, FILE *f);
+int rename(const char *from, const char *to);

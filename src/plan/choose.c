@@ -1,10 +1,11 @@
-/* choose.c: the opts of a kernel. In: its tiling. Out: of all lists that a few
- * templates give, the one that costs least (cost.c).
+/* choose.c: the opts of a kernel. In: its shape (shape.h). Out: of all lists that a few templates give, the one
+ * that costs least (cost.c).
  *
  * Every loop is tried in every role. Lanes: a loop of the outputs, or (GROUP) one of the reduction along
  * which memory is contiguous. Tile: any other loop of the outputs, so many values that the registers are
  * used. What is read behind a gate, or strided along the lanes, is staged: once, or for each block of the
- * lanes, or for each block of a loop that only it depends on. No kernel is known by name. */
+ * lanes, or for each block of a loop that only it depends on; or it is read lane by lane. No kernel is known
+ * by name. */
 #include "plan/cost.h"
 #include <math.h>
 #include <stdlib.h>
@@ -13,10 +14,9 @@ enum {
   LANES = TILE_LANES,
   MOST_TILE = 16,
   ENOUGH_TILE = 12, /* registers */
-  LITTLE_WORK = 65536,
   LEAST_LANES = 4,
-  MOST_TEXT = 128
-}; /* MOST_TEXT: steps that are written out */
+  MOST_TEXT = 128 /* steps that are written out */
+};
 
 /* Lanes and a tile: what several lists have in common. */
 typedef struct Tiling {

@@ -1,12 +1,12 @@
-/* cost.c: the estimate behind the choice of opts (cost.h). In: a kernel's shape and a list. Out: cycles of a
- * core.
+/* cost.c: the estimate behind the choice of opts (cost.h). In: a kernel's shape and a list. Out: cycles of a core.
  *
- *   compute = iterations * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers
- * do not suffice; lanes that are left over are steps of their own traffic = for each level of memory, what
- * each operand moves into it: the bytes below the outermost loop whose footprint fits the level, times the
- * iterations outside; nothing where all fits pages   = the same with the pages that a core knows as a level
- *   cost    = the larger of compute and traffic, and a part of all: traffic is never hidden whole; copies,
- *             pages and stores on top
+ *   compute: iterations * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers do not
+ *            suffice; lanes that are left over are steps of their own
+ *   traffic: for each level of memory, what each operand moves into it. That is the bytes below the outermost loop
+ *            whose footprint fits the level, times the iterations outside; nothing where all fits
+ *   pages:   the same, with the pages that a core knows as a level
+ *   cost:    the larger of compute and traffic, and a part of all, because traffic is never hidden whole. Copies,
+ *            pages and stores come on top
  *
  * It is the cost of the thread that has most, for the loop whose shares differ least; where several do, for
  * the one whose thread reads least.
@@ -284,8 +284,8 @@ static double loads_of(const Plan *p, int access) {
     n *= span;
   }
   bool apart = lanes && is_apart(p, access), few = apart && lanes_contiguous(p, access);
-  if (few && is_written_out(
-                 p, p->vec)) /* which lanes the gate lets through is known: all of most vectors, or none */
+  if (few &&
+      is_written_out(p, p->vec)) /* the gate lets all of most vectors through, or none: that is known */
     n *= vectors(p) * tile_registers(p->c->target) + APART * LANES;
   else if (lanes)
     n *= apart ? p->ext[p->vec] * (a->even || is_written_out(p, p->vec) ? APART : APART_FOUND)

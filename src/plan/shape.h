@@ -11,9 +11,9 @@
 enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, LINE = 64 };
 
 typedef struct Access {
-  const UOp *index;
+  const UOp *index; /* for who made the shape; NULL: it is of no graph */
   int64_t slot;
-  int bytes, naxis; /* of an element */
+  int bytes, naxis; /* bytes of an element */
   int copied;       /* bytes of an element of its copy */
   int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
@@ -64,8 +64,8 @@ typedef struct KernelShape {
   Access access[MAX_ACCESS];
   int nwork;
   Work work[MAX_WORK];
-  uint32_t
-      decides; /* bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift */
+  /* Bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift. */
+  uint32_t decides;
   bool plain; /* one output, which is what was summed */
   bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
   UOp *value; /* what is summed */

@@ -6,13 +6,13 @@
 #include "schedule/stage.h"
 #include <string.h>
 
-enum { MAX_SPLITS_PER_STAGE = 8, LEAST_OF_REDUCTION = 4 };
+enum { MAX_SPLITS_PER_STAGE = 8, LEAST_OF_REDUCTION = 4, FEW = 8 };
 
 /* The loops of a reduction are its lanes and tiles, which a loop of two would end: a pool behind a
- * convolution does not split it. */
+ * convolution does not split it. One of a few iterations is neither. */
 static bool may_split(const Stage *g, int d, int64_t c) {
   return !g->fixed && g->out[d]->op == OPS_RANGE && is_counted(g->out[d]) && g->nout < MAX_RANK &&
-         !(g->is_reduce && c < LEAST_OF_REDUCTION);
+         !(g->is_reduce && c < LEAST_OF_REDUCTION && range_extent(g->out[d]) > FEW);
 }
 
 static UOp *simp(Sched *s, UOp *u) { return u ? uop_simplify(s->st, s->mem, u) : NULL; }

@@ -249,6 +249,14 @@ static TgTensor *words_of(TgTensor *bytes) { /* (.., 4) of i8 values -> (..) */
   return tg_squeeze(tg_bitcast(tg_contiguous(tg_cast(bytes, TG_I8)), TG_I32), -1);
 }
 
+/* Whole numbers below 2^22, halves to even, as i32: added to 1.5 * 2^23, they are the last bits. Of what is no
+ * number, any. */
+static TgTensor *rounded(TgTensor *x) {
+  enum { BITS = 0x4b400000 };
+
+  return tg_sub_scalar(tg_bitcast(tg_add_scalar(x, 0x1.8p23), TG_I32), BITS);
+}
+
 static Activations activations(const TgPacked *p, TgTensor *x, int64_t bits) {
   Activations a = {.low = NULL};
   double largest = bits == 8 ? 127 : 127 * 256;
@@ -257,7 +265,7 @@ static Activations activations(const TgPacked *p, TgTensor *x, int64_t bits) {
   TgTensor *most = tg_max(tg_abs(of), .axis = TG_AXES(-1), .keepdim = true);
   TgTensor *any = tg_gt_scalar(most, 0);
   TgTensor *by = tg_where(any, tg_div(tg_scalar_like(most, largest), most), tg_zeros_like(most));
-  TgTensor *q = tg_cast(tg_round(tg_mul(of, by)), TG_I32);
+  TgTensor *q = rounded(tg_mul(of, by));
   q = tg_reshape(q, TG_SHAPE(n, blocks, groups, group / WORD, WORD));
   TgTensor *high = bits == 8 ? q : tg_shr_scalar(tg_add_scalar(q, 128), 8);
   a.high = words_of(high);

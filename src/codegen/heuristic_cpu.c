@@ -338,7 +338,7 @@ static bool any_kernel(Kernel *k, const Info *f, int ncores, OptVec *out) {
 
 /* An output has a loop that the sum does not move with: a row of it is written behind each sum. */
 static bool has_own_loop(const KernelShape *c) {
-  bool own = false;
+  bool own = c->own;
   for (int r = 0; r < c->n; r++)
     own |= !is_summed_over(c, r) && c->size[r] > 1 && !(c->summed >> r & 1);
   return own;

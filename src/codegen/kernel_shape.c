@@ -89,6 +89,7 @@ static bool outputs_add(Kernel *k, KernelShape *c, const UOp *sink, UOp *reduce)
       for (int at = 0; at < c->n; at++)
         had |= c->range[at] == r;
       if (all && !had && !loop_add(c, r, false)) return false;
+      c->own |= !all && r->op == OPS_RANGE && r->src[0]->vmax > 1;
       if (!all &&
           (!reduce || r->op != OPS_RANGE || r->arg.range.type == AXIS_ORDERED || depends(k, reduce, r)))
         return false;

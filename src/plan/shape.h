@@ -61,6 +61,7 @@ typedef struct KernelShape {
   uint32_t reduce;
   uint32_t open;   /* bit r: how many iterations loop r has is known when it runs; size: the most */
   uint32_t summed; /* bit r: each iteration of loop r sums for itself */
+  bool own;        /* an output has a loop that others lack: it is none of these */
   Access access[MAX_ACCESS];
   int nwork;
   Work work[MAX_WORK];

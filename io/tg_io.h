@@ -190,7 +190,8 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
  * type, n no multiple of its block. */
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
 /* A matrix of ggml's types Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K in an order for products with few rows:
- * memory of its own, as large as the blocks (Q2_K 20 %, Q3_K, Q4_K, Q5_K 2 to 4 % more), made by tg_packed_new from the blocks
+ * memory of its own, as large as the blocks (Q2_K 20 %, Q3_K, Q4_K, Q5_K 2 to 4 % more), made by tg_packed_new
+ * from the blocks
  * at the start of u8 data, row after row. NULL: TG_ERR_VALUE: another type; rows that are no multiple of
  * 32, columns that are none of the block's; data that is too short. values: (rows, columns) f32, those of
  * tg_ggml_data_to_tensor, computed where they are used. linear: x (n, columns) f32 times the matrix

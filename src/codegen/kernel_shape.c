@@ -110,8 +110,9 @@ static bool only_reduce(const UOpVec *order, UOp **reduce) {
   return known || !*reduce;
 }
 
-/* A choice is nothing where its condition is known, nor is what no memory is read for where its loops are written out; a shift by what is not known takes a few operations. A
- * conversion that a copy could hold is counted with the load that it follows. */
+/* A choice is nothing where its condition is known, nor is what no memory is read for where its loops are written
+ * out; a shift by what is not known takes a few operations. A conversion that a copy could hold is counted with
+ * the load that it follows. */
 static void operation_add(KernelShape *c, const UOp *u) {
   enum { SHIFT_BY_ANY = 3 };
 

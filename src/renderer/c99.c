@@ -70,7 +70,8 @@ static const char math_of_libm[] =
     "INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }\n";
 
 /* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one that
- * tells of the rest: rounded once. The f64 form of fma adds both parts of the product; it may be off by the last bit of a double. */
+ * tells of the rest: rounded once. The f64 form of fma adds both parts of the product; it
+ * may be off by the last bit of a double. */
 static const char math_of_our_own[] =
     "INL f32 sqrt_f32(f32 x) {\n"
     "#if defined __GNUC__ && defined __thumb2__ && defined __ARM_FP\n"

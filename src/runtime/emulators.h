@@ -1,5 +1,5 @@
-/* emulators.h: drivers that emulate their GPUs (TG_EMU=1), and what else `tg` alone has, where they are linked. `tg` and the tests have
- * those of emu/; the library that is installed has none. */
+/* emulators.h: drivers that emulate their GPUs (TG_EMU=1), and what else `tg` alone has, where they are linked. `tg`
+ * and the tests have those of emu/; the library that is installed has none. */
 #ifndef TG_EMULATORS_H
 #define TG_EMULATORS_H
 #include "base/base.h"

@@ -30,7 +30,8 @@ typedef struct Group {
   const void *system; /* the library's table of calls, for what is in it; a plug-in makes its own */
 } Group;
 
-/* Between two ranks one message is on its way at a time, in each direction. Messages between two ranks arrive whole and in order. */
+/* Between two ranks one message is on its way at a time, in each direction. Messages between two ranks arrive
+ * whole and in order. */
 typedef struct Transport {
   uint32_t size; /* of this struct */
   const char *name;

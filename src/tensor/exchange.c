@@ -97,8 +97,9 @@ typedef struct Machines {
   int member[MOST_DEVICES];
 } Machines;
 
+/* A context without an engine is one machine. */
 static int machine_of(const TgContext *ctx, const UOp *u) {
-  return ctx->calls->facts(ctx, __builtin_ctzll(u->devices)).machine;
+  return ctx->calls ? ctx->calls->facts(ctx, __builtin_ctzll(u->devices)).machine : 0;
 }
 
 static Machines machines_of(const TgContext *ctx, const UOp *ex) {

@@ -237,8 +237,8 @@ static bool is_swollen(Sched *s, const Stage *reader, const Stage *g) {
 }
 
 /* Nested, a reduction is computed where its reader is: with the reader's loops for lanes and tiles, and the
- * reader's grid alone to share among cores. */
-static bool nesting_pays(Sched *s, int i) {
+ * reader's grid alone to share among cores. False: out of memory. */
+static bool nesting_pays(Sched *s, int i, bool *pays) {
   int reader = stage_at(s, i)->readers.at[0];
   Stage *q = stage_at(s, reader);
   Cost own = stage_cost(s, i, NULL), apart = stage_cost(s, reader, NULL), nested = {.us = IMPOSSIBLE_US};
@@ -253,14 +253,14 @@ static bool nesting_pays(Sched *s, int i) {
   q->is_reduce = old.is_reduce;
   memcpy(q->red, old.red, sizeof q->red);
   if (!stage_scan(s, reader)) return false;
-  bool pays = nested.us < (own.us + apart.us) * (is_swollen(s, &old, stage_at(s, i)) ? 2 : LEAST_GAIN);
+  *pays = nested.us < (own.us + apart.us) * (is_swollen(s, &old, stage_at(s, i)) ? 2 : LEAST_GAIN);
   if (s->opt->explain) {
-    str_printf(s->opt->explain, "%s s%d in s%d: apart ", pays ? "nest " : "no   ", i, reader);
+    str_printf(s->opt->explain, "%s s%d in s%d: apart ", *pays ? "nest " : "no   ", i, reader);
     cost_print(s->opt->explain, &own), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &apart);
     str_put(s->opt->explain, ", nested "), cost_print(s->opt->explain, &nested),
         str_put(s->opt->explain, "\n");
   }
-  return pays;
+  return true;
 }
 
 /* Whether stage i must run after stage w. */
@@ -317,7 +317,9 @@ bool nest_reductions(Sched *s, bool divided) {
     if (!stage_at(s, i)->is_reduce || !may_move(s, i) || !nests(s, i, divided, &p) || !waits_for_reader(s, i))
       continue;
     p.reader = -1; /* its reads change, if only to come back */
-    if (!nesting_pays(s, i)) continue;
+    bool pays = false;
+    ok = nesting_pays(s, i, &pays);
+    if (!ok || !pays) continue;
     int reader = stage_at(s, i)->readers.at[0];
     ok = inline_stage(s, i) && war_hand_on(s, i, reader);
   }

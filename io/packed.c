@@ -80,7 +80,7 @@ static TgTensor *small_of(const TgPacked *p, TgTensor *b) {
 
 static bool has_fifth_bits(const TgPacked *p) { return p->how->type == T_Q5_0 || p->how->type == T_Q5_1; }
 
-/* Bits 4 w + e of each word at bits w of its bytes e: those of word w of a block beside each other. */
+/* Bits 4 w + e of each word at bits w of its bytes e: those of word w of a block are contiguous. */
 static TgTensor *turned_bits(TgTensor *words) {
   TgTensor *from = tg_arange(tg_context(words), 0, 32, .dtype = TG_I32);
   TgTensor *to = tg_add(tg_mul_scalar(tg_bitand_scalar(from, 3), 8), tg_shr_scalar(from, 2));
@@ -249,8 +249,8 @@ static TgTensor *words_of(TgTensor *bytes) { /* (.., 4) of i8 values -> (..) */
   return tg_squeeze(tg_bitcast(tg_contiguous(tg_cast(bytes, TG_I8)), TG_I32), -1);
 }
 
-/* Whole numbers below 2^22, halves to even, as i32: added to 1.5 * 2^23, they are the last bits. Of what is no
- * number, any. */
+/* Whole numbers below 2^22, halves to even, as i32: added to 1.5 * 2^23, they are the last bits. Of what is
+ * no number, any. */
 static TgTensor *rounded(TgTensor *x) {
   enum { BITS = 0x4b400000 };
 

@@ -134,8 +134,8 @@ bool reused_along(Kernel *k, const Info *f, const UOp *r) {
   return fixed && moves && all;
 }
 
-/* The most sums that are under way at once: what a row in local memory holds is summed up by then. 1, too, where a
- * value is too large to be looked through. */
+/* The most sums that are under way at once: what a row in local memory holds is summed up by then. 1, too,
+ * where a value is too large to be looked through. */
 static int sums_at_once(Kernel *k, const Info *f) {
   enum { MOST_SEARCHED = 512 };
 

@@ -43,8 +43,8 @@ int find_range(const Info *f, const UOp *r); /* its place in f->r, or -1 */
  * summed is apart for it. */
 bool reused_along(Kernel *k, const Info *f, const UOp *r);
 
-/* The results of a tile, each so many vectors: `most`, which leaves room for `fits` sums under way at once, or as many
- * as registers hold, where a sum of sums has more. */
+/* The results of a tile, each so many vectors: `most`, which leaves room for `fits` sums under way at once,
+ * or as many as registers hold, where a sum of sums has more. */
 int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, int fits);
 
 /* Ranges of all loops that stand inside those of `around`, with them: a reduction stands where all that it
@@ -72,7 +72,8 @@ static inline int64_t balanced(int64_t n, int64_t most) {
 /* kernel_shape.c. False: it has several reductions, or loops of a length that is not known. */
 bool kernel_shape(Kernel *k, KernelShape *c);
 
-/* units.c: a list that gives the kernel to matrix units, if it costs less than *cycles, which are then its own. */
+/* units.c: a list that gives the kernel to matrix units, if it costs less than *cycles, which are then its
+ * own. */
 bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, OptVec *out, bool *chosen);
 
 /* rows.c: the list of a kernel with rows of local memory in which matrices are multiplied. Not chosen:

@@ -1,12 +1,12 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
- * reads and writes (heuristic.h). Out: a list of opts. A kernel of one reduction with enough work gets
- * the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a list of its own (rows.c);
+ * reads and writes (heuristic.h). Out: a list of opts. A kernel of one reduction with enough work gets the
+ * list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a list of its own (rows.c);
  * this is for all others. */
 #include "codegen/heuristic.h"
 #include "plan/cost.h"
 
-/* Steps: of a sum of fewer, no list is asked what it would cost; of a kernel of fewer, handing shares out to threads
- * takes longer than they save. */
+/* Steps: of a sum of fewer, no list is asked what it would cost; of a kernel of fewer, handing shares out to
+ * threads takes longer than they save. */
 enum { LITTLE_SUM = 12000, LITTLE_WORK = 65536 };
 
 /* Elements of a load's operand: the extents of the ranges it moves with. */

@@ -1,12 +1,11 @@
-/* kernel_shape.c: a kernel's graph as the planner sees it (plan/shape.h). In: a kernel with one reduction or none,
- * before its nest is made. Out: its loops, its accesses, and what is computed of them. */
+/* kernel_shape.c: a kernel's graph as the planner sees it (plan/shape.h). In: a kernel with one reduction or
+ * none, before its nest is made. Out: its loops, its accesses, and what is computed of them. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = TILE_LANES, NOT_EVEN = INT32_MIN };
+enum { NOT_EVEN = INT32_MIN };
 
 static int64_t coefficient(Kernel *k, UOp *e, UOp *r) {
   int64_t by;
@@ -97,7 +96,8 @@ static bool outputs_add(Kernel *k, KernelShape *c, const UOp *sink, UOp *reduce)
   return true;
 }
 
-/* False: it has several, one of an unknown length, or what goes in order. *reduce: NULL where nothing is summed. */
+/* False: it has several, one of an unknown length, or what goes in order. *reduce: NULL where nothing is
+ * summed. */
 static bool only_reduce(const UOpVec *order, UOp **reduce) {
   bool known = true;
   *reduce = NULL;
@@ -110,9 +110,9 @@ static bool only_reduce(const UOpVec *order, UOp **reduce) {
   return known || !*reduce;
 }
 
-/* A choice is nothing where its condition is known, nor is what no memory is read for where its loops are written
- * out; a shift by what is not known takes a few operations. A conversion that a copy could hold is counted with
- * the load that it follows. */
+/* A choice is nothing where its condition is known, nor is what no memory is read for where its loops are
+ * written out; a shift by what is not known takes a few operations. A conversion that a copy could hold is
+ * counted with the load that it follows. */
 static void operation_add(KernelShape *c, const UOp *u) {
   enum { SHIFT_BY_ANY = 3 };
 

@@ -1,5 +1,6 @@
-/* units.c: contractions on the matrix units of a CPU. In: a contraction (plan/shape.h). Out: of all lists with a TC
- * (panels.c) that its loops permit, the one that costs least, if that is less than what vectors take.
+/* units.c: contractions on the matrix units of a CPU. In: a contraction (plan/shape.h). Out: of all lists
+ * with a TC (panels.c) that its loops permit, the one that costs least, if that is less than what vectors
+ * take.
  *
  * Columns are a loop along which all outputs are contiguous, rows any other that only the other operand
  * moves with. What is read behind a gate is staged first: panels then read it without one. Columns come in

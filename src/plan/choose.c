@@ -1,5 +1,5 @@
-/* choose.c: the opts of a kernel. In: its shape (shape.h). Out: of all lists that a few templates give, the one
- * that costs least (cost.c).
+/* choose.c: the opts of a kernel. In: its shape (shape.h). Out: of all lists that a few templates give, the
+ * one that costs least (cost.c).
  *
  * Every loop is tried in every role. Lanes: a loop of the outputs, or (GROUP) one of the reduction along
  * which memory is contiguous. Tile: any other loop of the outputs, so many values that the registers are
@@ -223,7 +223,7 @@ static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   return true;
 }
 
-/* The short loops of the reduction that conditions and shifts depend on, written out: these are known then. */
+/* Short loops of the reduction that conditions and shifts depend on, written out: then these are known. */
 static bool takes_decided(const KernelShape *c, int lane, Taken *t) {
   enum { MOST_DECIDED = 8 };
 
@@ -315,8 +315,8 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
   return vec_push(s->mem, &s->tilings, tiling);
 }
 
-/* Whether factors are computed, not only converted: what they are made of has registers too, and steps overlap
- * without a large tile. */
+/* Whether factors are computed, not only converted: what they are made of has registers too, and steps
+ * overlap without a large tile. */
 static bool computes(const KernelShape *c) {
   bool any = false;
   for (int i = 0; i < c->nwork; i++)
@@ -378,8 +378,8 @@ static bool has_lanes_out(const KernelShape *c) {
   return has;
 }
 
-/* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs. What is
- * apart along them is read so where there are no other lanes. */
+/* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs.
+ * What is apart along them is read so where there are no other lanes. */
 static void lanes_in_sum(Search *s, int k) {
   const KernelShape *c = s->c;
   bool only = !has_lanes_out(c);
@@ -409,8 +409,8 @@ static void lanes_in_sum(Search *s, int k) {
 }
 
 /* ---- kernels that sum nothing */
-/* Whether a tile along loop u makes lanes that an output has apart a run, turned in registers. A tile that only
- * saves loads is none: its rows are as many streams, which memory serves slower than one. */
+/* Whether a tile along loop u makes lanes that an output has apart a run, turned in registers. A tile that
+ * only saves loads is none: its rows are as many streams, which memory serves slower than one. */
 static bool is_run(const KernelShape *c, int lane, int u) {
   bool run = false, fits = c->size[u] >= LANES && c->size[lane] >= LANES;
   for (int a = 0; fits && a < c->nstore; a++) {
@@ -444,8 +444,8 @@ static bool lanes_apart(const KernelShape *c, int lane) {
   return apart;
 }
 
-/* One vector, which is work enough where lanes are apart, two, or, where that decides a condition, all of a short
- * loop. */
+/* One vector, which is work enough where lanes are apart, two, or, where that decides a condition, all of a
+ * short loop. */
 static bool plain_lanes(Search *s, int lane) {
   enum { MOST_WRITTEN = 8 };
 

@@ -1,12 +1,14 @@
-/* cost.c: the estimate behind the choice of opts (cost.h). In: a kernel's shape and a list. Out: cycles of a core.
+/* cost.c: the estimate behind the choice of opts (cost.h). In: a kernel's shape and a list. Out: cycles of a
+ * core.
  *
- *   compute: iterations * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers do not
- *            suffice; lanes that are left over are steps of their own
- *   traffic: for each level of memory, what each operand moves into it. That is the bytes below the outermost loop
- *            whose footprint fits the level, times the iterations outside; nothing where all fits
+ *   compute: iterations * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers
+ *            do not suffice; the tail of the lanes has steps of its own
+ *   traffic: for each level of memory, what each operand moves into it. That is the bytes below the
+ *            outermost loop whose footprint fits the level, times the iterations outside; nothing where all
+ *            fits
  *   pages:   the same, with the pages that a core knows as a level
- *   cost:    the larger of compute and traffic, and a part of all, because traffic is never hidden whole. Copies,
- *            pages and stores come on top
+ *   cost:    the larger of compute and traffic, and a part of all, because traffic is never hidden whole.
+ *            Copies, pages and stores come on top
  *
  * It is the cost of the thread that has most, for the loop whose shares differ least; where several do, for
  * the one whose thread reads least.
@@ -28,8 +30,8 @@ static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
 static const double LINE_WORTH = 7e-5;
 /* Lines for each register of a tile; for each more step of an unrolled sum. */
 static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
-/* Loads that one is worth that reads a lane and puts it into its vector; .. whose place is computed, too, not a step
- * from the one before. */
+/* Loads that one is worth that reads a lane and puts it into its vector; .. whose place is computed, too,
+ * not a step from the one before. */
 static const double APART = 2.5, APART_FOUND = 5;
 /* A vector of a tile that is turned in registers, but for its stores. */
 static const double TURNED = 3.5;
@@ -99,8 +101,8 @@ static const double *copied_ext(const Plan *p, int access) {
   return p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
 }
 
-/* The axis of a copy that lanes alone go along, which panels make contiguous (stage.c); -1: the copy has the order
- * of the buffer. */
+/* The axis of a copy that lanes alone go along, which panels make contiguous (stage.c); -1: the copy has the
+ * order of the buffer. */
 static int panel_axis(const Plan *p, int access) {
   const Access *a = &p->c->access[access];
   int axis = p->vec < 0 || p->group >= 0 || p->staged_at[access] < 0 ? -1 : a->alone[p->vec];
@@ -250,15 +252,16 @@ static bool crosses_lines(const Plan *p, int access) {
   return (p->c->access[access].uneven & ~(1u << p->vec)) && panel_axis(p, access) < 0;
 }
 
-/* Whether all iterations of a loop are written out, so that what depends on it alone is known; but for less than a
- * vector of lanes, which is a nest of its own. */
+/* Whether all iterations of a loop are written out, so that what depends on it alone is known; but for less
+ * than a vector of lanes, which is a nest of its own. */
 static bool is_written_out(const Plan *p, int r) {
   double size = (double)p->c->size[r];
   if (is_summed_over(p->c, r)) return p->unroll[r] >= size;
   return r == p->vec ? p->up[r] > size - LANES : p->up[r] >= size;
 }
 
-/* Whether an access is read lane by lane: its lanes are not contiguous, or its gate lets some of them through. */
+/* Whether an access is read lane by lane: its lanes are not contiguous, or its gate lets some of them
+ * through. */
 static bool is_apart(const Plan *p, int access) {
   bool staged = p->staged_at[access] >= 0;
   return !lanes_contiguous(p, access) || (!staged && (p->c->access[access].gate_moves >> p->vec & 1));
@@ -311,9 +314,9 @@ static double steps_alike(const Plan *p, const Work *w) {
   return steps;
 }
 
-/* Cycles of one step for what is computed of the factors: a vector for each 16 lanes of what moves with them,
- * one number of what does not, once for all iterations of the tile, of an unrolled sum and of innermost loops that
- * it is alike in. *kept: vectors that stay in registers through such loops. */
+/* Cycles of one step for what is computed of the factors: a vector for each 16 lanes of what moves with
+ * them, one number of what does not, once for all iterations of the tile, of an unrolled sum and of
+ * innermost loops that it is alike in. *kept: vectors that stay in registers through such loops. */
 static double work_of(const Plan *p, double *kept) {
   const KernelShape *c = p->c;
   double ops = 0;

@@ -25,8 +25,8 @@ bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost
  * before them. */
 double cost_least(const KernelShape *c, const Taken *last, int ncores);
 
-/* choose.c: the list that costs least. False: out of memory. costs: NULL, or where each list that is considered is
- * written with what it costs. */
+/* choose.c: the list that costs least. False: out of memory. costs: NULL, or where each list that is
+ * considered is written with what it costs. */
 bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken *best, Cost *cost);
 /* A list in the numbers of the kernel's graph, with the loop that is distributed. */
 bool list_named(const KernelShape *c, const Taken *t, const Cost *cost, int ncores, TgMem *mem, OptVec *out);

@@ -1,8 +1,8 @@
-/* shape.c: what follows from the loops and accesses of a kernel (shape.h). In: for each access, how the index of
- * each axis moves with each loop. Out: its steps in memory, its footprints.
+/* shape.c: what follows from the loops and accesses of a kernel (shape.h). In: for each access, how the
+ * index of each axis moves with each loop. Out: its steps in memory, its footprints.
  *
- * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a buffer
- * is split into one per axis, so that contiguous accesses can be told from strided ones. */
+ * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a
+ * buffer is split into one per axis, so that contiguous accesses can be told from strided ones. */
 #include "plan/shape.h"
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +69,8 @@ double access_spans(const Access *a, const double *ext, double *span) {
   return n;
 }
 
-/* Its axes, the one with the smallest step first, are one run as long as less than a line lies between what is
- * touched: then every line is, as of rows of 34 bytes of which 32 are read. */
+/* Its axes, the one with the smallest step first, are one run as long as less than a line lies between what
+ * is touched: then every line is, as of rows of 34 bytes of which 32 are read. */
 Footprint access_footprint(const Access *a, const double *ext) {
   double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, elements = 1, stride = 0;
   int i = a->naxis - 1;

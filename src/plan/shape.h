@@ -1,7 +1,7 @@
-/* shape.h: a kernel as the planner sees it. In: who makes a kernel fills one in (codegen/kernel_shape.c). Out:
- * its loops, and for each access how its place moves with them; how much memory an access touches in so many
- * iterations of each loop. The one key fact: it is numbers alone, so that a kernel that does not exist yet can
- * be asked about. */
+/* shape.h: a kernel as the planner sees it. In: who makes a kernel fills one in (codegen/kernel_shape.c).
+ * Out: its loops, and for each access how its place moves with them; how much memory an access touches in so
+ * many iterations of each loop. The one key fact: it is numbers alone, so that a kernel that does not exist
+ * yet can be asked about. */
 #ifndef TG_SHAPE_H
 #define TG_SHAPE_H
 #include "plan/tile.h"
@@ -41,8 +41,8 @@ typedef struct Footprint {
                                    stride: bytes between those */
 } Footprint;
 
-/* Operations of what is summed, but for the product, or of all outputs where nothing is; by the loops that they
- * move with. */
+/* Operations of what is summed, but for the product, or of all outputs where nothing is; by the loops that
+ * they move with. */
 typedef struct Work {
   uint32_t on, decided; /* decided: nothing is left of them where these loops are written out */
   int converts;         /* the access whose copy holds what they make of it; 0: none, as that is a store */

@@ -91,8 +91,8 @@ double target_weight(const Target *t, const UOp *u); /* of an operation, in addi
 extern const Target target_planned, target_amx, target_dot, target_c99, target_cuda, target_metal;
 Target target_this_cpu(void); /* without matrix units: the system must be asked for these */
 
-/* A processor that text is written for, one core of it. vectors: "gnu", "none", or NULL: as is usual for it; *gnu:
- * what it is. The compiler's flags for it; NULL: there is no such processor, or it has no vectors. */
+/* A processor that text is written for, one core of it. vectors: "gnu", "none", or NULL: as is usual for it;
+ * *gnu: what it is. The compiler's flags for it; NULL: there is no such processor, or it has no vectors. */
 #define TARGET_NAMES                                                                                         \
   "generic, native, x86-64-v2, x86-64-v3, x86-64-v4, armv8, cortex-m4, cortex-m7, wasm32 or wasm-simd"
 const char *target_named(const char *name, const char *vectors, Target *out, bool *gnu);

@@ -1,9 +1,9 @@
 /* tile.c: the model of a register tile (tile.h). In: shapes. Out: cycles.
  *
- *   step = max(multiply-adds, loads, dependent additions) + 1, more where registers do not suffice
+ * step = max(multiply-adds, loads, dependent additions) + 1, more where registers do not suffice
  *
- * A core of a CPU loads as many registers in a cycle as it multiplies. One of a GPU runs other warps while one
- * waits, so that no addition waits there, and what lanes read is copied to where it is contiguous. */
+ * A core of a CPU loads as many registers in a cycle as it multiplies. One of a GPU runs other warps while
+ * one waits, so that no addition waits there, and what lanes read is copied to where it is contiguous. */
 #include "plan/tile.h"
 #include <math.h>
 

@@ -11,9 +11,9 @@ enum { TILE_LANES = 16 };
 /* Of the shorter of computing and reading, what the longer does not hide. */
 #define OVERLAP_LEFT 0.3
 
-/* What the scheduler foresees of lists that are chosen later, and who chooses them goes by: threads of a GPU's block;
- * the least results along a side of a tile of its block; iterations of a row that an ONLINE takes at a time, so that
- * they stay near and few corrections are made. */
+/* What the scheduler foresees of lists that are chosen later, and who chooses them goes by: threads of a
+ * GPU's block; the least results along a side of a tile of its block; iterations of a row that an ONLINE
+ * takes at a time, so that they stay near and few corrections are made. */
 enum { BLOCK_THREADS = 256, LEAST_SIDE = 16, ONLINE_BLOCK = 128 };
 
 /* Cycles in which the lanes of a vector of sums are added up. */

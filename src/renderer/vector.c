@@ -27,8 +27,9 @@ static const char dot4_vec[] =
     "  return ($T)(($U)c + (x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> "
     "24) +\n"
     "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
-/* Through floats that hold every number: the quotient of two whole ones is no nearer to a whole one than rounding
- * reaches. By 0 and -1 apart from that. $S float vector, $U unsigned lanes, $M mask of -1, $Q rounds down, $R result. */
+/* Through floats that hold every number: the quotient of two whole ones is no nearer to a whole one than
+ * rounding reaches. By 0 and -1 apart from that. $S float vector, $U unsigned lanes, $M mask of -1, $Q
+ * rounds down, $R result. */
 static const char divide_vec[] = "INL $T $F($T a, $T b) {\n  $T zero = ($T)(b == 0), minus = $M, d = (b & "
                                  "~(zero | minus)) | ((zero | minus) & 1);\n"
                                  "  $T q = __builtin_convertvector(__builtin_convertvector(a, $S) / "
@@ -44,8 +45,8 @@ static const char bf2f_vec[] = "INL $T $F($S a) { return ($T)(__builtin_convertv
 static const char f2bf_vec[] = "INL $T $F($S x) {\n  $U b = ($U)x, q = (b >> 16) | 64, m = ($U)(x != x), r = "
                                "(b + 0x7fff + ((b >> 16) & 1)) >> 16;\n"
                                "  return __builtin_convertvector((q & m) | (r & ~m), $T);\n}";
-/* f16, both ways: by instructions where there are some for so many lanes, or for eight at a time; else by bits,
- * as fp8 below. A loop over the lanes would take a hundred times as long. */
+/* f16, both ways: by instructions where there are some for so many lanes, or for eight at a time; else by
+ * bits, as fp8 below. A loop over the lanes would take a hundred times as long. */
 #define BY_EIGHT                                                                                             \
   "#elif $N % 8 == 0 && defined(__F16C__)\n"                                                                 \
   "  typedef i16 half8 __attribute__((vector_size(16)));\n  typedef f32 float8 "                             \
@@ -338,8 +339,8 @@ static void vec_trunc(C *c, const VecOp *v) {
   cs_put(c, "%s(%s)", name, v->a);
 }
 
-/* C's operator for a constant, which a compiler multiplies by, where it rounds as the op does; else through floats, or,
- * as no float holds 64 bits, lane by lane. */
+/* C's operator for a constant, which a compiler multiplies by, where it rounds as the op does; else through
+ * floats, or, as no float holds 64 bits, lane by lane. */
 static void vec_divide(C *c, const VecOp *v) {
   Ops op = (Ops)v->u->op;
   const UOp *by = v->u->src[1];

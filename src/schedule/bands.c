@@ -1,10 +1,11 @@
-/* bands.c: kernels that follow each other, done for a band of rows at a time. In: a schedule, and a machine that
- * has less memory than its temporaries take (Target.memory). Out: the same kernels, some of them in bands: one
- * loop over bands runs all of them, and what one leaves for the next is as high as a band alone.
+/* bands.c: kernels that follow each other, done for a band of rows at a time. In: a schedule, and a machine
+ * that has less memory than its temporaries take (Target.memory). Out: the same kernels, some of them in
+ * bands: one loop over bands runs all of them, and what one leaves for the next is as high as a band alone.
  *
- * Rows are those of one loop of a kernel's grid. Where a kernel begins in a band is a variable of its graph, so
- * one text does for all bands; all windows of a kernel are equally high, and move back where they would leave the
- * axis. Rows that two bands need are computed in both. What is read after the last band stays whole. */
+ * Rows are those of one loop of a kernel's grid. Where a kernel begins in a band is a variable of its graph,
+ * so one text does for all bands; all windows of a kernel are equally high, and move back where they would
+ * leave the axis. Rows that two bands need are computed in both. What is read after the last band stays
+ * whole. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include <string.h>

@@ -473,9 +473,9 @@ static double apart(const float *a, const float *b) {
   return most;
 }
 
-/* What is saved and loaded is the same to the bit; a new adapter changes nothing but how sums round, because what it adds
- * is in their kernels; scales and several adapters
- * add up; without them the model is what it was. */
+/* What is saved and loaded is the same to the bit; a new adapter changes nothing but how sums round, because
+ * what it adds is in their kernels; scales and several adapters add up; without them the model is what it
+ * was. */
 static void test_files(void **state) {
   (void)state;
   float plain[512], with[512], got[512];

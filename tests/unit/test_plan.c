@@ -1,6 +1,6 @@
-/* test_plan.c: the planner alone (src/plan/): kernels that exist nowhere, as loops and accesses. Expected: footprints
- * counted by hand; of each kernel the lanes and the tile that its strides ask for; no list below the bound that
- * lists are passed over by. */
+/* test_plan.c: the planner alone (src/plan/): kernels that exist nowhere, as loops and accesses. Expected:
+ * footprints counted by hand; of each kernel the lanes and the tile that its strides ask for; no list below
+ * the bound that lists are passed over by. */
 #include "plan/cost.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,8 +105,8 @@ static void test_products(void **state) {
   assert_true(cost_of(&c, &t, 2, INFINITY, &cost) && cost.thread >= 0);
 }
 
-/* No list costs less than what its last opts cost at least, whatever blocks of lanes and of the sum, and copies, stand
- * before them; and none that may cost so much is refused. */
+/* No list costs less than what its last opts cost at least, whatever blocks of lanes and of the sum, and
+ * copies, stand before them; and none that may cost so much is refused. */
 static void test_least(void **state) {
   (void)state;
   Flat flat[] = {{{300, 1, 0}, false}, {{130, 0, 1}, false}, {{0, 130, 1}, false}};

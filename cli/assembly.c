@@ -1,6 +1,7 @@
-/* assembly.c: what a C compiler makes of kernels. In: their sources, as the library wrote them for a CPU. Out: the
- * assembly of each, without the directives of the assembler; an instruction ends with the line of the source that it is
- * of, "\t# 12". All are compiled in one file, each under a name of its own. The compiler is $TG_CC or cc; the library's own may have other flags. */
+/* assembly.c: what a C compiler makes of kernels. In: their sources, as the library wrote them for a CPU.
+ * Out: the assembly of each, without the directives of the assembler; an instruction ends with the line of
+ * the source that it is of, "\t# 12". All are compiled in one file, each under a name of its own. The
+ * compiler is $TG_CC or cc; the library's own may have other flags. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "viz.h"

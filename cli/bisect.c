@@ -1,6 +1,8 @@
-/* bisect.c: `tg bisect PROGRAM ARGS..`: what makes a program wrong. In: a program that links the library and says by its
- * exit code whether its result is right. Out: which of fusion, opts, device and passes the result hangs on; and, where it is
- * right without rules, the one rule firing that makes it wrong: its name, file, line and pass. */
+/* bisect.c: `tg bisect PROGRAM ARGS..`: what makes a program wrong. In: a program that links the library and
+ * says by its exit code whether its result is right. Out: which of fusion, opts, device and passes the result
+ * hangs on; and the one fusion, opt or rule firing that makes it wrong: of a fusion its stages, of an opt its
+ * kernel, of a rule its name, file, line and pass. The library numbers all three, and does no more than a
+ * limit says. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include <errno.h>
@@ -10,10 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_FIRINGS = 1 << 28 };
+enum { MOST_CHOICES = 1 << 28 };
 
-/* A setting of the environment that a run has; the program prints to where `trace` says, NULL: nowhere. */
-static int run_with(char **argument, const char *name, const char *value, const char *trace) {
+/* Settings of the environment that a run has, name and value by turns. The program prints to where `trace`
+ * says, NULL: nowhere. */
+static int run_with(char **argument, const char *const *setting, const char *trace) {
   fflush(NULL);
   pid_t pid = fork();
   if (!pid) {
@@ -22,8 +25,8 @@ static int run_with(char **argument, const char *name, const char *value, const 
     int nowhere = open("/dev/null", O_WRONLY);
     if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
     setenv("TG_CACHE", "0", 1);
-    if (name) setenv(name, value, 1);
-    if (trace) setenv("TG_TRACE", "rules", 1);
+    for (; setting && *setting; setting += 2)
+      setenv(setting[0], setting[1], 1);
     execvp(argument[0], argument);
     _exit(127);
   }
@@ -32,23 +35,28 @@ static int run_with(char **argument, const char *name, const char *value, const 
   return pid < 0 ? 127 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static bool right_with_limit(char **argument, int64_t limit) {
-  char text[32];
-  snprintf(text, sizeof text, "%lld", (long long)limit);
-  return run_with(argument, "TG_RULE_LIMIT", text, NULL) == 0;
+static bool right_with(char **argument, const char *name, const char *value) {
+  return run_with(argument, (const char *const[]){name, value, NULL}, NULL) == 0;
 }
 
-/* Right with `good` firings, wrong with one more: *good + 1 is the first that is too many. False: not rules alone. */
-static bool limit_found(char **argument, int64_t *good) {
+static bool right_with_limit(char **argument, const char *name, int64_t limit) {
+  char text[32];
+  snprintf(text, sizeof text, "%lld", (long long)limit);
+  return right_with(argument, name, text);
+}
+
+/* Right with `good` of what the variable limits, wrong with one more: *good + 1 is the first that is too
+ * many. False: it is not that alone. */
+static bool limit_found(char **argument, const char *name, int64_t *good) {
   int64_t low = 0, high = 1;
-  if (!right_with_limit(argument, 0)) return false;
-  for (; high < MOST_FIRINGS && right_with_limit(argument, high); high *= 2)
+  if (!right_with_limit(argument, name, 0)) return false;
+  for (; high < MOST_CHOICES && right_with_limit(argument, name, high); high *= 2)
     low = high;
-  if (high >= MOST_FIRINGS) return false;
+  if (high >= MOST_CHOICES) return false;
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    fprintf(stderr, "bisect: between %lld and %lld firings\n", (long long)low, (long long)high);
-    if (right_with_limit(argument, middle))
+    fprintf(stderr, "bisect: %s between %lld and %lld\n", name, (long long)low, (long long)high);
+    if (right_with_limit(argument, name, middle))
       low = middle;
     else
       high = middle;
@@ -57,10 +65,18 @@ static bool limit_found(char **argument, int64_t *good) {
   return true;
 }
 
+/* What the program prints with this limit and what TG_TRACE is given here: a path of the folder. */
+static void traced(char **argument, const char *name, int64_t limit, const char *trace, const char *path) {
+  char text[32];
+  snprintf(text, sizeof text, "%lld", (long long)limit);
+  run_with(argument, (const char *const[]){name, text, "TG_TRACE", trace, NULL}, path);
+}
+
+/* ---- rules */
 static bool is_firing(const char *line) { return strstr(line, " => ") && strstr(line, ".rules:"); }
 
-/* The first firing that only the longer trace has, with the line above it that names the pass. Rules that lowering
- * needs are in both. */
+/* The first firing that only the longer trace has, with the line above it that names the pass. Rules that
+ * lowering needs are in both. */
 static void firing_say(const char *shorter, const char *longer) {
   FILE *f = fopen(shorter, "r"), *g = fopen(longer, "r");
   char *was = NULL, *now = NULL, *pass = NULL;
@@ -81,25 +97,71 @@ static void firing_say(const char *shorter, const char *longer) {
   if (g) fclose(g);
 }
 
-static void rule_say(char **argument, int64_t good) {
-  char folder[] = "/tmp/tg-bisect-XXXXXX", path[2][60], limit[32];
-  if (!mkdtemp(folder)) return;
+static void rule_say(char **argument, const char *folder, int64_t good) {
+  char path[2][80];
   for (int i = 0; i < 2; i++) {
-    snprintf(path[i], sizeof path[i], "%s/trace%d", folder, i);
-    snprintf(limit, sizeof limit, "%lld", (long long)good + i);
-    run_with(argument, "TG_RULE_LIMIT", limit, path[i]);
+    snprintf(path[i], sizeof path[i], "%.60s/trace%d", folder, i);
+    traced(argument, "TG_RULE_LIMIT", good + i, "rules", path[i]);
   }
-  printf("right with TG_RULE_LIMIT=%lld, wrong with %lld\n", (long long)good, (long long)good + 1);
   firing_say(path[0], path[1]);
-  unlink(path[0]), unlink(path[1]), rmdir(folder);
+  unlink(path[0]), unlink(path[1]);
 }
 
-/* Each pass of the scheduler is left out in turn; those that it cannot do without end the program with an error. */
+/* ---- opts and fusions */
+/* The line of this choice: its number, what it is, and what it is made from. */
+static void choice_say(FILE *f, const char *kind, int64_t number) {
+  char begins[60], *line = NULL;
+  size_t cap = 0;
+  snprintf(begins, sizeof begins, "%s %lld: ", kind, (long long)number);
+  while (getline(&line, &cap, f) > 0)
+    if (!strncmp(line, begins, strlen(begins))) {
+      fputs(line, stdout);
+      break;
+    }
+  free(line);
+}
+
+static void one_choice_say(char **argument, const char *folder, const char *name, const char *kind,
+                           int64_t number) {
+  char path[80];
+  snprintf(path, sizeof path, "%.60s/trace", folder);
+  traced(argument, name, number, "choices", path);
+  FILE *f = fopen(path, "r");
+  if (f) choice_say(f, kind, number), fclose(f);
+  unlink(path);
+}
+
+/* Of fusions, opts and rules the one without which, and all after it, the result is right. */
+static int limits_say(char **argument) {
+  static const struct {
+    const char *name, *kind;
+  } limits[] = {{"TG_FUSE_LIMIT", "fusion"}, {"TG_OPT_LIMIT", "opt"}, {"TG_RULE_LIMIT", "rule"}};
+
+  char folder[] = "/tmp/tg-bisect-XXXXXX";
+  int found = 0;
+  if (!mkdtemp(folder)) return 0;
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    const char *name = limits[i].name;
+    int64_t good = 0;
+    if (!limit_found(argument, name, &good)) continue;
+    printf("right with %s=%lld, wrong with %lld\n", name, (long long)good, (long long)good + 1);
+    if (strcmp(limits[i].kind, "rule"))
+      one_choice_say(argument, folder, name, limits[i].kind, good + 1);
+    else
+      rule_say(argument, folder, good);
+    found++;
+  }
+  rmdir(folder);
+  return found;
+}
+
+/* Each pass of the scheduler is left out in turn; those that it cannot do without end the program with an
+ * error. */
 static int passes_say(char **argument) {
   const char *stage, *pass;
   int found = 0;
   for (int i = 0; (pass = tg_pass_name(i, &stage)); i++) {
-    if (strcmp(stage, "schedule") || run_with(argument, "TG_SKIP", pass, NULL)) continue;
+    if (strcmp(stage, "schedule") || !right_with(argument, "TG_SKIP", pass)) continue;
     printf("pass: it is right without '%s' (TG_SKIP=\"%s\")\n", pass, pass);
     found++;
   }
@@ -113,31 +175,30 @@ static int run_bisect(const void *options, char **argument, int n) {
               {"TG_NOOPT", "1", "opts: it is right with plain loops (TG_NOOPT=1)"},
               {"TG_DEV", "INTERP", "device: it is right on the reference interpreter (TG_DEV=INTERP)"}};
 
-  int64_t good = 0;
-  int found = 0, rc = run_with(argument, NULL, NULL, NULL);
+  int found = 0, rc = run_with(argument, NULL, NULL);
   (void)options, (void)n;
   if (rc == 127) return cli_refuse(CLI_FAILED, "bisect", "%s does not start", argument[0]);
   if (!rc)
     return cli_refuse(CLI_FAILED, "bisect", "%s ends with 0, which says that all is right", argument[0]);
   printf("wrong: it ends with %d\n", rc);
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-    if (run_with(argument, ways[i].name, ways[i].value, NULL) == 0) puts(ways[i].says), found++;
+    if (right_with(argument, ways[i].name, ways[i].value)) puts(ways[i].says), found++;
   found += passes_say(argument);
-  if (limit_found(argument, &good)) rule_say(argument, good), found++;
+  found += limits_say(argument);
   if (!found) puts("wrong in each of these ways: the fault is in the program, or in what they share");
   return CLI_OK;
 }
 
-const CliCommand command_bisect = {
-    .name = "bisect",
-    .summary = "find the rule, pass, fusion or opts that make a program wrong",
-    .arguments = "PROGRAM ARGS..",
-    .least = 1,
-    .most = -1,
-    .run = run_bisect,
-    .more =
-        "PROGRAM links the library and ends with 0 if its result is right. It is run without fusion, without "
-        "opts, on INTERP, without each pass of the scheduler in turn (TG_SKIP), and with fewer and fewer "
-        "rule firings (TG_RULE_LIMIT), some twenty times; what it "
-        "prints is "
-        "dropped. Rules that lowering needs always fire."};
+const CliCommand command_bisect = {.name = "bisect",
+                                   .summary = "find the rule, pass, fusion or opts that make a program wrong",
+                                   .arguments = "PROGRAM ARGS..",
+                                   .least = 1,
+                                   .most = -1,
+                                   .run = run_bisect,
+                                   .more = "PROGRAM links the library and ends with 0 if its result is "
+                                           "right. It is run without fusion, without opts, on "
+                                           "INTERP, without each pass of the scheduler in turn (TG_SKIP), "
+                                           "and with fewer and fewer fusions (TG_FUSE_LIMIT), "
+                                           "opts (TG_OPT_LIMIT) and rule firings (TG_RULE_LIMIT), some "
+                                           "twenty times each; what it prints is dropped. Rules "
+                                           "that lowering needs always fire."};

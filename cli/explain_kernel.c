@@ -1,14 +1,15 @@
-/* explain_kernel.c: a kernel's opts and loops, for `tg explain --kernel`. In: what TG_DUMP wrote of it: its graph before opts and
- * its program. Out: what each opt gains by the cost model, and a table of loops: how often each runs, what one iteration
- * computes, reads and writes, and which of these bounds it. */
+/* explain_kernel.c: a kernel's opts and loops, for `tg explain --kernel`. In: what TG_DUMP wrote of it: its
+ * graph before opts and its program. Out: what each opt gains by the cost model, and a table of loops: how
+ * often each runs, what one iteration computes, reads and writes, and which of these bounds it. */
 #define _POSIX_C_SOURCE 200809L
 #include "explain.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- opts. The model's search tells each list that it considered and its cost; what an opt gains is how much less the
- * chosen list costs than the best one without it. */
+/* ---- opts. The model's search tells each list that it considered and its cost; what an opt gains is how
+ * much less the chosen list costs than the best one without it. A list of somebody else is compared with
+ * itself without the opt. */
 enum { MOST_OPTS = 24 };
 
 typedef struct Opts {
@@ -43,37 +44,110 @@ static bool same_list(const Opts *a, const Opts *b) {
   return same;
 }
 
-static void gain_say(FILE *to, const char *opt, double chosen, double without) {
-  if (isinf(without))
-    fprintf(to, "  %-16s each list that was considered has it\n", opt);
-  else
-    fprintf(to, "  %-16s %8.2fx  (%.1f thousand cycles without it)\n", opt, without / chosen, without);
+/* A line of costs: thousands of cycles, on a GPU us; what they are made of; the list. */
+typedef struct Considered {
+  double cycles;
+  char parts[200];
+  Opts opts;
+} Considered;
+
+static const char *unit_of(const Considered *c) {
+  return strstr(c->parts, "waits") ? "us" : "thousand cycles";
 }
 
-void explain_opts(FILE *to, const char *costs, const char *list) {
-  Opts chosen = opts_of(list);
-  double cost = INFINITY, without[MOST_OPTS];
-  char parts[200] = "";
+static void gain_say(FILE *to, const char *opt, const Considered *chosen, double without,
+                     const char *unknown) {
+  if (isinf(without))
+    fprintf(to, "  %-16s %s\n", opt, unknown);
+  else
+    fprintf(to, "  %-16s %8.2fx  (%.1f %s without it)\n", opt, without / chosen->cycles, without,
+            unit_of(chosen));
+}
+
+static bool considered(const char *line, Considered *c) {
+  const char *parts = strstr(line, "compute"), *opts = parts ? strstr(parts, "  ") : NULL;
+  if (!opts) return false;
+  c->cycles = atof(line);
+  snprintf(c->parts, sizeof c->parts, "%.*s", (int)(opts - parts), parts);
+  c->opts = opts_of(opts + 2);
+  return true;
+}
+
+static const char *line_of(const char *p, char *line, size_t room) { /* copied; the next line */
+  snprintf(line, room, "%.*s", (int)strcspn(p, "\n"), p);
+  p += strcspn(p, "\n");
+  return p + (*p == '\n');
+}
+
+/* The list without opt `out`; -1: with all. */
+static void list_without(const Opts *list, int out, char *text, size_t room) {
+  *text = 0;
+  for (int i = 0; i < list->n; i++)
+    if (i != out) snprintf(text + strlen(text), room - strlen(text), "%s%s", *text ? ", " : "", list->at[i]);
+}
+
+/* What the model says of a list, all but opt `out` of it; -1: all of it. Infinite: nothing. */
+static Considered cost_asked(const Opts *list, int out, OptsCost *ask, void *user) {
+  Considered c = {.cycles = INFINITY};
+  char text[MOST_OPTS * 44];
+  list_without(list, out, text, sizeof text);
+  const char *said = *text ? ask(text, user) : NULL;
+  char line[700] = "";
+  if (said) line_of(said, line, sizeof line);
+  considered(line, &c);
+  return c;
+}
+
+/* The planner's own list, by what it considered. */
+static bool own_list(FILE *to, const char *costs, const Opts *chosen, OptsCost *ask, void *user) {
+  Considered c, best = {.cycles = INFINITY};
+  double without[MOST_OPTS];
+  char line[700];
   for (int i = 0; i < MOST_OPTS; i++)
     without[i] = INFINITY;
-  for (const char *p = costs; *p; p += strcspn(p, "\n"), p += *p == '\n') {
-    char line[700];
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(p, "\n"), p);
-    double cycles = atof(line);
-    char *what = strstr(line, "compute"), *opts = what ? strstr(what, "  ") : NULL;
-    if (!opts) continue;
-    Opts o = opts_of(opts + 2);
-    if (same_list(&o, &chosen) && cycles < cost) {
-      cost = cycles;
-      snprintf(parts, sizeof parts, "%.*s", (int)(opts - what) < 199 ? (int)(opts - what) : 199, what);
-    }
-    for (int i = 0; i < chosen.n; i++)
-      if (!has_kind(&o, chosen.at[i]) && cycles < without[i]) without[i] = cycles;
+  for (const char *p = costs; *p;) {
+    p = line_of(p, line, sizeof line);
+    if (!considered(line, &c)) continue;
+    if (same_list(&c.opts, chosen) && c.cycles < best.cycles) best = c;
+    for (int i = 0; i < chosen->n; i++)
+      if (!has_kind(&c.opts, chosen->at[i]) && c.cycles < without[i]) without[i] = c.cycles;
   }
-  if (isinf(cost)) return; /* not by this search: of BEAM, given, or of a device without it */
-  fprintf(to, "\nopts, and what each gains by the cost model: %.1f thousand cycles (%s)\n", cost, parts);
-  for (int i = 0; i < chosen.n; i++)
-    gain_say(to, chosen.at[i], cost, without[i]);
+  if (isinf(best.cycles)) return false;
+  fprintf(to, "\nopts, and what each gains by the cost model: %.1f %s (%s)\n", best.cycles, unit_of(&best),
+          best.parts);
+  for (int i = 0; i < chosen->n; i++) {
+    if (isinf(without[i]) && ask) without[i] = cost_asked(chosen, i, ask, user).cycles;
+    gain_say(to, chosen->at[i], &best, without[i], "each list that was considered has it");
+  }
+  return true;
+}
+
+/* One that BEAM found or the user gave: each opt is left out alone. */
+static void other_list(FILE *to, const char *costs, const Opts *chosen, OptsCost *ask, void *user) {
+  Considered all = cost_asked(chosen, -1, ask, user), own = {.cycles = INFINITY}, c;
+  char line[700];
+  if (isinf(all.cycles)) {
+    fprintf(to, "\nopts: the cost model does not know such a list, nor what each gains\n");
+    return;
+  }
+  fprintf(to,
+          "\nopts, which the planner did not choose, and what each gains by its cost model: %.1f %s (%s)\n",
+          all.cycles, unit_of(&all), all.parts);
+  for (int i = 0; i < chosen->n; i++)
+    gain_say(to, chosen->at[i], &all, cost_asked(chosen, i, ask, user).cycles,
+             "the others cannot be without it");
+  for (const char *p = costs; *p;) {
+    p = line_of(p, line, sizeof line);
+    if (considered(line, &c) && c.cycles < own.cycles) own = c;
+  }
+  if (!isinf(own.cycles))
+    fprintf(to, "  the planner's own list: %.1f %s, %.2f of this one's\n", own.cycles, unit_of(&own),
+            own.cycles / all.cycles);
+}
+
+void explain_opts(FILE *to, const char *costs, const char *list, OptsCost *ask, void *user) {
+  Opts chosen = opts_of(list);
+  if (chosen.n && !own_list(to, costs, &chosen, ask, user) && ask) other_list(to, costs, &chosen, ask, user);
 }
 
 /* ---- loops */
@@ -88,7 +162,8 @@ typedef struct Loop {
   int depth, above;
   double times; /* iterations of it */
   double ops, read, written, alu, loads,
-      stores; /* of one iteration; the last three in vectors of the machine */
+      stores;  /* of one iteration; the last three in vectors of the machine */
+  double near; /* the loads of these that are of a block's own memory */
 } Loop;
 
 typedef struct Program {
@@ -127,7 +202,8 @@ static Value *value_named(Program *p, const char *name, size_t n) {
   return NULL;
 }
 
-/* A source, a name or a number "0:f32"; an address first, else a number last, decides what a node without a type is. */
+/* A source, a name or a number "0:f32"; an address first, else a number last, decides what a node without a
+ * type is. */
 static Value source_of(Program *p, const char *sources, int k) {
   Value none = {.lanes = 1};
   const char *at = sources;
@@ -158,6 +234,7 @@ static void counted(Program *p, const char *op, const Value *v, const Value *add
   bool memory = address->memory;
   if (!strcmp(op, "LOAD") && memory) {
     l->loads += vectors(p, v);
+    l->near += address->local ? vectors(p, v) : 0;
     if (!address->local) l->read += (double)v->bytes * v->lanes;
   } else if (!strcmp(op, "STORE") && memory) {
     l->stores += vectors(p, v);
@@ -217,8 +294,8 @@ static int widest_of(const char *text) { /* bytes of the widest value, one machi
   return widest < 64 ? widest : 64;
 }
 
-/* A core starts two arithmetic instructions, two loads and one store in a cycle: what takes the most cycles bounds an
- * iteration; the roof is the share of the arithmetic peak that it leaves. */
+/* A core starts two arithmetic instructions, two loads and one store in a cycle: what takes the most cycles
+ * bounds an iteration; the roof is the share of the arithmetic peak that it leaves. */
 static void loop_say(FILE *to, const Program *p, const Loop *l) {
   double alu = l->alu / 2, loads = l->loads / 2, stores = l->stores, most = fmax(alu, fmax(loads, stores)),
          runs = l->times;
@@ -236,16 +313,23 @@ static void loop_say(FILE *to, const Program *p, const Loop *l) {
             100 * alu / most);
 }
 
-void explain_loops(FILE *to, const char *text) {
-  Program p = {.nloop = 1, .widest = widest_of(text)};
-  p.loop[0].times = 1;
-  p.gpu = !strstr(text, "grid 1 1 1, block 1 1 1\n");
-  if (strncmp(text, "program ", 8) && !strstr(text, "\nprogram ")) return;
+/* Of a program as TG_DUMP writes it. False: it is none. */
+static bool program_read(const char *text, Program *p) {
+  *p = (Program){.nloop = 1, .widest = widest_of(text)};
+  p->loop[0].times = 1;
+  p->gpu = !strstr(text, "grid 1 1 1, block 1 1 1\n");
+  if (strncmp(text, "program ", 8) && !strstr(text, "\nprogram ")) return false;
   for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
     char line[4096];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-    line_take(&p, line);
+    line_take(p, line);
   }
+  return true;
+}
+
+void explain_loops(FILE *to, const char *text) {
+  Program p;
+  if (!program_read(text, &p)) return;
   fputs(p.gpu ? "\nloops: what one iteration does itself, in one thread\n"
               : "\nloops: what one iteration does itself, and what bounds it where a core starts two "
                 "arithmetic instructions, two\n"

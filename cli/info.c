@@ -141,32 +141,51 @@ static bool program_size(const char *line, bool json) {
   return true;
 }
 
-/* "m0 = input f32 (2, 3) "x"": what it is called stands quoted, as JSON has it, in both. */
+/* "m0 = input f32 (2, 3) "x"", or, of several devices, "m0 = input d1 f32 (2, 3) "x"": what it is called
+ * stands quoted, as JSON has it, in both. */
 static void program_value(const char *line, bool json) {
   char what[16] = "", dtype[16] = "";
-  int at = 0;
-  if (sscanf(line, "m%*d = %15[a-z] %15s (%n", what, dtype, &at) != 2 || !at) return;
+  int at = 0, device = -1;
+  bool one = sscanf(line, "m%*d = %15[a-z] %15s (%n", what, dtype, &at) == 2 && at;
+  if (!one && (sscanf(line, "m%*d = %15[a-z] d%d %15s (%n", what, &device, dtype, &at) != 3 || !at)) return;
   int sizes = (int)strcspn(line + at, ")");
   const char *name = line + at + sizes;
   if ((strcmp(what, "input") && strcmp(what, "output")) || strncmp(name, ") \"", 3)) return;
   name += 2;
+  char on[32] = "";
+  if (!one) snprintf(on, sizeof on, json ? ",\"device\":%d" : "  of device %d", device);
   if (json)
-    printf("{\"%s\":%s,\"dtype\":\"%s\",\"shape\":[%.*s]}\n", what, name, dtype, sizes, line + at);
+    printf("{\"%s\":%s,\"dtype\":\"%s\",\"shape\":[%.*s]%s}\n", what, name, dtype, sizes, line + at, on);
   else
-    printf("%-8s%-32s  %-7s  (%.*s)\n", what, name, dtype, sizes, line + at);
+    printf("%-8s%-32s  %-7s  (%.*s)%s\n", what, name, dtype, sizes, line + at, on);
+}
+
+/* "device "CPU:1"": device n of a program of several. */
+static bool program_device(const char *line, int n, bool json) {
+  if (strncmp(line, "device ", 7)) return false;
+  if (json)
+    printf("{\"device\":%d,\"name\":%s}\n", n, line + 7);
+  else
+    printf("device %d %s\n", n, line + 7);
+  return true;
 }
 
 /* What a captured program takes and gives: the lines of its text before the first step, but for memories,
  * which are the file's tensors. */
 static void program_lines(const char *text, bool json) {
   size_t steps = 0;
+  int devices = 0;
   for (const char *next; *text; text = next) {
     char line[4400]; /* a name has at most 4,096 bytes */
     size_t n = strcspn(text, "\n");
     next = text + n + (text[n] != 0);
     steps += !strncmp(text, "step ", 5) || !strncmp(text, "copy ", 5);
     snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : 0), text);
-    if (!steps && !program_size(line, json)) program_value(line, json);
+    if (steps || program_size(line, json)) continue;
+    if (program_device(line, devices, json))
+      devices++;
+    else
+      program_value(line, json);
   }
   printf(json ? "{\"steps\":%zu}\n" : "steps: %zu\n", steps);
 }

@@ -1,7 +1,7 @@
 /* links.c: `tg devices --links`: how fast devices reach each other. In: the devices that work here, those
- * beside the default one, or, of several ranks, the one of each. Out: for each two, what a copy of a few bytes
- * takes and how many bytes a large one moves in a second; and TG_LINKS, by which sums between devices are
- * planned with these figures. */
+ * beside the default one, or, of several ranks, the one of each. Out: for each two by what way bytes go
+ * (tg_device_link), what a copy of a few bytes takes and how many bytes a large one moves in a second; and
+ * TG_LINKS, by which sums between devices are planned with these figures. */
 #include "cli.h"
 #include <stdio.h>
 
@@ -50,24 +50,30 @@ static int devices_here(TgContext *ctx, char (*name)[32], const char **d) {
   return n;
 }
 
+static void link_put(TgContext *ctx, const char *from, const char *to, Measured m, bool json) {
+  const char *by = tg_device_link(ctx, from, to);
+  if (!by) return;
+  printf(json ? "{\"from\":\"%s\",\"to\":\"%s\",\"by\":\"%s\",\"us\":%.2f,\"gb_s\":%.3f}\n"
+              : "%-12s %-12s %-8s %10.1f %10.2f\n",
+         from, to, by, m.us, m.bytes_us / 1e3);
+}
+
 bool links_shown(TgContext *ctx, bool json) {
   char name[MOST][32];
   const char *d[MOST];
   Measured worst = {0};
   int n = devices_here(ctx, name, d);
   bool tells = !tg_comm_rank(ctx);
-  if (tells && !json) printf("%-12s %-12s %10s %10s\n", "from", "to", "us", "GB/s");
+  if (tells && !json) /* an emulated device says there what it is */
+    printf("%s: %s\n%-12s %-12s %-8s %10s %10s\n", tg_default_device(ctx), tg_device_describe(ctx), "from",
+           "to", "by", "us", "GB/s");
   for (int a = 0; a < n; a++)
     for (int b = 0; b < n && !tg_error(ctx); b++) {
       if (a == b) continue;
       Measured m = link_measured(ctx, d[a], d[b]);
       if (m.us > worst.us) worst.us = m.us;
       if (!worst.bytes_us || m.bytes_us < worst.bytes_us) worst.bytes_us = m.bytes_us;
-      if (tells && json)
-        printf("{\"from\":\"%s\",\"to\":\"%s\",\"us\":%.2f,\"gb_s\":%.3f}\n", d[a], d[b], m.us,
-               m.bytes_us / 1e3);
-      else if (tells)
-        printf("%-12s %-12s %10.1f %10.2f\n", d[a], d[b], m.us, m.bytes_us / 1e3);
+      if (tells) link_put(ctx, d[a], d[b], m, json);
     }
   if (tells && !json && n > 1) printf("TG_LINKS=%.3g:%.3g,1.25:50\n", worst.bytes_us / 1e3, worst.us);
   return !tg_error(ctx);

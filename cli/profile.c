@@ -1,9 +1,14 @@
 /* profile.c: `tg profile PROGRAM ARGS..`: where the time of a program goes. In: any program that links the
  * library, or a trace that TG_PROFILE wrote. Out: a table of its kernels and of what the host did; with
  * --compare what changed since an earlier one. The program writes its traces (src/engine/profile.c) into a
- * folder that is made for it. */
+ * folder that is made for it.
+ *
+ * What happens on the host's threads, one thing after another, is a kernel, work of the host, a wait, or the
+ * program's own: these four are the time that passed. Kernels of a device with a queue run beside them, by its
+ * own clock, while the host waits. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "roof.h"
 #ifdef TG_HAVE_JANSSON
 #include <dirent.h>
 #include <errno.h>
@@ -17,24 +22,30 @@
 typedef struct ProfileOptions {
   const char *keep, *compare;
   int64_t top;
-  bool json;
+  bool json, no_roof;
 } ProfileOptions;
 
-/* A kernel of a device, or (device "host") what the host did, or ("program") what the program did between its
- * calls; us: of the host without what is inside. So all rows together are the time from the first event to the
- * last. */
+enum { HOST_TRACK = 1, MOST_TRACKS = 66 }; /* the host and its devices; those of threads come after */
+
+/* A kernel of a device, or (device "host") what the host did, or ("wait") what it waited for, or ("program")
+ * what the program did between its calls; us: of the host without what is inside. So all rows but those of
+ * queues are together the time from the first event to the last. */
 typedef struct Row {
   char name[100], device[40], origin[200];
   int64_t calls;
-  double us, flops, estimated_us, was_us; /* was_us: in the earlier profile; negative: it was not there */
+  bool kernel;
+  double us, flops, bytes, estimated_us,
+      was_us;  /* was_us: in the earlier profile; negative: it was not there */
+  double roof; /* percent of what was measured that its device can do; 0: not known */
 } Row;
 
 typedef struct Table {
   Row *row;
   size_t n, cap;
-  double first, last;            /* us of the trace that is read */
-  double all;                    /* from the first to the last event, of all traces */
-  double kernels, host, program; /* program: what it did between its calls of the library */
+  double first, last; /* us of the trace that is read */
+  double all;         /* from the first to the last event, of all traces */
+  /* queued: kernels of queues, beside the others; program: what it did between its calls of the library */
+  double kernels, queued, host, waits, program;
 } Table;
 
 static Row *row_of(Table *t, const char *device, const char *name) {
@@ -115,24 +126,38 @@ static double taken_in(Nest *s, double begin, double end) {
   return inside;
 }
 
+static void row_add(Row *r, const json_t *e, double us) {
+  const json_t *args = json_object_get(e, "args");
+  r->calls++;
+  r->us += us;
+  r->flops += number(args, "flops");
+  r->bytes += r->kernel ? number(args, "bytes") : 0;
+  r->estimated_us += number(args, "estimated_us");
+  if (!*r->origin) snprintf(r->origin, sizeof r->origin, "%s", text(args, "origin"));
+}
+
+/* Slices of threads, and those in which a device is idle, say again what others say. */
 static void event_take(Table *t, Nest *nest, json_t *const *device, const json_t *e) {
   double begin = number(e, "ts"), us = number(e, "dur");
   int tid = (int)number(e, "tid");
-  const json_t *args = json_object_get(e, "args");
-  const char *name = text(e, "name");
-  if (strcmp(text(e, "ph"), "X") || tid < 0 || tid > 64) return;
+  bool kernel = !strcmp(text(e, "cat"), "kernel"), wait = !strcmp(text(e, "cat"), "wait");
+  bool queued = json_is_true(json_object_get(json_object_get(e, "args"), "queue"));
+  if (strcmp(text(e, "ph"), "X") || tid < HOST_TRACK || tid >= MOST_TRACKS || (tid != HOST_TRACK && !kernel))
+    return;
+  const char *on = tid != HOST_TRACK ? json_string_value(device[tid]) : wait ? "wait" : "host";
+  Row *r = row_of(t, on ? on : "?", text(e, "name"));
+  if (!r) return;
+  r->kernel = kernel;
+  if (queued) {
+    t->queued += us;
+    row_add(r, e, us);
+    return;
+  }
   if (begin < t->first) t->first = begin;
   if (begin + us > t->last) t->last = begin + us;
-  Row *r =
-      row_of(t, tid ? json_string_value(device[tid]) ? json_string_value(device[tid]) : "?" : "host", name);
-  if (!r) return;
   double inside = taken_in(nest, begin, begin + us);
-  r->calls++;
-  r->us += us - (tid ? 0 : inside);
-  *(tid ? &t->kernels : &t->host) += us - (tid ? 0 : inside);
-  r->flops += number(args, "flops");
-  if (!*r->origin) snprintf(r->origin, sizeof r->origin, "%s", text(args, "origin"));
-  r->estimated_us += number(args, "estimated_us");
+  row_add(r, e, us - (tid == HOST_TRACK ? inside : 0));
+  *(kernel ? &t->kernels : wait ? &t->waits : &t->host) += us - (tid == HOST_TRACK ? inside : 0);
 }
 
 /* The time that no span covers, between those that lie in no other. */
@@ -151,7 +176,7 @@ static void between_calls(Table *t, const Nest *nest) {
 
 static bool trace_take(Table *t, const char *path) {
   json_error_t err;
-  json_t *all = trace_load(path, &err), *e, *device[65] = {NULL};
+  json_t *all = trace_load(path, &err), *e, *device[MOST_TRACKS] = {NULL};
   Nest nest = {NULL, 0, 0};
   size_t i;
   t->first = 1e300;
@@ -163,7 +188,7 @@ static bool trace_take(Table *t, const char *path) {
   }
   json_array_foreach(all, i, e) {
     int tid = (int)number(e, "tid");
-    if (!strcmp(text(e, "name"), "thread_name") && tid >= 0 && tid <= 64)
+    if (!strcmp(text(e, "name"), "thread_name") && tid >= HOST_TRACK && tid < MOST_TRACKS)
       device[tid] = json_object_get(json_object_get(e, "args"), "name");
   }
   json_array_foreach(all, i, e) event_take(t, &nest, device, e);
@@ -230,31 +255,45 @@ static const char *time_text(double us, char room[32]) {
   return room;
 }
 
+static double total(const Table *t) { return t->kernels + t->host + t->waits + t->program; }
+
+/* A rate, a share of the roof and the time beside the estimate are of kernels alone. */
+static void rates_say(const Row *r) {
+  char roof[16] = "";
+  if (!r->kernel || r->us <= 0) {
+    printf(" %9s %8s %6s %7s", "", "", "", "");
+    return;
+  }
+  if (r->roof > 0) snprintf(roof, sizeof roof, "%.0f %%", r->roof);
+  printf(" %9.1f %8.2f %6s %6.2fx", r->flops / r->us / 1e3, r->bytes / r->us / 1e3, roof,
+         r->estimated_us > 0 ? r->us / r->estimated_us : 0);
+}
+
 static void row_say(const Table *t, const Row *r, bool compare) {
   char all[32], each[32], was[40] = "";
-  bool host = !strcmp(r->device, "host") || !strcmp(r->device, "program");
   if (compare && r->was_us < 0) snprintf(was, sizeof was, "%9s", "new");
   if (compare && r->was_us >= 0) snprintf(was, sizeof was, "%8.2fx", r->was_us > 0 ? r->us / r->was_us : 1);
   printf("%-12s %-36s %8lld %10s %5.1f %% %10s", r->device, r->name, (long long)r->calls,
-         time_text(r->us, all), 100 * r->us / (t->kernels + t->host + t->program),
+         time_text(r->us, all), 100 * r->us / total(t),
          time_text(r->calls ? r->us / (double)r->calls : 0, each));
-  if (host)
-    printf(" %9s %7s", "", "");
-  else
-    printf(" %9.1f %6.2fx", r->flops / r->us / 1e3, r->estimated_us > 0 ? r->us / r->estimated_us : 0);
+  rates_say(r);
   printf(" %s%s%s\n", was, *r->origin ? " " : "", r->origin);
 }
 
 static void table_say(const Table *t, int64_t top, bool compare) {
-  char kernels[32], host[32], program[32], all[32];
-  printf("%-12s %-36s %8s %10s %7s %10s %9s %7s %s\n", "device", "kernel, or what the host did", "calls",
-         "time", "share", "each", "GFLOP/s", "of est.", compare ? "  of was   origin" : "origin");
+  char kernels[32], host[32], waits[32], program[32], all[32], queued[32];
+  printf("%-12s %-36s %8s %10s %7s %10s %9s %8s %6s %7s %s\n", "device", "kernel, or what the host did",
+         "calls", "time", "share", "each", "GFLOP/s", "GB/s", "roof", "of est.",
+         compare ? "  of was   origin" : "origin");
   for (size_t i = 0; i < t->n && (!top || (int64_t)i < top); i++)
     row_say(t, &t->row[i], compare);
   if (top && (size_t)top < t->n) printf("and %zu more (--top 0 shows all)\n", t->n - (size_t)top);
-  printf("kernels %s, host %s, the program between its calls %s; from the first to the last %s\n",
-         time_text(t->kernels, kernels), time_text(t->host, host), time_text(t->program, program),
-         time_text(t->all, all));
+  printf("kernels %s, host %s, waits %s, the program between its calls %s; from the first to the last %s\n",
+         time_text(t->kernels, kernels), time_text(t->host, host), time_text(t->waits, waits),
+         time_text(t->program, program), time_text(t->all, all));
+  if (t->queued > 0)
+    printf("and beside them, by the clock of the devices that have queues: kernels %s\n",
+           time_text(t->queued, queued));
 }
 
 static void table_json(const Table *t) {
@@ -266,8 +305,9 @@ static void table_json(const Table *t) {
     cli_json_text(stdout, r->name);
     printf(", \"origin\": ");
     cli_json_text(stdout, r->origin);
-    printf(", \"calls\": %lld, \"us\": %.3f, \"flops\": %.0f, \"estimated_us\": %.3f}\n", (long long)r->calls,
-           r->us, r->flops, r->estimated_us);
+    printf(", \"calls\": %lld, \"us\": %.3f, \"flops\": %.0f, \"bytes\": %.0f, \"roof_percent\": %.1f, "
+           "\"estimated_us\": %.3f}\n",
+           (long long)r->calls, r->us, r->flops, r->bytes, r->roof, r->estimated_us);
   }
 }
 
@@ -288,6 +328,21 @@ static bool compared(Table *t, const char *path) {
   fclose(f);
   if (!ok) cli_refuse(0, "profile", "%s: not what tg profile --json writes", path);
   return ok;
+}
+
+/* What each device of the table can do, measured here and now. */
+static void roofs_take(Table *t) {
+  Roof roof = {0};
+  char of[40] = "";
+  for (size_t i = 0; i < t->n; i++) {
+    Row *r = &t->row[i];
+    if (!r->kernel || r->us <= 0) continue;
+    if (strcmp(of, r->device)) roof = roof_measured(r->device);
+    snprintf(of, sizeof of, "%s", r->device);
+    double compute = roof.flops_us > 0 ? r->flops / roof.flops_us : 0;
+    double memory = roof.bytes_us > 0 ? r->bytes / roof.bytes_us : 0;
+    r->roof = 100 * (compute > memory ? compute : memory) / r->us;
+  }
 }
 
 static bool is_trace(const char *path) {
@@ -311,6 +366,7 @@ static int run_profile(const void *options, char **argument, int n) {
     rc = program_run(argument, folder);
     ok = traces_take(&t, folder, o->keep) > 0;
     if (!ok && rc != 127) cli_refuse(0, "profile", "%s opened no context of this library", argument[0]);
+    if (ok && !o->no_roof) roofs_take(&t);
     if (rc) fprintf(stderr, "tg profile: %s ended with %d\n", argument[0], rc);
   }
   if (ok && o->compare) ok = compared(&t, o->compare);
@@ -327,6 +383,7 @@ static const CliOption options[] = {
                 "the trace, for Perfetto (ui.perfetto.dev) or chrome://tracing"),
     CLI_TEXT_OF(ProfileOptions, compare, "compare", "FILE", "what --json wrote before: what changed"),
     CLI_WHOLE_OF(ProfileOptions, top, "top", 0, 100000, "rows; 0: all (20)"),
+    CLI_FLAG_OF(ProfileOptions, no_roof, "no-roof", "do not measure what the machine can do"),
     CLI_FLAG_OF(ProfileOptions, json, "json", "an object per row, one a line")};
 
 const CliCommand command_profile = {
@@ -342,13 +399,15 @@ const CliCommand command_profile = {
     .run = run_profile,
     .more =
         "PROGRAM is any that links the library; options of its own follow --. Time of the host is without "
-        "what is "
-        "inside of it; what the program does between its calls of the library has a row of its own, so all "
-        "rows together "
-        "are the time from the first event to the last. \"of est.\" is the time beside the cost model's, "
-        "GFLOP/s are of its counts. "
-        "Launches "
-        "go one by one while they are timed. TG_PROFILE=FILE writes the same trace without this command."};
+        "what is inside of it; what the program does between its calls of the library has a row of its own, "
+        "so all rows together are the time from the first event to the last. Kernels of a device with a "
+        "queue "
+        "go by its own clock, beside these. GFLOP/s are of the cost model's counts, GB/s of the memories "
+        "that "
+        "a kernel is given, each counted once. \"roof\" is the share of what the machine did when it was "
+        "asked after the program: a product of f32 matrices, or a copy. \"of est.\" is the time beside the "
+        "cost model's. Launches go one by one while they are timed. TG_PROFILE=FILE writes the same trace "
+        "without this command."};
 #else
 static int run_profile(const void *options, char **argument, int n) {
   (void)options, (void)argument, (void)n;

@@ -1,6 +1,7 @@
 /* programs.c: the programs. In: a context. Out: graphs of known size and shape, realized once per step. See
  * programs.h. */
 #include "programs.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,14 +185,27 @@ typedef struct GptSizes {
 
 static const GptSizes char_gpt = {12, 64, 128, 4, 65, true}, gpt2 = {1, 64, 768, 12, 50257, false};
 
-static bool block_begin(ProgramState *p, Block *b) {
+/* Parameters have the names of their layers, as what is computed with them: h0/attention, h0/mlp. */
+static void block_name(ProgramState *p, int i, const char *part) {
+  char name[16];
+  snprintf(name, sizeof name, "h%d", i);
+  tg_name_begin(p->ctx, name), tg_name_begin(p->ctx, part);
+}
+
+static void block_name_end(ProgramState *p) { tg_name_end(p->ctx), tg_name_end(p->ctx); }
+
+static bool block_begin(ProgramState *p, int at) {
   const int64_t wide = p->gpt->wide;
+  Block *b = &p->block[at];
+  block_name(p, at, "attention");
   b->ln1 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide));
-  b->ln2 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide));
   b->qkv = tg_linear_new(p->ctx, wide, 3 * wide, true);
   b->out = tg_linear_new(p->ctx, wide, wide, true);
+  block_name_end(p), block_name(p, at, "mlp");
+  b->ln2 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide));
   b->up = tg_linear_new(p->ctx, wide, 4 * wide, true);
   b->down = tg_linear_new(p->ctx, 4 * wide, wide, true);
+  block_name_end(p);
   TgTensor *all[] = {b->ln1.weight, b->ln1.bias, b->qkv.weight, b->qkv.bias, b->out.weight,  b->out.bias,
                      b->ln2.weight, b->ln2.bias, b->up.weight,  b->up.bias,  b->down.weight, b->down.bias};
   bool ok = true;
@@ -203,11 +217,12 @@ static bool block_begin(ProgramState *p, Block *b) {
 static bool gpt_sized(ProgramState *p, const GptSizes *g) {
   p->gpt = g;
   bool ok = (p->block = calloc((size_t)p->n, sizeof *p->block)) != NULL;
-  p->token = tg_embedding_new(p->ctx, g->vocab, g->wide);
-  p->position = tg_embedding_new(p->ctx, g->length, g->wide);
+  tg_name_begin(p->ctx, "token"), p->token = tg_embedding_new(p->ctx, g->vocab, g->wide), tg_name_end(p->ctx);
+  tg_name_begin(p->ctx, "position"), p->position = tg_embedding_new(p->ctx, g->length, g->wide);
+  tg_name_end(p->ctx);
   ok = ok && param(p, p->token.weight) && param(p, p->position.weight);
   while (ok && p->nblock < p->n)
-    ok = block_begin(p, &p->block[p->nblock++]);
+    ok = block_begin(p, p->nblock++);
   p->ln = tg_layer_norm_new(p->ctx, TG_SHAPE(g->wide));
   ok = ok && param(p, p->ln.weight) && param(p, p->ln.bias);
   p->x = labels(p->ctx, g->vocab, TG_SHAPE(g->batch, g->length));
@@ -232,12 +247,15 @@ static TgStatus gpt_step(ProgramState *p) {
                        tg_embedding_run(&p->position, tg_arange(p->ctx, 0, (double)g->length)));
   for (int i = 0; i < p->nblock; i++) {
     const Block *b = &p->block[i];
+    block_name(p, i, "attention");
     TgTensor *qkv = tg_linear_run(&b->qkv, tg_layer_norm_run(&b->ln1, h));
     TgTensor *a =
         tg_scaled_dot_product_attention(heads(g, qkv, 0), heads(g, qkv, 1), heads(g, qkv, 2), .causal = true);
     a = tg_reshape(tg_transpose(a, 1, 2), TG_SHAPE(g->batch, g->length, g->wide));
     h = tg_add(h, tg_linear_run(&b->out, a));
+    block_name_end(p), block_name(p, i, "mlp");
     h = tg_add(h, tg_linear_run(&b->down, tg_gelu(tg_linear_run(&b->up, tg_layer_norm_run(&b->ln2, h)))));
+    block_name_end(p);
   }
   h = tg_layer_norm_run(&p->ln, h);
   if (!g->learns) return tg_realize(tg_linear(h, p->token.weight, NULL));

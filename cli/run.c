@@ -228,9 +228,28 @@ static void model_say(const RunModel *m, const char *path, double load, double f
   }
 }
 
-static bool program_open(RunModel *m, const char *path) {
+enum { MOST_DEVICES = 16 };
+
+/* --device CPU,CPU:1: instead of those that a program of two names. The first is the context's own. */
+typedef struct DeviceNames {
+  char text[400];
+  const char *at[MOST_DEVICES];
+  int n;
+} DeviceNames;
+
+static bool devices_named(const char *list, DeviceNames *d) {
+  *d = (DeviceNames){0};
+  if (!list) return true;
+  snprintf(d->text, sizeof d->text, "%s", list);
+  for (char *p = strtok(d->text, ","); p && d->n < MOST_DEVICES; p = strtok(NULL, ","))
+    d->at[d->n++] = p;
+  return strlen(list) < sizeof d->text || run_failed("--device", "too long a list");
+}
+
+static bool program_open(RunModel *m, const char *path, const DeviceNames *on) {
   TgJitValue v;
-  if (!(m->program = tg_jit_load_file(m->ctx, path))) return false;
+  m->program = tg_jit_load_file_on(m->ctx, path, on->at, on->n > 1 ? on->n : 0);
+  if (!m->program) return false;
   for (; m->nin < MOST_IO && tg_jit_input(m->program, (size_t)m->nin, &v); m->nin++) {
     m->in_about[m->nin] = (TgOnnxValue){.name = v.name, .dtype = v.dtype, .ndim = v.ndim, .dims = v.dims};
     m->in_names[m->nin] = v.name;
@@ -251,15 +270,18 @@ static bool program_open(RunModel *m, const char *path) {
 }
 
 bool run_model_open(RunModel *m, const char *path) {
+  DeviceNames on;
+  if (!devices_named(m->o->device, &on)) return false;
   TgOpenOptions open = {
-      .size = sizeof open, .device = m->o->device, .log = cli_log, .seed = (uint64_t)m->o->seed};
+      .size = sizeof open, .device = on.at[0], .log = cli_log, .seed = (uint64_t)m->o->seed};
   open.threads = (int)m->o->threads;
   m->ctx = tg_open(&open);
   if (!m->ctx || tg_error(m->ctx)) return false;
   if (m->o->bundle && tg_bundle_load(m->ctx, m->o->bundle)) return false;
   bool program = cli_is_safetensors(path);
   if (program && m->o->integers) return run_failed(path, "--integers is for ONNX models");
-  if (program) return program_open(m, path);
+  if (program) return program_open(m, path, &on);
+  if (on.n > 1) return run_failed(path, "--device names several: they are for captured programs of several");
   const char *other = cli_not_to_run(path);
   if (other) return run_failed(path, other);
   if (!(m->onnx = tg_onnx_open(m->ctx, path))) return false;
@@ -374,7 +396,8 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(RunOptions, seed, "seed", 0, INT32_MAX, "of random inputs (1)"),
     CLI_WHOLE_OF(RunOptions, loop_limit, "loop-limit", 1, INT32_MAX,
                  "iterations that the loops of a model may have together (100000)"),
-    CLI_TEXT_OF(RunOptions, device, "device", "NAME", "instead of $TG_DEV"),
+    CLI_TEXT_OF(RunOptions, device, "device", "NAME",
+                "instead of $TG_DEV; of a program of several devices NAME,NAME instead of its own"),
     CLI_WHOLE_OF(RunOptions, threads, "threads", 1, 4096, "threads of the CPU"),
     CLI_TEXT_OF(RunOptions, prompt, "prompt", "TEXT", "of a gguf file: say what follows it"),
     CLI_WHOLE_OF(RunOptions, tokens, "tokens", 1, INT32_MAX, "of what follows, at most (all of the context)"),

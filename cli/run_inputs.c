@@ -165,13 +165,21 @@ static int input_named(const RunModel *m, const char *argument, const char **spe
   return -1;
 }
 
+/* Where input i of a program is to be. */
+static TgTensor *placed(const RunModel *m, int i, TgTensor *t) {
+  TgJitValue v;
+  if (!t || !m->program || !tg_jit_input(m->program, (size_t)i, &v)) return t;
+  if (v.axis >= 0) return tg_shard(t, v.ndevice, v.devices, v.axis, .bounds = v.bounds);
+  return v.ndevice > 1 ? tg_replicate(t, v.ndevice, v.devices) : tg_to(t, v.devices[0]);
+}
+
 static bool input_set(RunModel *m, int i, const char *spec) {
   bool ok = false;
   TG_SCOPE(m->ctx) {
     TgTensor *t = input_of(m, &m->in_about[i], spec);
     if (t && m->in_about[i].dtype && tg_dtype(t) != m->in_about[i].dtype)
       t = tg_cast(t, m->in_about[i].dtype);
-    t = tg_contiguous(t);
+    t = tg_contiguous(placed(m, i, t));
     TgTensor *copy = m->o->bench ? tg_clone(t) : NULL;
     ok = t && !tg_realize(t) && (!copy || !tg_realize(copy)) && (m->in[i] = tg_keep(t));
     m->copy[i] = tg_keep(copy);

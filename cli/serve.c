@@ -427,8 +427,9 @@ static bool model_open(Serving *v, const char *path) {
   if (text && !(m->template_ = tg_template_new(m->s.ctx, text, strlen(text))))
     return cli_fail(m->s.ctx, "serve"), false;
   m->slot = calloc((size_t)v->o->slots, sizeof *m->slot);
-  json_array_append_new(v->http.names, json_pack("{s:s, s:s, s:i, s:s}", "id", m->name, "object", "model",
-                                                 "created", 0, "owned_by", "local"));
+  json_array_append_new(v->http.names,
+                        json_pack("{s:s, s:s, s:i, s:s, s:b}", "id", m->name, "object", "model", "created", 0,
+                                  "owned_by", "local", "chat_template", m->template_ != NULL));
   llm_session_say(&m->s, path, cli_now() - begin);
   return m->slot != NULL;
 }
@@ -488,7 +489,7 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(ServeOptions, slots, "slots", 1, MOST_SLOTS,
                  "replies of a model that are made at the same time (4)"),
     CLI_WHOLE_OF(ServeOptions, batch, "batch", 1, MOST_SLOTS,
-                 "tokens of so many replies are computed at once (2 where weights are quantised, else 4)"),
+                 "tokens of so many replies are computed at once (16 where weights are quantised, else 4)"),
     CLI_FLAG_OF(ServeOptions, reuse, "reuse",
                 "take all that the cache has of a prompt: sooner, but texts may differ in rare cases"),
     CLI_WHOLE_OF(ServeOptions, queue, "queue", 1, 100000, "requests that may wait (64)"),

@@ -1,6 +1,6 @@
-/* tour.c: `tg viz --tour`: docs/tour.md beside the picture. In: that text, which is a part of tg. Out: a record of its
- * expression, relu(a @ b), and tour.json: a step for each dump of the text, with the title of its section, what is said
- * before the dump, and the pass that it shows. */
+/* tour.c: `tg viz --tour`: docs/tour.md beside the picture. In: that text, which is a part of tg. Out: a
+ * record of its expression, relu(a @ b), and tour.json: a step for each dump of the text, with the title of
+ * its section, what is said before the dump, and the pass that it shows. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "viz.h"

@@ -1,7 +1,8 @@
 /* train_lora.c: `tg train lora`: a language model learns from texts by low-rank adapters. In: a gguf file,
- * texts. Out: a line that tells how far it is, and the adapter as peft writes it. What a step depends on is
- * the adapter, the optimiser's state, the random numbers' and the number of the step; a checkpoint has these
- * and the options, so a run that was interrupted goes on to the bits that it would have had. */
+ * texts. Out: a line that tells how far it is, and the adapter as peft writes it, or a new gguf file. What a
+ * step depends on is what is learned, the optimiser's state, the random numbers' and the number of the step;
+ * a checkpoint has these and the options, so a run that was interrupted goes on to the bits that it would
+ * have had. */
 #include "llm.h"
 #include "train.h"
 #include <math.h>
@@ -58,10 +59,12 @@ static const Number numbers[] = {WHOLE(rank),   WHOLE(batch),  WHOLE(length), WH
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
+static const char *task_of(const LoraOptions *o) { return o->full ? "full" : "lora"; }
+
 static TgTraining training_of(const Run *r) {
   return (TgTraining){.size = sizeof(TgTraining),
-                      .module = tg_lora_module,
-                      .model = r->lora,
+                      .module = r->lora ? tg_lora_module : tg_llm_module,
+                      .model = r->lora ? (void *)r->lora : r->m,
                       .optim = r->optim,
                       .rate = r->rate,
                       .step = r->at};
@@ -81,7 +84,7 @@ static bool checkpoint_write(Run *r) {
   }
   snprintf(items, sizeof items, "%lld", (long long)r->texts.items);
   snprintf(first, sizeof first, "%.17g", r->first), snprintf(loss, sizeof loss, "%.17g", r->loss);
-  about[n++] = "task", about[n++] = "lora";
+  about[n++] = "task", about[n++] = task_of(&r->o);
   about[n++] = "modules", about[n++] = r->o.modules;
   about[n++] = "items", about[n++] = items;
   about[n++] = "first", about[n++] = first;
@@ -101,7 +104,7 @@ static bool options_resume(Run *r) {
     const TgValue *meta = tg_value_get(head, "__metadata__");
     const char *task = tg_value_string(tg_value_get(meta, "task"), NULL);
     const char *modules = tg_value_string(tg_value_get(meta, "modules"), NULL);
-    ok = task && !strcmp(task, "lora") && modules && (r->modules = strdup(modules));
+    ok = task && !strcmp(task, task_of(&r->o)) && modules && (r->modules = strdup(modules));
     for (int i = 0; ok && i < NUMBERS; i++) {
       void *to = (char *)&r->o + numbers[i].offset;
       if ((ok = train_number(meta, numbers[i].key, &v) && fabs(v) < 1e15)) {
@@ -118,7 +121,8 @@ static bool options_resume(Run *r) {
     tg_value_free(head);
   }
   if (tg_error(r->ctx)) return false;
-  return ok || cli_refuse(0, "train lora", "%s is no checkpoint of a low-rank adapter", r->o.checkpoint);
+  return ok || cli_refuse(0, "train lora", "%s is no checkpoint of %s", r->o.checkpoint,
+                          r->o.full ? "all weights" : "a low-rank adapter");
 }
 
 /* ---- setting up */
@@ -273,8 +277,8 @@ static int train_all(Run *r, const char *path) {
   if (!train(r, &stopped)) return CLI_FAILED;
   wait_over(r);
   cli_progress_clear(&r->progress);
-  if (stopped && r->lora && !checkpoint_write(r)) return CLI_FAILED;
-  if (stopped && r->lora) {
+  if (stopped && !checkpoint_write(r)) return CLI_FAILED;
+  if (stopped) {
     fprintf(stderr, "interrupted at step %lld, checkpoint written to %s; go on with --resume\n",
             (long long)r->at, r->o.checkpoint);
     return CLI_INTERRUPTED;
@@ -282,7 +286,7 @@ static int train_all(Run *r, const char *path) {
   if (r->lora ? tg_lora_save(r->lora, r->o.out, r->o.base) : tg_llm_merge(r->m, r->o.out, NULL))
     return CLI_FAILED;
   say_done(r, cli_now() - began);
-  return stopped ? CLI_INTERRUPTED : CLI_OK;
+  return CLI_OK;
 }
 
 static const LoraOptions defaults = {.out = "adapter.safetensors",
@@ -302,9 +306,8 @@ static int run_lora(const void *options, char **argument, int n) {
   if (!r.o.data) return cli_refuse(CLI_USAGE, "train lora", "--data FILE: what is it to learn?");
   if (!llm_is_model(argument[0]))
     return cli_refuse(CLI_FAILED, "train lora", "%s: no gguf file", argument[0]);
-  if (r.o.full && (r.o.resume || r.o.every || r.o.from || r.o.out == defaults.out))
-    return cli_refuse(CLI_USAGE, "train lora",
-                      "--full wants -o NEW.gguf, and has no checkpoints and no adapter to begin with");
+  if (r.o.full && (r.o.from || r.o.out == defaults.out))
+    return cli_refuse(CLI_USAGE, "train lora", "--full wants -o NEW.gguf, and no adapter to begin with");
   cli_catch_interrupt();
   int rc = train_all(&r, argument[0]);
   wait_over(&r);

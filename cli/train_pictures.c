@@ -1,4 +1,5 @@
-/* train_pictures.c: the curves, the confusion matrix and the filters of a training, on a terminal and as a picture. */
+/* train_pictures.c: the curves, the confusion matrix and the filters of a training, on a terminal and as a
+ * picture. */
 #include "train_pictures.h"
 #include "draw.h"
 #include <errno.h>
@@ -95,7 +96,8 @@ static void curves_draw(Picture *p, int x, int y, const char *title, const CliCu
   }
 }
 
-/* The darker, the larger the share of its row; the errors are what one looks for, so shares are drawn by their roots. */
+/* The darker, the larger the share of its row; the errors are what one looks for, so shares are drawn by
+ * their roots. */
 static void matrix_draw(Picture *p, int x, int y, const TrainPictures *t) {
   int n = t->classes, cell = (PANEL_H - HEAD - 3 * EDGE) / n, left = x + AXIS, top = y + HEAD + EDGE;
   char text[16];

@@ -1,7 +1,8 @@
-/* viz.c: `tg viz FILE.onnx|PROGRAM ARGS..|FOLDER`: a page that shows every graph, kernel, pass and rewrite. In: a
- * program, which is run with TG_VIZ, or a folder that such a run left. Out: a page served to this machine alone, by
- * libmicrohttpd: the address has a token that nobody can guess, requests that name another host or come from
- * another site are refused, and of the folder only c0/graphs.json, c0/k003.json and the like are given. */
+/* viz.c: `tg viz FILE.onnx|PROGRAM ARGS..|FOLDER`: a page that shows every graph, kernel, pass and rewrite.
+ * In: a program, which is run with TG_VIZ, or a folder that such a run left. Out: a page served to this
+ * machine alone, by libmicrohttpd: the address has a token that nobody can guess, requests that name another
+ * host or come from another site are refused, and of the folder only c0/graphs.json, c0/k003.json and the
+ * like are given. */
 #define _GNU_SOURCE
 #include "cli.h"
 #include "viz.h"
@@ -33,6 +34,7 @@ enum { MOST_CONTEXTS = 1000 };
 
 extern const unsigned char viz_page[];
 extern const size_t viz_page_bytes;
+extern const char rules_text[]; /* of each file of rules a form feed, its name, its lines */
 
 enum { TOKEN_BYTES = 16, MOST_FILE = 256 << 20 };
 
@@ -104,6 +106,13 @@ static enum MHD_Result say_fragments(struct MHD_Connection *c) {
   return answer(c, 200, "application/json", MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE));
 }
 
+/* The rules as this tg has them. */
+static enum MHD_Result say_rules(struct MHD_Connection *c) {
+  return answer(c, 200, "text/plain; charset=utf-8",
+                MHD_create_response_from_buffer(strlen(rules_text), (void *)(uintptr_t)rules_text,
+                                                MHD_RESPMEM_PERSISTENT));
+}
+
 static enum MHD_Result say_file(const Viz *v, struct MHD_Connection *c, const char *name) {
   struct stat s;
   char context[8] = "";
@@ -157,6 +166,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
   if (strcmp(method, "GET") && strcmp(method, "HEAD")) return refuse(c, 405, "not by this method\n");
   if (!strcmp(what, "list")) return say_list(v, c);
   if (!strcmp(what, "fragments")) return say_fragments(c);
+  if (!strcmp(what, "rules")) return say_rules(c);
   if (!strncmp(what, "data/", 5)) return say_file(v, c, what + 5);
   if (*what) return refuse(c, 404, "there is no such place\n");
   return answer(

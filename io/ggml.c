@@ -107,8 +107,8 @@ static TgTensor *fifth_bits(TgTensor *b, int64_t at) {
   return shifts(tg_cast(words, TG_U32), 2, 16, 1, 1);
 }
 
-static const int8_t nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-static const int8_t e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}; /* doubled */
+const int8_t ggml_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+const int8_t ggml_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}; /* doubled */
 
 static TgTensor *legacy(TgTensor *b, int type) { /* 32 elements, d, maybe m, maybe qh, nibbles */
   bool m = type == T_Q4_1 || type == T_Q5_1, five = type == T_Q5_0 || type == T_Q5_1;
@@ -153,30 +153,38 @@ static TgTensor *q6_k(TgTensor *b) {
   return tg_mul(shaped(tg_mul(half(b, 208), s), 16, 1, 1), less(shaped(q, 16, 1, 16), 32));
 }
 
-static TgTensor *iq4_xs(TgTensor *b) {
+TgTensor *ggml_xs_scales(TgTensor *b) {
   TgTensor *low = tg_reshape(shifts(bytes(b, 4, 4), 2, 2, 4, 15), TG_SHAPE(-1, 8));
   TgTensor *high = tg_reshape(shifts(bytes(b, 2, 2), 2, 4, 2, 3), TG_SHAPE(-1, 8));
-  TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
-  TgTensor *q = look_up(nibbles(tg_reshape(bytes(b, 8, 128), TG_SHAPE(-1, 8, 16)), 2), nl);
+  return tg_bitor(low, tg_shl_scalar(high, 4));
+}
+
+static TgTensor *iq4_xs(TgTensor *b) {
+  TgTensor *scale = less(ggml_xs_scales(b), 32);
+  TgTensor *q = look_up(nibbles(tg_reshape(bytes(b, 8, 128), TG_SHAPE(-1, 8, 16)), 2), ggml_nl);
   return tg_mul(shaped(tg_mul(half(b, 0), scale), 8, 1, 1), shaped(q, 8, 1, 32));
 }
 
-/* 2^(e - 128): below e = 2 a denormal, all bits of which are in the mantissa */
+/* below e = 2 a denormal, all bits of which are in the mantissa */
+TgTensor *ggml_powers(TgTensor *e) {
+  TgTensor *first = tg_full_i64(tg_context(e), TG_SCALAR, 0x200000, TG_U32);
+  e = tg_cast(e, TG_U32);
+  TgTensor *bits = tg_where(tg_lt_scalar(e, 2), tg_shl(first, e), tg_shl_scalar(tg_sub_scalar(e, 1), 23));
+  return tg_bitcast(bits, TG_F32);
+}
+
 static TgTensor *mxfp4(TgTensor *b) {
-  TgTensor *e = tg_cast(bytes(b, 0, 1), TG_U32);
-  TgTensor *bits =
-      tg_where(tg_lt_scalar(e, 2), tg_shl(tg_full_i64(tg_context(b), TG_SCALAR, 0x200000, TG_U32), e),
-               tg_shl_scalar(tg_sub_scalar(e, 1), 23));
-  return tg_mul(tg_bitcast(bits, TG_F32),
-                tg_reshape(look_up(nibbles(bytes(b, 1, 16), 1), e2m1), TG_SHAPE(-1, 32)));
+  return tg_mul(ggml_powers(bytes(b, 0, 1)),
+                tg_reshape(look_up(nibbles(bytes(b, 1, 16), 1), ggml_e2m1), TG_SHAPE(-1, 32)));
 }
 
 static TgTensor *nvfp4(TgTensor *b) { /* scales without a sign: four bits of exponent, three of mantissa */
   TgTensor *u = bytes(b, 0, 4), *none = tg_eq_scalar(u, 0x7f);
   TgTensor *scale = tg_mul_scalar(f32(tg_bitcast(and(u, 0x7f), TG_FP8E4M3)), 0.5);
   scale = tg_where(none, tg_zeros_like(scale), scale);
-  return tg_mul(shaped(scale, 4, 1, 1),
-                shaped(look_up(nibbles(tg_reshape(bytes(b, 4, 32), TG_SHAPE(-1, 4, 8)), 2), e2m1), 4, 1, 16));
+  return tg_mul(
+      shaped(scale, 4, 1, 1),
+      shaped(look_up(nibbles(tg_reshape(bytes(b, 4, 32), TG_SHAPE(-1, 4, 8)), 2), ggml_e2m1), 4, 1, 16));
 }
 
 /* Five digits to base 3 in a byte, as a fraction of 256: digit n is the top of byte * 3^n. */
@@ -208,7 +216,7 @@ static TgTensor *values(TgTensor *b, int type) {
   case T_Q5_K: return q45_k(b, type == T_Q5_K);
   case T_Q6_K: return q6_k(b);
   case T_IQ4_NL:
-    return tg_mul(half(b, 0), tg_reshape(look_up(nibbles(bytes(b, 2, 16), 1), nl), TG_SHAPE(-1, 32)));
+    return tg_mul(half(b, 0), tg_reshape(look_up(nibbles(bytes(b, 2, 16), 1), ggml_nl), TG_SHAPE(-1, 32)));
   case T_IQ4_XS: return iq4_xs(b);
   case T_TQ1_0: return tq1_0(b);
   case T_TQ2_0:

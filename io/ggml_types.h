@@ -38,4 +38,8 @@ const GgmlType *ggml_type(int id); /* NULL: unknown */
 TgTensor *ggml_six_bits(TgTensor *s, int which);
 TgTensor *
 ggml_q3_scales(TgTensor *s); /* Q3_K: of 12 bytes, the sixteen scales, 32 above what they are: u8 (m, 16) */
+TgTensor *
+ggml_xs_scales(TgTensor *b);        /* IQ4_XS: of blocks, the eight scales, 32 above what they are: (m, 8) */
+TgTensor *ggml_powers(TgTensor *e); /* MXFP4: 2^(e - 128), f32 */
+extern const int8_t ggml_nl[16], ggml_e2m1[16]; /* what codes of IQ4_NL and IQ4_XS, and of MXFP4, stand for */
 #endif

@@ -173,7 +173,7 @@ static const struct Constraint constraints_microsoft[] = {
     {"FiFF", " RotaryEmbedding "},
     {"iiFFFFFi", " EmbedLayerNormalization "},
     {"ifiififi", " QLinearAdd QLinearMul "},
-    {"ififi", " QLinearSigmoid QLinearSoftmax QLinearLeakyRelu QLinearGlobalAveragePool "},
+    {"ififi", " QLinearSigmoid QLinearSoftmax QLinearLeakyRelu QLinearGlobalAveragePool QLinearAveragePool "},
     {"fifif", " DynamicQuantizeMatMul "},
     {"iiffiif", " MatMulIntegerToFloat "},
     {NULL, NULL}};

@@ -356,14 +356,24 @@ static Scaled product(OnnxCall *c, Scaled a, Scaled b) {
 
 static Scaled op_conv(OnnxCall *c) { return conv(c, operand(c, 0, FACTOR_BITS), operand(c, 1, 7), 2); }
 
-/* The operator itself, on integers: a scale for each result where groups do not mix them. */
+/* The scales of one group's results, for those of all groups. */
+static OnnxScaled *repeated(OnnxCall *c, const OnnxScaled *each, int64_t groups) {
+  OnnxScaled *s = scaled_new(c, each->n * groups, each->axis, each->most);
+  for (int64_t i = 0; s && i < s->n; i++)
+    s->scale[i] = each->scale[i % each->n];
+  return s;
+}
+
+/* The operator itself, on integers. */
 static Scaled op_conv_transpose(OnnxCall *c) {
   Scaled x = uniform(c, operand(c, 0, FACTOR_BITS)), w = operand(c, 1, 7);
   if (!x.t || !w.t) return none;
-  if (w.s->n > 1 && (w.s->axis != 1 || attr_i(c, "group", 1) != 1))
+  int64_t groups = attr_i(c, "group", 1);
+  if (w.s->n > 1 && w.s->axis != 1)
     return call_fail(c, TG_ERR_VALUE, "integers alone: scales of filters along another axis"), none;
-  int64_t each = tg_ndim(w.t) > 1 ? tg_dim(w.t, 1) : 0, channels = each * attr_i(c, "group", 1);
+  int64_t each = tg_ndim(w.t) > 1 ? tg_dim(w.t, 1) : 0, channels = each * groups;
   OnnxScaled *s = product_scale(c, x.s, w.s, 1, each ? tg_numel(w.t) / each : 1);
+  if (s && s->n > 1 && groups > 1) s = repeated(c, s, groups);
   TgTensor *b = NULL;
   if (!s || (c->nin > 2 && c->raw[2] && !(b = addend(c, 2, s, 1, 1, &channels)))) return none;
   c->in[0] = x.t, c->in[1] = w.t, c->in[2] = b;
@@ -535,27 +545,51 @@ static Scaled op_reduce_mean(OnnxCall *c) { return reduced(c, true); }
 
 static Scaled op_reduce_sum(OnnxCall *c) { return reduced(c, false); }
 
-/* Of windows that all have as many numbers: by a convolution with ones, each channel alone. */
-static Scaled op_average_pool(OnnxCall *c) {
-  Scaled x = narrowed(c, operand(c, 0, 15), 15);
+/* Sums of windows of which some have fewer numbers than the kernel along an axis, as they lie over the edge: the
+ * sums that full windows would have, times 2^bits. */
+static TgTensor *as_full(OnnxCall *c, TgTensor *sum, const Spatial *g, int i, int64_t dim, int bits) {
+  int axis = 2 + i;
+  int64_t n = tg_dim(sum, axis), before = g->padding.v[2 * (g->n - 1 - i)];
+  OnnxScaled *ratio = scaled_new(c, n > 1 ? n : 1, axis, 0);
+  for (int64_t o = 0; ratio && o < n; o++) {
+    int64_t within = 0;
+    for (int64_t k = 0; k < g->kernel.v[i]; k++) {
+      int64_t at = o * g->stride.v[i] + k * g->dilation.v[i] - before;
+      within += at >= 0 && at < dim;
+    }
+    if (!within) return call_fail(c, TG_ERR_VALUE, "integers alone: a window of padding alone");
+    ratio->scale[o] = ldexp((double)g->kernel.v[i] / (double)within, bits);
+  }
+  return ratio && n ? multiplied(c, sum, ratio->scale, n, axis) : sum;
+}
+
+/* Windows: by a convolution with ones, each channel alone. */
+static Scaled average_pool(OnnxCall *c, Scaled x) {
   Spatial g = {0};
   int64_t dims[RANK], count = 1;
-  bool pads = false;
+  x = narrowed(c, x, 15);
   if (!x.t || !onnx_spatial(c, x.t, NULL, &g)) return none;
-  for (int i = 0; i < g.padding.n; i++)
-    pads |= g.padding.v[i] != 0;
-  if ((pads && !attr_i(c, "count_include_pad", 0)) || attr_i(c, "ceil_mode", 0))
-    return call_fail(c, TG_ERR_VALUE, "integers alone: windows of different sizes"), none;
-  attr_unused(c, "count_include_pad");
+  if (attr_i(c, "ceil_mode", 0))
+    return call_fail(c, TG_ERR_VALUE, "integers alone: windows of different sizes (ceil_mode)"), none;
   dims[0] = tg_dim(x.t, 1), dims[1] = 1;
   for (int i = 0; i < g.n; i++)
     count *= dims[2 + i] = g.kernel.v[i];
   TgTensor *ones = tg_ones(c->ctx, g.n + 2, dims, .dtype = TG_I32);
-  return summed(c, x,
-                tg_conv2d(x.t, ones, .groups = dims[0], .stride = g.stride, .dilation = g.dilation,
-                          .padding = g.padding),
-                count, true);
+  TgTensor *sum = tg_conv2d(x.t, ones, .groups = dims[0], .stride = g.stride, .dilation = g.dilation,
+                            .padding = g.padding);
+  bool pads = attr_i(c, "count_include_pad", 0);
+  int bits = 0, spare = 30 - ilogb(x.s->most * (double)count + 1);
+  for (int i = 0; sum && i < g.n && !pads; i++) /* by all bits that there are, as each is rounded */
+    if (g.padding.v[2 * i] || g.padding.v[2 * i + 1]) {
+      int more = bits || spare < 0 ? 0 : spare < 16 ? spare : 16;
+      sum = as_full(c, sum, &g, g.n - 1 - i, tg_dim(x.t, 2 + g.n - 1 - i), more);
+      bits += more;
+    }
+  Scaled y = summed(c, x, as(sum, TG_I32), count, true);
+  return y.t ? (Scaled){y.t, with_scale(c, ldexp(y.s->scale[0], -bits), ldexp(y.s->most, bits))} : none;
 }
+
+static Scaled op_average_pool(OnnxCall *c) { return average_pool(c, operand(c, 0, 15)); }
 
 /* ---- functions of one number: a table */
 /* The node on the host, or `of`, for every integer that x may be. */
@@ -775,6 +809,16 @@ static Scaled op_q_average(OnnxCall *c) {
   return (Scaled){quantised(c, y, 3, 4, dtype_asked(c, 4), 1), NULL};
 }
 
+static Scaled op_q_average_pool(OnnxCall *c) {
+  Scaled x = dequantised(c, 0, 1, 2, 1);
+  bool last = attr_i(c, "channels_last", 0);
+  if (!x.t) return none;
+  if (last) x = uniform(c, x), x.t = onnx_channels_moved(x.t, false);
+  Scaled y = average_pool(c, x);
+  if (last) y.t = onnx_channels_moved(y.t, true);
+  return (Scaled){quantised(c, y, 3, 4, dtype_asked(c, 4), 1), NULL};
+}
+
 static Scaled op_q_leaky(OnnxCall *c) {
   return (Scaled){quantised(c, leaky(c, dequantised(c, 0, 1, 2, 1)), 3, 4, dtype_asked(c, 4), 1), NULL};
 }
@@ -824,6 +868,7 @@ static const struct Row {
     {" QLinearAdd ", op_q_add, true},
     {" QLinearMul ", op_q_mul, true},
     {" QLinearGlobalAveragePool ", op_q_average, true},
+    {" QLinearAveragePool ", op_q_average_pool, true},
     {" QLinearLeakyRelu ", op_q_leaky, true},
     {" QLinearSigmoid ", op_q_sigmoid, true},
     {" QLinearSoftmax ", op_q_softmax, true},

@@ -374,6 +374,29 @@ static TgTensor *op_q_average(OnnxCall *c) {
   return onnx_quantised(c, tg_mean(x, .axis = axes, .keepdim = true), c->in[3], input(c, 4));
 }
 
+TgTensor *onnx_channels_moved(TgTensor *x, bool back) {
+  int64_t order[TG_MAX_RANK] = {0};
+  int rank = x ? tg_ndim(x) : 0;
+  if (rank < 3) return x;
+  for (int i = 1; i < rank; i++)
+    order[i] = back ? i % (rank - 1) + 1 : i == 1 ? rank - 1 : i - 1;
+  return tg_permute(x, rank, order);
+}
+
+static TgTensor *op_q_average_pool(OnnxCall *c) {
+  Spatial s = {0};
+  if (!NEEDS(c, 0, 1, 3)) return NULL;
+  TgTensor *x = value_of(c, 0);
+  bool last = attr_i(c, "channels_last", 0);
+  if (last) x = onnx_channels_moved(x, false);
+  if (!x || !onnx_spatial(c, x, NULL, &s)) return NULL;
+  TgTensor *y = tg_avg_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation,
+                              .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0),
+                              .exclude_pad = !attr_i(c, "count_include_pad", 0));
+  if (last) y = onnx_channels_moved(y, true);
+  return y ? onnx_quantised(c, y, c->in[3], input(c, 4)) : NULL;
+}
+
 static TgTensor *op_q_concat(OnnxCall *c) { /* the result's scale and zero point first */
 
   enum { MOST = 64 };
@@ -427,6 +450,7 @@ const OnnxOp onnx_ops_microsoft[] = {ONNX_MICROSOFT("FastGelu", 1, 2, op_fast_ge
                                      ONNX_MICROSOFT("QLinearSoftmax", 1, 5, op_q_softmax),
                                      ONNX_MICROSOFT("QLinearLeakyRelu", 1, 5, op_q_leaky),
                                      ONNX_MICROSOFT("QLinearGlobalAveragePool", 1, 5, op_q_average),
+                                     ONNX_MICROSOFT("QLinearAveragePool", 4, 5, op_q_average_pool),
                                      ONNX_MICROSOFT("QLinearConcat", 1, -1, op_q_concat),
                                      ONNX_MICROSOFT("DynamicQuantizeMatMul", 3, 5, op_dynamic_product),
                                      ONNX_MICROSOFT("MatMulIntegerToFloat", 4, 7, op_product_to_float),

@@ -262,6 +262,9 @@ typedef struct Spatial {
   TgSizes kernel, stride, dilation, padding;
 } Spatial;
 
+/* onnx_microsoft.c: x (n, .., c) with its channels second, or, back, the other way round. */
+TgTensor *onnx_channels_moved(TgTensor *x, bool back);
+
 /* onnx_attention.c: what attention of both domains shares. Heads of (b, heads, s, d): repeated is done. */
 typedef struct Heads {
   TgTensor *q, *k, *v;

@@ -12,20 +12,24 @@
  * 1 / 254. */
 #include "ggml_types.h"
 #include "io_private.h"
+#include <stdio.h>
 
 /* Of a type: elements of a group, which have one scale; what is taken off each quant; how many halves a
  * block has, and where; where its quants are, in bytes. */
 typedef struct Packing {
   int type, group, offset, halves, half_at, quants, quants_at, smalls;
-  bool min; /* each group has a minimum, which is taken off */
+  bool min;            /* each group has a minimum, which is taken off */
+  const int8_t *table; /* quants are numbers in it; NULL: they are what they say */
 } Packing;
 
 static const Packing packings[] = {
-    {T_Q4_0, 32, 8, 1, 0, 16, 2, 0, false},   {T_Q4_1, 32, 0, 2, 0, 16, 4, 0, true},
-    {T_Q8_0, 32, 128, 1, 0, 32, 2, 0, false}, {T_Q4_K, 32, 0, 2, 0, 128, 16, 16, true},
-    {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true}, {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false},
-    {T_Q5_0, 32, 16, 1, 0, 20, 2, 0, false},  {T_Q5_1, 32, 0, 2, 0, 20, 4, 0, true},
-    {T_Q2_K, 16, 0, 2, 80, 64, 16, 32, true}, {T_Q3_K, 16, 4, 1, 108, 96, 0, 16, false},
+    {T_Q4_0, 32, 8, 1, 0, 16, 2, 0, false, NULL},        {T_Q4_1, 32, 0, 2, 0, 16, 4, 0, true, NULL},
+    {T_Q5_0, 32, 16, 1, 0, 20, 2, 0, false, NULL},       {T_Q5_1, 32, 0, 2, 0, 20, 4, 0, true, NULL},
+    {T_Q8_0, 32, 128, 1, 0, 32, 2, 0, false, NULL},      {T_Q2_K, 16, 0, 2, 80, 64, 16, 32, true, NULL},
+    {T_Q3_K, 16, 4, 1, 108, 96, 0, 16, false, NULL},     {T_Q4_K, 32, 0, 2, 0, 128, 16, 16, true, NULL},
+    {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true, NULL},      {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false, NULL},
+    {T_IQ4_NL, 32, 128, 1, 0, 16, 2, 0, false, ggml_nl}, {T_IQ4_XS, 32, 128, 1, 0, 128, 8, 8, false, ggml_nl},
+    {T_MXFP4, 32, 12, 0, 0, 16, 1, 1, false, ggml_e2m1},
 };
 
 /* TOGETHER: rows that lie beside each other: each such block of rows is one run of memory, and as many of
@@ -63,19 +67,18 @@ static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, 
 }
 
 static TgTensor *small_of(const TgPacked *p, TgTensor *b) {
+  TgTensor *each = b, *s = tg_slice(b, 1, 0, 16);
+  int64_t at = 0;
   switch (p->how->type) {
-  case T_Q6_K: return tg_bitcast(tg_cast(ordered(p, b, 192, 16, 1), TG_U8), TG_I8);
-  case T_Q3_K: return tg_cast(ordered(p, ggml_q3_scales(tg_slice(b, 1, 96, 108)), 0, 16, 1), TG_U8);
-  case T_Q2_K: {
-    TgTensor *each = tg_slice(b, 1, 0, 16);
-    each = tg_cat(TG_TENSORS(tg_bitand_scalar(each, 15), tg_shr_scalar(each, 4)), 1);
-    return tg_cast(ordered(p, each, 0, 32, 1), TG_U8);
+  case T_MXFP4: break;
+  case T_Q6_K: at = 192; break;
+  case T_Q3_K: each = ggml_q3_scales(tg_slice(b, 1, 96, 108)); break;
+  case T_Q2_K: each = tg_cat(TG_TENSORS(tg_bitand_scalar(s, 15), tg_shr_scalar(s, 4)), 1); break;
+  case T_IQ4_XS: each = ggml_xs_scales(b); break;
+  default: s = tg_slice(b, 1, 4, 16); each = tg_cat(TG_TENSORS(ggml_six_bits(s, 0), ggml_six_bits(s, 1)), 1);
   }
-  default: break;
-  }
-  TgTensor *s = tg_slice(b, 1, 4, 16);
-  TgTensor *both = tg_cat(TG_TENSORS(ggml_six_bits(s, 0), ggml_six_bits(s, 1)), 1);
-  return tg_cast(ordered(p, both, 0, 16, 1), TG_U8);
+  each = tg_cast(ordered(p, each, at, p->how->smalls, 1), TG_U8);
+  return p->how->type == T_Q6_K ? tg_bitcast(each, TG_I8) : each;
 }
 
 static bool has_fifth_bits(const TgPacked *p) { return p->how->type == T_Q5_0 || p->how->type == T_Q5_1; }
@@ -105,8 +108,9 @@ static bool packed_make(TgPacked *p, TgTensor *data, int64_t nbytes) {
   const Packing *k = p->how;
   int64_t blocks = p->rows * (p->columns / p->block);
   TgTensor *b = tg_reshape(tg_slice(data, 0, 0, blocks * nbytes), TG_SHAPE(blocks, nbytes));
-  TgTensor *halves = tg_cast(ordered(p, b, k->half_at, k->halves, 2), TG_U16);
-  return realized(&p->words, words_made(p, b)) && realized(&p->halves, tg_bitcast(halves, TG_F16)) &&
+  TgTensor *halves = k->halves ? tg_cast(ordered(p, b, k->half_at, k->halves, 2), TG_U16) : NULL;
+  return realized(&p->words, words_made(p, b)) &&
+         (!k->halves || realized(&p->halves, tg_bitcast(halves, TG_F16))) &&
          (!k->smalls || realized(&p->small, small_of(p, b)));
 }
 
@@ -173,7 +177,10 @@ static TgTensor *quants(const TgPacked *p) {
   switch (p->how->type) {
   case T_Q8_0: w = tg_bitxor_scalar(w, (int32_t)0x80808080); break;
   case T_Q4_0:
-  case T_Q4_1: w = bits_of(w, 2, 2, 4, 15); break;
+  case T_Q4_1:
+  case T_IQ4_NL:
+  case T_MXFP4: w = bits_of(w, 2, 2, 4, 15); break;
+  case T_IQ4_XS: w = bits_of(words_from(p, 0, 32, 8), 3, 2, 4, 15); break;
   case T_Q4_K: w = bits_of(words_from(p, 0, 32, 4), 3, 2, 4, 15); break;
   case T_Q5_K:
     w = bits_of(words_from(p, 8, 32, 4), 3, 2, 4, 15);
@@ -196,6 +203,12 @@ static TgTensor *quants(const TgPacked *p) {
   }
   int64_t words = p->how->group / WORD, groups = p->block / p->how->group;
   TgTensor *all = tg_reshape(w, TG_SHAPE(-1, p->columns / p->block, groups, words, TOGETHER));
+  if (p->how->table) {
+    uint8_t each[16]; /* no less than 0 */
+    for (int i = 0; i < 16; i++)
+      each[i] = (uint8_t)(p->how->table[i] + p->how->offset);
+    return tg_lookup4(all, each);
+  }
   if (!high) return all;
   return tg_bitor(all, tg_shl_scalar(tg_reshape(high, tg_ndim(all), tg_shape(all)), above));
 }
@@ -210,8 +223,9 @@ static TgTensor *small_from(const TgPacked *p, int64_t at, int64_t n) {
 
 static TgTensor *scales(const TgPacked *p) {
   int64_t groups = p->block / p->how->group;
+  if (p->how->type == T_MXFP4) return ggml_powers(p->small);
   TgTensor *small = p->small ? small_from(p, 0, groups) : NULL;
-  if (p->how->type == T_Q3_K) small = tg_sub_scalar(small, 32);
+  if (p->how->type == T_Q3_K || p->how->type == T_IQ4_XS) small = tg_sub_scalar(small, 32);
   return small ? tg_mul(half_of(p, 0), small) : half_of(p, 0);
 }
 
@@ -285,26 +299,82 @@ static TgTensor *of_group(TgTensor *w, TgTensor *words) {
   return tg_sum(tg_dot4(w, across(words)), .axis = TG_AXES(4), .keepdim = true);
 }
 
-/* Of n rows of x: (n, rows) */
-static TgTensor *product(const TgPacked *p, Activations a, int64_t n) {
-  TgTensor *w = tg_unsqueeze(quants(p), 0), *min = minima(p), *sum = across(tg_unsqueeze(a.sum, -1));
+/* w with an axis for the rows of x, of which all have the same rows / 32 of w, or (n: so many) each its own. */
+static TgTensor *beside(TgTensor *w, int64_t n) {
+  return n ? tg_unflatten(w, 0, 2, (const int64_t[]){n, -1}) : tg_unsqueeze(w, 0);
+}
+
+/* Of n rows of x: (n, rows). each: every row of x has a matrix of its own, one after the other in p. */
+static TgTensor *product(const TgPacked *p, Activations a, int64_t n, bool each_own) {
+  int64_t own = each_own ? n : 0;
+  TgTensor *w = beside(quants(p), own), *min = minima(p), *sum = across(tg_unsqueeze(a.sum, -1));
   TgTensor *dot = of_group(w, a.high);
   if (a.low) dot = tg_add(tg_shl_scalar(dot, 8), of_group(w, a.low));
   if (p->how->offset) dot = tg_sub(dot, sum);
   TgTensor *of_x = across(tg_unsqueeze(a.scale, -1)); /* (n, 1, blocks, groups, 1, 1) */
-  TgTensor *each = tg_mul(tg_cast(dot, TG_F32), tg_mul(tg_unsqueeze(scales(p), 3), of_x));
-  if (min) each = tg_add(each, tg_mul(tg_unsqueeze(min, 3), tg_mul(tg_cast(sum, TG_F32), of_x)));
-  return tg_reshape(tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4))), TG_SHAPE(n, p->rows));
+  TgTensor *scale = beside(tg_unsqueeze(scales(p), 3), own);
+  TgTensor *each = tg_mul(tg_cast(dot, TG_F32), tg_mul(scale, of_x));
+  if (min) {
+    min = beside(tg_unsqueeze(min, 3), own);
+    each = tg_add(each, tg_mul(min, tg_mul(tg_cast(sum, TG_F32), of_x)));
+  }
+  int64_t rows = each_own ? p->rows / n : p->rows;
+  return tg_reshape(tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4))), TG_SHAPE(n, rows));
+}
+
+static bool bits_fit(const TgPacked *p, const char *what, int64_t bits) {
+  if (bits == 8 || bits == 16) return true;
+  ctx_fail(p->ctx, TG_ERR_VALUE, "%s: x of %lld bits: it has 8 or 16", what, (long long)bits);
+  return false;
 }
 
 TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p, int64_t bits) {
   if (!x || !p) return NULL;
-  if (bits != 8 && bits != 16)
-    return ctx_fail(p->ctx, TG_ERR_VALUE, "packed_linear: x of %lld bits: it has 8 or 16", (long long)bits),
-           NULL;
+  if (!bits_fit(p, "packed_linear", bits)) return NULL;
   if (tg_dtype(x) == TG_F32 && tg_ndim(x) == 2 && tg_dim(x, 1) == p->columns)
-    return product(p, activations(p, x, bits), tg_dim(x, 0));
+    return product(p, activations(p, x, bits), tg_dim(x, 0), false);
   ctx_fail(p->ctx, TG_ERR_SHAPE, "packed_linear: %s by a matrix of %lld rows and %lld columns",
            tg_describe(x), (long long)p->rows, (long long)p->columns);
   return NULL;
+}
+
+/* ---- products with some of the matrices that lie one after the other in p */
+/* x, which has n rows, with each row `used` times */
+static TgTensor *repeated(TgTensor *x, int64_t n, int64_t used) {
+  if (!x || used == 1) return x;
+  int64_t dims[TG_MAX_RANK] = {n, used};
+  for (int i = 1; i < tg_ndim(x); i++)
+    dims[i + 1] = tg_dim(x, i);
+  return tg_flatten(tg_expand(tg_unsqueeze(x, 1), tg_ndim(x) + 1, dims), 0, 1);
+}
+
+/* t, which has rows / 32 parts of each matrix, of the chosen ones */
+static TgTensor *taken(TgTensor *t, int64_t parts, TgTensor *chosen) {
+  return t ? tg_flatten(tg_take(tg_unflatten(t, 0, 2, (const int64_t[]){-1, parts}), chosen), 0, 1) : NULL;
+}
+
+TgTensor *tg_packed_experts(TgTensor *x, const TgPacked *p, TgTensor *chosen, int64_t rows, int64_t bits) {
+  if (!x || !p || !chosen) return NULL;
+  if (!bits_fit(p, "packed_experts", bits)) return NULL;
+  bool fits = tg_dtype(x) == TG_F32 && tg_ndim(x) == 2 && tg_dim(x, 1) == p->columns &&
+              tg_ndim(chosen) == 2 && tg_dim(chosen, 0) == tg_dim(x, 0);
+  if (!fits || rows < 1 || rows % TOGETHER || p->rows % rows) {
+    char which[160]; /* tg_describe has room for one */
+    snprintf(which, sizeof which, "%s", tg_describe(chosen));
+    ctx_fail(p->ctx, TG_ERR_SHAPE, "packed_experts: %s by matrices %s of %lld rows of %lld and %lld columns",
+             tg_describe(x), which, (long long)rows, (long long)p->rows, (long long)p->columns);
+    return NULL;
+  }
+
+  int64_t n = tg_dim(x, 0), used = tg_dim(chosen, 1), parts = rows / TOGETHER;
+  TgTensor *flat = tg_flatten(chosen, 0, 1);
+  TgPacked own = *p;
+  own.rows = n * used * rows;
+  own.words = taken(p->words, parts, flat);
+  own.halves = taken(p->halves, parts, flat);
+  own.small = taken(p->small, parts, flat);
+  Activations a = activations(p, x, bits);
+  a.high = repeated(a.high, n, used), a.low = repeated(a.low, n, used);
+  a.scale = repeated(a.scale, n, used), a.sum = repeated(a.sum, n, used);
+  return tg_reshape(product(&own, a, n * used, true), TG_SHAPE(n, used, rows));
 }

@@ -28,11 +28,12 @@ static const char **metadata_joined(TgContext *ctx, const char *text, const char
   return all;
 }
 
+/* What is whole on several devices is written once. */
 static bool memories_put(TgJit *jit, TgState *s) {
   const char *name;
   TgTensor *t;
   for (size_t i = 0; (t = tg_jit_memory(jit, i, &name)); i++)
-    if (tg_state_put(s, name, t)) return false;
+    if (!tg_state_get(s, name) && tg_state_put(s, name, t)) return false;
   return true;
 }
 
@@ -72,17 +73,23 @@ TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOptions *o
 }
 
 /* ---- loading */
-static TgJit *program_of(TgContext *ctx, const char *text, const TgState *s) {
+typedef struct Devices {
+  const char *const *name;
+  int n;
+} Devices;
+
+static TgJit *program_of(TgContext *ctx, const char *text, const TgState *s, Devices on) {
   size_t n = tg_state_count(s);
   const char **names = tg_alloc(ctx, (n + 1) * sizeof *names);
   for (size_t i = 0; names && i < n; i++)
     tg_state_at(s, i, &names[i]);
-  TgJit *jit = names ? tg_jit_from_text(ctx, text, names, tg_get_parameters(s), (int)n) : NULL;
+  TgJit *jit =
+      names ? tg_jit_from_text_on(ctx, text, on.name, on.n, names, tg_get_parameters(s), (int)n) : NULL;
   tg_free(ctx, names);
   return jit;
 }
 
-static TgJit *load(TgTensor *file, const char *path) {
+static TgJit *load(TgTensor *file, const char *path, Devices on) {
   TgContext *ctx = tg_context(file);
   if (!file || tg_error(ctx)) return NULL;
   TgState *s = path ? tg_safe_load_file(ctx, path) : tg_safe_load(file);
@@ -95,17 +102,19 @@ static TgJit *load(TgTensor *file, const char *path) {
     ctx_fail(ctx, TG_ERR_VALUE, "program: %.600s holds tensors, and no captured function",
              path ? path : "the file");
   else if (head)
-    jit = program_of(ctx, text, s);
+    jit = program_of(ctx, text, s, on);
   tg_value_free(head), tg_state_free(s);
   return jit;
 }
 
-TgJit *tg_jit_load(TgTensor *file) { return load(file, NULL); }
+TgJit *tg_jit_load(TgTensor *file) { return load(file, NULL, (Devices){0}); }
 
-TgJit *tg_jit_load_file(TgContext *ctx, const char *path) {
+TgJit *tg_jit_load_file(TgContext *ctx, const char *path) { return tg_jit_load_file_on(ctx, path, NULL, 0); }
+
+TgJit *tg_jit_load_file_on(TgContext *ctx, const char *path, const char *const *devices, int ndevice) {
   TgJit *jit = NULL;
   if (tg_scope_begin(ctx)) return NULL;
-  jit = load(file_tensor(ctx, path), path);
+  jit = load(file_tensor(ctx, path), path, (Devices){devices, ndevice});
   tg_scope_end(ctx);
   return jit;
 }

@@ -261,10 +261,12 @@ static char *header_text(TgContext *ctx, const Item *item, size_t n, const char 
   return text;
 }
 
-static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t) {
+/* The rank that writes reads it, the others give it what they have; also where the file cannot be written. */
+static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t, int rank, int *why) {
   size_t n = tg_nbytes(t);
-  void *p = tg_alloc(ctx, n + 1);
-  bool ok = p && !tg_read(t, p, n) && file_write(f, p, n);
+  void *p = f->elsewhere ? NULL : tg_alloc(ctx, n + 1);
+  bool ok = (p || f->elsewhere) && !tg_comm_read(t, rank, p, n);
+  if (ok && !*why && !file_write(f, p, n)) *why = errno ? errno : EIO;
   tg_free(ctx, p);
   return ok;
 }
@@ -293,11 +295,13 @@ TgStatus safe_file_save(const TgState *state, const char *path, const char *cons
   memset(spaces, ' ', sizeof spaces);
   for (int i = 0; i < 8; i++)
     head[i] = (uint8_t)((uint64_t)(len + pad) >> 8 * i);
-  bool ok = text && file_begin_once(ctx, &f, path, rank) && file_write(&f, head, 8) &&
-            file_write(&f, text, len) && file_write(&f, spaces, pad);
-  for (size_t i = 0; i < n && ok; i++)
-    ok = write_tensor(ctx, &f, item[i].t);
-  ok = file_end_once(ctx, &f, ok);
+  bool ok = text != NULL, begun = ok && file_begin_once(ctx, &f, path, rank) && file_write(&f, head, 8) &&
+                                  file_write(&f, text, len) && file_write(&f, spaces, pad);
+  int why = begun ? 0 : errno ? errno : EIO;
+  for (size_t i = 0; i < n && ok && (!why || tg_comm_size(ctx) > 1); i++)
+    ok = write_tensor(ctx, &f, item[i].t, rank, &why);
+  if (why) errno = why;
+  ok = file_end_once(ctx, &f, ok && !why);
   int e = errno;
   /* an error from before stays */
   if (!ok) ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e));

@@ -89,9 +89,9 @@ TG_API TgValue *tg_safe_load_metadata(TgTensor *file, int64_t *data_start);
 
 /* [options] .metadata: strings, a key and its value in turn, ended by NULL. Computes the tensors and writes
  * them, by falling size of element, then name. The file is written beside the old one, synced, and takes its
- * place at once: path has the old or the new, whatever happens. A path that ends in .index.json
- * is the index of .shards files beside it, as Hugging Face has them (one for each rank), each written by a rank
- * of its own, the index last: tg_safe_load_file reads that path, in any number of ranks. */
+ * place at once: path has the old or the new, whatever happens. A path that ends in .index.json is the index
+ * of .shards files beside it, as Hugging Face has them (one for each rank), each written by a rank of its
+ * own, the index last: tg_safe_load_file reads that path, in any number of ranks. */
 typedef struct TgSafeOptions {
   size_t size;
   const char *set;
@@ -106,9 +106,9 @@ TG_API TgStatus tg_safe_save_opt(const TgState *s, const char *path, const TgSaf
  * are its tensors, and __metadata__ has "format": "tinygrad.program" and "program", a text: inputs, outputs,
  * and the graph of each step as it was before it was planned, so that whatever machine and device loads it
  * plans and compiles it. src/engine/program.c and src/uop/print.c say what the text looks like. Its first
- * line has a version, now 1: a later library reads what an earlier one of the same version wrote, an op
- * keeps its name and meaning within a version, and another version is refused by its number, an op that is
- * not known by its name. */
+ * line has a version, 1, or 2 of several devices: a later library reads what an earlier one of the same
+ * version wrote, an op keeps its name and meaning within a version, and another version is refused by its
+ * number, an op that is not known by its name. */
 /* [options] .inputs, .outputs: names, as many as were captured (input0, output0 ..). .state: names and shapes
  * of memories: the tensors that the function knows (memory.0 ..). .metadata: as of tg_safe_save. Writes what
  * is captured (after the second run of tg_jit_run), with the state of now, as tg_safe_save writes. Errors:
@@ -128,14 +128,17 @@ TG_API TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOpt
  * errors of tg_safe_load and tg_jit_from_text; TG_ERR_VALUE: no such file. */
 TG_API TgJit *tg_jit_load(TgTensor *file);
 TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
+/* The same on devices of these names instead of its own, ndevice of them, in their order: see
+ * tg_jit_from_text_on. */
+TG_API TgJit *tg_jit_load_file_on(TgContext *ctx, const char *path, const char *const *devices, int ndevice);
 
 /* A captured function as C99 that needs nothing (tg_jit_to_c): PATH.c and PATH.h, which appear whole or not
  * at all; PATH may end in .c. [options] .inputs, .outputs, .state: as of tg_jit_save. .name: what the names
  * in the text begin with (the last part of PATH). .own_math, .target, .vectors, .threads, .max_ram: as of
  * tg_jit_to_c. .weights: a file for the weights, which the source then does not have; .big_endian: its byte
- * order; .streamed: its parts are brought when they are needed; .incbin: PATH.S too, which an assembler makes a
- * part of the program of the file (.linked of tg_jit_to_c). .about: gets what tg_jit_to_c gives. Errors: those
- * of tg_jit_to_c; TG_ERR_IO. */
+ * order; .streamed: its parts are brought when they are needed; .incbin: PATH.S too, which an assembler
+ * makes a part of the program of the file (.linked of tg_jit_to_c). .about: gets what tg_jit_to_c gives.
+ * Errors: those of tg_jit_to_c; TG_ERR_IO. */
 typedef struct TgExportOptions {
   size_t size;
   const char *set;
@@ -189,20 +192,23 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 /* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown
  * type, n no multiple of its block. */
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
-/* A matrix of ggml's types Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K in an order for products with few rows:
- * memory of its own, as large as the blocks (Q2_K 20 %, Q3_K, Q4_K, Q5_K 2 to 4 % more), made by tg_packed_new
- * from the blocks
- * at the start of u8 data, row after row. NULL: TG_ERR_VALUE: another type; rows that are no multiple of
- * 32, columns that are none of the block's; data that is too short. values: (rows, columns) f32, those of
- * tg_ggml_data_to_tensor, computed where they are used. linear: x (n, columns) f32 times the matrix
- * turned, (n, rows) f32; x is rounded to bits, 16 or 8, below the largest of 32 of its elements that lie
- * beside each other. NaN where those have a NaN or an infinity. No gradient. */
+/* A matrix of ggml's types Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4 in an order for
+ * products with few rows: memory of its own, as large as the blocks (Q2_K 20 %, Q3_K, Q4_K, Q5_K 2 to 4 %
+ * more), made by tg_packed_new from the blocks at the start of u8 data, row after row. NULL: TG_ERR_VALUE:
+ * another type; rows that are no multiple of 32, columns that are none of the block's; data that is too
+ * short. values: (rows, columns) f32, those of tg_ggml_data_to_tensor, computed where they are used. linear:
+ * x (n, columns) f32 times the matrix turned, (n, rows) f32; x is rounded to bits, 16 or 8, below the
+ * largest of 32 of its elements that lie beside each other. NaN where those have a NaN or an infinity. No
+ * gradient. experts: p is matrices of `rows` each, a multiple of 32, one after the other; x (n, columns)
+ * times those whose numbers stand in chosen, i32 (n, used): (n, used, rows). */
 typedef struct TgPacked TgPacked;
 TG_API TgPacked *tg_packed_new(TgTensor *data, int64_t rows, int64_t columns, int type);
 TG_API bool tg_packed_fits(int64_t rows, int64_t columns, int type); /* whether these can be packed */
 TG_API void tg_packed_free(TgPacked *p);
 TG_API TgTensor *tg_packed_values(const TgPacked *p);
 TG_API TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p, int64_t bits);
+TG_API TgTensor *tg_packed_experts(TgTensor *x, const TgPacked *p, TgTensor *chosen, int64_t rows,
+                                   int64_t bits);
 /* A folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards,
  * tokenizer.json and tokenizer_config.json where they are there: the map that a gguf file of the model
  * would give, without places; "rope.halves" says that q and k have a head's halves one after the other.
@@ -392,8 +398,8 @@ typedef struct TgLoader TgLoader;
 /* [options] .batch (1): items of a batch. .shuffle: each epoch in an order of its own, by .seed (0).
  * .drop_last: what does not fill a batch at the end of an epoch is left out; else the last batch is smaller.
  * .workers (1): threads; a 0 that is written: tg_loader_next makes the batch. .ahead (2 + .workers): batches
- * that wait at most. .by_rank: a rank makes the items alone that tg_shard along axis 0, over as many devices as
- * there are ranks, then takes from it; what stands for the others means nothing. */
+ * that wait at most. .by_rank: a rank makes the items alone that tg_shard along axis 0, over as many devices
+ * as there are ranks, then takes from it; what stands for the others means nothing. */
 typedef struct TgLoaderOptions {
   size_t size;
   const char *set;

@@ -190,23 +190,32 @@ static TgTensor *dense(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r
   return product(m, l, let_through(m, gate, up), W_DOWN, r);
 }
 
-/* x (n, used, 1, in) by the matrices (n, used, out, in) of the chosen experts: (n, used, out) */
-static TgTensor *by_experts(const LlmLayer *l, TgTensor *x, LlmWeight w, TgTensor *chosen) {
-  TgTensor *each = tg_cast(tg_take(l->w[w], chosen), TG_F32);
-  TgTensor *y = tg_squeeze(tg_matmul(each, tg_unsqueeze(x, -1)), -1);
+/* x (n, in), or (n, used, in), by the matrices (out, in) of the chosen experts, (n, used): (n, used, out) */
+static TgTensor *by_experts(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w, TgTensor *chosen,
+                            LlmRows r) {
+  int64_t used = tg_dim(chosen, 1), out = tg_dim(l->w[w], 1);
+  bool own = tg_ndim(x) == 3; /* each of a token's experts has an x of its own */
+  TgTensor *y;
+  if (l->packed[w] && !r.whole) {
+    TgTensor *of = own ? tg_reshape(chosen, TG_SHAPE(-1, 1)) : chosen;
+    y = tg_packed_experts(own ? tg_flatten(x, 0, 1) : x, l->packed[w], of, out, m->activations);
+    y = tg_reshape(y, TG_SHAPE(-1, used, out));
+  } else {
+    TgTensor *each = tg_cast(tg_take(l->w[w], chosen), TG_F32);
+    if (!own) x = tg_expand(tg_unsqueeze(x, 1), TG_SHAPE(-1, used, -1));
+    y = tg_squeeze(tg_matmul(each, tg_unsqueeze(x, -1)), -1);
+  }
   return l->b[w] ? tg_add(y, tg_cast(tg_take(l->b[w], chosen), TG_F32)) : y;
 }
 
 static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
-  int64_t n = count(r);
   TgTensor *chosen = NULL, *share = tg_softmax(product(m, l, x, W_ROUTER, r));
   share = tg_topk(share, k->experts_used, &chosen);
   if (k->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
-  TgTensor *each = tg_expand(tg_unsqueeze(x, 1), TG_SHAPE(n, k->experts_used, k->width));
-  TgTensor *y =
-      let_through(m, by_experts(l, each, W_EXPERT_GATE, chosen), by_experts(l, each, W_EXPERT_UP, chosen));
-  y = by_experts(l, y, W_EXPERT_DOWN, chosen);
+  TgTensor *gate = by_experts(m, l, x, W_EXPERT_GATE, chosen, r);
+  TgTensor *y = let_through(m, gate, by_experts(m, l, x, W_EXPERT_UP, chosen, r));
+  y = by_experts(m, l, y, W_EXPERT_DOWN, chosen, r);
   y = tg_sum(tg_mul(y, tg_unsqueeze(share, -1)), .axis = TG_AXES(1));
   if (!l->w[W_SHARED_UP]) return y;
   TgTensor *open =

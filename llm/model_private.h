@@ -1,5 +1,5 @@
 /* model_private.h: a model as its files see it: what its architecture says (arch.c), its numbers and weights
- * (model.c), the rotation of positions (rope.c), the graph of a step (graph.c). */
+ * (file.c, weights.c), the rotation of positions (rope.c), the graph of a step (graph.c). */
 #ifndef TG_LLM_MODEL_PRIVATE_H
 #define TG_LLM_MODEL_PRIVATE_H
 #include "llm_private.h"
@@ -120,7 +120,13 @@ typedef struct LlmRotation {
   TgTensor *cos, *sin;
 } LlmRotation;
 
-enum { MOST_STEPS = 3 };
+enum { MOST_STEPS = 3, MOST_BATCHES = 12 };
+
+enum { LARGEST = 1 << 26 }; /* of a number of a model */
+
+/* What a step of several sequences sees of the cache is a multiple of this: no sum has a tail, whose order
+ * would depend on the longest of them. */
+enum { REACH_STEP = 64 };
 
 /* Layers first .. last - 1 of a step of n tokens as a program. The part with the first layer begins with the
  * ids, the one with the last layer ends with the logits; between parts go the tokens (n, width). */
@@ -138,6 +144,10 @@ typedef struct LlmStep {
   int64_t n, nparts;
   bool many;
   LlmPart *part, hidden; /* hidden: what stands in for the last part where no logits are wanted */
+  /* of several sequences: whether its bits were once others than the largest's, and for which reaches, in
+   * REACH_STEPs, they are known to be the same */
+  bool differs;
+  bool *agrees;
 } LlmStep;
 
 /* A text: what of it is in its part of the cache. */
@@ -147,6 +157,8 @@ typedef struct LlmSequence {
   float *logits;
   bool has_logits;
 } LlmSequence;
+
+enum { LEARNED = 8192 }; /* weights that a model may have and learn */
 
 /* ---- adapters (lora.c) */
 enum { LORA_LAYERS = 512 };
@@ -198,9 +210,11 @@ struct TgLlm {
   TgJit *copy;
   LlmStep step[MOST_STEPS];
   int nsteps;
-  bool unfrozen; /* the weights are kept f32 tensors of the model's own, not views of the file */
-  int64_t batch; /* rows of the step of several sequences; 0: there is none */
-  LlmStep several;
+  bool unfrozen;              /* the weights are kept f32 tensors of the model's own, not views of the file */
+  TgTensor *learned[LEARNED]; /* then: these, in the order of llm_weights_each */
+  int64_t batch;              /* rows of the largest step of several sequences; 0: there is none */
+  LlmStep several[MOST_BATCHES]; /* the largest first */
+  int nseveral;
   TgVariable *reach; /* of that step: what the longest of its texts has in the cache */
   float *batch_logits;
   int32_t *wanted; /* the tokens of a step */
@@ -214,14 +228,20 @@ typedef struct LlmRows {
   TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
 } LlmRows;
 
-/* model.c. The shape of weight w of a layer, into dims; returns how many axes. */
+/* file.c. The numbers of the file; its weights; false: an error. */
+bool llm_numbers_read(TgLlm *m);
+bool llm_weights_find(TgLlm *m);
+/* file.c. The shape of weight w of a layer, into dims; returns how many axes. */
 int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]);
-/* model.c. Calls each weight's place, with its name in the file, until fn says false. Heads that are the table
+/* weights.c. Calls each weight's place, with its name in the file, until fn says false. Heads that are the table
  * of tokens stand for one. */
 typedef bool (*LlmWeightFn)(TgLlm *m, TgTensor **at, const char *name, void *user);
 bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user);
+void llm_weights_free(TgLlm *m); /* those of the model's own */
 /* model.c. The graphs are others from now on: what was captured and what the caches have is forgotten. */
 void llm_graphs_change(TgLlm *m);
+/* pack.c. Whether the matrices of layers are packed. */
+bool llm_is_packed(const TgLlm *m);
 /* pack.c. Matrices that can be packed are, where the device is a CPU; false: an error. */
 bool llm_pack(TgLlm *m);
 void llm_pack_free(TgLlm *m);

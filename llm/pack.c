@@ -6,17 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Rows of a matrix, or of the experts' matrices one after the other, of whole 32s each; 0: it is neither. */
+static int64_t rows_of(const TgTensor *w) {
+  if (tg_ndim(w) == 2) return tg_dim(w, 0);
+  return tg_ndim(w) == 3 && tg_dim(w, 1) % 32 == 0 ? tg_dim(w, 0) * tg_dim(w, 1) : 0;
+}
+
 /* w, if it can be packed, becomes the values of *to. */
 static bool pack(TgLlm *m, const char *name, TgTensor **w, TgPacked **to) {
   const TgValue *place = tg_value_get(tg_value_get(m->gguf, "places"), name);
   int type = (int)tg_value_int(tg_value_at(place, 0));
   int64_t offset = tg_value_int(tg_value_at(place, 1)), nbytes = tg_value_int(tg_value_at(place, 2));
-  if (!place || !*w || tg_ndim(*w) != 2 || !tg_packed_fits(tg_dim(*w, 0), tg_dim(*w, 1), type)) return true;
+  int64_t rows = *w ? rows_of(*w) : 0;
+  if (!place || !rows || !tg_packed_fits(rows, tg_dim(*w, -1), type)) return true;
   bool ok = false;
   TG_SCOPE(m->ctx) {
     TgTensor *data = tg_from_file(m->ctx, m->path, TG_U8, TG_SHAPE(nbytes), .offset = offset);
-    *to = tg_packed_new(data, tg_dim(*w, 0), tg_dim(*w, 1), type);
-    TgTensor *values = tg_packed_values(*to);
+    *to = tg_packed_new(data, rows, tg_dim(*w, -1), type);
+    TgTensor *values = tg_reshape(tg_packed_values(*to), tg_ndim(*w), tg_shape(*w));
     ok = values != NULL;
     if (ok) *w = tg_keep(values);
   }
@@ -35,6 +42,8 @@ bool llm_pack(TgLlm *m) {
     }
   return ok;
 }
+
+bool llm_is_packed(const TgLlm *m) { return m->layer[0].packed[W_OUT] != NULL; }
 
 static void unpack(TgTensor **w, TgPacked **packed) {
   if (!*packed) return;

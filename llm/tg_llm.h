@@ -80,8 +80,8 @@ typedef struct TgLlm TgLlm;
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache
  * of its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next
- * token at once; -1: 2 where weights are quantised, else 4, and none of one sequence; 0: there is no such
- * step. cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16",
+ * token at once; 0: there is no such step; -1: 16 where matrices are packed, else 4, and none of one sequence.
+ * Packed ones have steps of fewer rows too, for as many as there are. cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16",
  * "bf16", or "q8_0": 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the
  * default, 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what
  * they are multiplied with is rounded to 16 bits below the largest of 32 numbers; 8: to 8 bits, which is what
@@ -198,8 +198,10 @@ TG_API TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, 
 TG_API void tg_llm_learner_free(TgLlmLearner *s); /* NULL is fine */
 
 /* From now on the weights can be learned: each is f32, in memory of its own; tg_llm_merge writes them to a
- * file, each of the type that it had. TG_ERR_DTYPE: one is quantised; nothing has changed. */
+ * file, each of the type that it had. TG_ERR_DTYPE: one is quantised; TG_ERR_LIMIT: more than 8192 of them;
+ * nothing has changed. */
 TG_API TgStatus tg_llm_unfreeze(TgLlm *m);
+TG_API const TgModule *tg_llm_module(void); /* such a model as a module: training state, parameters */
 /* The weights, at most cap of them (out may be NULL where cap is 0); returns how many there are. */
 TG_API int tg_llm_parameters(const TgLlm *m, TgTensor **out, int cap);
 

@@ -41,7 +41,7 @@ static bool is_ideograph(int32_t c) {
   return IS(those, c);
 }
 
-/* The place of c in a table whose rows begin with it; -1: it is not there. */
+/* The last row of a table whose rows begin with a character, in order, that begins with c or less; -1: none. */
 #define PLACE(table, c) place_of(table, sizeof table / sizeof *table, sizeof *table, c)
 
 static long place_of(const void *table, size_t n, size_t size, int32_t c) {
@@ -50,18 +50,25 @@ static long place_of(const void *table, size_t n, size_t size, int32_t c) {
     size_t middle = first + (n - first) / 2;
     int32_t from;
     memcpy(&from, (const char *)table + middle * size, sizeof from);
-    if (from == c) return (long)middle;
-    if (from < c)
+    if (from <= c)
       first = middle + 1;
     else
       n = middle;
   }
-  return -1;
+  return (long)first - 1;
+}
+
+/* c without its marks, where one character is left; else c. */
+static int32_t base_of(int32_t c) {
+  long at = PLACE(bases, c);
+  if (at < 0 || c - bases[at].from >= bases[at + 1].place - bases[at].place) return c;
+  return (int32_t)bases[at].high << 16 | base_low[bases[at].place + c - bases[at].from];
 }
 
 /* c without its marks, at most three characters. */
 static int plain_of(int32_t c, int32_t to[3]) {
-  long one = PLACE(bases, c), more = PLACE(several, c);
+  long at = PLACE(several, c);
+  bool more = at >= 0 && several[at].from == c;
   if (c >= 0xac00 && c <= 0xd7a3) { /* Hangul: its two or three letters */
     int32_t i = c - 0xac00, last = i % 28;
     to[0] = 0x1100 + i / 588;
@@ -69,9 +76,9 @@ static int plain_of(int32_t c, int32_t to[3]) {
     to[2] = 0x11a7 + last;
     return last ? 3 : 2;
   }
-  to[0] = one >= 0 ? bases[one].to : c;
-  if (more >= 0) memcpy(to, several[more].to, sizeof several[more].to);
-  return more < 0 ? 1 : to[2] ? 3 : 2;
+  to[0] = base_of(c);
+  if (more) memcpy(to, several[at].to, sizeof several[at].to);
+  return !more ? 1 : to[2] ? 3 : 2;
 }
 
 static int32_t lower_of(int32_t c) {

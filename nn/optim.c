@@ -409,9 +409,10 @@ static bool step_build(TgOptim *p) {
     if (p->o.clip_value > 0) g[i] = tg_clamp(g[i], -p->o.clip_value, p->o.clip_value);
   }
   if (p->o.clip_norm > 0) clip_norm(g, n, p->o.clip_norm, &norm);
-  bool ok = step_numbers(p);
+  bool named = !tg_name_begin(p->ctx, p->rule->name), ok = named && step_numbers(p);
   for (int i = 0; ok && i < p->n; i++)
     if (tg_grad(p->params[i]) || p->summed[i]) ok = step_parameter(p, i, g[at++]);
+  if (named) tg_name_end(p->ctx);
   tg_free(p->ctx, g);
   return ok;
 }

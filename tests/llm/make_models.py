@@ -12,6 +12,8 @@ import sys
 
 import numpy as np
 
+from quants import TYPES, blocks
+
 VOCABULARY, TOKENS = 20, 9
 
 
@@ -19,6 +21,7 @@ class Model:
     """Numbers and weights; the forward pass reads both."""
 
     def __init__(self, arch, **k):
+        self.raw = {}  # of quantised weights: the type, and the bytes
         self.arch, self.k, self.w, self.kv = arch, dict(width=16, layers=2, heads=4, kv_heads=2, head=6, ffn=20, context=64), {}, []
         self.k.update(k)
         self.random = np.random.default_rng(sum(map(ord, arch)) + 7 * len(k))
@@ -251,7 +254,23 @@ def make(arch, **numbers):
             m.add(p + "ffn_gate.weight", f, d)
         m.add(p + "ffn_up.weight", 2 * f if arch in ("phi3", "glm4") else f, d)
         m.add(p + "ffn_down.weight", d, f)
+    if k.get("quantised"):
+        quantise(m)
     return m
+
+
+def quantise(m):
+    """Each matrix of a layer in another type, the longest blocks that its rows have, until all were there"""
+    left = list(TYPES)
+    for name, w in m.w.items():
+        if not name.startswith("blk.") or w.ndim < 2 or "gate_inp" in name:
+            continue
+        fit = sorted((t for t in left if w.shape[-1] % TYPES[t][1] == 0), key=lambda t: -TYPES[t][1])
+        kind = fit[0] if fit else "Q8_0"
+        left = [t for t in left if t != kind]
+        data, values = blocks(m.random, kind, w.size // w.shape[-1], w.shape[-1], 0.1)
+        m.raw[name], m.w[name] = (TYPES[kind][0], data), values.reshape(w.shape)
+    assert not left, left
 
 
 def text(s):
@@ -287,8 +306,9 @@ def write(m, path):
     data, at = b"", 0
     for name, t in m.w.items():
         head += text(name) + struct.pack("<I", t.ndim) + b"".join(struct.pack("<Q", n) for n in t.shape[::-1])
-        head += struct.pack("<IQ", 1 if t.dtype.itemsize == 2 else 0, len(data))
-        data += t.tobytes()
+        kind, of = m.raw.get(name, (1 if t.dtype.itemsize == 2 else 0, None))
+        head += struct.pack("<IQ", kind, len(data))
+        data += of or t.tobytes()
         data += b"\0" * (-len(data) % 32)
     with open(path, "wb") as f:
         f.write(head + b"\0" * (-len(head) % 32) + data)
@@ -315,6 +335,8 @@ MODELS = {
     "phi3": make("phi3"),
     "phi3-long": make("phi3", scaling="longrope", attn_factor=1.2, original=64),
     "glm4": make("glm4", turned=4),
+    "llama-quantised": make("llama", quantised=True, width=256, ffn=32, heads=2, kv_heads=1, head=32),
+    "qwen3moe-quantised": make("qwen3moe", quantised=True, width=256, heads=2, kv_heads=1, head=32, experts=3, used=2, expert_ffn=32),
     "gpt2": make("gpt2", kv_heads=4, head=4, tied=True, context=32),
 }
 

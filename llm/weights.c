@@ -1,0 +1,111 @@
+/* weights.c: the weights of a model, one after the other, and those that are learned. In: a model. Out: its
+ * places for weights with their names in the file; f32 tensors of the model's own in place of views of it. */
+#include "model_private.h"
+#include <stdio.h>
+
+bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user) {
+  char name[80];
+  bool ok = fn(m, &m->embedding, "token_embd.weight", user) &&
+            (!m->positions || fn(m, &m->positions, "position_embd.weight", user)) &&
+            fn(m, &m->norm, "output_norm.weight", user) &&
+            (!m->norm_bias || fn(m, &m->norm_bias, "output_norm.bias", user)) &&
+            (m->tied || fn(m, &m->head, "output.weight", user));
+  for (int64_t i = 0; ok && i < m->k.layers; i++)
+    for (int w = 0; ok && w < W_COUNT; w++)
+      for (int bias = 0; ok && bias < 2; bias++) {
+        TgTensor **at = bias ? &m->layer[i].b[w] : &m->layer[i].w[w];
+        snprintf(name, sizeof name, "blk.%lld.%s.%s", (long long)i, llm_weights_of_layer[w].name,
+                 bias ? "bias" : "weight");
+        ok = !*at || fn(m, at, name, user);
+      }
+  return ok;
+}
+
+/* ---- weights that are learned */
+static bool is_plain(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  const TgValue *places = tg_value_get(m->gguf, "places");
+  const char *type = tg_ggml_type_name((int)tg_value_int(tg_value_at(tg_value_get(places, name), 0)));
+  (void)at, (void)user;
+  if (!places || !type || !strcmp(type, "F32") || !strcmp(type, "F16") || !strcmp(type, "BF16")) return true;
+  llm_fail(m->ctx, TG_ERR_DTYPE, "llm_unfreeze: tensor '%s' is %s: what is quantised has an adapter", name,
+           type);
+  return false;
+}
+
+/* A list of the weights that take the place of the file's. */
+typedef struct Own {
+  TgTensor **t;
+  int n, cap;
+} Own;
+
+static bool own_make(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  bool ok = false;
+  (void)name;
+  TG_SCOPE(m->ctx) {
+    TgTensor *t = tg_keep(tg_clone(tg_cast(*at, TG_F32)));
+    ok = t && tg_requires_grad(t, true) && !tg_realize(t);
+    if (t) own->t[own->n++] = t;
+  }
+  return ok;
+}
+
+static bool own_take(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  (void)m, (void)name;
+  *at = own->t[own->n++];
+  return true;
+}
+
+static bool parameter_put(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  Own *own = user;
+  (void)m, (void)name;
+  if (own->n < own->cap) own->t[own->n] = *at;
+  own->n++;
+  return true;
+}
+
+int tg_llm_parameters(const TgLlm *m, TgTensor **out, int cap) {
+  Own all = {out, 0, out ? cap : 0};
+  if (m) llm_weights_each((TgLlm *)m, parameter_put, &all);
+  return all.n;
+}
+
+static const TgField weight_fields[] = {
+    {"weight", TG_FIELD_PARAMETER, offsetof(TgLlm, learned), NULL, LEARNED}};
+static const TgModule weight_table = {"Llm", sizeof(TgLlm), weight_fields, 1, NULL};
+
+const TgModule *tg_llm_module(void) { return &weight_table; }
+
+TgStatus tg_llm_unfreeze(TgLlm *m) {
+  if (!m) return TG_ERR_NOMEM;
+  if (m->unfrozen) return TG_OK;
+  int count = tg_llm_parameters(m, NULL, 0);
+  if (count > LEARNED)
+    return tg_set_error(m->ctx, TG_ERR_LIMIT, "llm_unfreeze: the model has more than 8192 weights");
+  Own own = {tg_alloc(m->ctx, (size_t)count * sizeof *own.t), 0, 0};
+  bool ok = own.t && llm_weights_each(m, is_plain, NULL) && llm_weights_each(m, own_make, &own);
+  for (int i = 0; !ok && own.t && i < own.n; i++)
+    tg_release(own.t[i]);
+  if (ok) {
+    own.n = 0;
+    llm_weights_each(m, own_take, &own);
+    memcpy(m->learned, own.t, (size_t)count * sizeof *own.t);
+    if (m->tied) m->head = m->embedding;
+    m->unfrozen = true;
+    llm_graphs_change(m);
+  }
+  tg_free(m->ctx, own.t);
+  return ok ? TG_OK : tg_error(m->ctx);
+}
+
+static bool own_release(TgLlm *m, TgTensor **at, const char *name, void *user) {
+  (void)m, (void)name, (void)user;
+  tg_release(*at);
+  *at = NULL;
+  return true;
+}
+
+void llm_weights_free(TgLlm *m) {
+  if (m->unfrozen) llm_weights_each(m, own_release, NULL);
+}

@@ -29,9 +29,25 @@ const char tour_text[] = {${page}0};
 ")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS docs/tour.md)
 
+# the rules, for the page of `tg viz`: of each file its name after a form feed, then its lines
+set(text "")
+file(GLOB rules CONFIGURE_DEPENDS rules/*.rules)
+foreach(path ${rules})
+  get_filename_component(name ${path} NAME)
+  file(READ ${path} lines HEX)
+  string(HEX "${name}\n" header)
+  string(APPEND text "0c${header}${lines}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+endforeach()
+string(REGEX REPLACE "(..)" "0x\\1," text "${text}")
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/rules_text.c CONTENT "extern const char rules_text[];
+const char rules_text[] = {${text}0};
+")
+
 file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)
 add_executable(tg ${CLI_SOURCES} ${CMAKE_BINARY_DIR}/gen/serve_page.c ${CMAKE_BINARY_DIR}/gen/viz_page.c
-  ${CMAKE_BINARY_DIR}/gen/tour_text.c)
+  ${CMAKE_BINARY_DIR}/gen/tour_text.c ${CMAKE_BINARY_DIR}/gen/rules_text.c)
+target_compile_options(tg PRIVATE -UTG_NO_ORIGIN) # programs of its own tell where their operations come from
 target_include_directories(tg PRIVATE cli .)
 target_link_libraries(tg PRIVATE tinygrad_static)
 foreach(optional PNG JPEG CURL EDIT MICROHTTPD)
@@ -116,7 +132,7 @@ if(CMOCKA_FOUND)
       target_compile_definitions(${name} PRIVATE TG_HAVE_SQLITE)
     endif()
   endforeach()
-  foreach(name test_choices test_nomem)
+  foreach(name test_choices test_nomem test_grid_cost)
     target_sources(${name} PRIVATE tests/kernels/choices.c)
   endforeach()
   foreach(name test_kernels test_nvrtc test_texts test_emulate)                        # what looks at kernels as text

@@ -158,7 +158,10 @@ CUresult cuda_mock_context_release(CUdevice d) {
 
 CUresult cuda_mock_context_set(CUcontext c) { return cuda_mock_now = c, CUDA_OK; }
 
-CUresult cuda_mock_peer_can(int *can, CUdevice d, CUdevice peer) { return *can = d != peer, CUDA_OK; }
+/* Two and two read each other's memory. */
+CUresult cuda_mock_peer_can(int *can, CUdevice d, CUdevice peer) {
+  return *can = d != peer && d / 2 == peer / 2, CUDA_OK;
+}
 
 CUresult cuda_mock_peer_enable(CUcontext peer, unsigned flags) {
   return peer && !flags ? CUDA_OK : CUDA_INVALID_VALUE;

@@ -123,6 +123,16 @@ static bool stage_read(Reader *r, const char *line) {
   return vec_push(r->s->mem, &r->s->stages, g) && ok;
 }
 
+static bool grid_read(Reader *r, StageSet *k) { /* a number, or an expression over variables, for each axis */
+  if (k->ngrid < 0 || k->ngrid > MAX_RANK) return wrong(r, "a number of axes that cannot be");
+  for (int d = 0; d < k->ngrid; d++) {
+    UOp *e = k->grid[d] = root(r);
+    if (!e || e->dtype != DT_INDEX || e->lanes != 1 || e->vmin < 0 || uop_has(e, RANGE) || uop_has(e, INDEX))
+      return wrong(r, "an axis of the grid that is no number of iterations");
+  }
+  return true;
+}
+
 static bool kernel_read(Reader *r, const char *line) {
   StageSet k = {.level = (int)whole(line, "level", 0),
                 .minout = (int)whole(line, "minout", 0),
@@ -135,7 +145,7 @@ static bool kernel_read(Reader *r, const char *line) {
     *cost[i] = strtod(at, &end);
     at = *end == ',' ? end + 1 : NULL;
   }
-  bool ok = loops_read(r, k.ngrid, k.grid) && ints_read(r, value_of(line, "mem"), r->nstage, &k.mem);
+  bool ok = grid_read(r, &k) && ints_read(r, value_of(line, "mem"), r->nstage, &k.mem);
   return vec_push(r->s->mem, &r->s->ks, k) && ok;
 }
 

@@ -1,5 +1,6 @@
 /* table.c: the emulators that the library finds where emu/ is linked. */
 #include "emu/table.h"
+#include "emu/kernel_text.h"
 #include "emu/nccl_mock.h"
 #include "emu/stages.h"
 
@@ -9,6 +10,7 @@ static const Emulators all = {.cuda_open = cuda_mock_open,
                               .metal_open = metal_mock_open,
                               .metal_close = metal_mock_close,
                               .nccl = &nccl_mock,
-                              .stages_read = stages_read};
+                              .stages_read = stages_read,
+                              .kernel_read = kernel_read};
 
 const Emulators *emulators(void) { return &all; }

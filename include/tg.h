@@ -584,6 +584,13 @@ TG_API int tg_comm_devices(TgContext *ctx, const char *device, int most, const c
 /* Waits for all ranks; *value becomes the largest that any of them gives. For what a rank alone knows: a
  * signal that came, a file that could not be written. Alone it is as it was. TG_ERR_DEVICE: as above. */
 TG_API TgStatus tg_comm_max(TgContext *ctx, int64_t *value);
+/* As tg_read, on one rank alone: all call it, the others give what they have of t, and out may be NULL. What that
+ * rank has on a device of its own, or all ranks have, does not move. TG_ERR_VALUE: no such rank. */
+TG_API TgStatus tg_comm_read(TgTensor *t, int rank, void *out, size_t nbytes);
+/* How what one device has reaches another (NULL: the default), which open: "same", they are one; "memory"
+ * that both have in place; "peer", the one reads the other's memory; "host", a copy in its memory; "ranks",
+ * messages between processes. NULL: there is no such device, or it does not open. */
+TG_API const char *tg_device_link(TgContext *ctx, const char *from, const char *to);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
 TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);
@@ -688,7 +695,7 @@ typedef struct TgLaunch {
 /* ---- where operations come from. Each call of a builder through its macro in tg_origin.h tells its
  * function, file and line, so that kernels can say which operations they compute (TG_DEBUG=2, profiles,
  * TgLaunch) and an error in which call it arose. TG_NO_ORIGIN, defined before this header, leaves the macros
- * out; C++, function pointers and bindings call the plain functions, and may tell an origin of their own. A
+ * out; function pointers and bindings call the plain functions, and may tell an origin of their own. A
  * handle points to its text. Nodes whose handles end are remembered where TG_DEBUG, TG_PROFILE or
  * tg_setting(ctx, "ORIGIN", 1) asks. Equal operations of two places are one node, of the first place. Shape
  * and dtype of a tensor that is passed through stay. No error but TG_ERR_NOMEM where none is named. */
@@ -718,18 +725,20 @@ TG_API int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part
  * them take longer than unwatched. l ends with the call, which must not use the context. NULL: no calls. */
 TG_API void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, void *user), void *user);
 /* From now on, until tg_profile_stop or tg_close, a file is written that Chrome's tracing and Perfetto read:
- * a track of the host (realize, schedule, lower, compile, read, replay) and one of each device (each launch
- * with its work and what it was estimated to take), and the device's memory. Launches go one by one, as under
- * tg_watch_launches. TG_PROFILE=path does it from tg_open on; where that file is there, it is path.2, path.3
- * and so on. TG_ERR_IO: the file cannot be made; TG_ERR_STATE: a profile is being made. */
+ * a track of the host (realize, schedule, lower, compile, copy, read, replay, and what it waits for), one of
+ * each device or its queue (each launch with its work, its bytes, its share of the roof and what it was
+ * estimated to take; between them it is idle), one of each thread that shares launches, and the device's
+ * memory. Launches go one by one, as under tg_watch_launches. TG_PROFILE=path does it from tg_open on; where
+ * that file is there, it is path.2, path.3 and so on. TG_ERR_IO: the file cannot be made; TG_ERR_STATE: a
+ * profile is being made. */
 TG_API TgStatus tg_profile_start(TgContext *ctx, const char *path);
 TG_API TgStatus tg_profile_stop(TgContext *ctx); /* TG_ERR_IO: not all could be written */
 /* [options] .measure (it is also run, and its kernels timed) .json (every fact, as JSON) .kernel (the source
  * of one, by its name or as "0.2", kernel 2 of graph 0). What tg_realize_many would run, as text: five lines
  * with the size of the work and what may make it slow, then each graph: its kernels with their origins,
- * loops, opts and times, its memories, why stages were not fused. Plans are made anew for it
- * (tg_cache_clear). TG_EXPLAIN=file writes the same of all that a context ran, when it closes. NULL: an
- * error. The text lives until the next call. */
+ * loops, opts and times, its memories, why stages were not fused; and the exchanges between devices. Plans
+ * are made anew for it (tg_cache_clear). TG_EXPLAIN=file writes the same of all that a context ran, when it
+ * closes. NULL: an error. The text lives until the next call. */
 TG_API const char *tg_explain_opt(TgTensor *const *t, size_t n, const TgExplainOptions *o);
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads
  * (RANGE, INDEX, REDUCE, STORE..; the heuristic's opts apply), whose PARAM of slot i is args[i], row-major,
@@ -1046,6 +1055,9 @@ TG_API TgTensor *tg_threefry(TgTensor *counter, TgTensor *key);
  * tensors of bytes, tg_bitcast makes words. No gradient. TG_ERR_DTYPE: not i32. One instruction on an x86-64
  * with AVX-512 VNNI. */
 TG_API TgTensor *tg_dot4(TgTensor *x, TgTensor *y);
+/* Words of four bytes, i32: each byte is that of the table's 16 which its low four bits choose. No gradient.
+ * TG_ERR_DTYPE: not i32, or no table. One instruction on x86-64 and arm64, for a vector of words. */
+TG_API TgTensor *tg_lookup4(TgTensor *x, const uint8_t *table);
 TG_API TgTensor *tg_usum(TgTensor *const *x, int n);  /* x[0] + x[1] + ..; on bool: or */
 TG_API TgTensor *tg_uprod(TgTensor *const *x, int n); /* x[0] * x[1] * ..; on bool: and */
 /* c ? a : b, all broadcast; c must be bool (TG_ERR_DTYPE). Nothing of the branch not taken reaches the result
@@ -1472,12 +1484,18 @@ TG_API void tg_jit_free(TgJit *jit); /* NULL is fine */
 /* ---- captured functions as text: what tg_jit_save and tg_jit_load (tg_io.h) keep in a file. The text tells
  * of inputs and outputs, of the memories that stay (weights, state) by name, and has the graph of each step
  * as it was before it was planned: whatever machine and device reads it plans and compiles it for itself. */
-/* An input or output. Valid while the capture is, and until tg_jit_name. */
+/* An input or output. Valid while the capture is, and until tg_jit_name. An input that is on several devices
+ * (ndevice > 1) is given as tg_shard(x, ndevice, devices, axis, .bounds = bounds), or where axis is -1 as
+ * tg_replicate(x, ndevice, devices). */
 typedef struct TgJitValue {
   const char *name; /* "": it has none */
   TgDType dtype;
   int ndim;
   const int64_t *dims;
+  int ndevice;
+  const char *const *devices;
+  int axis;
+  const int64_t *bounds; /* NULL: it is not split */
 } TgJitValue;
 
 /* false: i is past the last, or nothing is captured yet */
@@ -1487,9 +1505,10 @@ TG_API bool tg_jit_output(const TgJit *jit, size_t i, TgJitValue *v);
  * for this capture. TG_ERR_STATE: nothing is captured yet. */
 TG_API TgStatus tg_jit_name(TgJit *jit, const char *const *inputs, const char *const *outputs);
 /* names[i]: what the memory of tensors[i] is to be called, and that tensor's shape is its; memories without
- * are "memory.0" and so on. What was loaded keeps its names. Valid until the next call with a tensor of the
- * context. NULL: TG_ERR_STATE, nothing is captured yet; TG_ERR_DEVICE: captured on several devices (files
- * may be read from DISK); TG_ERR_VALUE: two equal names. */
+ * are "memory.0" and so on. A tensor that is split has a memory for each part, "w.part0" .., one that is whole
+ * on several devices has as many of that name, with the same values. What was loaded keeps its names. Valid until
+ * the next call with a tensor of the context. NULL: TG_ERR_STATE, nothing is captured yet; TG_ERR_DEVICE: an
+ * input or output is on DISK; TG_ERR_VALUE: two equal names. */
 TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor *const *tensors, int n);
 /* Variable i of the last text, or of what was loaded, where it is unbound and to be bound before a run. NULL:
  * past the last. */
@@ -1498,15 +1517,21 @@ TG_API TgVariable *tg_jit_variable(TgJit *jit, size_t i);
  * that memory, of its shape and dtype. name may be NULL. NULL: past the
  * last, or TG_ERR_NOMEM. */
 TG_API TgTensor *tg_jit_memory(TgJit *jit, size_t i, const char **name);
-/* A captured function of text: tg_jit_run replays it, on the context's default device. tensors[i] is the
- * memory names[i]: used where it is if the program does not write it and it may be (no copy of a model's
+/* The name of device i of the last text, or of what was loaded. NULL: past the last. */
+TG_API const char *tg_jit_device(const TgJit *jit, size_t i);
+/* A captured function of text: tg_jit_run replays it, on the context's default device, or, where the text is of
+ * several, on the devices of the same names, which are opened. tensors[i] is the memory names[i]: used where it is if the program does not write it and it may be (no copy of a model's
  * file), else copied; names that the text does not have are left alone. If the program draws, the context's
  * random numbers go on from where they were when the text was written; tg_manual_seed begins others. The text
  * is not trusted: no memory is read or written outside of its bounds. NULL: TG_ERR_VALUE, with the line: what
  * is no such text, of another version, or has no tensor of a name; TG_ERR_DTYPE, TG_ERR_SHAPE: a tensor
- * unlike its memory. */
+ * unlike its memory; TG_ERR_VALUE, TG_ERR_DEVICE: a device that is not there, or does not open. */
 TG_API TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *names,
                                TgTensor *const *tensors, int n);
+/* The same on other devices: devices[i] instead of the i-th that the text names, or that its one device is,
+ * ndevice of them, each once. TG_ERR_VALUE, with the text's devices: another number of them. */
+TG_API TgJit *tg_jit_from_text_on(TgContext *ctx, const char *text, const char *const *devices, int ndevice,
+                                  const char *const *names, TgTensor *const *tensors, int n);
 
 /* ---- captured functions as C: a source of C99 without extensions, and its header, which need no library and
  * no allocation (docs/export.md). Kernels are planned for a machine of which nothing is known, whatever the
@@ -1530,21 +1555,22 @@ typedef struct TgCText {
  * .streamed: weights are apart, and a function of the host brings those of each kernel to the arena.
  * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
  * the same time, the results are the same. .max_ram: kernels are chosen so that arena and state are no more
- * bytes (0: no bound). .target: a processor to plan for, "generic" (the default), "native", "x86-64-v2", -v3,
- * -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the source is GNU C with
- * vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the header names; own_math has
- * no meaning there. "none": C99. NULL: as is usual for the target, vectors where it has some and is no generic
- * one. .linked: weights are apart, and a symbol NAME_weights that is linked has them; NAME_reset takes none. The
- * texts live until the next call with this context. Errors: those of tg_jit_to_text;
- * TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits .max_ram, with how much the least
- * is more. */
+ * bytes (0: no bound). .target: a processor to plan for, "generic" (the default), "native", "x86-64-v2",
+ * -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the source is GNU C
+ * with vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the header names;
+ * own_math has no meaning there. "none": C99. NULL: as is usual for the target, vectors where it has some
+ * and is no generic one. .linked: weights are apart, and a symbol NAME_weights that is linked has them;
+ * NAME_reset takes none. The texts live until the next call with this context. Errors: those of
+ * tg_jit_to_text; TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits .max_ram, with
+ * how much the least is more. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
- * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass to begin with,
- * one of code generation before .pass, or the scheduler's: after rangeify that needs the stages, which
- * TG_DUMP and .pass write behind the graph and tg alone reads. .emit: "uops" (default: text again),
- * "costs" (of a kernel: each list of opts that is considered, and what it is estimated to cost), "c",
+ * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass to begin with.
+ * After rangeify that needs the stages, and after the first pass of code generation what is known of the
+ * kernel: TG_DUMP and .pass write both behind the graph, and tg alone reads them. .emit: "uops" (default:
+ * text again), "costs" (of a kernel: each list of opts that is considered, and what it is estimated to cost;
+ * with .opts that of this list), "c",
  * "cuda", "metal", "kind" (what the text is, "kernel graph of 12 nodes with 1 root"; nothing is compiled).
  * .opts: a list of opts instead of the heuristic's. A tensor graph is scheduled and its kernels compiled,
  * a kernel is compiled, a program is rendered. NULL: refused, tg_errmsg says why (line and column where it
@@ -1916,7 +1942,7 @@ TG_CXX3_(tg_batch_norm_train, TgNormOptions)
 TG_CXX3_(tg_scaled_dot_product_attention, TgAttentionOptions)
 /* clang-format on */
 #endif
-#if !defined(TG_NO_ORIGIN) && !defined(__cplusplus)
+#ifndef TG_NO_ORIGIN
 #include "tg_origin.h"
 #endif
 #endif

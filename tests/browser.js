@@ -22,7 +22,12 @@ let attached
 const send = (method, params = {}) => new Promise((yes, no) => { const id = next++; waiting.set(id, [yes, no]); chrome.stdio[3].write(JSON.stringify({ id, method, params, sessionId: attached }) + '\0') })
 const value = async expression => { const r = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }); if (r.exceptionDetails) throw Error(expression + ': ' + JSON.stringify(r.exceptionDetails)); return r.result.value }
 const sleep = ms => new Promise(r => setTimeout(r, ms))
-const until = async (expression, ms = 8000) => { for (const end = Date.now() + ms; Date.now() < end; await sleep(20)) if (await value(expression)) return; throw Error('never: ' + expression) }
+// A page that is being left answers with an error. The limit is for what never comes: a busy machine may take long.
+const until = async (expression, ms = 120000) => {
+  let why = ''
+  for (const end = Date.now() + ms; Date.now() < end; await sleep(20)) if (await value(expression).catch(e => { why = ': ' + e.message })) return
+  throw Error('never: ' + expression + why)
+}
 const key = async k => { for (const type of ['keyDown', 'keyUp']) await send('Input.dispatchKeyEvent', { type, key: k, text: type === 'keyDown' && k.length === 1 ? k : undefined }); await sleep(60) }
 const shot = async (shots, name) => { if (shots) fs.writeFileSync(path.join(shots, name + '.png'), Buffer.from((await send('Page.captureScreenshot')).data, 'base64')) }
 const must = (ok, what) => { if (!ok) throw Error(what) }

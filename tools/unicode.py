@@ -54,6 +54,16 @@ def maps():
     return out
 
 
+def based(pairs):
+    """Runs of neighbours whose results have the same high half, and an end."""
+    last = None
+    for i, (c, to) in enumerate(pairs):
+        if last != (c - 1, to >> 16):
+            yield "{0x%x, %d, %d}" % (c, i, to >> 16)
+        last = (c, to >> 16)
+    yield "{INT32_MAX, %d, 0}" % len(pairs)
+
+
 print("""/* unicode_tables.h: written by tools/unicode.py. Ranges of characters, first and last of each, in order; the
  * lower case of runs; what is left of a character without its marks. */
 #ifndef TG_LLM_UNICODE_TABLES_H
@@ -68,9 +78,12 @@ typedef struct UnicodeRun {
   int32_t first, last, add, step;
 } UnicodeRun;
 
-typedef struct UnicodePair {
-  int32_t from, to;
-} UnicodePair;
+/* Characters from `from` to the next row's, as many as it has places before the next's, become high << 16 and the
+ * 16 bits at its place. */
+typedef struct UnicodeBases {
+  int32_t from;
+  uint16_t place, high;
+} UnicodeBases;
 
 typedef struct UnicodeRow {
   int32_t from, to[3];
@@ -83,7 +96,8 @@ rows("others", "UnicodeRange", "Cc, Cf, Co", map(pair, ranges(category("Cc", "Cf
 rows("blanks", "UnicodeRange", "White_Space", map(pair, ranges(lambda c: chr(c).isspace() and not 0x1C <= c <= 0x1F)))
 rows("lower", "UnicodeRun", "simple lower case", ("{0x%x, 0x%x, %d, %d}" % tuple(r) for r in maps()))
 one = [(c, without_marks(c)[0]) for c in ALL if not 0xAC00 <= c <= 0xD7A3 and len(without_marks(c)) == 1 and without_marks(c)[0] != c]
-rows("bases", "UnicodePair", "one character is left", map(pair, one))
+rows("bases", "UnicodeBases", "one character is left; past the last, no more", based(one))
+rows("base_low", "uint16_t", "their low halves", ("0x%x" % (to & 0xFFFF) for c, to in one))
 several = [(c, w) for c in ALL if not 0xAC00 <= c <= 0xD7A3 and len(w := without_marks(c)) > 1]
 rows("several", "UnicodeRow", "some are left, at most three", ("{0x%x, {%s}}" % (c, ", ".join("0x%x" % k for k in w)) for c, w in several))
 print("#endif")

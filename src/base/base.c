@@ -306,18 +306,20 @@ static int utf8_bytes(const unsigned char *p) {
 }
 
 void str_json(Str *s, const char *text) {
+  const unsigned char *p = (const unsigned char *)text, *from = p; /* from: what is yet to be put as it is */
   str_put(s, "\"");
-  for (const unsigned char *p = (const unsigned char *)text; *p;) {
-    int n = utf8_bytes(p);
-    if (*p == '"' || *p == '\\')
-      str_putn(s, *p == '"' ? "\\\"" : "\\\\", 2);
-    else if (*p < 0x20 || *p == 0x7f)
-      str_printf(s, "\\u%04x", *p);
-    else if (n)
-      str_putn(s, (const char *)p, (size_t)n);
-    else
+  for (int n;; p += n ? n : 1) {
+    n = utf8_bytes(p);
+    if (n && *p >= 0x20 && *p != 0x7f && *p != '"' && *p != '\\') continue;
+    str_putn(s, (const char *)from, (size_t)(p - from));
+    if (!*p) break;
+    from = p + (n ? n : 1);
+    if (!n)
       str_put(s, "?");
-    p += n ? n : 1;
+    else if (*p == '"' || *p == '\\')
+      str_putn(s, *p == '"' ? "\\\"" : "\\\\", 2);
+    else
+      str_printf(s, "\\u%04x", *p);
   }
   str_put(s, "\"");
 }
@@ -405,7 +407,7 @@ static const char *const env_names[] = {
     "TG_DEV", "TG_CC", "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE",
     "TG_FUSE", "TG_SKIP", "TG_NOOPT", "TG_OPTS", "TG_DEBUG",
     "TG_DUMP", "TG_PROFILE", "TG_EXPLAIN", "TG_VIZ", "TG_SPEC",
-    "TG_TRACE", "TG_RULE_LIMIT", "TG_BEAM", "TG_TF32", "TG_AMX",
+    "TG_TRACE", "TG_RULE_LIMIT", "TG_OPT_LIMIT", "TG_FUSE_LIMIT", "TG_BEAM", "TG_TF32", "TG_AMX",
     "TG_DOT", "TG_EMU", "TG_EMU_ARCHS", "TG_LOADER", "TG_ALLREDUCE",
     "TG_ALLREDUCE_CAST", "TG_COMM", "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE",
     "TG_COMM_TIMEOUT", "TG_COMM_BUCKET", "TG_COMM_MACHINE", "TG_LINKS", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
@@ -451,14 +453,17 @@ static TgStatus env_links(TgError *err, double *links) {
   return TG_OK;
 }
 
-/* A variable that is not set, or has the one value that is known. */
-static TgStatus env_word(TgError *err, const char *name, const char *word, int *is_set) {
+/* A variable that is not set, or has one of the values that are known: `other` may be NULL. */
+static TgStatus env_word(TgError *err, const char *name, const char *word, int *is_set, const char *other,
+                         int *is_other) {
   const char *s = getenv(name);
   if (!s || !*s) return TG_OK;
-  if (strcmp(s, word))
-    return error_set(err, TG_ERR_VALUE, "environment: %s=%.40s: the one known value is '%s'", name, s, word);
-  *is_set = 1;
-  return TG_OK;
+  bool first = !strcmp(s, word), second = other && !strcmp(s, other);
+  if (first) *is_set = 1;
+  if (second) *is_other = 1;
+  if (first || second) return TG_OK;
+  return error_set(err, TG_ERR_VALUE, "environment: %s=%.40s: it may be '%s'%s%s", name, s, word,
+                   other ? " or " : "", other ? other : "");
 }
 
 TgStatus env_read(TgEnv *env, TgError *err) {
@@ -486,7 +491,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_DOT", &env->dot, 0, 1, 1}};
 
   memset(env, 0, sizeof *env);
-  env->rule_limit = -1;
+  env->rule_limit = env->opt_limit = env->fuse_limit = -1;
   for (size_t i = 0; i < TG_COUNT(ints); i++) {
     int64_t v = ints[i].def;
     TgStatus s = env_int(err, ints[i].name, ints[i].lo, ints[i].hi, &v);
@@ -494,6 +499,8 @@ TgStatus env_read(TgEnv *env, TgError *err) {
     *ints[i].at = (int)v;
   }
   TgStatus s = env_int(err, "TG_RULE_LIMIT", 0, INT64_MAX, &env->rule_limit);
+  if (!s) s = env_int(err, "TG_OPT_LIMIT", 0, INT64_MAX, &env->opt_limit);
+  if (!s) s = env_int(err, "TG_FUSE_LIMIT", 0, INT64_MAX, &env->fuse_limit);
   if (!s) s = env_text(err, "TG_DEV", env->dev, sizeof env->dev);
   if (!s) s = env_text(err, "TG_COMM", env->comm, sizeof env->comm);
   if (!s) s = env_text(err, "TG_COMM_NAME", env->comm_name, sizeof env->comm_name);
@@ -511,6 +518,6 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_EMU_ARCHS", env->emulate_archs, sizeof env->emulate_archs);
   if (s) return s;
   env->dev_set = env->dev[0] != 0;
-  if ((s = env_word(err, "TG_LOADER", "library", &env->link_objects))) return s;
-  return env_word(err, "TG_TRACE", "rules", &env->trace_rules);
+  if ((s = env_word(err, "TG_LOADER", "library", &env->link_objects, NULL, NULL))) return s;
+  return env_word(err, "TG_TRACE", "rules", &env->trace_rules, "choices", &env->trace_choices);
 }

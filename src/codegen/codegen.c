@@ -1,6 +1,7 @@
 /* codegen.c: the pass table of code generation. In: one kernel of a schedule. Out: its linear program. See
  * codegen.h. */
 #include "codegen/codegen.h"
+#include "plan/grid_cost.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -247,7 +248,7 @@ static bool run_choose(void *state) {
 
 static bool run_expand(void *k) { return expand(k); }
 
-static bool run_gpu(void *k) { return gpu_dims(k); }
+static bool run_gpu(void *k) { return !has_grid(((Kernel *)k)->ren) || gpu_dims(k); }
 
 static bool run_prefetch(void *k) { return prefetch_rows(k); }
 
@@ -314,6 +315,30 @@ bool kernel_open(Kernel *k) {
   return ok;
 }
 
+/* The passes after this one need more than the graph: the name, the shape of a launch, the
+ * ids that are free, the list of opts. */
+bool kernel_state_print(const Kernel *k, Str *out) {
+  Str list;
+  str_init(&list, k->mem);
+  for (size_t i = 0; i < k->list.len; i++)
+    opt_print(&list, &k->list.at[i]);
+  str_printf(out,
+             KERNEL_TEXT
+             "%s: %d threads, grid %d %d %d, block %d %d %d, next ids %lld %lld %lld, %zu done of: %s\n",
+             k->linear->name, k->nthread, k->global[0], k->global[1], k->global[2], k->local[0], k->local[1],
+             k->local[2], (long long)k->next_range, (long long)k->next_local, (long long)k->next_reg,
+             k->ndone, str_text(&list));
+  bool ok = !list.oom && !out->oom;
+  str_free(&list);
+  return ok;
+}
+
+static bool more_of(void *state, const char *pass, Str *out) {
+  const Kernel *k = state;
+  (void)pass;
+  return k->linear->n || kernel_state_print(k, out);
+}
+
 bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
   PassEnv *e = k->opt->passes;
   PassRun run = {.env = e,
@@ -327,7 +352,8 @@ bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
                  .takes = first == codegen_passes ? GRAPH_KERNEL : first[-1].makes,
                  .root = &k->sink,
                  .graph = graph_of,
-                 .linear = k->linear};
+                 .linear = k->linear,
+                 .more = more_of};
   if (e) run.number = e->next_kernel++;
   return passes_run(&run, first, n);
 }
@@ -366,12 +392,44 @@ static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   k->sink = k->st ? copy_in(k->st, k->mem, ast, ast_store) : NULL;
   bool ok = k->sink && !refused_for_test(k) && kernel_open(k) &&
             kernel_passes(k, codegen_passes, codegen_npass) && !k->opts.oom;
+  if (ok && e && !k->opt->opts) e->opts.taken += (int64_t)k->list.len; /* not what BEAM tries */
   vec_free(k->mem, &k->list);
   if (k->mem->failed != failed) {
     ok = false;
+    *k->err = (TgError){0}; /* an opt without memory may have been called one that does not fit */
     error_set(k->err, TG_ERR_NOMEM, "codegen: out of memory");
   }
   return ok;
+}
+
+/* The kernel in a store of its own, through all passes behind the choice of opts, and nobody watches. */
+bool kernel_grid_cost(const Kernel *from, const OptVec *list, GridCost *out, bool *fits) {
+  size_t first = 0;
+  while (codegen_passes[first++].run != run_choose)
+    ;
+  TgError err = {0};
+  Arena arena;
+  Linear lin = {0};
+  CodegenOptions o = *from->opt;
+  o.passes = NULL, o.costs = NULL;
+  Kernel k = {.mem = from->mem,
+              .err = &err,
+              .ren = from->ren,
+              .nthread = 1,
+              .opt = &o,
+              .arena = &arena,
+              .linear = &lin};
+  uint64_t failed = from->mem->failed;
+  arena_init(&arena, from->mem), str_init(&k.opts, from->mem);
+  k.st = store_new(from->mem);
+  k.sink = k.st ? copy_in(k.st, from->mem, from->sink, from->st) : NULL;
+  k.list = *list;
+  *fits = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes + first, codegen_npass - first) &&
+          grid_cost(o.target, &lin, from->mem, out);
+  str_free(&k.opts);
+  store_free(k.st);
+  arena_free(&arena);
+  return from->mem->failed == failed;
 }
 
 /* A nest that cannot take all of its opts takes fewer, and at last stands as it is. */

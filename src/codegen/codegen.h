@@ -48,6 +48,9 @@ extern const size_t codegen_npass;
  * loops and names it; false: no memory. kernel_passes runs n passes of the table. */
 bool kernel_open(Kernel *k);
 bool kernel_passes(Kernel *k, const Pass *first, size_t n);
+/* What stands below a kernel's graph between two passes, as a comment; read back by emu/kernel_text.c. */
+#define KERNEL_TEXT "#| kernel "
+bool kernel_state_print(const Kernel *k, Str *out);
 /* out->at lives in *arena. The name is made from the loop extents. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren,
                        const CodegenOptions *opt, Arena *arena, UOpStore **st_out, Linear *out,
@@ -79,8 +82,15 @@ bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move to
 /* axes.c: an INDEX at a flat offset, with an index per axis where strides and its gate tell them apart. */
 UOp *index_axes(Kernel *k, UOp *index);
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
-bool heuristic_gpu(Kernel *k, OptVec *out);
-bool scalar_opts(Kernel *k, OptVec *list); /* scalars.c: of a list, what text without vectors is to have */
+/* .. and writes to k->opt->costs what k->list costs, which somebody else chose. False: out of memory. */
+bool list_costs(Kernel *k, int ncores);
+struct GridCost;
+/* codegen.c: what a kernel for a GPU, not shaped yet, costs with a list. *fits: it can be had so. False: out
+ * of memory. */
+bool kernel_grid_cost(const Kernel *k, const OptVec *list, struct GridCost *out, bool *fits);
+bool heuristic_gpu(Kernel *k, OptVec *out); /* choose_grid.c */
+bool grid_costs(Kernel *k);                 /* as list_costs */
+bool scalar_opts(Kernel *k, OptVec *list);  /* scalars.c: of a list, what text without vectors is to have */
 bool bound_loops(Kernel *k); /* loop_bounds.c: no step where a condition keeps it from counting */
 bool cut_sums(Kernel *k);    /* sums.c: long sums in blocks */
 bool expand(Kernel *k);      /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */

@@ -1,7 +1,7 @@
 /* decompose.c: the decompositions that are no rewrite of a line: what rules/decompose.rules names. In: the
  * sources of one op. Out: a graph of native ops, or NULL. One form of each function serves f32 and f64, in
- * arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded once, no
- * contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they
+ * arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded once,
+ * or f64 for what a product of f32 loses; no contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they
  * reach. */
 #include "codegen/decompose.h"
 #include <math.h>
@@ -9,6 +9,7 @@
 typedef struct B {
   UOpStore *st;
   DType d;
+  bool fuses; /* a product and a sum are one operation, rounded once */
 } B;
 
 static UOp *c(B *b, double v) { return uop_const(b->st, b->d, (Scalar){.f = v}); }
@@ -20,6 +21,22 @@ static UOp *op1(B *b, Ops o, UOp *x) { return uop_alu1(b->st, o, x); }
 static UOp *op2(B *b, Ops o, UOp *x, UOp *y) { return uop_alu2(b->st, o, x, y); }
 
 static UOp *fma3(B *b, UOp *x, UOp *y, UOp *z) { return UNEW(b->st, OPS_MULACC, b->d, 1, ARG0, x, y, z); }
+
+/* x y + z, rounded once or twice: where that is a small part of the result. */
+static UOp *mul_add(B *b, UOp *x, UOp *y, UOp *z) {
+  return b->fuses ? fma3(b, x, y, z) : op2(b, OPS_ADD, op2(b, OPS_MUL, x, y), z);
+}
+
+/* x y + z where z takes away most of it. An f32 product is exact in f64. */
+static UOp *left_of(B *b, UOp *x, UOp *y, UOp *z) {
+  if (b->fuses || b->d == DT_F64) return fma3(b, x, y, z);
+  UOp *wide[3] = {uop_cast(b->st, x, DT_F64), uop_cast(b->st, y, DT_F64), uop_cast(b->st, z, DT_F64)};
+  return uop_cast(b->st, op2(b, OPS_ADD, op2(b, OPS_MUL, wide[0], wide[1]), wide[2]), b->d);
+}
+
+static B b_of(Rewrite *rw, const Kernel *k, const UOp *x) {
+  return (B){rw->st, (DType)x->dtype, has(k, OPS_MULACC)};
+}
 
 static UOp *sel(B *b, UOp *cond, UOp *x, UOp *y) { return uop_where(b->st, cond, x, y); }
 
@@ -51,7 +68,7 @@ static UOp *rounds(B *b) { return c(b, 1.5 * ldexp(1, mantissa_bits(b)) + 2 * ex
 static Whole round_near(B *b, UOp *x) { return whole_of(b, op2(b, OPS_ADD, x, rounds(b)), rounds(b)); }
 
 static Whole round_product(B *b, UOp *x, double by) { /* of x and by */
-  return whole_of(b, fma3(b, x, c(b, by), rounds(b)), rounds(b));
+  return whole_of(b, mul_add(b, x, c(b, by), rounds(b)), rounds(b));
 }
 
 static UOp *power_of_two(B *b, UOp *biased) { /* from an exponent with its bias in the low bits */
@@ -68,7 +85,7 @@ static UOp *scale(B *b, UOp *p, Whole n) {
 static UOp *horner(B *b, UOp *x, const double *k, int n) { /* k[0] + k[1] x + .. */
   UOp *p = c(b, k[n - 1]);
   for (int i = n - 2; i >= 0; i--)
-    p = fma3(b, p, x, c(b, k[i]));
+    p = mul_add(b, p, x, c(b, k[i]));
   return p;
 }
 
@@ -139,24 +156,24 @@ static Two two_sum(B *b, UOp *x, UOp *y) {
 
 static Two two_mul(B *b, UOp *x, UOp *y) {
   UOp *p = mul(b, x, y);
-  return (Two){p, fma3(b, x, y, neg(b, p))};
+  return (Two){p, left_of(b, x, y, neg(b, p))};
 }
 
 static Two mul_two(B *b, Two x, Two y) {
   Two p = two_mul(b, x.hi, y.hi);
-  return (Two){p.hi, fma3(b, x.hi, y.lo, fma3(b, x.lo, y.hi, p.lo))};
+  return (Two){p.hi, mul_add(b, x.hi, y.lo, mul_add(b, x.lo, y.hi, p.lo))};
 }
 
 /* ---- exponentials */
 /* e^(t + lo), |t| <= ln(2)/2: the two leading terms and their sum are exact */
 static UOp *exp_small(B *b, UOp *t, UOp *lo) {
   Two s = two_sum(b, c(b, 1), t);
-  return add(b, s.hi, fma3(b, mul(b, t, t), poly(b, t, poly_exp), lo ? add(b, s.lo, lo) : s.lo));
+  return add(b, s.hi, mul_add(b, mul(b, t, t), poly(b, t, poly_exp), lo ? add(b, s.lo, lo) : s.lo));
 }
 
 static UOp *exp2_small(B *b, UOp *r, UOp *lo) { /* 2^(r + lo), |r| <= 1/2 */
   Two t = two_mul(b, r, c(b, M_LN2));
-  return exp_small(b, t.hi, lo ? fma3(b, lo, c(b, M_LN2), t.lo) : t.lo);
+  return exp_small(b, t.hi, lo ? mul_add(b, lo, c(b, M_LN2), t.lo) : t.lo);
 }
 
 static UOp *clamp(B *b, UOp *x, double lo, double hi) { /* NaN stays NaN */
@@ -178,19 +195,19 @@ static UOp *exp2_between(B *b, UOp *y) {
   return scale(b, exp2_small(b, sub(b, y, n.f), NULL), n);
 }
 
-UOp *exp2_of(Rewrite *rw, UOp *x) {
-  B at = {rw->st, (DType)x->dtype}, *b = &at;
+UOp *exp2_of(Rewrite *rw, const Kernel *k, UOp *x) {
+  B at = b_of(rw, k, x), *b = &at;
   return between(b, x, wide(b) ? -1075 : -150, wide(b) ? 1025 : 129, exp2_between);
 }
 
 static UOp *exp_between(B *b, UOp *y) { /* Cody and Waite: ln 2 in two parts */
   Whole n = round_product(b, y, M_LOG2E);
-  UOp *r = fma3(b, n.f, c(b, -ln2_lo[wide(b)]), fma3(b, n.f, c(b, -ln2_hi[wide(b)]), y));
+  UOp *r = mul_add(b, n.f, c(b, -ln2_lo[wide(b)]), mul_add(b, n.f, c(b, -ln2_hi[wide(b)]), y));
   return scale(b, exp_small(b, r, NULL), n);
 }
 
-UOp *exp_of(Rewrite *rw, UOp *x) {
-  B at = {rw->st, (DType)x->dtype}, *b = &at;
+UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *x) {
+  B at = b_of(rw, k, x), *b = &at;
   return between(b, x, wide(b) ? -746 : -104, wide(b) ? 711 : 90, exp_between);
 }
 
@@ -218,26 +235,26 @@ static UOp *log_special(B *b, UOp *x, UOp *r) {
 static UOp *do_log(B *b, UOp *x, bool base2) {
   UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *h = mul(b, f, mul(b, f, c(b, 0.5)));
   UOp *s = op2(b, OPS_FDIV, f, add(b, f, c(b, 2))), *z = mul(b, s, s);
-  UOp *low = fma3(b, s, fma3(b, z, poly(b, z, poly_log), h), neg(b, h));
+  UOp *low = mul_add(b, s, mul_add(b, z, poly(b, z, poly_log), h), neg(b, h));
   Two t;
   if (base2) {
     Two p = two_mul(b, f, c(b, log2e_hi[wide(b)]));
-    low = fma3(b, low, c(b, log2e_hi[wide(b)]), fma3(b, f, c(b, log2e_lo[wide(b)]), p.lo));
+    low = mul_add(b, low, c(b, log2e_hi[wide(b)]), mul_add(b, f, c(b, log2e_lo[wide(b)]), p.lo));
     t = two_sum(b, e, p.hi);
   } else {
-    low = fma3(b, e, c(b, ln2_lo[wide(b)]), low);
+    low = mul_add(b, e, c(b, ln2_lo[wide(b)]), low);
     t = two_sum(b, mul(b, e, c(b, ln2_hi[wide(b)])), f);
   }
   return log_special(b, x, add(b, t.hi, add(b, t.lo, low)));
 }
 
-UOp *log_of(Rewrite *rw, UOp *x) {
-  B b = {rw->st, (DType)x->dtype};
+UOp *log_of(Rewrite *rw, const Kernel *k, UOp *x) {
+  B b = b_of(rw, k, x);
   return do_log(&b, x, false);
 }
 
-UOp *log2_of_float(Rewrite *rw, UOp *x) {
-  B b = {rw->st, (DType)x->dtype};
+UOp *log2_of_float(Rewrite *rw, const Kernel *k, UOp *x) {
+  B b = b_of(rw, k, x);
   return do_log(&b, x, true);
 }
 
@@ -246,7 +263,7 @@ static Two log2_two(B *b, UOp *x) {
   int w = wide(b);
   UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *sum = add(b, m, c(b, 1)),
           *sum_lo = sub(b, m, sub(b, sum, c(b, 1)));
-  UOp *q = op2(b, OPS_FDIV, f, sum), *rest = fma3(b, neg(b, q), sum_lo, fma3(b, neg(b, q), sum, f));
+  UOp *q = op2(b, OPS_FDIV, f, sum), *rest = mul_add(b, neg(b, q), sum_lo, left_of(b, neg(b, q), sum, f));
   Two s = {q, op2(b, OPS_FDIV, rest, sum)}, z = mul_two(b, s, s); /* s = (m - 1) / (m + 1) */
   Two third = two_sum(b, c(b, 1.0 / 3), mul(b, z.hi, poly(b, z.hi, poly_atanh)));
   third.lo = add(b, third.lo, c(b, third_lo[w]));
@@ -257,8 +274,8 @@ static Two log2_two(B *b, UOp *x) {
   return two_sum(b, l.hi, add(b, l.lo, a.lo));
 }
 
-UOp *pow_of(Rewrite *rw, UOp *x, UOp *y) {
-  B at = {rw->st, (DType)x->dtype}, *b = &at;
+UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *x, UOp *y) {
+  B at = b_of(rw, k, x), *b = &at;
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *y_neg = op2(b, OPS_CMPLT, y, c(b, 0)), *inf = c(b, INFINITY);
   UOp *ax = sel(b, x_neg, neg(b, x), x), *ay = sel(b, y_neg, neg(b, y), y);
   Two l = log2_two(b, ax);
@@ -267,7 +284,7 @@ UOp *pow_of(Rewrite *rw, UOp *x, UOp *y) {
   l.lo = sel(b, plain, l.lo, c(b, 0));
   UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135);
   Whole n = round_near(b, near);
-  UOp *lo = fma3(b, y, l.lo, fma3(b, y, l.hi, neg(b, p)));
+  UOp *lo = mul_add(b, y, l.lo, left_of(b, y, l.hi, neg(b, p)));
   lo = sel(b, op2(b, OPS_CMPEQ, near, p), lo, c(b, 0));
   Two r2 = two_sum(b, sub(b, near, n.f), lo);
   UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), n);
@@ -324,40 +341,59 @@ static UOp *mul_high(B *b, UOp *x, UOp *y) { /* the upper word of a u64 product 
   return add(b, add(b, mul(b, xh, yh), op2(b, OPS_SHR, t, half)), op2(b, OPS_SHR, s, half));
 }
 
+static DType word(const B *b) { return wide(b) ? DT_U64 : DT_U32; } /* as large as a number */
+
+/* m times the words w as a fixed-point number of 2 + 62 bits -> *n: the nearest whole number, modulo 4; and what
+ * is left, in quadrants. The two sums that need 64 bits are of u32 with u32; the rest are words of 32, which
+ * every vector has: 24 bits, 24 and 16 are exact as f32, so nothing is lost before they are added. */
+static Two quadrant_f32(B *b, UOp *m, UOp *const *w, UOp **n) {
+  DType u = DT_U32, q = DT_U64, i = DT_I32;
+  UOp *wide_m = uop_cast(b->st, m, q), *half = ci(b, q, 32);
+  UOp *sum = add(b, mul(b, wide_m, uop_cast(b->st, w[1], q)),
+                 op2(b, OPS_SHR, mul(b, wide_m, uop_cast(b->st, w[2], q)), half));
+  UOp *low = uop_cast(b->st, sum, u),
+      *high = add(b, uop_cast(b->st, op2(b, OPS_SHR, sum, half), u), mul(b, m, w[0]));
+  *n = op2(b, OPS_SHR, add(b, high, ci(b, u, 1 << 29)), ci(b, u, 30));
+  UOp *frac = bitcast(b, sub(b, high, op2(b, OPS_SHL, *n, ci(b, u, 30))), i);
+  UOp *mid = op2(b, OPS_OR, op2(b, OPS_SHL, op2(b, OPS_AND, frac, ci(b, i, 255)), ci(b, i, 16)),
+                 bitcast(b, op2(b, OPS_SHR, low, ci(b, u, 16)), i));
+  UOp *end = bitcast(b, op2(b, OPS_AND, low, ci(b, u, 0xffff)), i);
+  UOp *first = uop_cast(b->st, op2(b, OPS_AND, frac, ci(b, i, -256)), b->d);
+  Two part = two_sum(b, mul(b, first, c(b, 0x1p-30)), mul(b, uop_cast(b->st, mid, b->d), c(b, 0x1p-46)));
+  part.lo = mul_add(b, uop_cast(b->st, end, b->d), c(b, 0x1p-62), part.lo);
+  return part;
+}
+
+/* The same in f64: 2 + 126 bits. */
+static Two quadrant_f64(B *b, UOp *m, UOp *const *w, UOp **n) {
+  DType q = DT_U64;
+  UOp *mid = mul(b, m, w[1]), *lo = add(b, mid, mul_high(b, m, w[2]));
+  UOp *carry = sel(b, op2(b, OPS_CMPLT, lo, mid), ci(b, q, 1), ci(b, q, 0));
+  UOp *hi = add(b, add(b, mul(b, m, w[0]), mul_high(b, m, w[1])), carry);
+  *n = op2(b, OPS_SHR, add(b, hi, ci(b, q, (int64_t)1 << 61)), ci(b, q, 62));
+  UOp *frac = uop_cast(b->st, sub(b, hi, op2(b, OPS_SHL, *n, ci(b, q, 62))), DT_I64);
+  UOp *a = uop_cast(b->st, frac, b->d),
+      *rest = uop_cast(b->st, sub(b, frac, uop_cast(b->st, a, DT_I64)), b->d);
+  rest = mul_add(b, uop_cast(b->st, lo, b->d), c(b, 0x1p-64), rest);
+  Two part = two_sum(b, a, rest);
+  return (Two){mul(b, part.hi, c(b, 0x1p-62)), mul(b, part.lo, c(b, 0x1p-62))};
+}
+
 /* x of any size, not negative -> its distance from the nearest multiple of pi/2, and which multiple, modulo 4
  */
 static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
   bool f64 = wide(b);
-  DType u = f64 ? DT_U64 : DT_U32, q = DT_U64;
+  DType u = word(b);
   int mant = f64 ? 52 : 23, bias = f64 ? 1023 : 127;
-  UOp *bits = bitcast(b, x, u), *w[3], *lo = NULL, *zero = ci(b, q, 0);
+  UOp *bits = bitcast(b, x, u), *w[3], *n;
   UOp *e = op2(b, OPS_MAX, op2(b, OPS_SHR, bits, ci(b, u, mant)), ci(b, u, bias - 1));
   UOp *m =
       op2(b, OPS_OR, op2(b, OPS_AND, bits, ci(b, u, ((int64_t)1 << mant) - 1)), ci(b, u, (int64_t)1 << mant));
   window(b, u, sub(b, e, ci(b, u, f64 ? bias - 10 : bias - 7)), w);
-  for (int i = 0; i < 3; i++)
-    w[i] = uop_cast(b->st, w[i], q);
-  m = uop_cast(b->st, m, q);
-  UOp *hi;
-  if (f64) {
-    UOp *mid = mul(b, m, w[1]);
-    lo = add(b, mid, mul_high(b, m, w[2]));
-    UOp *carry = sel(b, op2(b, OPS_CMPLT, lo, mid), ci(b, q, 1), zero);
-    hi = add(b, add(b, mul(b, m, w[0]), mul_high(b, m, w[1])), carry);
-  } else {
-    hi = add(b, add(b, op2(b, OPS_SHL, mul(b, m, w[0]), ci(b, q, 32)), mul(b, m, w[1])),
-             op2(b, OPS_SHR, mul(b, m, w[2]), ci(b, q, 32)));
-  }
-  UOp *n = op2(b, OPS_SHR, add(b, hi, ci(b, q, (int64_t)1 << 61)), ci(b, q, 62));
-  UOp *frac = uop_cast(b->st, sub(b, hi, op2(b, OPS_SHL, n, ci(b, q, 62))), DT_I64);
-  UOp *a = uop_cast(b->st, frac, b->d),
-      *rest = uop_cast(b->st, sub(b, frac, uop_cast(b->st, a, DT_I64)), b->d);
-  if (lo) rest = fma3(b, uop_cast(b->st, lo, b->d), c(b, 0x1p-64), rest);
-  Two part = two_sum(b, a, rest);
-  Two r = mul_two(b, (Two){mul(b, part.hi, c(b, 0x1p-62)), mul(b, part.lo, c(b, 0x1p-62))},
-                  (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
+  Two part = f64 ? quadrant_f64(b, m, w, &n) : quadrant_f32(b, m, w, &n);
+  Two r = mul_two(b, part, (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
   UOp *small = op2(b, OPS_CMPLT, x, c(b, M_PI_4)); /* fixed point would lose what is far below 1 */
-  *quadrant = sel(b, small, zero, n);
+  *quadrant = sel(b, small, ci(b, u, 0), n);
   return (Two){sel(b, small, x, r.hi), sel(b, small, c(b, 0), r.lo)};
 }
 
@@ -367,13 +403,14 @@ static void sin_cos(B *b, Two r, Two *sine, Two *cosine) {
   UOp *z = square.hi, *half = mul(b, z, c(b, 0.5));
   UOp *top = sub(b, c(b, 1), half),
       *lost = sub(b, sub(b, c(b, 1), top), half); /* 1 - z/2, and what the roundings lost */
-  lost = fma3(b, square.lo, c(b, -0.5), lost);
-  *sine = (Two){r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top))}; /* lo cos r */
-  *cosine = (Two){top, fma3(b, mul(b, z, z), poly(b, z, poly_cos), fma3(b, neg(b, r.hi), r.lo, lost))};
+  lost = mul_add(b, square.lo, c(b, -0.5), lost);
+  *sine = (Two){r.hi, mul_add(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top))}; /* lo cos r */
+  *cosine = (Two){top, mul_add(b, mul(b, z, z), poly(b, z, poly_cos), mul_add(b, neg(b, r.hi), r.lo, lost))};
 }
 
 static UOp *bit_of(B *b, UOp *n, int64_t bit) {
-  return op2(b, OPS_CMPNE, op2(b, OPS_AND, n, ci(b, DT_U64, bit)), ci(b, DT_U64, 0));
+  DType u = word(b);
+  return op2(b, OPS_CMPNE, op2(b, OPS_AND, n, ci(b, u, bit)), ci(b, u, 0));
 }
 
 static UOp *not_finite_nan(B *b, UOp *x, UOp *v) {
@@ -382,8 +419,8 @@ static UOp *not_finite_nan(B *b, UOp *x, UOp *v) {
 
 static UOp *keep_zero(B *b, UOp *x, UOp *v) { return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v); }
 
-UOp *sin_of(Rewrite *rw, UOp *x) {
-  B at = {rw->st, (DType)x->dtype}, *b = &at;
+UOp *sin_of(Rewrite *rw, const Kernel *k, UOp *x) {
+  B at = b_of(rw, k, x), *b = &at;
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
@@ -392,20 +429,20 @@ UOp *sin_of(Rewrite *rw, UOp *x) {
   return keep_zero(b, x, not_finite_nan(b, x, v));
 }
 
-UOp *cos_of(Rewrite *rw, UOp *x) {
-  B at = {rw->st, (DType)x->dtype}, *b = &at; /* of |x|: the sine one quadrant on */
+UOp *cos_of(Rewrite *rw, const Kernel *k, UOp *x) {
+  B at = b_of(rw, k, x), *b = &at; /* of |x|: the sine one quadrant on */
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
   UOp *v = sel(b, bit_of(b, q, 1), add(b, sn.hi, sn.lo), add(b, cs.hi, cs.lo));
-  q = add(b, q, ci(b, DT_U64, 1));
+  q = add(b, q, ci(b, word(b), 1));
   return not_finite_nan(b, x, sel(b, bit_of(b, q, 2), neg(b, v), v));
 }
 
 /* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, and what is left over
  * divided once more. */
-UOp *tan_of(Rewrite *rw, UOp *x) {
-  B at = {rw->st, (DType)x->dtype}, *b = &at;
+UOp *tan_of(Rewrite *rw, const Kernel *k, UOp *x) {
+  B at = b_of(rw, k, x), *b = &at;
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
@@ -415,7 +452,7 @@ UOp *tan_of(Rewrite *rw, UOp *x) {
   Two above = {sel(b, odd, cs.hi, sn.hi), sel(b, odd, cs.lo, sn.lo)},
       below = {sel(b, odd, sn.hi, cs.hi), sel(b, odd, sn.lo, cs.lo)};
   UOp *t = op2(b, OPS_FDIV, above.hi, below.hi), *minus_t = neg(b, t);
-  UOp *rest = fma3(b, minus_t, below.lo, add(b, fma3(b, minus_t, below.hi, above.hi), above.lo));
+  UOp *rest = mul_add(b, minus_t, below.lo, add(b, left_of(b, minus_t, below.hi, above.hi), above.lo));
   t = add(b, t, op2(b, OPS_FDIV, rest, below.hi));
   t = sel(b, op2(b, OPS_CMPNE, odd, x_neg), neg(b, t), t);
   return keep_zero(b, x, not_finite_nan(b, x, t));
@@ -426,7 +463,7 @@ static UOp *half_of(B *b, UOp *x, bool high) {
 }
 
 UOp *threefry(Rewrite *rw, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, on 32-bit words */
-  B at = {rw->st, DT_U64}, *b = &at;
+  B at = {.st = rw->st, .d = DT_U64}, *b = &at;
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   UOp *sh = ci(b, DT_U64, 32), *x0 = half_of(b, ctr, false), *x1 = half_of(b, ctr, true),
       *ks[3] = {half_of(b, key, false), half_of(b, key, true), NULL};
@@ -448,9 +485,25 @@ UOp *threefry(Rewrite *rw, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, 
   return op2(b, OPS_OR, op2(b, OPS_SHL, uop_cast(b->st, x1, DT_U64), sh), uop_cast(b->st, x0, DT_U64));
 }
 
+/* Between halves of what is left of the table each bit chooses, the lowest first, in all bytes of a word at
+ * once. */
+UOp *lookup_of_words(Rewrite *rw, UOp *u) {
+  B at = {.st = rw->st, .d = DT_I32}, *b = &at;
+  UOp *of[16], *ones = ci(b, DT_I32, 0x01010101);
+  for (int i = 0; i < 16; i++)
+    of[i] = ci(b, DT_I32, (int32_t)(0x01010101u * (uint32_t)u->arg.ints->v[i]));
+  for (int bit = 0, n = 8; n; bit++, n /= 2) {
+    UOp *one = op2(b, OPS_AND, op2(b, OPS_SHR, u->src[0], ci(b, DT_I32, bit)), ones);
+    UOp *all = op2(b, OPS_SUB, op2(b, OPS_SHL, one, ci(b, DT_I32, 8)), one); /* of a byte whose bit is 1 */
+    for (int i = 0; i < n; i++)
+      of[i] = op2(b, OPS_XOR, of[2 * i], op2(b, OPS_AND, op2(b, OPS_XOR, of[2 * i], of[2 * i + 1]), all));
+  }
+  return of[0];
+}
+
 UOp *pow_of_bits(Rewrite *rw, UOp *x, UOp *y) { /* square and multiply over the bits an exponent can have */
   DType d = (DType)x->dtype;
-  B at = {rw->st, d}, *b = &at;
+  B at = {.st = rw->st, .d = d}, *b = &at;
   if (d == DT_BOOL) return op2(b, OPS_OR, x, not_(b, y)); /* it has no bits to shift */
   UOp *r = ci(b, d, 1), *p = x, *zero = ci(b, d, 0), *one = ci(b, d, 1);
   int bits = (int)dtype_size(d) * 8;
@@ -523,21 +576,21 @@ static UOp *product(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) 
 UOp *by_product(Rewrite *rw, const Kernel *k, UOp *x, const UOp *c) {
   if (!x) return NULL; /* a rule made it, and there was no memory */
   DType d = (DType)x->dtype;
-  B b = {rw->st, d};
+  B b = {.st = rw->st, .d = d};
   int64_t most = x->vmin >= 0 ? x->vmax : dtype_max(d);
   if (c->arg.v.i <= 0 || x->lanes != 1) return NULL;
   return product(&b, k->ren, x, (uint64_t)c->arg.v.i, d == DT_U64 ? UINT64_MAX : (uint64_t)most);
 }
 
 UOp *sign_of(Rewrite *rw, UOp *s) {
-  B b = {rw->st, (DType)s->dtype};
+  B b = {.st = rw->st, .d = (DType)s->dtype};
   return shr(&b, s, (int)dtype_size(b.d) * 8 - 1);
 }
 
 /* The quotient of |s|, which as an unsigned number is right for the least s too. */
 UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c) {
   DType d = (DType)s->dtype, un = d == DT_I8 ? DT_U8 : d == DT_I16 ? DT_U16 : d == DT_I32 ? DT_U32 : DT_U64;
-  B b = {rw->st, d};
+  B b = {.st = rw->st, .d = d};
   UOp *sign = sign_of(rw, s), *size = uop_cast(b.st, sub(&b, op2(&b, OPS_XOR, s, sign), sign), un);
   UOp *q = size ? product(&b, k->ren, size, (uint64_t)c->arg.v.i, (uint64_t)dtype_max(d) + 1) : NULL;
   return q ? sub(&b, op2(&b, OPS_XOR, uop_cast(b.st, q, d), sign), sign) : NULL;
@@ -545,7 +598,7 @@ UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c) {
 
 int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
   DType d = (DType)x->dtype;
-  B b = {st, d};
+  B b = {.st = st, .d = d};
   int n = 0;
   bool mod = u->op == OPS_FLOORMOD || u->op == OPS_CMOD,
        floor = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;

@@ -24,13 +24,14 @@ UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c); /* s / c 
 
 /* ---- written out */
 UOp *pow_of_bits(Rewrite *rw, UOp *n, UOp *m);
+UOp *lookup_of_words(Rewrite *rw, UOp *lookup);
 UOp *threefry(Rewrite *rw, UOp *counter, UOp *key);
-UOp *exp_of(Rewrite *rw, UOp *f);
-UOp *exp2_of(Rewrite *rw, UOp *f);
-UOp *log_of(Rewrite *rw, UOp *f);
-UOp *log2_of_float(Rewrite *rw, UOp *f);
-UOp *sin_of(Rewrite *rw, UOp *f);
-UOp *cos_of(Rewrite *rw, UOp *f);
-UOp *tan_of(Rewrite *rw, UOp *f);
-UOp *pow_of(Rewrite *rw, UOp *f, UOp *g);
+UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *exp2_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *log_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *log2_of_float(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *sin_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *cos_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *tan_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *f, UOp *g);
 #endif

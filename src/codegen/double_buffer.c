@@ -115,10 +115,7 @@ bool opt_double_buffer(Kernel *k, const Opt *o, const char **why) {
   Pipe p = {.k = k};
   PlaceVec at = {0};
   bool ok = nest_places(k, k->sink, &at);
-  if (!k->ren->has_grid)
-    ok = cannot(&p, "the device has no blocks of threads");
-  else if (o->n != 2)
-    ok = cannot(&p, "of two copies");
+  if (o->n != 2) ok = cannot(&p, "of two copies");
   for (size_t i = 0; ok && i < at.len && !p.loop; i++)
     if (is_loop(at.at[i].u) && block_root(at.at[i].u->src[0]) == o->r) p.loop = at.at[i].u;
   vec_free(k->mem, &at);

@@ -550,7 +550,6 @@ static void place_inner(Grid *g, UOp *body, const UOp *inner, UOp **local) {
 }
 
 bool gpu_dims(Kernel *k) {
-  if (!k->ren || !k->ren->has_grid) return true;
   Grid g = {.k = k, .inner = -1};
   UOp *grid[MAX_LIST], *local[4], *u = k->sink;
   int ngrid = 0;

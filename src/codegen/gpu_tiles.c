@@ -10,7 +10,10 @@
 #include "codegen/heuristic.h"
 #include "uop/matrix.h"
 
-enum { MOST_THREADS_SIDE = 16, MOST_LANE_THREADS = 32, LEAST_LANES = 7, LEAST_STEPS = 16 };
+enum { MOST_THREADS_SIDE = 16, MOST_LANE_THREADS = 32, LEAST_LANES = 7, LEAST_STEPS = 16, SMALL = 2 };
+
+/* Of the results that there are, those that blocks larger than the smallest may have. */
+static const double MOST_PADDING = 1.25;
 
 typedef struct Tiles {
   Kernel *k;
@@ -18,6 +21,7 @@ typedef struct Tiles {
   const RInfo *lane, *row, *third; /* third: or NULL */
   bool slides;                     /* lanes are no vector of what they read */
   UOpVec staged;                   /* an INDEX of each operand */
+  ListVec *lists;
 } Tiles;
 
 typedef struct Side {
@@ -105,10 +109,25 @@ static bool find_staged(Tiles *t) {
     if (x->src[0]->op != OPS_PARAM || !is_reduced(t, x)) continue;
     bool lane = depends(t->k, x, t->lane->r), row = depends(t->k, x, t->row->r), had = false;
     for (size_t j = 0; j < t->staged.len; j++)
-      had |= t->staged.at[j]->src[0] == x->src[0];
+      had |= t->staged.at[j]->src[0] == x->src[0] && depends(t->k, t->staged.at[j], t->lane->r) == lane;
     if (lane == row || had) continue;
     t->slides |= lane && slides(t, x);
     ok = vec_push(t->k->mem, &t->staged, x);
+  }
+  return ok;
+}
+
+/* The copies, each named by its side where the buffer is read along the other, too. */
+static bool stage_all(const Tiles *t, OptVec *out) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < t->staged.len; i++) {
+    UOp *x = t->staged.at[i];
+    const RInfo *side = depends(t->k, x, t->lane->r) ? t->lane : t->row;
+    int64_t along = EVERY_READ;
+    for (size_t j = 0; j < t->f->loads.len; j++)
+      if (t->f->loads.at[j]->src[0] == x->src[0] && !depends(t->k, t->f->loads.at[j], side->r))
+        along = id_of(side);
+    ok = vec_push(t->k->mem, out, ((Opt){OPT_STAGE, x->src[0]->arg.param.slot, along}));
   }
   return ok;
 }
@@ -124,10 +143,6 @@ static void find_third(Tiles *t) {
 }
 
 /* ---- the list */
-static int64_t blocks_of(const RInfo *r, Side s) {
-  return (r->n + s.tile * s.threads - 1) / (s.tile * s.threads);
-}
-
 /* The reduction in blocks of `steps`: loops outside a block run one by one. *blocks: the innermost of
  * them, or NULL. */
 static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out, const UOp **blocks) {
@@ -163,16 +178,16 @@ static bool others_apart(const Tiles *t, OptVec *out) {
   return ok;
 }
 
-static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t steps, bool pipe, OptVec *out) {
+static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t steps, bool pipe) {
   Kernel *k = t->k;
   const UOp *blocks = NULL;
-  bool ok = others_apart(t, out);
+  OptVec *out = list_new(k, t->lists);
+  bool ok = out && others_apart(t, out);
   ok = ok && opt_put(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads);
   if (ok && t->third) ok = opt_put(k, out, OPT_TILE, id_of(t->third), third);
   ok = ok && opt_put(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads) &&
        tile_reduction(t, steps, out, &blocks);
-  for (size_t i = 0; ok && i < t->staged.len; i++)
-    ok = opt_put(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
+  ok = ok && stage_all(t, out);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
   if (ok && pipe && blocks) ok = opt_put(k, out, OPT_DOUBLE_BUFFER, blocks->arg.range.id, 2);
@@ -183,18 +198,15 @@ static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t st
          opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
 }
 
-/* A block waits for the copies of each block of the reduction. Whether other blocks of its core compute too
- * little meanwhile, so that copies one ahead are worth the room: `blocks` of them, each with so many products
- * between two copies. More than two operands would take the registers of more places than there are. */
-static bool waits(const Tiles *t, double blocks, double products) {
-  const Target *g = t->k->opt->target;
-  double resident = TG_MIN(blocks / g->cores, (double)g->threads / BLOCK_THREADS);
-  return t->staged.len <= 2 && (resident - 1) * products / g->fmas < g->latency;
+/* Results that blocks of so many rows and columns have, by those that there are. */
+static double padding(const Tiles *t, int64_t rows, int64_t columns) {
+  double down = ceil((double)t->row->n / (double)rows), across = ceil((double)t->lane->n / (double)columns);
+  return down * (double)rows * across * (double)columns / ((double)t->row->n * (double)t->lane->n);
 }
 
-/* A tile of `side` values: is it taken? The largest that leaves no core idle and pads little; the last that
- * is tried need not. */
-static bool try_tile(const Tiles *t, int64_t side, bool last, OptVec *out, bool *chosen) {
+/* Tiles of `side` values of a thread, and copies one block ahead or not. More than two copies would take the
+ * registers of more places than there are. */
+static bool add_tiles(const Tiles *t, int64_t side) {
   enum { MOST_THIRD = 4, LANES = 4, STEPS = 16, STEPS_OF_WINDOW = 72 };
 
   Side row = {.tile = side}, lane = {.tile = t->slides ? 1 : TG_MAX(side, LANES)};
@@ -203,20 +215,12 @@ static bool try_tile(const Tiles *t, int64_t side, bool last, OptVec *out, bool 
   lane.threads = t->slides ? balanced(lanes, MOST_LANE_THREADS) : power_below(lanes, MOST_THREADS_SIDE);
   row.threads =
       power_below((t->row->n + side - 1) / side, TG_MIN(BLOCK_THREADS / lane.threads, 2 * MOST_THREADS_SIDE));
-  double blocks = (double)blocks_of(t->row, row) * (double)blocks_of(t->lane, lane), all = 1, padded = 1;
-  padded = blocks * (double)(row.tile * row.threads) * (double)(lane.tile * lane.threads) /
-           ((double)t->row->n * (double)t->lane->n);
-  for (int i = 0; i < t->f->nr; i++)
-    if (t->f->r[i].grid && &t->f->r[i] != t->row && &t->f->r[i] != t->lane) all *= (double)t->f->r[i].n;
-  if (!last && (blocks * all / (double)third < t->k->opt->target->cores || padded > 1.25)) return true;
   int64_t steps = t->slides ? STEPS_OF_WINDOW : side <= 2 ? 2 * STEPS : STEPS;
-  double results = (double)(row.tile * row.threads * lane.tile * lane.threads * third);
   bool ok = true;
-  for (int pipe = waits(t, blocks * all / (double)third, results * (double)steps);
-       ok && !*chosen && pipe >= 0; pipe--) {
-    ok = shape(t, row, lane, third, steps, pipe, out);
-    *chosen = ok && opts_fit(t->k, out);
-  }
+  if (side > SMALL && padding(t, row.tile * row.threads, lane.tile * lane.threads) > MOST_PADDING)
+    return true;
+  for (int pipe = 0; ok && pipe <= (t->staged.len <= 2); pipe++)
+    ok = shape(t, row, lane, third, steps, pipe);
   return ok;
 }
 
@@ -238,14 +242,15 @@ static const MatrixShape *unit_of(const Tiles *t, const UOp **depth) {
 }
 
 /* A block of warps, each with a tile of so many results of the unit: they are read from shared memory in
- * steps of twice its depth; with `pipe` the next of these is copied meanwhile. */
+ * steps of twice its depth; ahead: -1: read where they are, 1: the next of these is copied meanwhile. */
 static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *depth, Side row, Side lane,
-                        int64_t third, bool pipe, OptVec *out) {
+                        int64_t third, int ahead) {
   enum { STEPS = 2 };
 
   Kernel *k = t->k;
   const UOp *first = t->f->reduces.at[0], *blocks = NULL; /* the innermost loop over blocks of the sum */
-  bool ok = others_apart(t, out);
+  OptVec *out = list_new(k, t->lists);
+  bool ok = out && others_apart(t, out);
   ok = ok && opt_put(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads * unit->m);
   if (ok && t->third) ok = opt_put(k, out, OPT_TILE, id_of(t->third), third);
   ok = ok && opt_put(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads * unit->n);
@@ -256,12 +261,11 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
     blocks = r;
     ok = opt_put(k, out, OPT_TILE, r->arg.range.id, n);
   }
-  for (size_t i = 0; ok && i < t->staged.len; i++)
-    ok = opt_put(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
+  if (ok && ahead >= 0) ok = stage_all(t, out);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
   ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC, id_of(t->row), id_of(t->lane)}));
-  if (ok && pipe && blocks) ok = opt_put(k, out, OPT_DOUBLE_BUFFER, blocks->arg.range.id, 2);
+  if (ok && ahead > 0 && blocks) ok = opt_put(k, out, OPT_DOUBLE_BUFFER, blocks->arg.range.id, 2);
   ok = ok && opt_put(k, out, OPT_UPCAST, id_of(t->row), row.tile);
   if (ok && t->third) ok = opt_put(k, out, OPT_UPCAST, id_of(t->third), third);
   return ok && opt_put(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&
@@ -269,57 +273,43 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
          opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
 }
 
-/* The largest block that leaves no core idle and pads little; the last need not. */
-static bool on_units(const Tiles *t, OptVec *out, bool *chosen) {
+static bool add_units(const Tiles *t) {
   enum { MOST_THIRD = 4 };
 
   static const struct {
     Side row, lane;
-  } blocks[] = {{{4, 2}, {4, 4}}, {{2, 2}, {4, 4}}, {{2, 2}, {4, 2}},
-                {{1, 2}, {2, 2}}, {{1, 2}, {1, 2}}, {{1, 1}, {1, 1}}};
+  } blocks[] = {{{1, 1}, {1, 1}}, {{1, 2}, {1, 2}}, {{1, 2}, {2, 2}}, {{2, 2}, {4, 2}},
+                {{2, 2}, {4, 4}}, {{4, 2}, {4, 4}}, {{4, 1}, {8, 1}}};
 
   const UOp *depth;
   const MatrixShape *unit = unit_of(t, &depth);
   bool ok = true;
-  for (size_t i = 0; unit && ok && !*chosen && i < TG_COUNT(blocks); i++) {
+  for (size_t i = 0; unit && ok && i < TG_COUNT(blocks); i++) {
     Side row = blocks[i].row, lane = blocks[i].lane;
     int64_t third = t->third ? balanced(t->third->n, TG_MAX(MOST_THIRD / lane.tile, 1)) : 1;
-    Side rows = {row.tile * unit->m, row.threads}, lanes = {lane.tile * unit->n, lane.threads};
-    double all = (double)blocks_of(t->row, rows) * (double)blocks_of(t->lane, lanes) / (double)third;
-    double results = (double)t->row->n * (double)t->lane->n;
-    double padded = (double)blocks_of(t->row, rows) * (double)blocks_of(t->lane, lanes) *
-                    (double)(rows.tile * rows.threads * lanes.tile * lanes.threads) / results;
-    for (int r = 0; r < t->f->nr; r++)
-      if (t->f->r[r].grid && &t->f->r[r] != t->row && &t->f->r[r] != t->lane) all *= (double)t->f->r[r].n;
-    bool last = i + 1 == TG_COUNT(blocks);
-    if (!last && (all < t->k->opt->target->cores || padded > 1.25)) continue;
-    for (int pipe = 1; ok && !*chosen && pipe >= 0; pipe--) {
-      ok = units_shape(t, unit, depth, row, lane, third, pipe, out);
-      *chosen = ok && opts_fit(t->k, out);
-    }
+    double padded = padding(t, row.tile * row.threads * unit->m, lane.tile * lane.threads * unit->n);
+    if (i && padded > MOST_PADDING) continue;
+    for (int ahead = -1; ok && ahead <= 1; ahead++)
+      ok = units_shape(t, unit, depth, row, lane, third, ahead);
   }
   return ok;
 }
 
-bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen) {
-  enum { LARGE = 8, SMALL = 2, MOST_SUMS = 64 };
+bool tile_lists(Kernel *k, const Info *f, ListVec *lists) {
+  enum { LARGE = 8, MOST_SUMS = 64 };
 
-  Tiles t = {.k = k, .f = f};
-  bool ok = true;
+  Tiles t = {.k = k, .f = f, .lists = lists};
   double steps = 1;
-  *chosen = false;
   if (!f->reduces.len || f->fills.len || f->scans || !same_loops(f)) return true;
   for (int s = 1; s < f->reduces.at[0]->nsrc; s++)
     steps *= (double)f->reduces.at[0]->src[s]->src[0]->arg.v.i;
   if (steps < LEAST_STEPS || !find_sides(&t)) return true;
-  ok = find_staged(&t);
+  bool ok = find_staged(&t);
   find_third(&t);
-  if (ok) ok = on_units(&t, out, chosen);
+  if (ok) ok = add_units(&t);
   bool wide = t.lane->n >= LEAST_SIDE || t.third;
-  for (int64_t side = LARGE; ok && wide && !*chosen && side >= SMALL; side /= 2)
-    if (side * side * (int64_t)f->reduces.len <= MOST_SUMS)
-      ok = try_tile(&t, side, side == SMALL, out, chosen);
-  if (!*chosen) out->len = 0;
+  for (int64_t side = SMALL; ok && wide && side <= LARGE; side *= 2)
+    if (side * side * (int64_t)f->reduces.len <= MOST_SUMS) ok = add_tiles(&t, side);
   vec_free(k->mem, &t.staged);
   return ok;
 }

@@ -80,6 +80,14 @@ bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, O
  * another kernel. */
 bool rows_batched(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen);
 
-/* gpu_tiles.c: the list of a contraction on a GPU. Not chosen: another kernel, or the opts do not take it. */
-bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen);
+/* Lists of opts that a kernel may have on a GPU, plain ones first. */
+typedef Vec(OptVec) ListVec;
+
+/* An empty one more, until the next; NULL: out of memory. */
+static inline OptVec *list_new(Kernel *k, ListVec *lists) {
+  return vec_push(k->mem, lists, (OptVec){0}) ? &lists->at[lists->len - 1] : NULL;
+}
+
+bool tile_lists(Kernel *k, const Info *f, ListVec *lists); /* gpu_tiles.c: those of a contraction */
+bool grid_lists(Kernel *k, const Info *f, ListVec *lists); /* heuristic_gpu.c: all */
 #endif

@@ -172,7 +172,19 @@ static void find_groups(Cpu *c) {
   }
 }
 
-/* The register tile: a loop of all outputs along which some load can be used again. */
+/* What one result of a tile of n along r loads: a load that moves with the lanes is `chunks` vectors, and one
+ * that does not move with r is every result's. */
+static double loads_each(const Cpu *c, UOp *r, int64_t n, int64_t chunks) {
+  double loads = 0;
+  for (size_t i = 0; i < c->f->loads.len; i++) {
+    UOp *x = c->f->loads.at[i];
+    bool lanes = c->first && depends(c->k, x, lane_range(c, 0)->r);
+    loads += (double)(lanes ? chunks : 1) / (depends(c->k, x, r) ? 1 : (double)n);
+  }
+  return loads;
+}
+
+/* The register tile: the loop of all outputs along which the most of what is loaded is used again. */
 static void find_tile(Cpu *c) {
   const Info *f = c->f;
   const Lane *l = c->first;
@@ -180,14 +192,16 @@ static void find_tile(Cpu *c) {
   int64_t chunks = l ? (c->lanes + 15) / 16 : 1;
   int64_t most = !l ? 4 : l->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
   most = tile_of_sums(c->k, f, chunks, most, 1);
+  double least = 0;
   for (int i = 0; i < f->nr; i++) {
     const RInfo *r = &f->r[i];
     if ((l && i == l->r) || r->reduce || r->nout != c->k->sink->nsrc || r->n < 2) continue;
     if (!reused_along(c->k, f, r->r)) continue;
-    if (c->second < 0 || TG_MIN(r->n, most) > TG_MIN(f->r[c->second].n, most)) {
-      c->second = i;
-      c->tile = balanced(r->n, most);
-    }
+    double each = loads_each(c, r->r, TG_MIN(r->n, most), chunks);
+    if (c->second >= 0 && each >= least) continue;
+    least = each;
+    c->second = i;
+    c->tile = balanced(r->n, most);
   }
 }
 
@@ -375,4 +389,10 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   ok = ok && (chosen || any_kernel(k, &f, ncores, out));
   info_free(k, &f);
   return ok;
+}
+
+bool list_costs(Kernel *k, int ncores) {
+  KernelShape c;
+  if (kernel_shape(k, &c)) cost_given(&c, &k->list, ncores, k->mem, k->opt->costs);
+  return !k->opt->costs->oom;
 }

@@ -1,12 +1,13 @@
-/* heuristic_gpu.c: which opts a kernel gets on a GPU. In: its loops, and the strides along them of what it
- * reads and writes (heuristic.h). Out: a list of opts.
+/* heuristic_gpu.c: lists of opts that a kernel may have on a GPU. In: its loops, and the strides along them
+ * of what it reads and writes (heuristic.h). Out: lists, of which choose_grid.c takes the one that costs
+ * least.
  *
- * A kernel with rows, or with long reductions and few results: a block per result, its threads along the
- * rows; a warp, where there are more results but fewer than threads. Else a block for a tile of a contraction
- * (gpu_tiles.c); or a thread per result, or per register tile of them where a load can be used again. */
+ * A thread per result, or per register tile of them where a load can be used again; a block per row, or per
+ * few neighbouring columns, its threads along what is summed; a block for a tile of a contraction
+ * (gpu_tiles.c). */
 #include "codegen/heuristic.h"
 
-enum { LEAST_ROW = 32, MOST_OF_ROW = 16, FEW_RESULTS = 4096, LEAST_BLOCK = 128 };
+enum { LEAST_ROW = 32, MOST_OF_ROW = 512, FEW_RESULTS = 4096, LEAST_BLOCK = 128 };
 
 /* The longest loop that is not of the grid. */
 static int64_t longest_inside(const Info *f) {
@@ -88,34 +89,15 @@ static const RInfo *distribute_loop(const Info *f, const UOp *nest, int64_t thre
   return here ? best : NULL;
 }
 
-/* Threads that a row can have before all cores are busy: a warp at least. Rows in shared memory take the room
- * of others, so long ones have more. */
-static int64_t threads_of_row(const Kernel *k, const Info *f) {
-  const Target *t = k->opt->target;
-  double each = (double)t->cores * t->threads / results_of(f);
-  int64_t most = results_of(f) < FEW_RESULTS ? BLOCK_THREADS : (int64_t)TG_MIN(each, BLOCK_THREADS);
-  if (f->fills.len) most = TG_MAX(most, longest_inside(f) / MOST_OF_ROW);
-  return power_below(longest_inside(f), TG_MIN(TG_MAX(most, WARP), BLOCK_THREADS));
-}
-
-/* Long reductions, and fewer results than threads, with nothing that a register tile would use again. */
-static bool short_of_threads(Kernel *k, const Info *f) {
-  const Target *t = k->opt->target;
-  bool reused = false;
-  for (int i = 0; i < f->nr; i++)
-    reused |= f->r[i].grid && f->r[i].n > 1 && reused_along(k, f, f->r[i].r);
-  return !reused && longest_inside(f) >= LEAST_ROW && results_of(f) < (double)t->cores * t->threads;
-}
-
-static bool block_per_row(Kernel *k, const Info *f, OptVec *out) {
-  int64_t threads = threads_of_row(k, f);
-  const RInfo *column = column_of(k, f);
+/* Each row, or each few neighbouring columns, to so many threads. */
+static bool block_per_row(Kernel *k, const Info *f, int64_t threads, const RInfo *column, ListVec *lists) {
   UOpVec nests = {0};
   uint64_t distributed = 0;
-  bool ok = nests_of(k, f, &nests);
+  OptVec *out = list_new(k, lists);
+  bool ok = out && nests_of(k, f, &nests);
   if (ok && column) {
     int64_t wide = power_below(column->n, WARP);
-    threads = TG_MIN(threads, BLOCK_THREADS / wide);
+    threads = TG_MAX(threads / wide, 1);
     ok = opt_add(k, out, OPT_LOCAL, column, wide);
   }
   for (size_t j = 0; ok && j < nests.len; j++) {
@@ -158,12 +140,14 @@ static const RInfo *tile_loop(Kernel *k, const Info *f, const RInfo *lane) {
   return tile;
 }
 
-static bool thread_per_tile(Kernel *k, const Info *f, const RInfo *lane, const RInfo *tile, OptVec *out) {
+static bool thread_per_tile(Kernel *k, const Info *f, const RInfo *lane, const RInfo *tile, ListVec *lists) {
+  OptVec *out = list_new(k, lists);
   int64_t vec = lane->n % 4 == 0 && lane->n >= 128 && !bad_loads(k, f, lane->r) ? 4 : 1;
   int64_t room = rows_room(k, f),
           threads = power_below(lane->n / vec, TG_MIN(room, tile ? WARP : BLOCK_THREADS));
-  bool ok = true;
-  if (tile && tile->n >= 4) ok = opt_add(k, out, OPT_UPCAST, tile, tile->n % 8 == 0 && tile->n >= 64 ? 8 : 4);
+  bool ok = out != NULL;
+  if (ok && tile && tile->n >= 4)
+    ok = opt_add(k, out, OPT_UPCAST, tile, tile->n % 8 == 0 && tile->n >= 64 ? 8 : 4);
   if (ok && vec > 1) ok = opt_add(k, out, OPT_VEC, lane, vec);
   if (ok && threads > 1) ok = opt_add(k, out, OPT_LOCAL, lane, threads);
   const RInfo *other = tile;
@@ -175,39 +159,44 @@ static bool thread_per_tile(Kernel *k, const Info *f, const RInfo *lane, const R
   return more <= 1 || opt_add(k, out, OPT_LOCAL, other, more);
 }
 
-static bool thread_per_result(Kernel *k, const Info *f, OptVec *out) {
-  const RInfo *lane = warp_loop(k, f), *any = NULL;
-  if (lane) return thread_per_tile(k, f, lane, tile_loop(k, f, lane), out);
+static bool thread_per_result(Kernel *k, const Info *f, ListVec *lists) {
+  const RInfo *lane = warp_loop(k, f), *tile = lane ? tile_loop(k, f, lane) : NULL, *any = NULL;
+  if (lane)
+    return thread_per_tile(k, f, lane, NULL, lists) && (!tile || thread_per_tile(k, f, lane, tile, lists));
+  OptVec *out = list_new(k, lists);
   for (int i = 0; i < f->nr; i++)
     if (f->r[i].grid && (!any || f->r[i].n > any->n)) any = &f->r[i];
   int64_t threads = any ? power_below(any->n, TG_MIN(rows_room(k, f), LEAST_BLOCK)) : 1;
-  return threads <= 1 || opt_add(k, out, OPT_LOCAL, any, threads);
+  return out && (threads <= 1 || opt_add(k, out, OPT_LOCAL, any, threads));
 }
 
-/* Running sums of long rows: a block of threads for a row, where rows are fewer than threads and, if
- * neighbours in memory are of other rows, few. */
-static bool block_per_scan(Kernel *k, const Info *f, OptVec *out, bool *chosen) {
-  const Target *t = k->opt->target;
+/* A running sum of long rows: its row. NULL: it is none. */
+static const RInfo *scanned(const Kernel *k, const Info *f) {
   const RInfo *row = NULL;
   for (int i = 0; f->scans && i < f->nr; i++)
     if (f->r[i].r->arg.range.type == AXIS_ORDERED && is_const(f->r[i].r->src[0])) row = &f->r[i];
-  double results = results_of(f), most = warp_loop(k, f) ? FEW_RESULTS : (double)t->cores * t->threads;
   int64_t n = row ? row->r->src[0]->arg.v.i : 0;
-  if (n < 2 * WARP || results >= most || f->reduces.len || f->fills.len || t->warp != WARP) return true;
-  bool ok = opt_add(k, out, OPT_GROUP, row, results < FEW_RESULTS / 4 ? power_below(n, BLOCK_THREADS) : WARP);
-  *chosen = ok && opts_fit(k, out);
-  if (!*chosen) out->len = 0;
+  bool fits = n >= 2 * WARP && !f->reduces.len && !f->fills.len && k->opt->target->warp == WARP;
+  return fits ? row : NULL;
+}
+
+static bool row_lists(Kernel *k, const Info *f, ListVec *lists) {
+  const RInfo *column = column_of(k, f), *scan = scanned(k, f);
+  int64_t longest = scan ? scan->r->src[0]->arg.v.i : longest_inside(f);
+  bool ok = true;
+  for (int64_t threads = WARP; ok && threads <= power_below(longest, MOST_OF_ROW); threads *= 2) {
+    OptVec *out = scan ? list_new(k, lists) : NULL;
+    ok = scan ? out && opt_add(k, out, OPT_GROUP, scan, threads) : block_per_row(k, f, threads, NULL, lists);
+    int64_t high = threads / 4; /* of a block that is a warp wide */
+    if (ok && column && WARP * high <= k->opt->target->most.block)
+      ok = block_per_row(k, f, WARP * high, column, lists);
+  }
   return ok;
 }
 
-bool heuristic_gpu(Kernel *k, OptVec *out) {
-  Info f;
-  bool chosen = false, ok = info_get(k, &f), rows = ok && has_rows(k, &f);
-  if (ok) ok = block_per_scan(k, &f, out, &chosen);
-  if (chosen) rows = false;
-  if (ok && !rows && !chosen) ok = choose_tiles(k, &f, out, &chosen);
-  if (ok && !rows && !chosen) rows = short_of_threads(k, &f);
-  if (ok && !chosen) ok = rows ? block_per_row(k, &f, out) : thread_per_result(k, &f, out);
-  info_free(k, &f);
-  return ok;
+bool grid_lists(Kernel *k, const Info *f, ListVec *lists) {
+  bool rows = has_rows(k, f), ok = rows || thread_per_result(k, f, lists);
+  if (ok) ok = row_lists(k, f, lists);
+  if (ok && rows) ok = thread_per_result(k, f, lists);
+  return ok && tile_lists(k, f, lists);
 }

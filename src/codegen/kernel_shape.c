@@ -20,7 +20,24 @@ static uint32_t loops_of(const KernelShape *c, const UOp *u) {
   return on;
 }
 
-static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, const UOpVec *order) {
+/* Clauses that bound the loops of a product, for all its factors alike, are no gate of one. */
+static void gate_settle(Access *a, const KernelShape *c, const Clauses *asked) {
+  Clauses own;
+  own.n = a->index->arg.i ? gate_clauses(index_gate(a->index), own.at) : 0;
+  for (int i = 0; i < own.n; i++) {
+    uint32_t on = loops_of(c, own.at[i]);
+    if (clauses_have(asked, own.at[i])) {
+      a->asks |= on;
+      continue;
+    }
+    a->gated = true;
+    a->gate_moves |= on;
+  }
+}
+
+/* asked: by all that is summed of a product. */
+static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, const Clauses *asked,
+                       const UOpVec *order) {
   const UOp *memory = x->src[0];
   if (memory->op != OPS_PARAM || c->naccess == MAX_ACCESS) return false;
   Access *a = &c->access[c->naccess++];
@@ -32,10 +49,9 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
                 .converted = in_sum && copied != x->dtype,
                 .even = true,
                 .naxis = index_naxes(x),
-                .gated = x->arg.i != 0,
-                .gate_moves = x->arg.i ? loops_of(c, index_gate(x)) : 0,
                 .found = index_is_data(x),
                 .in_sum = in_sum};
+  gate_settle(a, c, asked);
   int64_t step = 1;
   for (int d = a->naxis - 1; d >= 0; d--) {
     a->extent[d] = memory->nsrc ? memory->src[d]->arg.v.i : memory->arg.param.nelem;
@@ -52,7 +68,7 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
       if (by) a->moves |= 1u << r;
     }
   }
-  a->clips = !a->gated || stage_takes_gate(k, x);
+  a->clips = !a->gated || stage_takes_gate(k, x, asked);
   access_settle(a, c);
   return true;
 }
@@ -129,7 +145,9 @@ static void operation_add(KernelShape *c, const UOp *u) {
 
 static bool loads_add(Kernel *k, KernelShape *c, UOp *root, bool in_sum, const UOpVec *all) {
   UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
+  Clauses asked = {0};
+  bool ok = (!in_sum || !c->reduce || clauses_asked(k, root, &asked)) &&
+            uop_toposort(k->st, k->mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     bool had = false;
@@ -140,7 +158,7 @@ static bool loads_add(Kernel *k, KernelShape *c, UOp *root, bool in_sum, const U
     for (int a = c->nstore; a < c->naccess; a++)
       had |= c->access[a].index == u;
     if (had) continue;
-    ok = access_add(k, c, u, in_sum, all);
+    ok = access_add(k, c, u, in_sum, &asked, all);
     if (ok && c->access[c->naccess - 1].converted)
       work_add(c, (Work){.on = loops_of(c, u), .converts = c->naccess - 1, .weight = 1});
   }
@@ -229,7 +247,8 @@ bool kernel_shape(Kernel *k, KernelShape *c) {
   for (int i = 1; ok && reduce && i < reduce->nsrc; i++)
     ok = loop_add(c, reduce->src[i], true);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = access_add(k, c, k->sink->src[i]->src[0], false, &order) && c->access[i].even && !c->access[i].gated;
+    ok = access_add(k, c, k->sink->src[i]->src[0], false, &(Clauses){0}, &order) && c->access[i].even &&
+         !c->access[i].gated;
   c->nstore = k->sink->nsrc;
   if (ok && reduce) {
     c->value = reduce->src[0];

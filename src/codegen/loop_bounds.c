@@ -8,6 +8,7 @@
  * it and what holds for any the condition stays. What a step left out would have added is the identity, and
  * what a store left out would have written is never read. */
 #include "codegen/nest.h"
+#include <string.h>
 
 enum { MOST_GATES = 8 };
 
@@ -17,9 +18,12 @@ typedef struct Iters {
 } Iters;
 
 /* A condition of sums: they count where it holds (else: where it does not). Iterations in which it does for
- * something in the loop, and for all of it; what of it does not bound the loop is left, or NULL. */
+ * something in the loop, and for all of it; what of it does not bound the loop is left, or NULL. A product
+ * counts where what all its factors ask holds; `g` is then NULL, and clauses that bound the loop are taken out
+ * of the gates of its factors. */
 typedef struct Gate {
   UOp *g, *left;
+  Clauses product, taken;
   bool holds;
   Iters any, all;
 } Gate;
@@ -101,6 +105,11 @@ static UOp *bound(LoopBounds *c, UOp *rest, int64_t step) {
 
 /* ---- sums behind a condition */
 
+/* The bound that leaves fewer iterations; had: NULL, or the one so far. */
+static UOp *nearer(Kernel *k, UOp *had, UOp *bound, bool upper) {
+  return !had ? bound : upper ? ix_min(k, had, bound) : greatest_of(k, had, bound);
+}
+
 /* `less` is a < b; holds: whether it must be so. */
 static bool bound_by(LoopBounds *c, Gate *g, const UOp *less, bool holds) {
   UOp *d = less->src[0]->dtype == DT_INDEX ? ix(c->k, OPS_SUB, less->src[0], less->src[1]) : NULL, *rest;
@@ -110,10 +119,10 @@ static bool bound_by(LoopBounds *c, Gate *g, const UOp *less, bool holds) {
   UOp *least = bound(c, extreme(c, rest, step > 0, false), step);
   UOp *most = bound(c, extreme(c, rest, step < 0, false), step);
   UOp **all = upper ? &g->all.to : &g->all.from, **any = upper ? &g->any.to : &g->any.from;
-  if (*all || !least || !most) return false; /* one bound of each side is enough */
-  *all = upper ? least : most;
-  *any = upper ? most : least;
-  return true;
+  if (!least || !most) return false;
+  *all = nearer(c->k, *all, upper ? least : most, upper);
+  *any = nearer(c->k, *any, upper ? most : least, upper);
+  return *all && *any;
 }
 
 /* The clauses that bound the loop, of a condition that must hold, or must not, are taken out. */
@@ -127,15 +136,40 @@ static bool take_bounds(LoopBounds *c, Gate *g, UOp *e, bool holds) {
   return g->left != NULL;
 }
 
+/* The same of what the factors of a product ask. */
+static void take_clauses(LoopBounds *c, Gate *g) {
+  for (int i = 0; i < g->product.n; i++) {
+    bool holds;
+    UOp *clause = g->product.at[i];
+    const UOp *less = clause_of(clause, &holds);
+    if (less->op == OPS_CMPLT && depends(c->k, clause, c->r) && bound_by(c, g, less, holds))
+      g->taken.at[g->taken.n++] = clause;
+  }
+}
+
 static bool is_identity(const UOp *acc, const UOp *v) {
   if (!is_const(v)) return false;
   Scalar none = op_identity((Ops)acc->arg.reduce.op, (DType)v->dtype);
   return dtype_is_float((DType)v->dtype) ? v->arg.v.f == none.f : v->arg.v.i == none.i;
 }
 
+static bool product_gated(LoopBounds *c, const UOp *acc) {
+  Clauses all;
+  int i = 0;
+  product_clauses(acc->src[1], &all);
+  if (!all.n || acc->arg.reduce.op != OPS_ADD) return false;
+  while (i < c->ngate && (c->gate[i].g || c->gate[i].product.n != all.n ||
+                          memcmp(c->gate[i].product.at, all.at, (size_t)all.n * sizeof *all.at) != 0))
+    i++;
+  if (i == MOST_GATES) return false;
+  if (i == c->ngate) c->gate[c->ngate++] = (Gate){.product = all};
+  return true;
+}
+
 /* A step that adds a value where a condition holds (or does not), else the identity. */
 static bool step_gated(LoopBounds *c, const UOp *acc) {
   UOp *v = acc->src[1];
+  if (v->op == OPS_MUL) return product_gated(c, acc);
   bool yes = v->op == OPS_WHERE && is_identity(acc, v->src[2]);
   int i = 0;
   if (v->op != OPS_WHERE || (!yes && !is_identity(acc, v->src[1]))) return false;
@@ -234,7 +268,8 @@ static bool join_gates(LoopBounds *c) {
   Iters rows = c->any;
   for (int i = 0; i < c->ngate; i++) {
     Gate *g = &c->gate[i];
-    if (!take_bounds(c, g, g->g, g->holds) || (!g->all.from && !g->all.to)) return false;
+    if (!g->g) take_clauses(c, g);
+    if ((g->g && !take_bounds(c, g, g->g, g->holds)) || (!g->all.from && !g->all.to)) return false;
     Iters any = i ? c->any : g->any;
     c->any.from = any.from && g->any.from ? ix_min(c->k, any.from, g->any.from) : NULL;
     c->any.to = any.to && g->any.to ? greatest_of(c->k, any.to, g->any.to) : NULL;
@@ -264,8 +299,8 @@ static bool find(LoopBounds *c) {
     if (u->op != OPS_LOOP && (u->op == OPS_BARRIER || !only_counts(c, u))) return false;
   }
   if ((!c->ngate && !c->rows) || (c->ngate && !join_gates(c))) return false;
-  bool alone = c->rows || c->catches_up;
-  if (nested && !alone) return false; /* parts of parts: more text than the conditions are worth */
+  bool alone = c->rows || c->catches_up, one = c->any.from == c->all.from && c->any.to == c->all.to;
+  if (nested && !alone && !one) return false; /* parts of parts: more text than the conditions are worth */
   return !alone || (!moves_with_threads(c, c->any.from) && !moves_with_threads(c, c->any.to) &&
                     !moves_with_threads(c, c->all.from) && !moves_with_threads(c, c->all.to));
 }
@@ -277,19 +312,48 @@ static UOp *inside(LoopBounds *c, UOp *e) { /* e, but no less than 0 and no more
   return low ? ix_min(k, low, c->r->src[0]) : NULL;
 }
 
+/* Whether an address is another in each iteration of the loop or of one inside. */
+static bool moves_within(const LoopBounds *c, const UOp *x) {
+  bool moves = false;
+  for (size_t i = c->here; !moves && i < c->end; i++) {
+    const UOp *u = c->at.at[i].u;
+    for (int d = 1; u->op == OPS_LOOP && !moves && d <= index_naxes(x); d++)
+      moves = depends(c->k, x->src[d], u->src[0]);
+  }
+  return moves;
+}
+
+/* Gated loads that stay as they are: what does not move is read before the loop, if it has an iteration or not. */
+static bool loads_kept(LoopBounds *c, UOpVec *from, UOpVec *to) {
+  Kernel *k = c->k;
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &c->loop, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *x = order.at[i];
+    if (x->op == OPS_INDEX && x->arg.i && !moves_within(c, x))
+      ok = vec_push(k->mem, from, x) && vec_push(k->mem, to, x);
+  }
+  vec_free(k->mem, &order);
+  return ok;
+}
+
 /* The loop where its conditions are what is left of them. */
 static UOp *without(LoopBounds *c) {
   Kernel *k = c->k;
-  UOp *from[MOST_GATES], *to[MOST_GATES], *yes = uop_const_int(k->st, DT_BOOL, 1);
-  bool ok = yes != NULL;
+  UOpVec from = {0}, to = {0};
+  UOp *yes = uop_const_int(k->st, DT_BOOL, 1);
+  bool ok = yes && loads_kept(c, &from, &to);
   for (int i = 0; ok && i < c->ngate; i++) {
     const Gate *g = &c->gate[i];
     UOp *left = g->left ? g->left : yes;
-    from[i] = g->g;
-    to[i] = g->holds ? left : uop_alu2(k->st, OPS_CMPNE, left, yes);
-    ok = to[i] != NULL;
+    for (int t = 0; ok && t < g->taken.n; t++)
+      ok = vec_push(k->mem, &from, g->taken.at[t]) && vec_push(k->mem, &to, yes);
+    if (!g->g || !ok) continue;
+    if (!g->holds) left = uop_alu2(k->st, OPS_CMPNE, left, yes);
+    ok = left && vec_push(k->mem, &from, g->g) && vec_push(k->mem, &to, left);
   }
-  UOp *loop = ok ? uop_substitute(k->st, k->mem, c->loop, c->ngate, from, to) : NULL;
+  UOp *loop = ok ? uop_substitute(k->st, k->mem, c->loop, (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &from), vec_free(k->mem, &to);
   return loop ? uop_simplify(k->st, k->mem, loop) : NULL;
 }
 
@@ -356,13 +420,23 @@ static bool is_plain(const UOp *u) {
          (u->src[0]->arg.range.type == AXIS_REDUCE || u->src[0]->arg.range.type == AXIS_LOOP);
 }
 
+/* Whether a condition that r moves says whether value v counts. */
+static bool is_asked(Kernel *k, UOp *v, const UOp *r) {
+  Clauses c;
+  bool asked = v->op == OPS_WHERE && depends(k, v->src[0], r);
+  product_clauses(v, &c);
+  for (int i = 0; !asked && i < c.n; i++)
+    asked = depends(k, c.at[i], r);
+  return asked;
+}
+
 /* Whether a loop over r may have iterations that do not count: a first look at it. */
 static bool may_bound(Kernel *k, const UOp *loop, const UOp *r) {
   bool may = false;
   for (int i = 1; !may && i < loop->nsrc; i++) {
     const UOp *u = loop->src[i];
     if (u->op == OPS_LOOP) may = may_bound(k, u, r);
-    if (u->op == OPS_ACC) may = u->src[1]->op == OPS_WHERE && depends(k, u->src[1]->src[0], r);
+    if (u->op == OPS_ACC) may = is_asked(k, u->src[1], r);
     if (u->op == OPS_STORE) may = stored_in(u)->op == OPS_DEFINE_LOCAL && depends(k, u->src[0], r);
   }
   return may;

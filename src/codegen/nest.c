@@ -600,6 +600,25 @@ int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]) {
   return n;
 }
 
+static bool factor_clauses(UOp *u, Clauses *out, bool *first) {
+  if (u->op == OPS_CAST) return factor_clauses(u->src[0], out, first);
+  if (u->op == OPS_MUL) return factor_clauses(u->src[0], out, first) && factor_clauses(u->src[1], out, first);
+  if (u->op != OPS_INDEX || !u->arg.i) return false;
+  Clauses own, both = {0};
+  own.n = gate_clauses(index_gate(u), own.at);
+  for (int i = 0; i < own.n; i++)
+    if (*first || clauses_have(out, own.at[i])) both.at[both.n++] = own.at[i];
+  *out = both;
+  *first = false;
+  return out->n > 0;
+}
+
+void product_clauses(UOp *value, Clauses *out) {
+  bool first = true;
+  out->n = 0;
+  if (!factor_clauses(value, out, &first)) out->n = 0;
+}
+
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step) {
   if (r->op == OPS_RANGE && uop_coefficient(e, r, step)) return true; /* most are: no node is made */
   UOp *next = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));

@@ -104,6 +104,21 @@ enum { MOST_CLAUSES = 32 };
 /* The clauses of a gate, and how many: conjunctions taken apart, as far as there is room. */
 int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]);
 
+typedef struct Clauses {
+  int n;
+  UOp *at[MOST_CLAUSES];
+} Clauses;
+
+static inline bool clauses_have(const Clauses *c, const UOp *g) {
+  for (int i = 0; i < c->n; i++)
+    if (c->at[i] == g) return true;
+  return false;
+}
+
+/* What the gates of all factors of a product ask: where one of these clauses fails, each factor is 0. None: it
+ * is another value, or a factor has no gate. */
+void product_clauses(UOp *value, Clauses *out);
+
 /* A clause that is a comparison, or one that must not hold. */
 static inline const UOp *clause_of(const UOp *g, bool *holds) {
   *holds = !(g->op == OPS_CMPNE && is_const_int(g->src[1], 1));
@@ -192,10 +207,14 @@ bool opts_fit(Kernel *k, const OptVec *list);
 bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
 /* ONLINE of the axis of a loop into blocks of n iterations (online.c). False: as STAGE. */
 bool opt_online(Kernel *k, UOp *loop, int64_t n, const char **why);
-/* STAGE of the PARAM of this slot (stage.c). False: *why says why not, or out of memory. */
-bool opt_stage(Kernel *k, int64_t slot, const char **why);
+/* STAGE of the PARAM of this slot (stage.c). along: a range, of what moves with it, or EVERY_READ. False: *why
+ * says why not, or out of memory. */
+bool opt_stage(Kernel *k, int64_t slot, int64_t along, const char **why);
 /* Whether the gate of a read is what STAGE can put zeros for: an interval of each axis. */
-bool stage_takes_gate(Kernel *k, const UOp *index);
+bool stage_takes_gate(Kernel *k, const UOp *index, const Clauses *left);
+/* Of what all factors of a product ask, what is no interval of the axes of one of them: it stays with what reads
+ * a copy, and bounds the loops (loop_bounds.c). False: out of memory. */
+bool clauses_asked(Kernel *k, UOp *value, Clauses *out);
 /* stage.c: what a copy of what `index` reads holds: the dtype that all nodes of `order` that read it convert
  * it to, or its own. */
 DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index);

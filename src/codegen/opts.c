@@ -301,7 +301,7 @@ bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n) {
 
 static bool stage(Kernel *k, const Opt *o) {
   const char *why;
-  return opt_stage(k, o->r, &why) || (why && refuse(k, o, why));
+  return opt_stage(k, o->r, o->n, &why) || (why && refuse(k, o, why));
 }
 
 static bool online(Kernel *k, const Opt *o, const UOpVec *loops) {
@@ -312,12 +312,13 @@ static bool online(Kernel *k, const Opt *o, const UOpVec *loops) {
 
 static bool units(Kernel *k, const Opt *o) {
   const char *why;
-  bool ok = k->ren->has_grid ? opt_tc(k, o, &why) : opt_panels(k, o, &why);
+  bool ok = has_grid(k->ren) ? opt_tc(k, o, &why) : opt_panels(k, o, &why);
   return ok || (why && refuse(k, o, why));
 }
 
 static bool double_buffer_blocks(Kernel *k, const Opt *o) {
   const char *why;
+  if (!has_grid(k->ren)) return refuse(k, o, "the device has no blocks of threads");
   return opt_double_buffer(k, o, &why) || (why && refuse(k, o, why));
 }
 
@@ -413,7 +414,7 @@ static bool pad_grid(Kernel *k) {
 
 /* How much local memory a block needs, and how many threads, is known once its grid is made. */
 static bool block_fits(Kernel *k) {
-  return !k->ren->has_grid || (bound_loops(k) && cut_sums(k) && gpu_dims(k));
+  return !has_grid(k->ren) || (bound_loops(k) && cut_sums(k) && gpu_dims(k));
 }
 
 bool opts_fit(Kernel *k, const OptVec *list) {
@@ -443,16 +444,19 @@ static void leave_out(OptVec *list, int n) {
 /* Before the nest is made: the list that it will get. */
 bool choose_opts(Kernel *k, const CodegenOptions *opt) {
   bool ok = true;
+  int64_t left = opt->passes && !opt->opts ? choices_left(&opt->passes->opts) : INT64_MAX;
   k->list.len = 0;
   if (!k->ren) return true;
   if (opt->opts) {
     k->strict = true;
     ok = opts_parse(opt->opts, k->mem, &k->list, k->err);
+    if (ok && opt->costs) ok = k->ren->has_grid ? grid_costs(k) : list_costs(k, opt->ncores);
   } else if (!opt->noopt)
-    ok = k->ren->has_grid ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
-  if (ok && !opt->opts && k->ren->vec_bytes == 1) ok = scalar_opts(k, &k->list);
+    ok = has_grid(k->ren) ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
+  if (ok && !opt->opts && few_lanes(k->ren)) ok = scalar_opts(k, &k->list);
   k->nopt = (int)k->list.len;
   if (ok && !opt->opts && opt->leave_out) leave_out(&k->list, opt->leave_out);
+  k->list.len = (size_t)TG_MIN((int64_t)k->list.len, left);
   return ok;
 }
 

@@ -188,12 +188,39 @@ static bool is_batch(Rows *w, const UOpVec *copied, UOp *r) {
   return batch && moves;
 }
 
+/* Whether a copy is the same in all iterations of the batch, as weights are for each picture. */
+static bool is_common(Rows *w, const UOpVec *copied, const UOp *x) {
+  const UOp *out = w->k->sink->src[0];
+  bool common = true;
+  for (int i = 2; common && i < out->nsrc; i++)
+    common = !is_batch(w, copied, out->src[i]) || !address_moves(w->k, x, out->src[i]);
+  return common;
+}
+
+static bool any_common(Rows *w, const UOpVec *copied) {
+  bool any = false;
+  for (size_t i = 0; i < copied->len; i++)
+    any |= is_common(w, copied, copied->at[i]);
+  return any;
+}
+
+static bool stage_rows(Rows *w, const UOpVec *copied, bool common, OptVec *list) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < copied->len; i++)
+    if (is_common(w, copied, copied->at[i]) == common)
+      ok = opt_put(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, EVERY_READ);
+  return ok;
+}
+
+/* Blocks of lanes, and of the batch, with their copies. Those that all of the batch has are made outside it. */
 static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lanes) {
   const UOp *out = w->k->sink->src[0];
-  bool ok = true;
+  bool common = any_common(w, copied), ok = true;
+  if (common) ok = opt_put(w, list, OPT_TILE, id_of(w->lane), lanes) && stage_rows(w, copied, true, list);
   for (int i = 2; ok && i < out->nsrc; i++)
     if (is_batch(w, copied, out->src[i])) ok = opt_put(w, list, OPT_TILE, id_of(out->src[i]), 1);
-  return ok && opt_put(w, list, OPT_TILE, id_of(w->lane), lanes);
+  if (!common) ok = ok && opt_put(w, list, OPT_TILE, id_of(w->lane), lanes);
+  return ok && stage_rows(w, copied, false, list);
 }
 
 /* An output whose lines lie along a loop inside the row is turned in squares. */
@@ -221,11 +248,12 @@ static bool iter_stores(Rows *w, OptVec *list) {
 static UOp *distributed_loop(Rows *w, const UOpVec *copied, int64_t lanes) {
   UOp *best = NULL;
   double least = 0;
+  bool common = any_common(w, copied);
   for (int i = 0; i < w->f->nr; i++) {
     const RInfo *r = &w->f->r[i];
     int64_t n = r->r == w->lane ? r->n / lanes : r->n, most = (n + w->ncores - 1) / w->ncores;
     if (!r->grid || n < w->ncores || r->nout != w->k->sink->nsrc) continue;
-    if (copied->len && r->r != w->lane && !is_batch(w, copied, r->r)) continue;
+    if (copied->len && r->r != w->lane && (common || !is_batch(w, copied, r->r))) continue;
     double wait = (double)(most * w->ncores) / (double)n * (r->r == w->lane ? 1.25 : 1);
     if (!best || wait < least) {
       best = r->r;
@@ -247,8 +275,6 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   tile = tile_of_sums(w->k, w->f, TG_MAX(lanes / TILE_LANES, 1), tile, 2);
   bool ok = !w->axis || opt_put(w, list, OPT_ONLINE, id_of(w->axis), online_block(w->axis->src[0]->arg.v.i));
   ok = ok && (!copied->len || block_rows(w, copied, list, lanes));
-  for (size_t i = 0; ok && i < copied->len; i++)
-    ok = opt_put(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, 0);
   for (size_t i = 0; ok && i < w->inner.len; i++) {
     const UOp *r = w->inner.at[i];
     ok = opt_put(w, list, OPT_UPCAST, id_of(r), balanced(r->src[0]->vmax, tile));

@@ -1,15 +1,14 @@
-/* scalars.c: opts for text that has no vectors (Renderer.vec_bytes 1). In: the list that a machine with
- * vectors would get. Out: the same with what a compiler can keep in registers and make vectors of itself.
- * Lanes are written out there, one statement each: four of them, beside at most four rows, are sixteen sums
- * where the machine has registers for these; and where nothing is summed a plain loop is all that a compiler
- * wants. */
+/* scalars.c: opts for text in which a compiler finds the vectors (few_lanes). In: the list that a machine with
+ * vectors would get. Out: the same with what a compiler can keep in registers and make vectors of itself. Four
+ * lanes, beside at most four rows, are sixteen sums where the machine has registers for these; eight lanes of one
+ * sum (GROUP) stand alone, as compilers look for vectors among rows first. */
 #include "codegen/heuristic.h"
 
-enum { FEW = 4, REGISTERS_A_SUM = 4, MOST_STATEMENTS = 100 };
+enum { FEW = 4, GROUPED = 8, REGISTERS_A_SUM = 4, MOST_STATEMENTS = 100 };
 
 /* How many of a loop's iterations are done together: a number that divides, if one does. */
 static int64_t together(const Info *f, const Opt *o, int64_t most) {
-  static const int64_t nice[] = {4, 5, 3};
+  static const int64_t nice[] = {8, 4, 5, 3};
   int64_t size = 0;
   for (int i = 0; i < f->nr; i++)
     if (f->r[i].r->arg.range.id == o->r) size = f->r[i].n;
@@ -31,18 +30,21 @@ static bool unrolls(const OptVec *list, int64_t sums) {
 static void list_cut(const Info *f, OptVec *list, int64_t most_sums) {
   int64_t sums = 1;
   size_t n = 0;
+  bool grouped = false;
   /* lanes before rows: what is contiguous */
   for (int lanes = 1; lanes >= 0; lanes--)
     for (size_t i = 0; i < list->len; i++) {
       Opt *o = &list->at[i];
       if (!shapes(o->op) || (o->op != OPT_UPCAST) != lanes) continue;
-      o->n = sums >= most_sums ? 1 : together(f, o, FEW);
+      o->n =
+          sums >= most_sums || (!lanes && grouped) ? 1 : together(f, o, o->op == OPT_GROUP ? GROUPED : FEW);
+      grouped |= o->op == OPT_GROUP;
       sums *= TG_MAX(o->n, 1);
     }
   bool unrolled = unrolls(list, sums);
   for (size_t i = 0; i < list->len; i++) {
     const Opt *o = &list->at[i];
-    bool gone = shapes(o->op) ? !f->reduces.len || o->n < 2 : o->op == OPT_UNROLL && !unrolled;
+    bool gone = shapes(o->op) ? o->n < 2 : o->op == OPT_UNROLL && !unrolled;
     if (!gone) list->at[n++] = *o;
   }
   list->len = n;

@@ -16,8 +16,10 @@ typedef struct Axis {
 typedef struct Staged {
   Kernel *k;
   UOp *nest, *param;    /* the statement that reads, and what */
+  int64_t along;        /* reads that move with this loop of the kernel, or EVERY_READ */
   DType dtype;          /* of the copy: what all that read it convert it to */
   UOpVec reads, inside; /* INDEX nodes; ranges that are opened in the nest */
+  Vec(Clauses) left;    /* of each read, what of its gate stays with it */
   UOpVec padded;        /* the latter, as long as they get */
   int naxis, lane_axis; /* lane_axis: -1: none */
   Axis axis[MAX_AXES];

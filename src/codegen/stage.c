@@ -25,13 +25,13 @@ static bool cannot(Staged *s, const char *why) {
 }
 
 static bool range_add(Staged *s, UOp *r) {
-  UOp *padded = s->k->ren->has_grid ? share_padded(s->k, r) : r;
+  UOp *padded = has_grid(s->k->ren) ? share_padded(s->k, r) : r;
   return padded && vec_push(s->k->mem, &s->inside, r) && vec_push(s->k->mem, &s->padded, padded);
 }
 
 DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index) {
   DType own = (DType)index->dtype, to = own;
-  for (size_t i = 0; !k->ren->has_grid && i < order->len; i++) {
+  for (size_t i = 0; !has_grid(k->ren) && i < order->len; i++) {
     const UOp *u = order->at[i];
     for (int r = 0; r < u->nsrc; r++) {
       if (u->src[r] != index) continue;
@@ -58,6 +58,19 @@ static bool collect_dtype(Staged *s) {
   return ok;
 }
 
+/* Whether the copy is of this read: `*is`. False: out of memory. */
+static bool is_read(Staged *s, UOp *u, bool *is) {
+  UOpVec order = {0};
+  *is = u->op == OPS_INDEX && u->src[0] == s->param && !vec_has(&s->reads, u);
+  if (!*is || s->along == EVERY_READ) return true;
+  bool ok = uop_toposort(s->k->st, s->k->mem, u->src + 1, index_naxes(u), &order);
+  *is = false;
+  for (size_t i = 0; ok && i < order.len; i++)
+    *is |= order.at[i]->op == OPS_RANGE && range_root(order.at[i]) == s->along;
+  vec_free(s->k->mem, &order);
+  return ok;
+}
+
 static bool collect(Staged *s) {
   Kernel *k = s->k;
   PlaceVec at = {0};
@@ -73,10 +86,12 @@ static bool collect(Staged *s) {
     order.len = 0;
     ok = ok && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
     for (size_t j = 0; ok && j < order.len; j++) {
-      bool seen = order.at[j]->op != OPS_INDEX || order.at[j]->src[0] != s->param;
-      for (size_t l = 0; !seen && l < s->reads.len; l++)
-        seen = s->reads.at[l] == order.at[j];
-      if (!seen) ok = vec_push(k->mem, &s->reads, order.at[j]);
+      bool is;
+      ok = is_read(s, order.at[j], &is);
+      Clauses left = {0};
+      if (ok && is)
+        ok = clauses_asked(k, u->src[1], &left) && vec_push(k->mem, &s->reads, order.at[j]) &&
+             vec_push(k->mem, &s->left, left);
     }
   }
   vec_free(k->mem, &at), vec_free(k->mem, &order);
@@ -128,7 +143,7 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
     if (!offset) return false;
     if (!only_inside(s, offset)) return cannot(s, "its index is no sum of loops outside and loops inside");
     if (!first && base != a->base) return cannot(s, "it is read at two places that move apart");
-    if (s->k->ren->has_grid && !(offset = with_padding(s, offset))) return false;
+    if (has_grid(s->k->ren) && !(offset = with_padding(s, offset))) return false;
     if (offset->vmin == INT64_MIN || offset->vmax == INT64_MAX) return cannot(s, "its index has no bounds");
     int64_t high = first ? offset->vmax : TG_MAX(a->low + a->span - 1, offset->vmax);
     a->base = base;
@@ -183,21 +198,50 @@ static bool bounded_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
   return false;
 }
 
-static bool clip(Staged *s, const UOp *x) { /* its gate, as an interval of each axis */
+/* Its gate, as an interval of each axis; but for clauses that stay with what reads the copy. */
+static bool clip(Staged *s, const UOp *x, const Clauses *left) {
   UOp *clause[MOST_CLAUSES];
   int n = x->arg.i ? gate_clauses(index_gate(x), clause) : 0;
   for (int i = 0; i < n; i++) {
     bool holds;
     const UOp *less = clause_of(clause[i], &holds);
+    if (clauses_have(left, clause[i])) continue;
     if (less->op != OPS_CMPLT || !bounded_by(s, x, less, holds))
       return cannot(s, "its gate is no interval of its axes");
   }
   return true;
 }
 
-bool stage_takes_gate(Kernel *k, const UOp *index) {
+/* Whether a clause of the gate of each load that has it is an interval of the axes of that load. */
+static bool is_taken_by_all(Kernel *k, const UOpVec *order, UOp *clause) {
+  bool all = true, holds;
+  const UOp *less = clause_of(clause, &holds);
+  for (size_t i = 0; all && i < order->len; i++) {
+    Clauses own = {0};
+    const UOp *x = order->at[i];
+    if (x->op != OPS_INDEX || !x->arg.i) continue;
+    own.n = gate_clauses(index_gate(x), own.at);
+    Staged s = {.k = k, .naxis = index_naxes(x)};
+    if (clauses_have(&own, clause)) all = less->op == OPS_CMPLT && bounded_by(&s, x, less, holds);
+  }
+  return all;
+}
+
+bool clauses_asked(Kernel *k, UOp *value, Clauses *out) {
+  Clauses all;
+  UOpVec order = {0};
+  product_clauses(value, &all);
+  out->n = 0;
+  bool ok = !all.n || uop_toposort(k->st, k->mem, &value, 1, &order);
+  for (int i = 0; ok && i < all.n; i++)
+    if (!is_taken_by_all(k, &order, all.at[i])) out->at[out->n++] = all.at[i];
+  vec_free(k->mem, &order);
+  return ok;
+}
+
+bool stage_takes_gate(Kernel *k, const UOp *index, const Clauses *left) {
   Staged s = {.k = k, .naxis = index_naxes(index)};
-  return clip(&s, index);
+  return clip(&s, index, left);
 }
 
 static bool same_bounds(const Axis *a, const Axis *b) {
@@ -212,7 +256,7 @@ static bool measure(Staged *s) {
     memcpy(had, s->axis, sizeof had);
     for (int d = 0; d < s->naxis; d++)
       s->axis[d].clip = false;
-    if (!read_axes(s, x, i == 0) || !clip(s, x)) return false;
+    if (!read_axes(s, x, i == 0) || !clip(s, x, &s->left.at[i])) return false;
     for (int d = 0; i && d < s->naxis; d++)
       if (!same_bounds(&had[d], &s->axis[d])) return cannot(s, "it is read through two gates");
   }
@@ -347,6 +391,8 @@ static UOp *redirected(Staged *s) { /* the nest, reading the copy */
       at[d] = ix(k, OPS_SUB, offset, num(k, s->axis[d].low));
     }
     UOp *x = copy_index(s, copy_at(s, at));
+    for (int c = 0; x && c < s->left.at[i].n; c++)
+      x = index_gated(k, x, s->left.at[i].at[c]);
     ok = x && vec_push(k->mem, &to, x);
   }
   UOp *r = ok ? reading(s, &to) : NULL;
@@ -452,7 +498,7 @@ static UOp *zeros(Staged *s, UOp **range) {
 /* ---- lanes of the fill: along what is contiguous in the buffer; where another axis is in the copy, it is
  * the tile */
 static bool shape_loop(Kernel *k, UOp *range, OptOp op, int64_t n) {
-  if (k->ren->vec_bytes == 1) return true; /* scalars.c */
+  if (few_lanes(k->ren)) return true; /* scalars.c */
   PlaceVec at = {0};
   UOp *loop = NULL;
   bool ok = nest_places(k, k->sink, &at);
@@ -506,10 +552,10 @@ static bool stage_shared(Staged *s) {
 }
 
 /* *memory: of the copy before, then of this one. */
-static bool stage_one(Kernel *k, UOp *nest, UOp *param, const UOpVec *around, UOp **memory,
+static bool stage_one(Kernel *k, UOp *nest, UOp *param, int64_t along, const UOpVec *around, UOp **memory,
                       const char **why) {
-  Staged s = {.k = k, .nest = nest, .param = param, .memory = *memory};
-  bool ok = true, gpu = k->ren->has_grid;
+  Staged s = {.k = k, .nest = nest, .param = param, .along = along, .memory = *memory};
+  bool ok = true, gpu = has_grid(k->ren);
   for (size_t i = 0; ok && i < around->len; i++)
     ok = range_add(&s, around->at[i]);
   ok = ok && collect(&s);
@@ -517,6 +563,7 @@ static bool stage_one(Kernel *k, UOp *nest, UOp *param, const UOpVec *around, UO
   if (gpu) *memory = s.memory;
   *why = s.why;
   vec_free(k->mem, &s.reads), vec_free(k->mem, &s.inside), vec_free(k->mem, &s.padded);
+  vec_free(k->mem, &s.left);
   return ok;
 }
 
@@ -535,10 +582,10 @@ static bool fronts(Kernel *k, UOp *u, bool grid, UOpVec *out, UOpVec *around) {
   return true;
 }
 
-bool opt_stage(Kernel *k, int64_t slot, const char **why) {
+bool opt_stage(Kernel *k, int64_t slot, int64_t along, const char **why) {
   UOpVec order = {0}, at = {0}, around = {0};
   UOp *param = NULL, *memory = NULL;
-  bool gpu = k->ren->has_grid;
+  bool gpu = has_grid(k->ren);
   *why = NULL;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && fronts(k, k->sink, gpu, &at, &around);
   for (size_t i = 0; i < order.len; i++)
@@ -553,11 +600,11 @@ bool opt_stage(Kernel *k, int64_t slot, const char **why) {
   }
   for (size_t i = 0; ok && i < at.len; i++)
     if (!gpu || (is_loop(at.at[i]) && !is_shared(at.at[i])))
-      ok = stage_one(k, at.at[i], param, &around, &memory, why);
+      ok = stage_one(k, at.at[i], param, along, &around, &memory, why);
   bool rest =
       gpu && !memory; /* a statement reads an element once: beside loops that have a copy, the buffer */
   for (size_t i = 0; ok && rest && i < at.len; i++)
-    if (!is_loop(at.at[i])) ok = stage_one(k, at.at[i], param, &around, &memory, why);
+    if (!is_loop(at.at[i])) ok = stage_one(k, at.at[i], param, along, &around, &memory, why);
   if (ok && gpu && !memory) {
     *why = "no loop reads it but what copies it already";
     ok = false;

@@ -31,6 +31,7 @@ typedef struct Units {
   double depth;      /* steps of the sum, padded */
   double shared;     /* cycles that threads share */
   int n, stage[MAX_ACCESS], nstage;
+  int64_t stage_loop[MAX_ACCESS]; /* the range that names what is staged */
   Opt list[MAX_TAKEN], best[MAX_TAKEN];
   int nbest;
   double cycles;
@@ -150,7 +151,7 @@ static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double s
   u->n = 0;
   if (iter >= 0 && c->size[iter] > 1) take(u, OPT_TILE, root_of(u, iter), 1);
   for (int i = 0; i < u->nstage; i++)
-    take(u, OPT_STAGE, c->access[u->stage[i]].slot, 1);
+    take(u, OPT_STAGE, c->access[u->stage[i]].slot, u->stage_loop[i]);
   if (rows) take(u, OPT_TILE, root_of(u, u->row), rows);
   if (columns) take(u, OPT_TILE, root_of(u, u->column), columns);
   take_swaps(u);
@@ -213,12 +214,12 @@ static bool find_staged(Units *u) {
   const KernelShape *c = u->c;
   u->nstage = 0;
   for (int a = c->nstore; a < c->naccess; a++) {
-    bool had = false;
+    int loop;
+    if (c->access[a].asks) return false; /* panels have no gate */
     if (!c->access[a].in_sum || !c->access[a].gated) continue;
-    if (!can_stage(c, a)) return false;
-    for (int i = 0; i < u->nstage; i++)
-      had |= c->access[u->stage[i]].slot == c->access[a].slot;
-    if (!had) u->stage[u->nstage++] = a;
+    if (!can_stage(c, a, &loop)) return false;
+    u->stage_loop[u->nstage] = loop < 0 ? EVERY_READ : root_of(u, loop);
+    u->stage[u->nstage++] = a;
   }
   return true;
 }

@@ -32,6 +32,9 @@ __attribute__((format(printf, 4, 5))) static void cause_add(Causes *c, const cha
   va_end(list);
 }
 
+/* One that failed to be made has no programs: nothing of it ran. */
+static bool is_made(const PlanFacts *p) { return p->nkernel && p->kernel[p->nkernel - 1].name; }
+
 static const char *origin_of(const KernelFacts *k) { return k->origin && *k->origin ? k->origin : k->name; }
 
 static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
@@ -102,7 +105,7 @@ static void kernels_looked(Causes *c) {
     const KernelFacts *worst = NULL;
     int count = 0;
     for (size_t i = 0; i < c->in->plans.len; i++)
-      for (int k = 0; k < c->in->plans.at[i]->nkernel; k++) {
+      for (int k = 0; is_made(c->in->plans.at[i]) && k < c->in->plans.at[i]->nkernel; k++) {
         const KernelFacts *f = &c->in->plans.at[i]->kernel[k];
         double lost = of_kernels[m].measure(c->in->plans.at[i], f);
         us += lost;
@@ -127,7 +130,7 @@ static void small_launches(Causes *c) {
   double us = 0;
   const KernelFacts *most = NULL;
   for (size_t i = 0; i < c->in->plans.len; i++)
-    for (int k = 0; k < c->in->plans.at[i]->nkernel; k++) {
+    for (int k = 0; is_made(c->in->plans.at[i]) && k < c->in->plans.at[i]->nkernel; k++) {
       const KernelFacts *f = &c->in->plans.at[i]->kernel[k];
       int64_t runs = TG_MAX(f->runs, 1);
       all += runs;
@@ -152,7 +155,7 @@ static void made_again(Causes *c, bool sizes) {
     const PlanFacts *p = in->plans.at[i];
     int same = 0;
     double made = 0;
-    for (size_t k = 0; k < in->plans.len; k++) {
+    for (size_t k = 0; is_made(p) && k < in->plans.len; k++) {
       const PlanFacts *q = in->plans.at[k];
       if (q->nkernel != p->nkernel || q->ops != p->ops || (k != i && (q->sizes != p->sizes) != sizes))
         continue;
@@ -174,7 +177,7 @@ static void made_again(Causes *c, bool sizes) {
 
 static void transfers(Causes *c, int64_t launches) {
   const Inside *in = c->in;
-  if (in->reads >= MANY && 4 * in->reads >= launches)
+  if (in->reads >= MANY && 8 * in->reads >= launches)
     cause_add(c, "reads", (double)in->reads * HANDOVER_US,
               "%lld reads for %lld launches, %lld bytes each: the host waits for the device at each of them",
               (long long)in->reads, (long long)launches, (long long)(in->read_bytes / in->reads));

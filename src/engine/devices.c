@@ -264,6 +264,19 @@ TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes) {
 }
 
 /* ---- copies between devices */
+const char *tg_device_link(TgContext *ctx, const char *from, const char *to) {
+  if (!ctx) return NULL;
+  int a = device_find(ctx, "device_link", from), b = a < 0 ? a : device_find(ctx, "device_link", to);
+  if (b < 0) return NULL;
+  Device *x = device_at(ctx, a), *y = device_at(ctx, b);
+  const TgBackend *has = y->backend;
+  bool apart = x->backend->has & has->has & HAS_OWN_MEMORY;
+  if (a == b) return "same";
+  if (x->of_rank != y->of_rank) return "ranks";
+  if (!apart) return x->backend->has & HAS_OWN_MEMORY || has->has & HAS_OWN_MEMORY ? "host" : "memory";
+  return x->backend == has && has->reads_peer && !y->remote && has->reads_peer(y, x) ? "peer" : "host";
+}
+
 enum {
   PIECE = 4 << 20
 }; /* bytes that go through the host at a time, where neither device's memory is there */

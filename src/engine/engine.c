@@ -298,6 +298,7 @@ typedef struct Todo {
   Making *of;
   int kernel; /* of the plan */
   bool tried; /* its opts are what TG_BEAM found */
+  int64_t opts_before;
   Linear lin;
   UOpStore *st;
   Str source, opts;
@@ -329,7 +330,10 @@ static const Linear *todo_listed(void *user) {
   Todo *t = user;
   Str opts = t->opts;
   str_init(&t->opts, opts.mem);
+  Choices *count = &t->of->ctx->passes.opts, now = *count;
+  count->taken = t->opts_before; /* the same opts as the first time */
   TgStatus s = todo_lower(t, t->tried ? str_text(&opts) : NULL);
+  *count = now;
   str_free(&opts);
   return s ? NULL : &t->lin;
 }
@@ -341,7 +345,8 @@ static TgStatus todo_tried(Todo *t) {
   Device *d = m->plan->dev;
   bool tries =
       ctx->env.beam && d->backend->renderer && (d->backend->has & HAS_RUN) && !(d->backend->has & HAS_CHECKS);
-  if (!tries || m->options.opts || m->options.noopt) return TG_OK;
+  bool counted = ctx->passes.opts.limit >= 0;
+  if (!tries || counted || m->options.opts || m->options.noopt) return TG_OK;
   Str best;
   str_init(&best, &ctx->mem);
   UOp *ast = m->plan->sched.kernel[t->kernel].ast;
@@ -363,16 +368,33 @@ static TgStatus dtypes_fit(TgContext *ctx, const Plan *plan, const Renderer *r, 
                    *plan->f64 ? plan->f64 : lin->name, plan->dev->name);
 }
 
+/* Each of its opts with its number (TG_OPT_LIMIT), where TG_TRACE asks. */
+static void opts_said(Todo *t, const char *opts) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  int64_t number = t->opts_before;
+  char *origin = ctx->passes.trace_choices ? kernel_origin_asked(ctx, m->plan, t->kernel) : NULL;
+  for (const char *at = opts, *end; ctx->passes.trace_choices && *at; at = *end ? end + 2 : end) {
+    end = strchr(at, ',');
+    if (!end) end = at + strlen(at);
+    context_say(ctx, "opt %lld: %.*s of kernel %s (%s)\n", (long long)++number, (int)(end - at), at,
+                t->lin.name, origin ? origin : "");
+  }
+  mem_free(&ctx->mem, origin);
+}
+
 /* The kernel as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
 static TgStatus todo_text(Todo *t) {
   Making *m = t->of;
   TgContext *ctx = m->ctx;
   Plan *plan = m->plan;
   const Renderer *r = plan->dev->backend->renderer;
+  t->opts_before = ctx->passes.opts.taken;
   TgStatus s = todo_lower(t, NULL);
   if (*ctx->passes.fallback && ctx->env.debug >= 1)
     context_say(ctx, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
   *ctx->passes.fallback = 0;
+  if (!s && !m->options.opts) opts_said(t, str_text(&t->opts));
   if (!s) s = todo_tried(t);
   const char *opts = str_text(&t->opts);
   if (!s && ctx->env.debug >= 6) linear_print(ctx, &t->lin);

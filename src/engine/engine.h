@@ -73,7 +73,14 @@ double profile_now(const TgContext *ctx);
 void profile_begin(TgContext *ctx); /* where TG_PROFILE asks for one */
 /* A span of the host, from `begin` (profile_now) to now; form: members of a JSON object. */
 TG_PRINTF(4, 5) void profile_span(TgContext *ctx, const char *what, double begin, const char *form, ...);
-void profile_launch(TgContext *ctx, const Plan *plan, int k, double begin, double us);
+/* A copy, of an exchange, from `begin` to now: a span of the host and of the devices of this rank. beside: it
+ * goes beside kernels. */
+void profile_copy(TgContext *ctx, double begin, int exchange, const Device *to, const Device *from,
+                  size_t nbytes, bool beside);
+/* What the host waits for, from `begin` to now: as profile_span, and no work of the host. */
+void profile_wait(TgContext *ctx, const char *what, double begin);
+/* us: as its device tells; given at `begin`, and known to be done now. */
+void profile_launch(TgContext *ctx, const PlanRun *run, int k, double begin, double us);
 void profile_memory(TgContext *ctx, const Device *d);
 /* launch.c */
 TgStatus plan_run(TgContext *ctx, const PlanRun *run);
@@ -153,6 +160,7 @@ Parts *parts_new(struct Graph *g, UOp *const *part,
 /* The numbers of the parts that kernel k of the plan computes, rising; they stand in ps until the next call.
  */
 const int *parts_of(Parts *ps, const Plan *p, int k, int *n);
+int parts_owner(const Parts *ps, const UOp *u); /* the part that the node is counted to; -1: none */
 void parts_free(Parts *ps);
 /* kernel_origins.c: which operations the kernels of a plan compute, as text. */
 bool origins_wanted(const TgContext *ctx);
@@ -160,8 +168,10 @@ typedef struct KernelOrigins KernelOrigins;
 /* Made of a graph's copy before its plan is, as parts are. NULL: nothing is known, or there is no memory. */
 KernelOrigins *kernel_origins_new(struct Graph *g);
 void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p); /* o NULL: nothing; ends o */
-void kernel_origins_record(TgContext *ctx,
-                           KernelOrigins *o); /* the record of TG_VIZ asks o, until kernel_origins_put */
+void kernel_origins_record(
+    TgContext *ctx, KernelOrigins *o); /* the record of TG_VIZ and TG_TRACE ask o, until kernel_origins_put */
+/* While a plan is made that the record asks about: the text of kernel k, to be freed; NULL: nothing is known. */
+char *kernel_origin_asked(TgContext *ctx, const Plan *p, int k);
 void kernel_origins_forget(TgContext *ctx, Plan *p);
 const char *kernel_origin(const Plan *p, int k); /* "" where nothing is known */
 /* inside.c: nothing where nobody asks (ctx->inside) */
@@ -175,8 +185,20 @@ void inside_made(TgContext *ctx, const Plan *p, double us);
 void inside_origins(TgContext *ctx, const Plan *p);
 void inside_launch(TgContext *ctx, const Plan *p, int k, double us);
 void inside_read(TgContext *ctx, size_t nbytes);
-void inside_copied(TgContext *ctx, size_t nbytes, double us);
-void inside_told(TgContext *ctx); /* to the file of TG_EXPLAIN */
+/* exchanges.c: from now on they are noted; nothing where nobody asks (ctx->exchanges) */
+void exchanges_asked(TgContext *ctx);
+void exchanges_free(TgContext *ctx);
+/* What a profile calls the copy of one: "ALLREDUCE ADD, ring, 4 devices, 1.2 MiB: send"; `what` where it is unknown. */
+const char *exchange_named(const TgContext *ctx, int exchange, const char *what, char room[160]);
+/* part, what one device gets of an exchange, is written as copies: `steps` one after another */
+void inside_exchange(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
+/* The number of the exchange that the copy is of, for the next two; 0: unknown. us: it was waited for so long. */
+int inside_copied(TgContext *ctx, const UOp *copy, size_t nbytes, double us);
+void inside_copied_again(TgContext *ctx, int exchange, double us);
+struct Behind;
+void inside_flown(TgContext *ctx, int exchange, const struct Behind *b);
+double link_us(const TgContext *ctx, int from, int to, double nbytes); /* without that of a message */
+void inside_told(TgContext *ctx);                                      /* to the file of TG_EXPLAIN */
 /* devices.c */
 Device *device_at(const TgContext *ctx, int index);
 int device_count(const TgContext *ctx);
@@ -197,6 +219,13 @@ TgStatus device_copy(TgContext *ctx, Device *to, void *dst, Device *from, const 
 int device_rank(TgContext *ctx, const char *op, const char *name, size_t n);
 TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *err);
 bool copy_crosses(const Device *to, const Device *from); /* from one rank to another, or to all */
+
+/* What this rank does of a copy, for a profile. */
+static inline const char *copy_named(const Device *to, const Device *from) {
+  bool one = copy_crosses(to, from) && to->remote != from->remote;
+  return !one ? "copy" : to->remote ? "send" : "receive";
+}
+
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes);
 /* From here on copies between ranks need not be done when the call returns, or they do again. */
 void copies_gathered(TgContext *ctx, bool gathers);
@@ -209,6 +238,6 @@ TgStatus rank_going_on(TgContext *ctx, TgStatus s); /* s, of which, where it is 
 /* jit.c: what is captured of a run */
 void capture_stored(TgContext *ctx, Buffer *b);
 /* what `from` holds from byte `offset` on, to all of `to` */
-void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to);
+void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to, int exchange);
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);
 #endif

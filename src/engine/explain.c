@@ -30,7 +30,7 @@ static Totals totals_of(const Inside *in) {
 
 static const char *text_or(const char *text, const char *other) { return text ? text : other; }
 
-static const char *bytes_text(int64_t n, char room[24]) {
+const char *bytes_text(int64_t n, char room[24]) {
   snprintf(room, 24,
            n >= 1 << 20   ? "%.1f MiB"
            : n >= 1 << 10 ? "%.1f KiB"
@@ -175,9 +175,11 @@ bool explain_text(TgContext *ctx, const Inside *in, const char *kernel, Str *out
     return true;
   }
   summary_put(out, in);
+  if (ctx->err.status) str_printf(out, "error: %s\n", ctx->err.msg);
   for (size_t i = 0; i < in->plans.len && i < PLANS_SHOWN; i++)
     plan_put(ctx, out, in->plans.at[i], i);
   if (in->plans.len > PLANS_SHOWN) str_printf(out, "\nand %zu graphs more\n", in->plans.len - PLANS_SHOWN);
+  exchanges_text(ctx, in, out);
   return true;
 }
 
@@ -217,7 +219,7 @@ static void plan_json(Str *out, const PlanFacts *p) {
   str_put(out, "],\"fusion\":"), str_json(out, p->fusion), str_put(out, "}");
 }
 
-void explain_json(const Inside *in, Str *out) {
+void explain_json(const TgContext *ctx, const Inside *in, Str *out) {
   Totals t = totals_of(in);
   Cause cause[MOST_CAUSES];
   int n = causes_find(in, cause);
@@ -240,5 +242,6 @@ void explain_json(const Inside *in, Str *out) {
     str_printf(out, "%s[%zu,%d,%.1f,%.2f]", i ? "," : "", p ? p->at : in->plans.len, l->kernel, l->begin_us,
                l->us);
   }
+  exchanges_json(ctx, in, out);
   str_put(out, "]}\n");
 }

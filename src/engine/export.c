@@ -152,9 +152,9 @@ static bool values_named(Export *x) {
   x->value = mem_alloc(&x->ctx->mem, ((size_t)(j->nin + j->nout) + j->variables.len + 1) * sizeof *x->value);
   if (!x->value) return no_memory(x);
   for (int i = 0; i < j->nin; i++)
-    if (!(x->value[n++] = identifier(x, j->in[i].name, "input", i))) return false;
+    if (!(x->value[n++] = identifier(x, j->given[i].name, "input", i))) return false;
   for (int i = 0; i < j->nout; i++)
-    if (!(x->value[n++] = identifier(x, j->out[i].name, "output", i))) return false;
+    if (!(x->value[n++] = identifier(x, j->made[i].name, "output", i))) return false;
   for (size_t i = 0; i < j->variables.len; i++) {
     const DimVar *v = dims_var_at(x->planning->dims, j->variables.at[i]);
     if (!(x->value[n++] = identifier(x, v ? v->name : NULL, "size", (int)i))) return false;
@@ -528,6 +528,11 @@ static bool target_chosen(Export *x) {
 
 static bool exported(Export *x, Str out[3]) {
   const char *text = tg_jit_to_text(x->jit, x->o.names, x->o.tensors, x->o.count);
+  if (text && x->jit->devices.len > 1)
+    return error_set(&x->ctx->err, TG_ERR_DEVICE,
+                     "export: the program is of several devices, %s and %s among them; C is of one",
+                     tg_jit_device(x->jit, 0), tg_jit_device(x->jit, 1)),
+           false;
   return text && target_chosen(x) && export_named(x) && laid_out_within(x, text) &&
          export_header(x, &out[0]) && export_source(x, &out[1]) &&
          (!x->o.weights_apart || export_weights(x, &out[2]));

@@ -70,11 +70,12 @@ static void put_constant(Export *x, Str *out, const char *name, const char *what
 }
 
 /* ---- the header */
-static void put_values(Str *out, const char *what, const Want *w, int n, char *const *name) {
+static void put_values(Str *out, const char *what, const Given *g, int n, char *const *name) {
   for (int i = 0; i < n; i++) {
+    const Want *w = &g[i].want;
     str_printf(out, " *   %s %s: ", what, name[i]);
-    put_shape(out, w[i].dtype, w[i].n, w[i].dims);
-    if (w[i].name && strcmp(w[i].name, name[i])) str_put(out, ", called "), put_quoted(out, w[i].name);
+    put_shape(out, w->dtype, w->n, w->dims);
+    if (g[i].name && strcmp(g[i].name, name[i])) str_put(out, ", called "), put_quoted(out, g[i].name);
     str_put(out, "\n");
   }
 }
@@ -99,8 +100,8 @@ static void put_about(Export *x, Str *out) {
   if (!x->gnu && *x->flags) str_printf(out, ", best with %s", x->flags);
   str_put(out, x->gnu ? "" : ".");
   str_put(out, " No licence of tinygrad-c is upon this text.\n");
-  put_values(out, "input ", j->in, j->nin, x->value);
-  put_values(out, "output", j->out, j->nout, x->value + j->nin);
+  put_values(out, "input ", j->given, j->nin, x->value);
+  put_values(out, "output", j->made, j->nout, x->value + j->nin);
   put_variables(x, out);
   str_printf(out,
              " * %lld operations a run, %zu kernels. Bytes: weights %lld, state %lld, arena %lld (what lives "
@@ -113,8 +114,19 @@ static void put_about(Export *x, Str *out) {
              (long long)x->arena, (long long)x->bound);
 }
 
-/* A bound for any compiler, also for one that keeps each variable in memory: a line of a kernel declares at
- * most one, of eight bytes. Vectors have other sizes. */
+/* How many numbers the lines of a kernel declare, at most: one each, or an array of few lanes. */
+static int64_t numbers_declared(const char *text) {
+  int64_t n = 0;
+  for (; *text; text++)
+    if (*text == '\n')
+      n++;
+    else if (text[0] == '[' && (text[1] == '2' || text[1] == '4') && text[2] == ']' && text[3] == ';')
+      n += text[1] - '0';
+  return n;
+}
+
+/* A bound for any compiler, also for one that keeps each variable in memory: eight bytes for each. Vectors of GNU C
+ * have other sizes. */
 int64_t export_stack(const Export *x) {
   enum { HELPERS = 1024, FRAME = 128, WORD = 8 };
 
@@ -122,10 +134,7 @@ int64_t export_stack(const Export *x) {
   for (size_t k = 0; !x->gnu && k < x->kernels.len; k++) {
     const CachedProgram *p = x->kernels.at[k];
     const KernelText *t = p->dev->backend->text(p->prog);
-    int64_t lines = t->nparam + p->nvar + 2;
-    for (const char *at = t->source; (at = strchr(at, '\n')); at++)
-      lines++;
-    most = TG_MAX(most, lines);
+    most = TG_MAX(most, t->nparam + p->nvar + 2 + numbers_declared(t->source));
   }
   int64_t values = x->planned->nin + x->planned->nout + (int64_t)x->planned->variables.len;
   return x->gnu ? 0 : HELPERS + 3 * FRAME + WORD * (3 * values + 2 * most);

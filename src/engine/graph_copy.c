@@ -349,13 +349,9 @@ static UOp *copied(Graph *g, Reached at) {
       n->generation = TG_MAX(n->generation, from->generation);
     }
   }
-  Arg arg = u->arg;
-  const Ints *list = uop_list(u), *own = list ? ints_get(g->st, list->n, list->v) : NULL;
-  if (op_has_axes((Ops)u->op))
-    arg.reduce.axes = own;
-  else if (list)
-    arg.ints = own;
-  UOp *v = ok ? key_node(g, uop_new(g->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg)) : NULL;
+  UOp *v = ok ? key_node(g, uop_new(g->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src,
+                                    uop_arg_in(g->st, u)))
+              : NULL;
   if (src != buf) mem_free(&ctx->mem, src);
   return v;
 }

@@ -21,6 +21,7 @@ Inside *inside_new(TgContext *ctx) {
   if (!in) return NULL;
   in->begun = time_now_s();
   map_init(&in->numbered, &ctx->mem), map_init(&in->written, &ctx->mem);
+  exchanges_asked(ctx);
   return in;
 }
 
@@ -235,6 +236,7 @@ void inside_made(TgContext *ctx, const Plan *p, double us) {
   PlanFacts *f = facts_of(ctx, p);
   if (!f) return;
   f->made_us = us;
+  if (p->dev->remote) return; /* another rank compiles it, and has its memory */
   for (int k = 0; k < f->nkernel; k++) {
     KernelFacts *kf = &f->kernel[k];
     kf->prog = p->prog[k];
@@ -263,13 +265,6 @@ void inside_read(TgContext *ctx, size_t nbytes) {
   ctx->inside->read_bytes += (int64_t)nbytes;
 }
 
-void inside_copied(TgContext *ctx, size_t nbytes, double us) {
-  if (!ctx->inside) return;
-  ctx->inside->copies++;
-  ctx->inside->copied_bytes += (int64_t)nbytes;
-  ctx->inside->copied_us += us;
-}
-
 void inside_launch(TgContext *ctx, const Plan *p, int k, double us) {
   PlanFacts *f = facts_of(ctx, p);
   if (!f || k >= f->nkernel) return;
@@ -296,7 +291,7 @@ static void file_told(TgContext *ctx, const char *name, bool json) {
   char path[320];
   str_init(&text, &ctx->mem);
   if (json)
-    explain_json(ctx->inside, &text);
+    explain_json(ctx, ctx->inside, &text);
   else
     explain_text(ctx, ctx->inside, NULL, &text);
   snprintf(path, sizeof path, "%s", name);
@@ -329,7 +324,7 @@ static TgStatus explained(TgContext *ctx, TgTensor *const *t, size_t n, const Tg
   Str *text = &ctx->explain_text;
   str_free(text), str_init(text, &ctx->mem);
   if (!s && o->json)
-    explain_json(in, text);
+    explain_json(ctx, in, text);
   else if (!s && !explain_text(ctx, in, o->kernel, text))
     s = error_set(&ctx->err, TG_ERR_VALUE, "explain: there is no kernel %.100s", o->kernel);
   if (!s && text->oom) s = error_set(&ctx->err, TG_ERR_NOMEM, "explain: out of memory");

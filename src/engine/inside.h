@@ -46,6 +46,36 @@ typedef struct LaunchFacts {
   double begin_us, us;
 } LaunchFacts;
 
+/* What of a copy's time (by TG_LINKS) kernels hide, and behind which: the first, and how many follow. */
+typedef struct Behind {
+  double us, hidden_us;
+  uint64_t plan;
+  int kernel, kernels;
+} Behind;
+
+/* exchanges.c: one in a graph, or copies of one size between two devices */
+typedef struct ExchangeFacts {
+  Ops op, sum;     /* sum 0: it adds nothing up */
+  const char *way; /* "ring"; "": there is one alone */
+  int steps;       /* messages one after another */
+  uint64_t devices;
+  int64_t nbytes;                 /* of the value */
+  int64_t alike;                  /* such exchanges, in a row that tells of several */
+  int64_t planned, planned_bytes; /* its copies */
+  int64_t copies, flown;          /* that were made; of these, beside kernels */
+  double sends_us[MOST_DEVICES];  /* by device, by TG_LINKS */
+  double us;                      /* of the host, as measured, for those that were not */
+  double flown_us, hidden_us;     /* of copies beside kernels, by TG_LINKS */
+  Behind behind;                  /* of the copy with most kernels */
+} ExchangeFacts;
+
+/* of: of an exchange's node, or a copy's, by hash: its number in at, from 1 on. more: those without room */
+typedef struct Exchanges {
+  Vec(ExchangeFacts) at;
+  Map of;
+  int64_t more;
+} Exchanges;
+
 enum { MOST_LAUNCHES = 20000 };
 
 struct Inside {
@@ -71,6 +101,9 @@ PlanFacts *facts_numbered(const Inside *in, uint64_t number); /* NULL: none */
 /* At most MOST_CAUSES, the dearest first. */
 int causes_find(const Inside *in, Cause *out);
 double kernel_us(const KernelFacts *k); /* of all its runs, or of one as estimated where it never ran */
+const char *bytes_text(int64_t n, char room[24]); /* "1.5 KiB" */
+void exchanges_text(const TgContext *ctx, const Inside *in, Str *out);
+void exchanges_json(const TgContext *ctx, const Inside *in, Str *out);
 bool explain_text(TgContext *ctx, const Inside *in, const char *kernel, Str *out); /* false: no such kernel */
-void explain_json(const Inside *in, Str *out);
+void explain_json(const TgContext *ctx, const Inside *in, Str *out);
 #endif

@@ -39,9 +39,9 @@ void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, B
   c->failed = true;
 }
 
-void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to) {
-  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to, .offset = offset})) ||
-      !hold(ctx, from) || !hold(ctx, to))
+void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to, int exchange) {
+  Step copy = {.from = from, .to = to, .offset = offset, .exchange = exchange};
+  if (!vec_push(&ctx->mem, &ctx->capture->steps, copy) || !hold(ctx, from) || !hold(ctx, to))
     ctx->capture->failed = true;
 }
 
@@ -70,10 +70,18 @@ void jit_memories_free(TgJit *j) {
   vec_free(&j->ctx->mem, &j->memories);
 }
 
-static void wants_free(TgContext *ctx, Want *w, int n) {
-  for (int i = 0; w && i < n; i++)
-    mem_free(&ctx->mem, w[i].name);
-  mem_free(&ctx->mem, w);
+Given *given_new(TgContext *ctx, int n) { return mem_alloc(&ctx->mem, ((size_t)n + 1) * sizeof(Given)); }
+
+void given_placed(TgContext *ctx, Given *g, const Layout *at) {
+  g->at = *at;
+  for (int i = 0; i < at->n; i++)
+    g->device[i] = device_at(ctx, at->device[i])->name;
+}
+
+static void given_free(TgContext *ctx, Given *g, int n) {
+  for (int i = 0; g && i < n; i++)
+    mem_free(&ctx->mem, g[i].name);
+  mem_free(&ctx->mem, g);
 }
 
 void jit_clear(TgJit *j) {
@@ -89,9 +97,9 @@ void jit_clear(TgJit *j) {
   capture_free(ctx, &j->c);
   vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned),
       vec_free(&ctx->mem, &j->draws);
-  vec_free(&ctx->mem, &j->input_stored), vec_free(&ctx->mem, &j->variables);
-  wants_free(ctx, j->in, j->nin), wants_free(ctx, j->out, j->nout);
-  mem_free(&ctx->mem, j->given), mem_free(&ctx->mem, j->made);
+  vec_free(&ctx->mem, &j->input_stored), vec_free(&ctx->mem, &j->variables), vec_free(&ctx->mem, &j->devices);
+  given_free(ctx, j->given, j->ngiven), given_free(ctx, j->made, j->nmade);
+  mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
   jit_memories_free(j);
   j->in = j->out = NULL;
   j->given = j->made = NULL;
@@ -170,10 +178,14 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
 }
 
 /* ---- tensors on several devices: each part is a tensor of the list */
+static int nparts_of(const TgTensor *t) {
+  return t && on_several(t->uop) ? __builtin_popcountll(t->uop->devices) : 1;
+}
+
 static int parts_count(TgTensor *const *t, int n) {
   int parts = 0;
   for (int i = 0; i < n; i++)
-    parts += t[i] && t[i]->part ? t[i]->nparts : 1;
+    parts += nparts_of(t[i]);
   return parts;
 }
 
@@ -181,6 +193,28 @@ static bool has_own_memory(const TgTensor *t) {
   for (int i = 0; i < t->nparts; i++)
     if (!has_own_memory(t->part[i])) return false;
   return (t->part && !t->indirect) || (t->memory && in_memory(t->uop));
+}
+
+static Want want_of(TgTensor *t) {
+  Want w = {.dtype = dt(t), .n = rank(t), .device = tensor_device(t)};
+  memcpy(w.dims, dims(t), (size_t)w.n * sizeof *w.dims);
+  return w;
+}
+
+/* The memory of part p of t, which is realized, and what it is; a value of variables has no handles of its
+ * parts. NULL: recorded. */
+static Buffer *part_value(TgTensor *t, int p, Want *want) {
+  TgContext *ctx = t->ctx;
+  TgTensor *of = t->part ? t->part[p] : t, *own = NULL;
+  if (!t->part && on_several(t->uop)) {
+    UOp *multi = multi_lowered(ctx, t->uop);
+    of = own = multi ? shard_hidden(ctx, multi->src[p]) : NULL;
+  }
+  Buffer *b = of ? value_of(ctx, of) : NULL;
+  if (of && want) *want = want_of(of);
+  if (!of) error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  tg_release(own);
+  return b;
 }
 
 /* Each input in a memory of its own, or one for each part: whole[i] is in[i], or a copy of what is a part of
@@ -200,14 +234,13 @@ static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTen
   return TG_OK;
 }
 
-/* The memories of inputs, by part; none is two inputs'. */
-static TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin, Buffer **b) {
+/* The memories of inputs, by part, and where want is not NULL what they are; none is two inputs'. */
+static TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin, Buffer **b, Want *want) {
   for (int i = 0, at = 0; i < nin; i++) {
-    TgTensor *const *part = whole[i]->part ? whole[i]->part : &whole[i];
-    for (int p = 0; p < TG_MAX(whole[i]->nparts, 1); p++, at++) {
-      if (!(b[at] = value_of(ctx, part[p]))) return ctx->err.status;
+    for (int p = 0; p < nparts_of(whole[i]); p++, at++) {
+      if (!(b[at] = part_value(whole[i], p, want ? &want[at] : NULL))) return ctx->err.status;
       for (int k = 0, before = 0; before < at; k++)
-        for (int q = 0; q < TG_MAX(whole[k]->nparts, 1) && before < at; q++, before++)
+        for (int q = 0; q < nparts_of(whole[k]) && before < at; q++, before++)
           TG_REQUIRE_OR(ctx, b[before] != b[at], TG_ERR_VALUE, TG_ERR_VALUE,
                         "jit: inputs %d and %d are one memory", k, i);
     }
@@ -284,17 +317,13 @@ static void drop_copies(Capture *c) {
   c->steps.len = n;
 }
 
-static Want want_of(TgTensor *t) {
-  Want w = {.dtype = dt(t), .n = rank(t), .device = tensor_device(t)};
-  memcpy(w.dims, dims(t), (size_t)w.n * sizeof *w.dims);
-  return w;
-}
-
 static bool given_of(TgTensor *t, Given *g) {
   UOp *multi = on_several(t->uop) ? multi_lowered(t->ctx, t->uop) : NULL;
   if (on_several(t->uop) && !multi) return false;
-  *g = (Given){.want = want_of(t), .at = {.n = 1, .axis = -1, .device = {tensor_device(t)}}};
-  if (multi) g->at = layout_of(multi);
+  Layout at = {.n = 1, .axis = -1, .device = {tensor_device(t)}};
+  if (multi) at = layout_of(multi);
+  *g = (Given){.want = want_of(t)};
+  given_placed(t->ctx, g, &at);
   return true;
 }
 
@@ -311,19 +340,16 @@ static void sort_draws(TgJit *j) {
 /* The outputs' values in memory, b, and what a replay must make of them. */
 static TgStatus outputs_taken(TgJit *j, TgTensor **out, Buffer **b) {
   for (int i = 0, at = 0; i < j->nmade; i++) {
-    TgTensor *const *part = out[i]->part ? out[i]->part : &out[i];
     if (!given_of(out[i], &j->made[i])) return j->ctx->err.status;
-    for (int p = 0; p < TG_MAX(out[i]->nparts, 1); p++, at++) {
-      if (!(b[at] = value_of(j->ctx, part[p]))) return j->ctx->err.status;
-      j->out[at] = want_of(part[p]);
-    }
+    for (int p = 0; p < nparts_of(out[i]); p++, at++)
+      if (!(b[at] = part_value(out[i], p, &j->out[at]))) return j->ctx->err.status;
   }
   return TG_OK;
 }
 
 /* Lists for n tensors of so many parts. */
 static TgStatus lists_made(TgJit *j, int n, int parts, Given **given, Want **want) {
-  *given = mem_alloc(&j->ctx->mem, ((size_t)n + 1) * sizeof **given);
+  *given = given_new(j->ctx, n);
   *want = mem_alloc(&j->ctx->mem, ((size_t)parts + 1) * sizeof **want);
   return *given && *want ? TG_OK : error_set(&j->ctx->err, TG_ERR_NOMEM, "jit: out of memory");
 }
@@ -331,17 +357,13 @@ static TgStatus lists_made(TgJit *j, int n, int parts, Given **given, Want **wan
 /* What the function is given, in `whole`, and its memories. */
 static TgStatus inputs_taken(TgJit *j, TgTensor *const *whole, int nin, Buffer **b) {
   TgStatus s = lists_made(j, nin, parts_count(whole, nin), &j->given, &j->in);
-  if (!s) s = inputs_memories(j->ctx, whole, nin, b);
+  if (!s) s = inputs_memories(j->ctx, whole, nin, b, j->in);
   if (s) return s;
   j->ngiven = nin;
   j->nin = parts_count(whole, nin);
-  for (int i = 0, at = 0; !s && i < nin; i++) {
-    TgTensor *const *part = whole[i]->part ? whole[i]->part : &whole[i];
-    if (!given_of(whole[i], &j->given[i])) s = j->ctx->err.status;
-    for (int p = 0; p < TG_MAX(whole[i]->nparts, 1); p++)
-      j->in[at++] = want_of(part[p]);
-  }
-  return s;
+  for (int i = 0; i < nin; i++)
+    if (!given_of(whole[i], &j->given[i])) return j->ctx->err.status;
+  return TG_OK;
 }
 
 /* Every memory of the steps becomes an input, an output, memory of the capture's own or one that stays. What
@@ -371,9 +393,9 @@ static TgStatus memories_settled(TgJit *j, Buffer **b) {
 /* The input that memory k of the list is of. */
 static int given_at(const TgJit *j, int k) {
   int i = 0;
-  for (; j->given && i < j->ngiven && k >= j->given[i].at.n; i++)
+  for (; i < j->ngiven && k >= j->given[i].at.n; i++)
     k -= j->given[i].at.n;
-  return j->given ? i : k;
+  return i;
 }
 
 /* Inputs that the function assigns to: another memory at every replay. What else is stored to and does not
@@ -455,10 +477,11 @@ static TgStatus split_checked(TgContext *ctx, int i, TgTensor *t, const Given *g
 
 static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
   TgContext *ctx = j->ctx;
-  for (int i = 0; i < (j->given ? j->ngiven : j->nin); i++) {
+  for (int i = 0; i < j->ngiven; i++) {
     TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
                   "jit: input %d is NULL or of another context", i);
-    Want *w = j->given ? &j->given[i].want : &j->in[i];
+    const Given *g = &j->given[i];
+    const Want *w = &g->want;
     TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE,
                   "jit: input %d is %s, captured as %s", i, dtype_name(dt(in[i])), dtype_name(w->dtype));
     TG_REQUIRE_OR(ctx, tensor_device(in[i]) == w->device, TG_ERR_DEVICE, TG_ERR_DEVICE,
@@ -467,9 +490,7 @@ static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
     TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims),
                   TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
                   SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
-    bool several = on_several(in[i]->uop) || (j->given && j->given[i].at.n > 1);
-    TgStatus s =
-        several ? split_checked(ctx, i, in[i], j->given ? &j->given[i] : &(Given){.at = {.n = 1}}) : TG_OK;
+    TgStatus s = on_several(in[i]->uop) || g->at.n > 1 ? split_checked(ctx, i, in[i], g) : TG_OK;
     if (s) return s;
   }
   return TG_OK;
@@ -493,8 +514,8 @@ static UOp *output_memory(TgJit *j, const Want *w, Buffer **b) {
 static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
   TgContext *ctx = j->ctx;
   UOp *part[MOST_DEVICES];
-  for (int i = 0, at = 0; i < (j->made ? j->nmade : j->nout); i++) {
-    int n = j->made ? j->made[i].at.n : 1;
+  for (int i = 0, at = 0; i < j->nmade; i++) {
+    int n = j->made[i].at.n;
     bool ok = true;
     for (int p = 0; ok && p < n; p++, at++)
       ok = (part[p] = output_memory(j, &j->out[at], &b[at])) != NULL;
@@ -517,11 +538,12 @@ static TgStatus drawn_again(TgJit *j) {
 }
 
 static TgStatus step_copied(TgContext *ctx, const Step *s) {
-  double begin = profile_now(ctx);
-  TgStatus st =
-      device_copy(ctx, device_at(ctx, s->to->device), s->to->data, device_at(ctx, s->from->device),
-                  (const char *)s->from->data + s->offset, (size_t)s->to->nelem * dtype_size(s->to->dtype));
-  profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)s->to->nelem * dtype_size(s->to->dtype));
+  double begin = profile_now(ctx), now = ctx->inside ? time_now_s() : 0;
+  Device *to = device_at(ctx, s->to->device), *from = device_at(ctx, s->from->device);
+  size_t nbytes = (size_t)s->to->nelem * dtype_size(s->to->dtype);
+  TgStatus st = device_copy(ctx, to, s->to->data, from, (const char *)s->from->data + s->offset, nbytes);
+  if (!st && ctx->inside) inside_copied_again(ctx, s->exchange, (time_now_s() - now) * 1e6);
+  profile_copy(ctx, begin, s->exchange, to, from, nbytes, false);
   return st;
 }
 
@@ -591,8 +613,11 @@ static TgStatus steps_run_in(Steps *all, Step *s, size_t n) {
 
 static TgStatus steps_run(TgContext *ctx, Step *s, size_t n) {
   Steps all = {.ctx = ctx, .run = mem_alloc(&ctx->mem, (n + 1) * sizeof *all.run)};
-  if (ctx->comm) all.flight = flight_new(ctx);
-  bool room = all.run && (all.flight || !ctx->comm);
+  bool flies = ctx->comm != NULL;
+  for (size_t i = 0; i < n && !flies; i++)
+    flies = copy_flies(ctx, &s[i]);
+  if (flies) all.flight = flight_new(ctx);
+  bool room = all.run && (all.flight || !flies);
   TgStatus st = room ? steps_run_in(&all, s, n) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   flight_free(all.flight);
   mem_free(&ctx->mem, all.run);
@@ -609,9 +634,8 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgStatus s = b && stored && whole ? jit_stores_flushed(ctx)
                                     : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s) s = inputs_checked(j, in);
-  int ngiven = j->given ? j->ngiven : j->nin;
-  if (!s) s = inputs_ready(ctx, in, ngiven, whole);
-  if (!s) s = inputs_memories(ctx, whole, ngiven, b);
+  if (!s) s = inputs_ready(ctx, in, j->ngiven, whole);
+  if (!s) s = inputs_memories(ctx, whole, j->ngiven, b, NULL);
   if (!s) s = outputs_new(j, out, b + j->nin);
   if (!s) s = drawn_again(j);
   for (size_t i = 0; !s && i < j->own.len; i++)
@@ -644,9 +668,8 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
     return s;
   }
   if (j->runs == 1) return capture_run(j, in, nin, out, nout);
-  int ngiven = j->given ? j->ngiven : j->nin, nmade = j->made ? j->nmade : j->nout;
-  TG_REQUIRE_OR(ctx, nin == ngiven && nout == nmade, TG_ERR_VALUE, TG_ERR_VALUE,
-                "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, ngiven, nmade);
+  TG_REQUIRE_OR(ctx, nin == j->ngiven && nout == j->nmade, TG_ERR_VALUE, TG_ERR_VALUE,
+                "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, j->ngiven, j->nmade);
   return replay(j, in, out);
 }
 

@@ -13,6 +13,7 @@ typedef struct Step {
   size_t nbuf, ntemp;
   Buffer *from, *to;
   size_t offset;
+  int exchange;   /* that the copy is of, as inside_copied says */
   Replay *replay; /* of this plan and those that follow it on the same device */
 } Step;
 
@@ -32,19 +33,21 @@ typedef struct Capture {
 
 enum { MOST_PROGRAM_NAME = 4096 }; /* bytes of a name in a program's text */
 
-/* An input or output as it was captured. name: the context's, or NULL. */
+/* An input or output as it was captured, or what one device has of it. */
 typedef struct Want {
-  char *name;
   int device;
   DType dtype;
   int n;
   int64_t dims[TG_MAX_RANK];
 } Want;
 
-/* An input or output as the function has it: on at.n devices a tensor for each of them in the list. */
+/* An input or output as the function has it: on at.n devices a tensor for each of them in the list. name:
+ * the context's, or NULL. device: the names of those. */
 typedef struct Given {
+  char *name;
   Want want;
   Layout at;
+  const char *device[MOST_DEVICES];
 } Given;
 
 /* n elements of a memory that stays, from byte `offset` on, by name. t: keeps what was loaded. */
@@ -69,11 +72,12 @@ struct TgJit {
   Vec(int64_t) input_stored; /* inputs that fn assigns to */
   int nin, nout;             /* each part of a tensor on several devices by itself */
   Want *in, *out;
-  int ngiven, nmade; /* as the function has them; of a loaded one: NULL, the same lists */
+  int ngiven, nmade; /* as the function has them */
   Given *given, *made;
   bool loaded;          /* of text: there is no function to call again */
   bool cleared;         /* an output may be seen before all of it was written: it begins as zeros */
   Vec(int) variables;   /* by number in the text: the context's number */
+  Vec(int) devices;     /* the same */
   Vec(Memory) memories; /* what stays, in the order of the text; of a capture since its last tg_jit_to_text */
 };
 
@@ -95,4 +99,6 @@ TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user); /* NULL: recorded */
 void jit_clear(TgJit *j);                               /* what it captured, or was made of */
 void jit_memories_free(TgJit *j);
 TgStatus jit_stores_flushed(TgContext *ctx); /* runs all stores that wait */
+Given *given_new(TgContext *ctx, int n);     /* a list of n; NULL: out of memory */
+void given_placed(TgContext *ctx, Given *g, const Layout *at);
 #endif

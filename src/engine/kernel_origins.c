@@ -16,7 +16,7 @@ struct KernelOrigins {
 };
 
 bool origins_wanted(const TgContext *ctx) {
-  return ctx->origins.asked || ctx->origins.told || ctx->env.debug >= 2 || ctx->profile || ctx->launched ||
+  return ctx->origins.asked || ctx->origins.told || ctx->env.debug >= 1 || ctx->profile || ctx->launched ||
          ctx->inside;
 }
 
@@ -62,12 +62,16 @@ static const char *recorded_origin(void *to, const UOp *u) {
   KernelOrigins *o = to;
   uint64_t n;
   str_free(&o->text), str_init(&o->text, &o->ctx->mem);
-  if (map_get(&o->at, (uint64_t)(uintptr_t)u, &n)) origin_put(o->ctx, &o->text, o->of.at[n - 1]);
+  int part = parts_owner(o->parts, u);
+  if (map_get(&o->at, (uint64_t)(uintptr_t)u, &n))
+    origin_put(o->ctx, &o->text, o->of.at[n - 1]);
+  else if (part >= 0)
+    origin_put(o->ctx, &o->text, o->of.at[part]);
   return str_text(&o->text);
 }
 
 void kernel_origins_record(TgContext *ctx, KernelOrigins *o) {
-  if (!o || !*ctx->passes.record_dir) return;
+  if (!o || !(*ctx->passes.record_dir || ctx->passes.trace_choices)) return;
   for (size_t i = 0; i < o->copy.len; i++)
     if (!map_put(&o->at, (uint64_t)(uintptr_t)o->copy.at[i], i + 1)) return;
   ctx->passes.origin = recorded_origin;
@@ -100,14 +104,27 @@ static char *text_of(TgContext *ctx, KernelOrigins *o, const Plan *p, int k) {
   return text;
 }
 
+char *kernel_origin_asked(TgContext *ctx, const Plan *p, int k) {
+  return ctx->passes.origin ? text_of(ctx, ctx->passes.origin_to, p, k) : NULL;
+}
+
+/* Of each kernel that was made, once. */
+static void origins_say(TgContext *ctx, const Plan *p) {
+  for (int k = 0; k < p->sched.nkernel; k++)
+    if (p->prog && p->prog[k] && *kernel_origin(p, k))
+      context_say(ctx, "%s %s: %s\n", p->dev->name, p->prog[k]->name, kernel_origin(p, k));
+}
+
 void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p) {
   ctx->passes.origin = NULL;
-  if (o && p && !p->origin) {
+  bool made = o && p && !p->origin;
+  if (made) {
     p->origin = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->origin);
     for (int k = 0; p->origin && k < p->sched.nkernel; k++)
       p->origin[k] = text_of(ctx, o, p, k);
   }
   if (p && p->origin) inside_origins(ctx, p);
+  if (made && p->origin && ctx->env.debug >= 1) origins_say(ctx, p);
   origins_end(ctx, o);
 }
 

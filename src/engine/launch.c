@@ -99,13 +99,14 @@ void launch_time_taken(TgContext *ctx, Device *d) {
   d->timing = false;
 }
 
-static void launch_told(TgContext *ctx, const Plan *p, int k, double begin, double us) {
+static void launch_told(TgContext *ctx, const PlanRun *run, int k, double begin, double us) {
+  const Plan *p = run->plan;
   const SchedKernel *sk = &p->sched.kernel[k];
   TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, us, NULL, 0, kernel_origin(p, k)};
   if (ctx->env.debug >= 2)
     context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)%s%s\n", p->dev->name, k, l.name,
                 l.nargs, us, sk->est_us, *l.origin ? "  " : "", l.origin);
-  profile_launch(ctx, p, k, begin, us);
+  profile_launch(ctx, run, k, begin, us);
   inside_launch(ctx, p, k, us);
   if (ctx->launched) ctx->launched(&l, ctx->launched_user);
 }
@@ -125,8 +126,10 @@ static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const L
   if (!st && timed) st = d->backend->event_record(d, &begin);
   if (!st) st = d->backend->launch(d, &l);
   if (!st && timed) st = d->backend->event_record(d, &end);
+  double given = profile_now(ctx);
   if (!st && timed) st = d->backend->event_reach(d, end);
-  if (!st && timed) launch_told(ctx, run->plan, k, now, d->backend->event_us(d, begin, end));
+  if (d->backend->has & HAS_QUEUE) profile_wait(ctx, "wait", given);
+  if (!st && timed) launch_told(ctx, run, k, now, d->backend->event_us(d, begin, end));
   d->backend->event_free(d, begin), d->backend->event_free(d, end);
   return st;
 }

@@ -20,6 +20,7 @@ static const EngineCalls calls = {
     .map = engine_map,
     .cache_clear = tg_cache_clear,
     .scope_ended = engine_scope_ended,
+    .exchanged = inside_exchange,
 };
 
 /* only what TG_TRACE asked for */
@@ -98,7 +99,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     if (d && *ctx->env.viz) record_folder(ctx);
     bool asked = *ctx->env.explain || *ctx->env.viz;
     if (d && asked) ctx->inside = inside_new(ctx);
-    if (asked || ctx->env.debug >= 1) ctx->origins.asked = true;
+    if (asked || ctx->env.debug >= 1 || ctx->env.trace_choices) ctx->origins.asked = true;
     if (d && o.cores > 0 && (d->backend->has & HAS_THREADS)) d->target.cores = o.cores;
   }
   return ctx;
@@ -110,6 +111,7 @@ void tg_close(TgContext *ctx) {
   tg_profile_stop(ctx);
   inside_told(ctx), inside_free(ctx, ctx->inside);
   ctx->inside = NULL;
+  exchanges_free(ctx);
   while (ctx->jits)
     tg_jit_free(ctx->jits);
   while (ctx->kept)

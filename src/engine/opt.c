@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "runtime/emulators.h"
 #include "tensor/front.h"
+#include "uop/dims.h"
 #include "uop/text.h"
 
 const char *tg_pass_name(int i, const char **stage) {
@@ -18,6 +19,7 @@ typedef struct Job {
   TgOptOptions o;
   UOpText text;
   UOpStore *st;               /* holds what the text says; the schedule may take it */
+  DimTable *dims;             /* the variables of the text */
   const Renderer *ren, *emit; /* what is lowered for; what is written, NULL: text */
   bool kind, costs;           /* only say what the text is, or what lists of opts cost a kernel */
   Arena arena;
@@ -83,12 +85,20 @@ static bool takes(Job *j, const Pass *p) {
   return misfit(j, p->name, kind, &bad);
 }
 
-static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the last */
+/* What the dump says of the kernel beside its graph; a list that is asked for goes before the dump's. */
+static bool kernel_state(Job *j, Kernel *k, const char *text) {
+  const Emulators *e = emulators();
+  return !e || !e->kernel_read || e->kernel_read(k, text, !j->o.opts);
+}
+
+static bool some_passes(Job *j, const char *text, const Pass *first, const Pass *p) { /* p: the last */
   TgMem *m = &j->ctx->mem;
   if (!takes(j, first)) return false;
   CodegenOptions co = codegen_options(j->ctx, job_device(j), j->ren, j->o.opts);
   co.passes = NULL; /* what a matcher is given may be a part of a graph: it is not checked as a whole */
   Linear lin = {0};
+  Str more;
+  str_init(&more, m);
   bool ok = true;
   for (size_t i = 0; ok && i < j->text.roots.len; i++) {
     Kernel k = {.st = j->st,
@@ -101,20 +111,28 @@ static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the la
                 .arena = &j->arena,
                 .linear = &lin};
     str_init(&k.opts, m);
-    ok = kernel_open(&k) && kernel_passes(&k, first, (size_t)(p - first) + 1);
+    bool one = j->text.roots.len == 1 && k.sink->op == OPS_SINK;
+    ok = kernel_open(&k) && (!one || kernel_state(j, &k, text)) &&
+         kernel_passes(&k, first, (size_t)(p - first) + 1);
+    ok = ok && (!one || lin.n || kernel_state_print(&k, &more));
     str_free(&k.opts), vec_free(m, &k.list);
     if (ok)
       j->text.roots.at[i] = k.sink;
     else /* unless the pass has said why: the first error stays */
       error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' cannot do it", p->name);
   }
-  if (!ok) return false;
-  if (lin.n) return write_program(j, &lin);
-  if (j->emit)
-    return error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' gives a graph; only a program can be emitted as %s",
-                     p->name, j->o.emit),
-           false;
-  return uop_print(j->out, j->st, m, j->text.roots.at, j->text.roots.len) || no_memory(j);
+  if (ok && !lin.n && j->emit)
+    ok = (error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' gives a graph; only a program can be emitted as %s",
+                    p->name, j->o.emit),
+          false);
+  else if (ok && lin.n)
+    ok = write_program(j, &lin);
+  else if (ok)
+    ok = uop_print(j->out, j->st, m, j->text.roots.at, j->text.roots.len) || no_memory(j);
+  if (ok && more.oom) ok = no_memory(j);
+  str_put(j->out, str_text(&more));
+  str_free(&more);
+  return ok;
 }
 
 enum { BEFORE_STAGES = 2 }; /* passes of the scheduler that take a tensor graph */
@@ -180,9 +198,9 @@ static bool run(Job *j, const char *text) {
     return error_set(err_of(j), TG_ERR_VALUE, "opt: no pass is called '%s'", j->o.pass), false;
   const Pass *first = j->o.from ? find(codegen_passes, codegen_npass, j->o.from) : cp;
   const Pass *sfirst = j->o.from ? find(schedule_passes, schedule_npass, j->o.from) : NULL;
+  if (first && !j->o.pass) cp = &codegen_passes[codegen_npass - 1];
   if (j->o.from && !(sfirst && (!j->o.pass || sfirst <= sp)) && !(first && cp && first <= cp))
-    return error_set(err_of(j), TG_ERR_VALUE,
-                     "opt: from '%s': it is a pass of the scheduler, or one of code generation before .pass",
+    return error_set(err_of(j), TG_ERR_VALUE, "opt: from '%s': it is no pass, or one that comes after .pass",
                      j->o.from),
            false;
   if (!uop_parse(&j->text, j->st, &j->ctx->mem, text, strlen(text), err_of(j)))
@@ -197,7 +215,7 @@ static bool run(Job *j, const char *text) {
       return error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' takes a graph, not a program", j->o.pass), false;
     return write_program(j, &j->text.program);
   }
-  if (cp) return some_passes(j, first, cp);
+  if (cp) return some_passes(j, text, first, cp);
   if (sp || sfirst || r->at[0]->is_tensor) return schedule(j, sfirst, text);
   if (!spec_graph(j->st, &j->ctx->mem, GRAPH_KERNEL, r->at, r->len, &bad))
     return misfit(j, "codegen", GRAPH_KERNEL, &bad);
@@ -225,17 +243,18 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   if (ctx->err.status) return NULL;
   str_free(&ctx->opt_text), str_init(&ctx->opt_text, &ctx->mem);
   j.st = store_new(&ctx->mem);
+  j.dims = dims_new(&ctx->mem, &ctx->err);
   j.text.mem = &ctx->mem;
   arena_init(&j.arena, &ctx->mem);
-  bool ok = j.st != NULL;
+  bool ok = j.st && j.dims;
   if (ok) {
-    store_set_env(j.st, &ctx->passes.rewrites);
+    store_set_env(j.st, &ctx->passes.rewrites), store_set_dims(j.st, j.dims);
     ok = run(&j, text);
   } else
     no_memory(&j);
   if (ok && j.out->oom) ok = no_memory(&j);
   uop_text_free(&j.text);
   arena_free(&j.arena);
-  store_free(j.st);
+  store_free(j.st), dims_free(j.dims);
   return ok ? str_text(&ctx->opt_text) : NULL;
 }

@@ -130,6 +130,10 @@ Parts *parts_new(Graph *g, UOp *const *part, int n) {
   return NULL;
 }
 
+int parts_owner(const Parts *ps, const UOp *u) {
+  return u->id < ps->nnode && ps->owner[u->id] != NOBODY ? ps->owner[u->id] : -1;
+}
+
 static void ends_marked(Parts *ps, const Plan *p) {
   for (int k = 0; k < p->sched.nkernel; k++)
     for (int i = 0; i < p->sched.kernel[k].nnode; i++)

@@ -1,12 +1,17 @@
 /* profile.c: where the time goes, as a file that Chrome's tracing and Perfetto read. In: TG_PROFILE or
- * tg_profile_start, spans of the host, launches. Out: the Trace Event Format's array of events ("X"
- * complete events, "C" counters, "M" names),
+ * tg_profile_start, spans of the host, launches. Out: the Trace Event Format's array of events ("X" complete
+ * events, "C" counters, "M" names),
  * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMHzjnBOrEKa3nDzeg4
  *
- * Track 0 is the host: realize, schedule, lower, compile, read, replay, one in the other. Track 1 + d is
- * device d: a launch each, with its work, what it was estimated to take, and in which span of the host it
- * was asked for. While a profile is made launches go one by one, each waited for, so that each has its own
- * time. */
+ * Track 1 is the host: realize, schedule, lower, compile, read, copy, send, replay, and what it waits for,
+ * one in the other. A copy of an exchange bears its name, "ALLREDUCE ADD, direct, 4 devices, 36.0 KiB:
+ * copy", also on the tracks of the devices between which it goes. Track 2 + d is device d, or its queue: a
+ * launch each, with its work, the bytes that it may touch, the share of the roof that the planner knows,
+ * what it was estimated to take, and where it comes from; between them the device is idle. Below, a track
+ * for each thread that shared a launch. None is track 0, which Perfetto merges with the track that has the
+ * number of the process. While a profile is made launches go one by one, each waited for, so that each has
+ * its own time. A device's own clock may be another than the host's (it is where a device is emulated): a
+ * launch then ends when the host has seen its end, and none overlaps the one before. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
 #include "base/os.h"
@@ -18,14 +23,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FLUSH_BYTES = 256 << 10, MOST_FILES = 1000 };
+enum { FLUSH_BYTES = 256 << 10, MOST_FILES = 1000, MOST_THREADS = 256, IDLE_US = 1 };
+
+enum { HOST_TRACK = 1, DEVICE_TRACK = 2, FIRST_THREAD = 1000 };
 
 struct Profile {
   int fd;
   double begun; /* time 0 of the file */
   Str text;     /* events that are not written yet */
   bool failed;
-  uint64_t bytes[MOST_DEVICES]; /* what the memory counter of each device last said */
+  uint64_t bytes[MOST_DEVICES];    /* what the memory counter of each device last said */
+  double busy_until[MOST_DEVICES]; /* us of the file */
+  int nthread[MOST_DEVICES];       /* tracks of threads that are named */
 };
 
 static void flush(TgContext *ctx, Profile *p) {
@@ -51,6 +60,44 @@ static void event_end(TgContext *ctx, Profile *p) {
 /* ---- what is told */
 double profile_now(const TgContext *ctx) { return ctx->profile ? time_now_s() : 0; }
 
+/* Numbers are put one by one, because printf would take most of the time of a profile. */
+static void whole_put(Str *s, const char *key, int64_t v) {
+  str_put(s, key);
+  str_int(s, v);
+}
+
+static void thousandths_put(Str *s, const char *key, int64_t v) {
+  char rest[] = {'.', (char)('0' + v / 100 % 10), (char)('0' + v / 10 % 10), (char)('0' + v % 10)};
+  whole_put(s, key, v / 1000);
+  str_putn(s, rest, sizeof rest);
+}
+
+static int64_t thousandths(double v) { return v > 0 ? (int64_t)(v * 1e3 + 0.5) : 0; }
+
+/* Where it begins and where it ends are rounded, to ns: slices that follow one another do not come to
+ * overlap. */
+static void slice_begin(Profile *p, const char *name, const char *kind, int track, double at_us, double us) {
+  Str *s = &p->text;
+  int64_t begin = thousandths(at_us), end = thousandths(at_us + us);
+  event_begin(p);
+  str_put(s, "{\"name\":\""), str_put(s, name);
+  str_put(s, "\",\"cat\":\""), str_put(s, kind);
+  whole_put(s, "\",\"ph\":\"X\",\"pid\":1,\"tid\":", track);
+  thousandths_put(s, ",\"ts\":", begin);
+  thousandths_put(s, ",\"dur\":", end - begin);
+  str_put(s, ",\"args\":{");
+}
+
+static void slice(TgContext *ctx, const char *name, const char *kind, int track, double at_us, double us,
+                  const char *args) {
+  Profile *p = ctx->profile;
+  slice_begin(p, name, kind, track, at_us, us);
+  str_put(&p->text, args), str_put(&p->text, "}}");
+  event_end(ctx, p);
+}
+
+static double file_us(const Profile *p, double at) { return (at - p->begun) * 1e6; }
+
 void profile_span(TgContext *ctx, const char *what, double begin, const char *form, ...) {
   Profile *p = ctx->profile;
   char args[200];
@@ -59,28 +106,110 @@ void profile_span(TgContext *ctx, const char *what, double begin, const char *fo
   va_start(list, form);
   vsnprintf(args, sizeof args, form, list);
   va_end(list);
-  event_begin(p);
-  str_printf(&p->text,
-             "{\"name\":\"%s\",\"cat\":\"host\",\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":%.3f,\"dur\":%.3f,"
-             "\"args\":{%s}}",
-             what, (begin - p->begun) * 1e6, (time_now_s() - begin) * 1e6, args);
-  event_end(ctx, p);
+  slice(ctx, what, "host", HOST_TRACK, file_us(p, begin), (time_now_s() - begin) * 1e6, args);
 }
 
-void profile_launch(TgContext *ctx, const Plan *plan, int k, double begin, double us) {
+/* On the track of each of the two devices that this rank has, as well: there they are no kernels. */
+void profile_copy(TgContext *ctx, double begin, int exchange, const Device *to, const Device *from,
+                  size_t nbytes, bool beside) {
   Profile *p = ctx->profile;
-  const SchedKernel *sk = &plan->sched.kernel[k];
+  const Device *both[] = {from, to};
+  char room[160], args[80];
   if (!p) return;
-  event_begin(p);
+  const char *name = exchange_named(ctx, exchange, copy_named(to, from), room);
+  double at = file_us(p, begin), us = (time_now_s() - begin) * 1e6;
+  size_t n =
+      (size_t)snprintf(args, sizeof args, "\"bytes\":%zu,\"beside\":%s", nbytes, beside ? "true" : "false");
+  if (copy_crosses(to, from) && to->remote != from->remote)
+    snprintf(args + n, sizeof args - n, ",\"rank\":%d", (to->remote ? to : from)->of_rank - 1);
+  slice(ctx, name, "host", HOST_TRACK, at, us, args);
+  for (int i = 0; i < 2; i++)
+    if (!both[i]->remote) slice(ctx, name, "exchange", DEVICE_TRACK + both[i]->index, at, us, args);
+}
+
+void profile_wait(TgContext *ctx, const char *what, double begin) {
+  if (ctx->profile)
+    slice(ctx, what, "wait", HOST_TRACK, file_us(ctx->profile, begin), (time_now_s() - begin) * 1e6, "");
+}
+
+/* Of the memories that a kernel is given. */
+static uint64_t touched(const PlanRun *run, const SchedKernel *sk) {
+  const Schedule *s = &run->plan->sched;
+  uint64_t n = 0;
+  for (int a = 0; a < sk->narg; a++) {
+    int64_t id = sk->arg[a];
+    const SchedTemp *t = id >= TEMP_BASE ? &s->temp[id - TEMP_BASE] : NULL;
+    const Buffer *b = t ? NULL : run->buf[id].buffer;
+    if (t) n += (uint64_t)t->nelem * dtype_size(t->dtype);
+    if (b) n += (uint64_t)b->nelem * dtype_size(b->dtype);
+  }
+  return n;
+}
+
+/* The share of its time that the machine, as the planner knows it, needs for the work or for the bytes. */
+static double roof_share(const Device *d, double flops, double nbytes, double us) {
+  const Target *t = &d->target;
+  double compute = target_flops_us(t) * t->cores, memory = t->bytes_us[LEVEL_MEMORY] * t->streams;
+  double least = TG_MAX(compute > 0 ? flops / compute : 0, memory > 0 ? nbytes / memory : 0);
+  return us > 0 ? 100 * least / us : 0;
+}
+
+static void name_track(Profile *p, int track, const char *name, const char *more, int number) {
+  char last[16] = "";
+  if (number >= 0) snprintf(last, sizeof last, "%d", number);
+  if (track != HOST_TRACK) event_begin(p);
   str_printf(&p->text,
-             "{\"name\":\"%s\",\"cat\":\"kernel\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
-             "\"args\":"
-             "{\"flops\":%lld,\"estimated_us\":%.3f,\"plan\":%llu,\"kernel\":%d,\"origin\":",
-             plan->prog[k]->name, 1 + plan->dev->index, (begin - p->begun) * 1e6, us, (long long)sk->flops,
-             sk->est_us, (unsigned long long)plan->number, k);
+             "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"%s%s%s\"}}",
+             track, name, more, last);
+}
+
+/* The parts of a launch by the threads that did them. */
+static void threads_told(TgContext *ctx, Device *d, const char *name, double begin) {
+  Profile *p = ctx->profile;
+  ThreadTime t[MOST_THREADS];
+  int n = d->backend->threads ? d->backend->threads(d, t, MOST_THREADS) : 0,
+      first = FIRST_THREAD * (1 + d->index);
+  for (int i = 1; i < n; i++) /* a thread may have taken shares in another order than they are listed in */
+    for (int j = i; j > 0 && t[j].begin < t[j - 1].begin; j--) {
+      ThreadTime later = t[j - 1];
+      t[j - 1] = t[j];
+      t[j] = later;
+    }
+  for (int i = 0; i < n; i++) {
+    if (t[i].begin < begin) continue;
+    for (; p->nthread[d->index] <= t[i].thread; p->nthread[d->index]++)
+      name_track(p, first + p->nthread[d->index], d->name, " thread ", p->nthread[d->index]);
+    slice(ctx, name, "thread", first + t[i].thread, file_us(p, t[i].begin), (t[i].end - t[i].begin) * 1e6,
+          "");
+  }
+}
+
+void profile_launch(TgContext *ctx, const PlanRun *run, int k, double begin, double us) {
+  Profile *p = ctx->profile;
+  const Plan *plan = run->plan;
+  const SchedKernel *sk = &plan->sched.kernel[k];
+  Device *d = plan->dev;
+  if (!p) return;
+  double now = file_us(p, time_now_s()), *busy = &p->busy_until[d->index], at = file_us(p, begin);
+  bool queue = d->backend->has & HAS_QUEUE;
+  if (queue) at = TG_MAX(TG_MAX(now - us, at), *busy);
+  if (at > *busy + IDLE_US) slice(ctx, "idle", "wait", DEVICE_TRACK + d->index, *busy, at - *busy, "");
+  *busy = at + us;
+  uint64_t nbytes = touched(run, sk);
+  Str *t = &p->text;
+  slice_begin(p, plan->prog[k]->name, "kernel", DEVICE_TRACK + d->index, at, us);
+  whole_put(t, "\"flops\":", sk->flops);
+  whole_put(t, ",\"bytes\":", (int64_t)nbytes);
+  thousandths_put(t, ",\"roof_percent\":", thousandths(roof_share(d, (double)sk->flops, (double)nbytes, us)));
+  thousandths_put(t, ",\"estimated_us\":", thousandths(sk->est_us));
+  str_put(t, queue ? ",\"queue\":true" : ",\"queue\":false");
+  whole_put(t, ",\"plan\":", (int64_t)plan->number);
+  whole_put(t, ",\"kernel\":", k);
+  str_put(t, ",\"origin\":");
   str_json(&p->text, kernel_origin(plan, k));
   str_put(&p->text, "}}");
   event_end(ctx, p);
+  threads_told(ctx, d, plan->prog[k]->name, begin);
 }
 
 void profile_memory(TgContext *ctx, const Device *d) {
@@ -90,19 +219,12 @@ void profile_memory(TgContext *ctx, const Device *d) {
   event_begin(p);
   str_printf(
       &p->text,
-      "{\"name\":\"memory of %s\",\"ph\":\"C\",\"pid\":1,\"tid\":0,\"ts\":%.3f,\"args\":{\"bytes\":%llu}}",
-      d->name, (time_now_s() - p->begun) * 1e6, (unsigned long long)d->bytes_in_use);
+      "{\"name\":\"memory of %s\",\"ph\":\"C\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"args\":{\"bytes\":%llu}}",
+      d->name, DEVICE_TRACK + d->index, (time_now_s() - p->begun) * 1e6, (unsigned long long)d->bytes_in_use);
   event_end(ctx, p);
 }
 
 /* ---- beginning and end */
-static void name_track(Profile *p, int track, const char *name) {
-  if (track) event_begin(p);
-  str_printf(&p->text,
-             "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"%s\"}}", track,
-             name);
-}
-
 /* A file of its own: where `path` is there already, path.2, path.3 and so on, unless it may be replaced. */
 static int file_new(TgContext *ctx, const char *path, bool replace) {
   char other[400];
@@ -126,10 +248,13 @@ static TgStatus start(TgContext *ctx, const char *path, bool replace) {
   p->begun = time_now_s();
   str_init(&p->text, &ctx->mem);
   str_put(&p->text, "[\n");
-  name_track(p, 0, "host");
-  for (int i = 0; i < device_count(ctx); i++)
-    name_track(p, 1 + i, device_at(ctx, i)->name);
+  name_track(p, HOST_TRACK, "host", "", -1);
+  for (int i = 0; i < device_count(ctx); i++) {
+    const Device *d = device_at(ctx, i);
+    name_track(p, DEVICE_TRACK + i, d->name, d->backend->has & HAS_QUEUE ? " queue" : "", -1);
+  }
   ctx->profile = p;
+  exchanges_asked(ctx);
   ctx->origins.asked = true;
   return TG_OK;
 }

@@ -15,6 +15,18 @@
  *   ..                              store, or what another root computes
  *   end
  *   copy m3+16 m4                   all of m4, from element 16 of m3 on
+ *
+ * A program of several devices is of version 2. It begins with their names, and each memory, draw and step says
+ * on which it is; copies go between any two:
+ *
+ *   device "CPU"                    d0
+ *   device "CPU:1"                  d1
+ *   random d1 42 1 4096             of each device that draws
+ *   parts 2 axis 0                  the next 2 are parts of one input or output; without an axis each is all
+ *   m0 = input d0 f32 (4, 784) "x"
+ *   m1 = input d1 f32 (4, 784) "x"
+ *   m2 = memory d1 f32 (2) "w"      the same name on two devices: all of one tensor on each
+ *   step d1 m1 m2 -> m4
  */
 #include "engine/graph_copy.h"
 #include "engine/jit.h"
@@ -30,13 +42,12 @@ typedef struct Writer {
   TgContext *ctx;
   Str head, steps;
   Map number;
-  Map named, taken; /* Buffer -> 1 + where the caller's list has it; hashes of names */
+  Map named, taken; /* Buffer -> 1 + where the caller's list has it, part << 32; hashes of names */
   const char *const *names;
   TgTensor *const *tensors;
   int count; /* memories so far */
   DimTable *dims;
   Vec(int) vars; /* by number in the text: the context's number */
-  const Device *dev;
 } Writer;
 
 static bool refused(Writer *w, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
@@ -67,8 +78,22 @@ static void put_quoted(Str *o, const char *s) {
   str_put(o, "\"");
 }
 
-static void put_shaped(Str *o, const char *kind, DType d, int n, const int64_t *dims, const char *name) {
-  str_printf(o, " = %s %s (", kind, dtype_name(d));
+static bool several(const Writer *w) { return w->j->devices.len > 1; }
+
+/* " d1", where there is a choice */
+static void put_device(const Writer *w, Str *o, int device) {
+  size_t i = 0;
+  while (i < w->j->devices.len && w->j->devices.at[i] != device)
+    i++;
+  if (several(w)) str_printf(o, " d%zu", i);
+}
+
+static void put_shaped(Writer *w, const char *kind, int device, DType d, int n, const int64_t *dims,
+                       const char *name) {
+  Str *o = &w->head;
+  str_printf(o, "m%d = %s", w->count++, kind);
+  put_device(w, o, device);
+  str_printf(o, " %s (", dtype_name(d));
   for (int i = 0; i < n; i++)
     str_printf(o, i ? ", %lld" : "%lld", (long long)dims[i]);
   str_put(o, ") ");
@@ -76,17 +101,22 @@ static void put_shaped(Str *o, const char *kind, DType d, int n, const int64_t *
   str_put(o, "\n");
 }
 
-static void put_values(Writer *w, const char *kind, const Want *v, int n) {
+/* g: n of them, of which part has the parts, one after another */
+static void put_values(Writer *w, const char *kind, const Given *g, int n, const Want *part) {
   for (int i = 0; i < n; i++) {
     char own[32];
     snprintf(own, sizeof own, "%s%d", kind, i);
-    str_printf(&w->head, "m%d", w->count++);
-    put_shaped(&w->head, kind, v[i].dtype, v[i].n, v[i].dims, v[i].name ? v[i].name : own);
+    if (g[i].at.n > 1) str_printf(&w->head, "parts %d", g[i].at.n);
+    if (g[i].at.n > 1 && g[i].at.axis >= 0) str_printf(&w->head, " axis %d", g[i].at.axis);
+    if (g[i].at.n > 1) str_put(&w->head, "\n");
+    for (int p = 0; p < g[i].at.n; p++, part++)
+      put_shaped(w, kind, part->device, part->dtype, part->n, part->dims, g[i].name ? g[i].name : own);
   }
 }
 
-static bool number_new(Writer *w, const void *key) {
-  return map_put(&w->number, (uint64_t)(uintptr_t)key, (uint64_t)++w->count) || no_memory(w);
+/* key is what was declared last */
+static bool number_set(Writer *w, const void *key) {
+  return map_put(&w->number, (uint64_t)(uintptr_t)key, (uint64_t)w->count) || no_memory(w);
 }
 
 static uint64_t name_hash(const char *name) { return hash_bytes(7, name, strlen(name)); }
@@ -96,50 +126,77 @@ static bool name_free(const Writer *w, const char *name) {
   return !map_get(&w->taken, name_hash(name), &had);
 }
 
+/* Of t, or of part p of it, which is name i. */
+static bool name_listed(Writer *w, const TgTensor *t, uint64_t i, uint64_t p) {
+  uint64_t had, key = (uint64_t)(uintptr_t)t->memory;
+  bool known = !t->memory || map_get(&w->named, key, &had);
+  return known || map_put(&w->named, key, (i + 1) | p << 32) || no_memory(w);
+}
+
 /* The caller's names, each of the memory that its tensor is a piece of. */
 static bool names_listed(Writer *w, int n) {
   for (int i = 0; i < n; i++) {
-    TgTensor *t = w->tensors[i];
-    uint64_t had;
+    const TgTensor *t = w->tensors[i];
     if (!w->names[i] || !t || t->ctx != w->ctx)
       return refused(w, TG_ERR_VALUE, "name %d: no name, or no tensor of this context", i);
     if (strlen(w->names[i]) > MOST_PROGRAM_NAME)
       return refused(w, TG_ERR_LIMIT, "name %d has more than %d bytes", i, MOST_PROGRAM_NAME);
     if (!name_free(w, w->names[i])) return refused(w, TG_ERR_VALUE, "two names are %.64s", w->names[i]);
     if (!map_put(&w->taken, name_hash(w->names[i]), 1)) return no_memory(w);
-    if (t->memory && !map_get(&w->named, (uint64_t)(uintptr_t)t->memory, &had) &&
-        !map_put(&w->named, (uint64_t)(uintptr_t)t->memory, (uint64_t)i + 1))
-      return no_memory(w);
+    if (!name_listed(w, t, (uint64_t)i, 0)) return false;
+    for (int p = 0; p < t->nparts; p++)
+      if (!name_listed(w, t->part[p], (uint64_t)i, (uint64_t)p)) return false;
   }
   return true;
+}
+
+/* A name of the text's own. NULL: recorded. */
+static char *own_name(Writer *w, const char *of, size_t number) {
+  char own[MOST_PROGRAM_NAME + 32];
+  do
+    snprintf(own, sizeof own, "%s%zu", of, number++);
+  while (!name_free(w, own));
+  if (strlen(own) > MOST_PROGRAM_NAME)
+    return refused(w, TG_ERR_LIMIT, "a part's name has more than %d bytes", MOST_PROGRAM_NAME), NULL;
+  char *name = mem_strdup(&w->ctx->mem, own);
+  if (name && map_put(&w->taken, name_hash(own), 1)) return name;
+  mem_free(&w->ctx->mem, name);
+  return no_memory(w), NULL;
+}
+
+/* What the caller calls part p of t, its tensor i: where all of it is on each device, the same on each. */
+static char *given_name(Writer *w, const TgTensor *t, size_t i, size_t p) {
+  char of[MOST_PROGRAM_NAME + 8];
+  bool split = t->part && tg_shard_axis((TgTensor *)t) >= 0;
+  snprintf(of, sizeof of, "%s.part", w->names[i]);
+  char *name = split ? own_name(w, of, p) : mem_strdup(&w->ctx->mem, w->names[i]);
+  return name || split ? name : (no_memory(w), NULL);
 }
 
 /* What m is called, and its shape: as the caller says, or by its number. */
 static bool memory_named(Writer *w, Memory *m, int64_t nelem) {
   uint64_t i;
-  char own[32];
   int64_t start;
-  TgTensor *t = map_get(&w->named, (uint64_t)(uintptr_t)m->buffer, &i) ? w->tensors[i - 1] : NULL;
+  bool given = map_get(&w->named, (uint64_t)(uintptr_t)m->buffer, &i);
+  TgTensor *whole = given ? w->tensors[(uint32_t)i - 1] : NULL, *t = whole;
+  if (whole && whole->part) t = whole->part[i >> 32];
   if (t && !dims_symbolic(t->uop->shape) && nelem == tg_numel(t) && in_memory(t->uop) && !m->offset &&
       piece_of(t->uop, &start)) {
     m->n = rank(t);
     memcpy(m->dims, dims(t), (size_t)m->n * sizeof *m->dims);
-    m->name = mem_strdup(&w->ctx->mem, w->names[i - 1]);
-    return m->name || no_memory(w);
+    m->name = given_name(w, whole, (uint32_t)i - 1, i >> 32);
+    return m->name != NULL;
   }
   m->n = 1;
   m->dims[0] = nelem;
-  size_t number = w->j->memories.len;
-  do
-    snprintf(own, sizeof own, "memory.%zu", number++);
-  while (!name_free(w, own));
-  m->name = mem_strdup(&w->ctx->mem, own);
-  return (m->name && map_put(&w->taken, name_hash(own), 1)) || no_memory(w);
+  m->name = own_name(w, "memory.", w->j->memories.len);
+  return m->name != NULL;
 }
 
-static void put_memory(Writer *w, int number, const Memory *m) {
-  str_printf(&w->head, "m%d", number);
-  put_shaped(&w->head, "memory", m->buffer->dtype, m->n, m->dims, m->name);
+/* home: the device of the text for what is in a file */
+static void put_memory(Writer *w, const Memory *m, int home) {
+  bool file = device_facts(w->ctx, m->buffer->device).files_only;
+  put_shaped(w, "memory", file ? home : m->buffer->device, m->buffer->dtype, m->n, m->dims, m->name);
 }
 
 /* Of a file that nobody writes, each part that is read is a memory by itself: the rest of the file is none of
@@ -149,26 +206,22 @@ static uint64_t memory_key(const Buffer *b, size_t offset, int64_t nelem) {
   return b->read_only ? hash_mix(hash_mix(key, offset), (uint64_t)nelem) | 1 : key;
 }
 
-static bool memory_added(Writer *w, Buffer *b, size_t offset, int64_t nelem) {
-  const Device *d = device_at(w->ctx, b->device);
+static bool memory_added(Writer *w, Buffer *b, size_t offset, int64_t nelem, int home) {
   Memory m = {.buffer = b, .offset = b->read_only ? offset : 0};
-  if (d != w->dev && !(d->backend->has & HAS_FILES_ONLY))
-    return refused(w, TG_ERR_DEVICE, "memory on %s, in a program of %s: a program as text is of one device",
-                   d->name, w->dev->name);
-  int64_t n = b->read_only ? nelem : b->nelem;
-  if (!memory_named(w, &m, n) || !number_new(w, (void *)(uintptr_t)memory_key(b, offset, nelem))) {
-    mem_free(&w->ctx->mem, m.name);
-    return false;
-  }
-  put_memory(w, w->count - 1, &m);
-  if (vec_push(&w->ctx->mem, &w->j->memories, m)) return true;
+  if (!memory_named(w, &m, b->read_only ? nelem : b->nelem)) return false;
+  put_memory(w, &m, home);
+  if (number_set(w, (void *)(uintptr_t)memory_key(b, offset, nelem)) &&
+      (vec_push(&w->ctx->mem, &w->j->memories, m) || no_memory(w)))
+    return true;
   mem_free(&w->ctx->mem, m.name);
-  return no_memory(w);
+  return false;
 }
 
 static bool scratch_added(Writer *w, const Buffer *b) {
-  str_printf(&w->head, "m%d = scratch %s %lld\n", w->count, dtype_name(b->dtype), (long long)b->nelem);
-  return number_new(w, b);
+  str_printf(&w->head, "m%d = scratch", w->count++);
+  put_device(w, &w->head, b->device);
+  str_printf(&w->head, " %s %lld\n", dtype_name(b->dtype), (long long)b->nelem);
+  return number_set(w, b);
 }
 
 /* Of what was loaded: the memory that holds byte `offset` of b, NO_MEMORY: none. */
@@ -194,7 +247,8 @@ static bool is_own(const TgJit *j, const Buffer *b) {
 /* The number of what stands at a place in a step, of which nelem elements of d are used from byte *offset on;
  * new memory is declared. *offset: from where on in that memory. What an input or output is put into holds
  * what the last run left there, and is not looked at. */
-static bool number_of(Writer *w, Buffer *const *at, DType d, int64_t nelem, int *number, size_t *offset) {
+static bool number_of(Writer *w, Buffer *const *at, DType d, int64_t nelem, int home, int *number,
+                      size_t *offset) {
   uint64_t known = 0;
   if (map_get(&w->number, (uint64_t)(uintptr_t)at, &known)) return *number = (int)known - 1, true;
   Buffer *b = *at;
@@ -207,15 +261,16 @@ static bool number_of(Writer *w, Buffer *const *at, DType d, int64_t nelem, int 
   if (is_own(w->j, b)) return scratch_added(w, b);
   if (map_get(&w->number, memory_key(b, *offset, nelem), &known))
     *number = (int)known - 1;
-  else if (!memory_added(w, b, *offset, nelem))
+  else if (!memory_added(w, b, *offset, nelem, home))
     return false;
   if (b->read_only) *offset = 0;
   return true;
 }
 
-static bool put_place(Writer *w, Buffer *const *at, size_t offset, DType d, int64_t nelem) {
+/* home: the device that takes it, where it is in a file */
+static bool put_place(Writer *w, Buffer *const *at, size_t offset, DType d, int64_t nelem, int home) {
   int number = NO_MEMORY;
-  if (!number_of(w, at, d, nelem, &number, &offset)) return false;
+  if (!number_of(w, at, d, nelem, home, &number, &offset)) return false;
   size_t start = offset / dtype_size(d);
   str_printf(&w->steps, start ? " m%d+%zu" : " m%d", number, start);
   return true;
@@ -236,12 +291,13 @@ static bool graph_read(Writer *w, UOpStore *st, const UOpVec *roots, const UOp *
 
 static bool put_roots(Writer *w, Step *s) {
   const Schedule *sched = &s->plan->sched;
+  int home = s->plan->dev->index;
   str_put(&w->steps, " ->");
   for (int i = 0; i < sched->nroot; i++) {
     int64_t at = sched->root[i] - TEMP_BASE;
     if (at < 0)
       str_put(&w->steps, " -");
-    else if (!put_place(w, &s->temp[at], 0, sched->temp[at].dtype, sched->temp[at].nelem))
+    else if (!put_place(w, &s->temp[at], 0, sched->temp[at].dtype, sched->temp[at].nelem, home))
       return false;
   }
   str_put(&w->steps, "\n");
@@ -266,11 +322,14 @@ static bool put_graph(Writer *w, Step *s, UOpStore *st, UOpVec *roots, const UOp
   Renumber text = {w->ctx->store, var_written, w};
   if (!graph_of_key(mem, s->plan->key, s->plan->nkey, st, &text, roots)) return no_memory(w);
   if (!graph_read(w, st, roots, buffer, s->nbuf)) return no_memory(w);
+  int home = s->plan->dev->index;
   str_put(&w->steps, "step");
+  put_device(w, &w->steps, home);
   for (size_t k = 0; k < s->nbuf; k++) {
     const UOp *b = buffer[k];
     if (NEVER(!b)) return refused(w, TG_ERR_INTERNAL, "a memory that no graph names");
-    if (!put_place(w, &s->buf[k].buffer, s->buf[k].offset, (DType)b->dtype, b->arg.param.nelem)) return false;
+    if (!put_place(w, &s->buf[k].buffer, s->buf[k].offset, (DType)b->dtype, b->arg.param.nelem, home))
+      return false;
   }
   if (!put_roots(w, s)) return false;
   bool ok = uop_print(&w->steps, st, mem, roots->at, roots->len) || no_memory(w);
@@ -280,9 +339,6 @@ static bool put_graph(Writer *w, Step *s, UOpStore *st, UOpVec *roots, const UOp
 
 static bool put_plan(Writer *w, Step *s) {
   TgMem *mem = &w->ctx->mem;
-  if (w->dev != s->plan->dev)
-    return refused(w, TG_ERR_DEVICE, "a program of %s and %s: text is of one device", w->dev->name,
-                   s->plan->dev->name);
   UOpVec roots = {0};
   UOpStore *st = store_new(mem);
   const UOp **buffer = mem_alloc(mem, (s->nbuf + 1) * sizeof *buffer);
@@ -309,51 +365,89 @@ static bool put_copy(Writer *w, Step *s) {
   DType d = v ? v->dtype : s->to->dtype;
   int64_t nelem = v ? want_nelem(v) : s->to->nelem;
   str_put(&w->steps, "copy");
-  bool ok = put_place(w, &s->from, s->offset, d, nelem) && put_place(w, &s->to, 0, d, nelem);
+  int home =
+      s->to ? s->to->device : j->devices.at[0]; /* of what was loaded and never ran: none is in a file */
+  bool ok = put_place(w, &s->from, s->offset, d, nelem, home) && put_place(w, &s->to, 0, d, nelem, home);
   str_put(&w->steps, "\n");
   return ok;
 }
 
 /* ---- the whole */
-static bool values_here(Writer *w, const char *what, const Want *v, int n) {
-  for (int i = 0; i < n; i++)
-    if (device_at(w->ctx, v[i].device) != w->dev)
-      return refused(w, TG_ERR_DEVICE, "%s %d is on %s, the program on %s: text is of one device", what, i,
-                     device_at(w->ctx, v[i].device)->name, w->dev->name);
+/* Which devices the program is of, bit by bit; files are none. */
+static uint64_t devices_of(const TgJit *j) {
+  uint64_t all = 0;
+  for (int i = 0; i < j->nin + j->nout; i++)
+    all |= 1ull << (i < j->nin ? j->in[i].device : j->out[i - j->nin].device);
+  for (size_t i = 0; i < j->draws.len; i++)
+    all |= 1ull << j->draws.at[i]->device;
+  for (size_t i = 0; i < j->c.steps.len; i++) {
+    const Step *s = &j->c.steps.at[i];
+    all |= s->plan ? 1ull << s->plan->dev->index : 1ull << s->from->device | 1ull << s->to->device;
+  }
+  for (int i = 0; i < device_count(j->ctx); i++)
+    if (device_facts(j->ctx, i).files_only) all &= ~(1ull << i);
+  return all ? all : 1ull << j->ctx->default_device;
+}
+
+/* In the order in which the context has them; what was loaded keeps the order of its text. */
+static bool devices_listed(Writer *w) {
+  TgJit *j = w->j;
+  for (int i = 0; i < j->nin + j->nout; i++) {
+    int device = i < j->nin ? j->in[i].device : j->out[i - j->nin].device;
+    if (device_facts(w->ctx, device).files_only)
+      return refused(w, TG_ERR_DEVICE, "%s %d is on %s, where nothing is computed",
+                     i < j->nin ? "input" : "output", i < j->nin ? i : i - j->nin,
+                     device_at(w->ctx, device)->name);
+  }
+  if (!j->loaded) j->devices.len = 0;
+  for (uint64_t rest = j->loaded ? 0 : devices_of(j); rest; rest &= rest - 1)
+    if (!vec_push(&w->ctx->mem, &j->devices, __builtin_ctzll(rest))) return no_memory(w);
+  str_printf(&w->head, "tinygrad program %d\n", several(w) ? 2 : 1);
+  for (size_t i = 0; several(w) && i < j->devices.len; i++) {
+    str_put(&w->head, "device ");
+    put_quoted(&w->head, device_at(w->ctx, j->devices.at[i])->name);
+    str_put(&w->head, "\n");
+  }
   return true;
 }
 
-static bool put_random(Writer *w) {
-  TgJit *j = w->j;
-  for (size_t i = 0; i < j->draws.len; i++)
-    if (device_at(w->ctx, j->draws.at[i]->device) != w->dev)
-      return refused(w, TG_ERR_DEVICE, "draws on another device than %s", w->dev->name);
-  if (j->draws.len)
-    str_printf(&w->head, "random %llu %d %llu\n", (unsigned long long)w->ctx->rng_seed,
-               draw_order(w->ctx, w->dev->index), (unsigned long long)w->ctx->draws[w->dev->index].counter);
-  return true;
+static void put_random(Writer *w) {
+  uint64_t drawing = 0;
+  TgContext *ctx = w->ctx;
+  for (size_t i = 0; i < w->j->draws.len; i++)
+    drawing |= 1ull << w->j->draws.at[i]->device;
+  for (size_t i = 0; i < w->j->devices.len; i++) {
+    int d = w->j->devices.at[i];
+    if (!(drawing >> d & 1)) continue;
+    str_put(&w->head, "random");
+    put_device(w, &w->head, d);
+    str_printf(&w->head, " %llu %d %llu\n", (unsigned long long)ctx->rng_seed, draw_order(ctx, d),
+               (unsigned long long)ctx->draws[d].counter);
+  }
 }
 
 static bool put_all(Writer *w, int nnamed) {
   TgJit *j = w->j;
-  str_put(&w->head, "tinygrad program 1\n");
-  if (!put_random(w)) return false;
-  put_values(w, "input", j->in, j->nin), put_values(w, "output", j->out, j->nout);
+  if (!devices_listed(w)) return false;
+  put_random(w);
+  put_values(w, "input", j->given, j->ngiven, j->in), put_values(w, "output", j->made, j->nmade, j->out);
   for (size_t i = 0; i < j->patches.len; i++) {
     int k = j->patches.at[i].k;
     uint64_t number = (uint64_t)(k >= 0 ? k : j->nin - 1 - k) + 1;
     if (!map_put_ptr(&w->number, (uintptr_t)j->patches.at[i].at, number)) return no_memory(w);
   }
   for (size_t i = 0; i < j->draws.len; i++) {
-    str_printf(&w->head, "m%d = draw %lld\n", w->count, (long long)j->draws.at[i]->draws);
-    if (!number_new(w, j->draws.at[i])) return false;
+    str_printf(&w->head, "m%d = draw", w->count++);
+    put_device(w, &w->head, j->draws.at[i]->device);
+    str_printf(&w->head, " %lld\n", (long long)j->draws.at[i]->draws);
+    if (!number_set(w, j->draws.at[i])) return false;
   }
   if (!j->loaded) {
     jit_memories_free(j);
     if (!names_listed(w, nnamed)) return false;
   }
   for (size_t i = 0; i < j->memories.len; i++)
-    put_memory(w, w->count++, &j->memories.at[i]);
+    put_memory(w, &j->memories.at[i], j->devices.at[0]);
   for (size_t i = 0; i < j->c.steps.len; i++) {
     Step *s = &j->c.steps.at[i];
     if (!(s->plan ? put_plan(w, s) : put_copy(w, s))) return false;
@@ -370,12 +464,6 @@ static bool variables_noted(Writer *w) {
   return true;
 }
 
-static const Device *program_device(const TgJit *j) {
-  for (size_t i = 0; i < j->c.steps.len; i++)
-    if (j->c.steps.at[i].plan) return j->c.steps.at[i].plan->dev;
-  return device_at(j->ctx, j->ctx->default_device);
-}
-
 const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *tensors, int n) {
   if (!j) return NULL;
   TgContext *ctx = j->ctx;
@@ -384,13 +472,12 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
              "jit to text: nothing is captured yet: run it twice, or load it");
   TG_REQUIRE(ctx, !n || (names && tensors && n > 0), TG_ERR_VALUE, "jit to text: %d names", n);
   if (ctx->err.status || jit_stores_flushed(ctx)) return NULL;
-  Writer w = {.j = j, .ctx = ctx, .names = names, .tensors = tensors, .dev = program_device(j)};
+  Writer w = {.j = j, .ctx = ctx, .names = names, .tensors = tensors};
   str_init(&w.head, &ctx->mem), str_init(&w.steps, &ctx->mem);
   map_init(&w.number, &ctx->mem), map_init(&w.named, &ctx->mem), map_init(&w.taken, &ctx->mem);
   w.dims = dims_new(&ctx->mem, NULL);
   bool ok = w.dims || no_memory(&w);
-  ok = ok && values_here(&w, "input", j->in, j->nin) && values_here(&w, "output", j->out, j->nout) &&
-       put_all(&w, n) && variables_noted(&w);
+  ok = ok && put_all(&w, n) && variables_noted(&w);
   str_putn(&w.head, str_text(&w.steps), w.steps.len);
   if (ok && (w.head.oom || w.steps.oom)) ok = no_memory(&w);
   map_free(&w.number), map_free(&w.named), map_free(&w.taken);
@@ -404,25 +491,37 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
 }
 
 /* ---- what is asked about it */
-static bool value_get(const TgJit *j, const Want *v, int n, size_t i, TgJitValue *out) {
-  if (!j || !out || i >= (size_t)n) return false;
-  *out = (TgJitValue){v[i].name ? v[i].name : "", dtype_public(v[i].dtype), v[i].n, v[i].dims};
+static bool value_get(const Given *g, int n, size_t i, TgJitValue *out) {
+  if (!out || i >= (size_t)n) return false;
+  g += i;
+  *out = (TgJitValue){.name = g->name ? g->name : "",
+                      .dtype = dtype_public(g->want.dtype),
+                      .ndim = g->want.n,
+                      .dims = g->want.dims,
+                      .ndevice = g->at.n,
+                      .devices = g->device,
+                      .axis = g->at.axis,
+                      .bounds = g->at.axis < 0 ? NULL : g->at.bound};
   return true;
 }
 
 bool tg_jit_input(const TgJit *j, size_t i, TgJitValue *v) {
-  return value_get(j, j ? j->in : NULL, j ? j->nin : 0, i, v);
+  return j && value_get(j->given, j->ngiven, i, v);
 }
 
 bool tg_jit_output(const TgJit *j, size_t i, TgJitValue *v) {
-  return value_get(j, j ? j->out : NULL, j ? j->nout : 0, i, v);
+  return j && value_get(j->made, j->nmade, i, v);
 }
 
-static bool want_named(TgJit *j, Want *w, const char *name) {
+const char *tg_jit_device(const TgJit *j, size_t i) {
+  return j && i < j->devices.len ? device_at(j->ctx, j->devices.at[i])->name : NULL;
+}
+
+static bool given_named(TgJit *j, Given *g, const char *name) {
   char *own = name ? mem_strdup(&j->ctx->mem, name) : NULL;
   if (name && !own) return false;
-  mem_free(&j->ctx->mem, w->name);
-  w->name = own;
+  mem_free(&j->ctx->mem, g->name);
+  g->name = own;
   return true;
 }
 
@@ -431,16 +530,16 @@ TgStatus tg_jit_name(TgJit *j, const char *const *inputs, const char *const *out
   TgContext *ctx = j->ctx;
   TG_REQUIRE_OR(ctx, j->runs == 2, TG_ERR_STATE, TG_ERR_STATE, "jit names: nothing is captured yet");
   bool ok = true;
-  for (int i = 0; i < j->nin + j->nout; i++) {
-    const char *const *list = i < j->nin ? inputs : outputs;
-    const char *name = list ? list[i < j->nin ? i : i - j->nin] : NULL;
+  for (int i = 0; i < j->ngiven + j->nmade; i++) {
+    const char *const *list = i < j->ngiven ? inputs : outputs;
+    const char *name = list ? list[i < j->ngiven ? i : i - j->ngiven] : NULL;
     TG_REQUIRE_OR(ctx, !name || strlen(name) <= MOST_PROGRAM_NAME, TG_ERR_LIMIT, TG_ERR_LIMIT,
                   "jit names: a name of more than %d bytes", MOST_PROGRAM_NAME);
   }
-  for (int i = 0; ok && inputs && i < j->nin; i++)
-    ok = want_named(j, &j->in[i], inputs[i]);
-  for (int i = 0; ok && outputs && i < j->nout; i++)
-    ok = want_named(j, &j->out[i], outputs[i]);
+  for (int i = 0; ok && inputs && i < j->ngiven; i++)
+    ok = given_named(j, &j->given[i], inputs[i]);
+  for (int i = 0; ok && outputs && i < j->nmade; i++)
+    ok = given_named(j, &j->made[i], outputs[i]);
   return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit names: out of memory");
 }
 

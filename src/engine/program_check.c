@@ -129,8 +129,6 @@ bool program_graph_fits(Reader *r, UOpStore *st, const UOpVec *roots) {
   for (size_t i = 0; ok && i < roots->len; i++) {
     u = roots->at[i];
     if (!u->is_tensor || u->op == OPS_STORE) ok = program_bad(r, TG_ERR_VALUE, "root %zu is no tensor", i);
-    for (size_t k = 0; ok && k < i; k++)
-      if (roots->at[k] == u) ok = program_bad(r, TG_ERR_VALUE, "roots %zu and %zu are one", k, i);
   }
   mem_free(mem, stored), mem_free(mem, buffer);
   map_free(&seen), vec_free(mem, &order);

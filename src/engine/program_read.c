@@ -132,6 +132,33 @@ static bool name_read(Reader *r, char **out) {
   return ok;
 }
 
+/* ---- devices: dN, in a text of version 2 */
+/* device "CPU:1" */
+static bool device_line(Reader *r) {
+  if (r->version < 2) return expected(r, "a memory, `step`, `copy`, `random` or `variable`");
+  if (r->memory.len || r->step || r->drawing)
+    return program_bad(r, TG_ERR_VALUE, "a device behind what is on one");
+  if (r->ndevice == MOST_DEVICES)
+    return program_bad(r, TG_ERR_LIMIT, "a program has %d devices at most", MOST_DEVICES);
+  if (!name_read(r, &r->device_name[r->ndevice])) return false;
+  r->ndevice++;
+  return line_end(r);
+}
+
+/* The device of what follows; in a text of version 1 it is not said. */
+static bool device_said(Reader *r, int *device) {
+  uint64_t at = 0;
+  *device = 0;
+  if (r->version < 2) return true;
+  if (!accept(r, "d")) return expected(r, "a device, such as d0");
+  if (!number(r, INT32_MAX, &at)) return false;
+  if (at >= (uint64_t)r->ndevice)
+    return program_bad(r, TG_ERR_VALUE, "d%llu, but there are %d devices", (unsigned long long)at,
+                       r->ndevice);
+  *device = (int)at;
+  return r->at == r->end || *r->at <= ' ' || expected(r, "a blank");
+}
+
 /* ---- declarations: mN = KIND .. */
 static const char *const kind_names[] = {"input", "output", "draw", "memory", "scratch"};
 
@@ -141,9 +168,11 @@ static bool declared_read(Reader *r, Declared *m) {
   while (k <= SCRATCH && !accept_word(r, kind_names[k]))
     k++;
   if (k > SCRATCH) return expected(r, "input, output, draw, memory or scratch");
-  *m = (Declared){.kind = (Kind)k, .at = r->count[k]++};
+  *m = (Declared){.kind = (Kind)k, .at = r->count[k]++, .parts = 1, .axis = -1};
+  if (!device_said(r, &m->device)) return false;
   if (k == DRAW) {
-    if (!r->random) return program_bad(r, TG_ERR_VALUE, "a draw, and no line `random` before it");
+    if (!r->draws[m->device].order)
+      return program_bad(r, TG_ERR_VALUE, "a draw, and no line `random` before it");
     m->dtype = DT_U64;
     m->n = 1;
     m->dims[0] = m->nelem = 1;
@@ -156,13 +185,56 @@ static bool declared_read(Reader *r, Declared *m) {
   return sizes_read(r, m) && name_read(r, &m->name);
 }
 
-/* A name is one memory: what it holds is found, and written again, by it. */
+/* A name is one memory: what it holds is found, and written again, by it. Or it is all of a tensor on each of
+ * several devices. */
 static bool name_new(Reader *r, const Declared *m) {
   if (m->kind != MEMORY) return true;
   uint64_t had, hash = hash_bytes(7, m->name, strlen(m->name));
-  if (map_get(&r->names, hash, &had))
-    return program_bad(r, TG_ERR_VALUE, "two memories are \"%.64s\"", m->name);
-  return map_put(&r->names, hash, 1) || program_no_memory(r);
+  if (!map_get(&r->names, hash, &had))
+    return map_put(&r->names, hash, r->memory.len + 1) || program_no_memory(r);
+  for (size_t i = (size_t)had - 1; i < r->memory.len; i++) {
+    const Declared *o = &r->memory.at[i];
+    if (o->kind != MEMORY || strcmp(o->name, m->name) != 0) continue;
+    if (o->device == m->device) return program_bad(r, TG_ERR_VALUE, "two memories are \"%.64s\"", m->name);
+    if (o->dtype != m->dtype || o->n != m->n || memcmp(o->dims, m->dims, (size_t)m->n * sizeof *m->dims) != 0)
+      return program_bad(r, TG_ERR_SHAPE, "\"%.64s\" is another memory on another device", m->name);
+  }
+  return true;
+}
+
+/* parts 2 axis 0 */
+static bool parts_line(Reader *r) {
+  uint64_t n, axis;
+  if (r->version < 2) return expected(r, "a memory, `step`, `copy`, `random` or `variable`");
+  if (r->parts || !number(r, MOST_DEVICES, &n)) return r->parts ? expected(r, "a part") : false;
+  if (n < 2) return program_bad(r, TG_ERR_VALUE, "an input or output of %d parts", (int)n);
+  r->axis = -1;
+  if (accept_word(r, "axis")) {
+    if (!number(r, TG_MAX_RANK - 1, &axis)) return false;
+    r->axis = (int)axis;
+  }
+  r->parts = (int)n;
+  r->whole = r->memory.len;
+  return line_end(r);
+}
+
+/* m is the next part of an input or output: as the first, but for the size of the axis, on another device. */
+static bool part_fits(Reader *r, Declared *m) {
+  bool first = r->whole == r->memory.len;
+  const Declared *o = first ? m : &r->memory.at[r->whole];
+  if (m->kind > OUTPUT) return program_bad(r, TG_ERR_VALUE, "a part of an input or output is missing");
+  if (r->axis >= m->n) return program_bad(r, TG_ERR_SHAPE, "no axis %d, of which it is a part", r->axis);
+  bool same = o->kind == m->kind && o->dtype == m->dtype && o->n == m->n;
+  for (int k = 0; same && k < m->n; k++)
+    same = k == r->axis || o->dims[k] == m->dims[k];
+  if (!same) return program_bad(r, TG_ERR_SHAPE, "a part unlike the first");
+  for (size_t i = r->whole; i < r->memory.len; i++)
+    if (r->memory.at[i].device == m->device)
+      return program_bad(r, TG_ERR_VALUE, "two parts on d%d", m->device);
+  m->axis = r->axis;
+  m->parts = first ? r->parts : 0;
+  r->parts--;
+  return true;
 }
 
 static bool memory_line(Reader *r) {
@@ -173,7 +245,7 @@ static bool memory_line(Reader *r) {
     return program_bad(r, TG_ERR_VALUE, "m%llu, where m%zu is next", (unsigned long long)at, r->memory.len);
   if (r->step) return program_bad(r, TG_ERR_VALUE, "memory behind the first step");
   bool ok = accept(r, "=") || expected(r, "'='");
-  ok = ok && declared_read(r, &m) && name_new(r, &m) && line_end(r);
+  ok = ok && declared_read(r, &m) && name_new(r, &m) && (!r->parts || part_fits(r, &m)) && line_end(r);
   ok = ok && (vec_push(&r->ctx->mem, &r->memory, m) || program_no_memory(r));
   if (!ok) mem_free(&r->ctx->mem, m.name);
   return ok;
@@ -195,15 +267,24 @@ static bool variable_line(Reader *r) {
   return ok;
 }
 
+/* random 42 1 4096; of each device by itself, with one seed */
 static bool random_line(Reader *r) {
-  uint64_t order;
-  if (r->random || r->memory.len)
+  uint64_t order, seed, counter;
+  int device;
+  if (!device_said(r, &device)) return false;
+  if (r->draws[device].order || r->memory.len)
     return program_bad(r, TG_ERR_VALUE, "`random` stands once, before all memory");
-  r->random = true;
-  if (!number(r, UINT64_MAX, &r->seed) || !number(r, MOST_DEVICES, &order)) return false;
-  r->order = (int64_t)order;
-  return number(r, UINT64_MAX, &r->counter) && line_end(r) &&
-         (order || program_bad(r, TG_ERR_VALUE, "no device has place 0 among those that draw"));
+  if (!number(r, UINT64_MAX, &seed) || !number(r, MOST_DEVICES, &order)) return false;
+  if (!order) return program_bad(r, TG_ERR_VALUE, "no device has place 0 among those that draw");
+  if (!number(r, UINT64_MAX, &counter) || !line_end(r)) return false;
+  if (r->drawing && seed != r->seed) return program_bad(r, TG_ERR_VALUE, "two seeds");
+  for (int d = 0; d < r->ndevice; d++)
+    if (r->draws[d].order == (int)order)
+      return program_bad(r, TG_ERR_VALUE, "two devices have place %d among those that draw", (int)order);
+  r->seed = seed;
+  r->drawing = true;
+  r->draws[device] = (Draws){.counter = counter, .order = (int)order};
+  return true;
 }
 
 /* ---- places */
@@ -227,9 +308,12 @@ static bool place_read(Reader *r, Place *p) {
   return r->at == r->end || *r->at <= ' ' || expected(r, "a blank");
 }
 
-/* A memory stands once in a step: as what is read and stored to, or as what a root fills. */
+/* A memory stands once in a step, which is on its device: as what is read and stored to, or as what a root
+ * fills. */
 static bool once_in_step(Reader *r, const Place *p) {
   Declared *m = &r->memory.at[p->memory];
+  if (m->device != r->here)
+    return program_bad(r, TG_ERR_VALUE, "m%d is on d%d, the step on d%d", p->memory, m->device, r->here);
   if (m->step == r->step) return program_bad(r, TG_ERR_VALUE, "m%d stands twice in one step", p->memory);
   m->step = r->step;
   return true;
@@ -260,6 +344,8 @@ static bool step_line(Reader *r) {
   Place p;
   r->slots.len = r->roots.len = 0;
   r->step++;
+  if (r->parts) return program_bad(r, TG_ERR_VALUE, "a part of an input or output is missing");
+  if (!device_said(r, &r->here)) return false;
   while (!accept_word(r, "->")) {
     if (!place_read(r, &p)) return false;
     if (p.memory == NO_MEMORY) return expected(r, "a memory");
@@ -322,7 +408,7 @@ static UOp *piece_inside(Reader *r, UOpStore *st, const UOp *u) {
 
 static bool suits_vectors(const Reader *r, const UOp *u) {
   const Place *p = &r->slots.at[u->arg.param.slot];
-  const Renderer *ren = device_at(r->ctx, r->ctx->default_device)->backend->renderer;
+  const Renderer *ren = device_at(r->ctx, r->device[r->here])->backend->renderer;
   return (size_t)p->start * dtype_size((DType)u->dtype) % (ren ? (size_t)ren->vec_align : 1) == 0;
 }
 
@@ -387,7 +473,7 @@ static bool roots_set(Reader *r, Step *s) {
 }
 
 static bool temps_complete(Reader *r, const Step *s) {
-  for (int t = 0; t < s->plan->sched.ntemp; t++) {
+  for (int t = 0; s->plan->slab_of && t < s->plan->sched.ntemp; t++) {
     bool given = false;
     for (size_t i = 0; i < r->roots.len; i++)
       given |= s->plan->sched.root[i] == TEMP_BASE + t;
@@ -419,7 +505,7 @@ static bool step_planned(Reader *r, UOpText *t) {
   TgContext *ctx = r->ctx;
   Graph g;
   bool *whole = mem_alloc(&ctx->mem, r->slots.len + 1);
-  bool made = graph_init(&g, ctx, ctx->default_device), ok = (made && whole) || program_no_memory(r);
+  bool made = graph_init(&g, ctx, r->device[r->here]), ok = (made && whole) || program_no_memory(r);
   ok = ok && graph_placed(r, t->st, g.st, &t->roots, whole) &&
        (graph_given(&g, t->roots.at, t->roots.len) || program_no_memory(r));
   Plan *p = ok ? plan_get(ctx, &g) : NULL;
@@ -455,6 +541,7 @@ static bool step_read(Reader *r, bool check) {
 static bool copy_read(Reader *r, bool check) {
   Place from, to;
   r->step++;
+  if (r->parts) return program_bad(r, TG_ERR_VALUE, "a part of an input or output is missing");
   if (!copy_line(r, &from, &to)) return false;
   if (check) return true;
   const Declared *a = &r->memory.at[from.memory];
@@ -476,6 +563,8 @@ static bool line_read(Reader *r, bool check) {
     r->line++;
     return true;
   }
+  if (accept_word(r, "device")) return device_line(r);
+  if (accept_word(r, "parts")) return parts_line(r);
   if (accept_word(r, "random")) return random_line(r);
   if (accept_word(r, "variable")) return variable_line(r);
   if (accept(r, "m")) return memory_line(r);
@@ -492,13 +581,56 @@ static bool all_read(Reader *r, const char *text, size_t n, bool check) {
     r->memory.at[i].step = 0;
   if (!accept(r, "tinygrad program")) return program_bad(r, TG_ERR_VALUE, "this is no program");
   if (!number(r, INT32_MAX, &version)) return false;
-  if (version != 1)
-    return program_bad(r, TG_ERR_VALUE, "version %llu; version 1 is what can be read here",
+  if (version != 1 && version != 2)
+    return program_bad(r, TG_ERR_VALUE, "version %llu; versions 1 and 2 are what can be read here",
                        (unsigned long long)version);
+  r->version = (int)version;
   bool ok = line_end(r);
   while (ok && r->at < r->end)
     ok = line_read(r, check);
+  if (ok && r->parts) return program_bad(r, TG_ERR_VALUE, "a part of an input or output is missing");
   return ok;
+}
+
+/* ---- devices of the context */
+/* The names in the text, for an error. */
+static const char *devices_told(const Reader *r, char *out, size_t cap) {
+  size_t n = 0;
+  *out = 0;
+  for (int i = 0; i < r->ndevice && n < cap; i++)
+    n += (size_t)snprintf(out + n, cap - n, "%s%.64s", i ? ", " : "", r->device_name[i]);
+  return out;
+}
+
+/* How many devices the text is of, where n are given; -1: recorded */
+static int devices_wanted(Reader *r, int n) {
+  char told[200];
+  int of = r->version == 1 ? 1 : r->ndevice;
+  if (of && (!n || n == of)) return of;
+  if (r->version > 1) devices_told(r, told, sizeof told);
+  error_set(&r->ctx->err, TG_ERR_VALUE, "program: it is of %d device%s%s%s; %d %s given", of,
+            of == 1 ? "" : "s", r->ndevice ? ": " : "", r->ndevice ? told : "", n, n == 1 ? "is" : "are");
+  return -1;
+}
+
+/* The device of the context for each of the text: name[i], or by its own name. A text of version 1 has one,
+ * the default. */
+static bool devices_found(Reader *r, const char *const *name, int n) {
+  TgContext *ctx = r->ctx;
+  int of = devices_wanted(r, n);
+  for (int i = 0; i < of; i++) {
+    const char *want = n ? name[i] : r->device_name[i]; /* NULL: the default */
+    if ((r->device[i] = device_find(ctx, "program", want)) < 0) return false;
+    const char *found = device_at(ctx, r->device[i])->name;
+    if (device_facts(ctx, r->device[i]).files_only)
+      return error_set(&ctx->err, TG_ERR_DEVICE, "program: nothing is computed on %s", found), false;
+    for (int k = 0; k < i; k++)
+      if (r->device[k] == r->device[i])
+        return error_set(&ctx->err, TG_ERR_VALUE, "program: d%d and d%d are both %s", k, i, found), false;
+  }
+  for (int i = 0; i < of; i++)
+    if (!vec_push(&ctx->mem, &r->j->devices, r->device[i])) return program_no_memory(r);
+  return of > 0;
 }
 
 /* ---- memories */
@@ -514,7 +646,7 @@ static bool used_in_place(Reader *r, TgTensor *t, Declared *m) {
   int64_t start;
   UOp *u = value_in_memory(ctx, t);
   Buffer *b = u ? buffer_of_value(ctx, view_bottom(u)) : NULL;
-  if (!b || m->stored || !b->read_only || b->device != ctx->default_device || !piece_of(u, &start))
+  if (!b || m->stored || !b->read_only || b->device != r->device[m->device] || !piece_of(u, &start))
     return false;
   const Renderer *ren = device_at(ctx, b->device)->backend->renderer;
   m->offset = (size_t)start * dtype_size(b->dtype);
@@ -537,7 +669,7 @@ static bool memory_bound(Reader *r, Declared *m, TgTensor *t) {
   if (used_in_place(r, t, m))
     own = tg_reshape(t, m->n, m->dims);
   else if (!ctx->err.status) {
-    own = tensor_on(t, ctx->default_device);
+    own = tensor_on(t, r->device[m->device]);
     own = own == t ? tg_clone(t) : tg_clone(own);
     m->offset = 0;
     m->buffer = own ? value_of(ctx, own) : NULL;
@@ -556,7 +688,7 @@ static bool memory_bound(Reader *r, Declared *m, TgTensor *t) {
 static bool draw_bound(Reader *r, Declared *m) {
   TgContext *ctx = r->ctx;
   uint64_t none = 0;
-  TgTensor *t = tensor_from(ctx, ctx->default_device, &none, TG_U64, TG_SHAPE(1));
+  TgTensor *t = tensor_from(ctx, r->device[m->device], &none, TG_U64, TG_SHAPE(1));
   if (!t) return false;
   m->buffer = t->memory;
   m->buffer->draws = m->words;
@@ -569,7 +701,7 @@ static bool scratch_bound(Reader *r, Declared *m) {
   if (!b) return program_no_memory(r);
   b->dtype = m->dtype;
   b->nelem = m->nelem;
-  b->device = ctx->default_device;
+  b->device = r->device[m->device];
   b->partly = true;
   m->buffer = b;
   if (vec_push(&ctx->mem, &r->j->own, b)) return true;
@@ -577,13 +709,36 @@ static bool scratch_bound(Reader *r, Declared *m) {
   return program_no_memory(r);
 }
 
-static bool value_bound(Reader *r, Declared *m, Want *w) {
-  *w = (Want){.name = m->name, .device = r->ctx->default_device, .dtype = m->dtype, .n = m->n};
-  memcpy(w->dims, m->dims, sizeof w->dims);
+static Want want_of(const Reader *r, const Declared *m) {
+  Want w = {.device = r->device[m->device], .dtype = m->dtype, .n = m->n};
+  memcpy(w.dims, m->dims, sizeof w.dims);
+  return w;
+}
+
+/* The input or output whose first part is m. */
+static bool whole_bound(Reader *r, Declared *m, Given *g) {
+  Layout at = {.n = m->parts, .axis = m->axis};
+  *g = (Given){.name = m->name, .want = want_of(r, m)};
   m->name = NULL;
+  for (int p = 0; p < at.n; p++) {
+    at.device[p] = r->device[m[p].device];
+    g->want.device = TG_MIN(g->want.device, at.device[p]); /* as tensor_device says */
+    if (at.axis < 0) continue;
+    at.bound[p + 1] = at.bound[p] + m[p].dims[at.axis];
+    if (at.bound[p + 1] > INT64_C(1) << MOST_ELEMENTS_LOG2)
+      return program_bad(r, TG_ERR_SHAPE, "more than 2^%d elements", MOST_ELEMENTS_LOG2);
+  }
+  if (at.axis >= 0) g->want.dims[at.axis] = at.bound[at.n];
+  given_placed(r->ctx, g, &at);
+  return true;
+}
+
+/* Into the lists of inputs or outputs. */
+static bool value_bound(Reader *r, Declared *m, Want *part, Given *whole, int *n) {
+  part[m->at] = want_of(r, m);
   if (m->kind == OUTPUT && m->nelem && !m->written)
     return program_bad(r, TG_ERR_VALUE, "nothing writes output %d", m->at);
-  return true;
+  return !m->parts || whole_bound(r, m, &whole[(*n)++]);
 }
 
 /* Inputs and state that the program stores to have a new value after each run. */
@@ -611,7 +766,9 @@ static bool all_bound(Reader *r, const char *const *names, TgTensor *const *tens
   j->nout = r->count[OUTPUT];
   j->in = mem_alloc(&r->ctx->mem, ((size_t)j->nin + 1) * sizeof *j->in);
   j->out = mem_alloc(&r->ctx->mem, ((size_t)j->nout + 1) * sizeof *j->out);
-  bool ok = (j->in && j->out) || program_no_memory(r);
+  j->given = given_new(r->ctx, j->nin);
+  j->made = given_new(r->ctx, j->nout);
+  bool ok = (j->in && j->out && j->given && j->made) || program_no_memory(r);
   for (int i = 0; ok && i < n; i++)
     ok = !names[i] || !tensors[i] ||
          map_put(&by_name, hash_bytes(7, names[i], strlen(names[i])), (uint64_t)i) || program_no_memory(r);
@@ -619,8 +776,8 @@ static bool all_bound(Reader *r, const char *const *names, TgTensor *const *tens
     Declared *m = &r->memory.at[i];
     TgTensor *t;
     switch (m->kind) {
-    case INPUT: ok = value_bound(r, m, &j->in[m->at]); break;
-    case OUTPUT: ok = value_bound(r, m, &j->out[m->at]); break;
+    case INPUT: ok = value_bound(r, m, j->in, j->given, &j->ngiven); break;
+    case OUTPUT: ok = value_bound(r, m, j->out, j->made, &j->nmade); break;
     case DRAW: ok = draw_bound(r, m); break;
     case SCRATCH: ok = scratch_bound(r, m); break;
     case MEMORY: t = tensor_named(r, &by_name, m->name, names, tensors); ok = t && memory_bound(r, m, t);
@@ -645,24 +802,33 @@ static bool variables_made(Reader *r) {
 static void random_set(Reader *r) {
   if (!r->count[DRAW]) return;
   r->ctx->rng_seed = r->seed;
-  r->ctx->draws[r->ctx->default_device] = (Draws){.counter = r->counter, .order = (int)r->order};
+  for (size_t i = 0; i < r->j->devices.len; i++)
+    if (r->draws[i].order) r->ctx->draws[r->device[i]] = r->draws[i];
 }
 
 static void reader_free(Reader *r) {
   TgMem *mem = &r->ctx->mem;
   for (size_t i = 0; i < r->memory.len; i++)
     mem_free(mem, r->memory.at[i].name);
+  for (int i = 0; i < MOST_DEVICES; i++)
+    mem_free(mem, r->device_name[i]);
   vec_free(mem, &r->memory), vec_free(mem, &r->slots), vec_free(mem, &r->roots);
   map_free(&r->names), dims_free(r->dims);
 }
 
 TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *names, TgTensor *const *tensors,
                         int n) {
+  return tg_jit_from_text_on(ctx, text, NULL, 0, names, tensors, n);
+}
+
+TgJit *tg_jit_from_text_on(TgContext *ctx, const char *text, const char *const *devices, int ndevice,
+                           const char *const *names, TgTensor *const *tensors, int n) {
   if (!ctx || ctx->err.status) return NULL;
   TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "program: no device is open");
   if (capture_refuses(ctx, "program")) return NULL;
   TG_REQUIRE(ctx, text && n >= 0 && (!n || (names && tensors)), TG_ERR_VALUE, "program: %s",
              text ? "no list of tensors" : "no text");
+  TG_REQUIRE(ctx, ndevice >= 0 && (!ndevice || devices), TG_ERR_VALUE, "program: no list of devices");
   for (int i = 0; i < n; i++)
     TG_REQUIRE(ctx, !tensors[i] || tensors[i]->ctx == ctx, TG_ERR_VALUE,
                "program: tensor %d is of another context", i);
@@ -673,7 +839,8 @@ TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *nam
   r.dims = dims_new(&ctx->mem, NULL);
   size_t size = strlen(text);
   bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims) || program_no_memory(&r);
-  ok = ok && all_read(&r, text, size, true) && variables_made(&r) && all_bound(&r, names, tensors, n);
+  ok = ok && all_read(&r, text, size, true) && devices_found(&r, devices, ndevice) && variables_made(&r) &&
+       all_bound(&r, names, tensors, n);
   /* places in steps are pointed at */
   ok = ok && (vec_reserve(&ctx->mem, &r.j->c.steps, r.step + 1) || program_no_memory(&r));
   ok = ok && all_read(&r, text, size, false);

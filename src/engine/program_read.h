@@ -8,11 +8,12 @@ enum { MOST_ELEMENTS_LOG2 = 48, NO_MEMORY = -1 };
 
 typedef enum Kind { INPUT, OUTPUT, DRAW, MEMORY, SCRATCH } Kind;
 
-/* at: its number among those of its kind. */
+/* at: its number among those of its kind. device: by number in the text. parts, axis: of the first part of an
+ * input or output that is on so many devices, 0: of the others; axis -1: it is not split. */
 typedef struct Declared {
   Kind kind;
   DType dtype;
-  int n, at;
+  int n, at, device, parts, axis;
   int64_t dims[TG_MAX_RANK], nelem, words;
   char *name;
   bool stored, written; /* a graph stores to it; a step has written it, perhaps a part */
@@ -35,12 +36,18 @@ typedef struct Reader {
   Map names;     /* hashes of memories' names */
   uint64_t step; /* the one at hand, from 1 on */
   Vec(Place) slots, roots;
-  bool random; /* draws go on */
-  bool clear;  /* some memory may be read before all of it was written: it is zeros then */
-  uint64_t seed, counter;
-  int64_t order;
-  int count[SCRATCH + 1]; /* of each kind */
-  DimTable *dims;         /* of the text: variables by their number there */
+  int version, ndevice; /* of a text of version 1 its one device is 0 */
+  char *device_name[MOST_DEVICES];
+  int device[MOST_DEVICES]; /* the context's number of each */
+  int here;                 /* the device of the step at hand */
+  int parts, axis;          /* so many parts are to come of an input or output */
+  size_t whole;             /* the first of them */
+  bool clear;               /* some memory may be read before all of it was written: it is zeros then */
+  bool drawing;
+  uint64_t seed;
+  Draws draws[MOST_DEVICES]; /* order 0: it does not draw */
+  int count[SCRATCH + 1];    /* of each kind */
+  DimTable *dims;            /* of the text: variables by their number there */
   int nvars;
 } Reader;
 

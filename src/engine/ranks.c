@@ -260,10 +260,38 @@ TgStatus copies_awaited(TgContext *ctx) {
   return s || !ctx->comm->nccl ? s : nccl_group(ctx->comm->nccl);
 }
 
+/* To the host of another rank, which alone reads. */
+static TgStatus given_to(TgContext *ctx, int rank, Device *d, const void *src, size_t nbytes) {
+  void *host = in_place(d) ? NULL : mem_alloc_raw(&ctx->mem, nbytes);
+  TgStatus s = TG_OK;
+  if (!in_place(d))
+    s = host ? d->backend->copy_out(d, host, src, nbytes)
+             : error_set(&ctx->err, TG_ERR_NOMEM, "read: out of memory");
+  if (!s) s = comm_send(ctx->comm, rank, host ? host : src, nbytes);
+  mem_free(&ctx->mem, host);
+  return s;
+}
+
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes) {
-  if (!d->of_rank) return d->backend->copy_out(d, dst, src, nbytes);
+  int reader = abs(ctx->reader) - 1;
+  bool here = ctx->reader >= 0;
+  if (!d->of_rank || (reader >= 0 && reader == d->of_rank - 1))
+    return here ? d->backend->copy_out(d, dst, src, nbytes) : TG_OK;
   Exchange e = comm_begin(ctx->comm, d->index, -1, nbytes);
+  if (reader >= 0 && here) return comm_receive(ctx->comm, d->of_rank - 1, dst, nbytes);
+  if (reader >= 0) return d->remote ? TG_OK : given_to(ctx, reader, d, src, nbytes);
   return moved(ctx, &e, NULL, dst, d, (char *)src, nbytes);
+}
+
+TgStatus tg_comm_read(TgTensor *t, int rank, void *out, size_t nbytes) {
+  if (!t) return TG_ERR_VALUE;
+  TgContext *ctx = t->ctx;
+  TG_REQUIRE_OR(ctx, rank >= 0 && rank < tg_comm_size(ctx), TG_ERR_VALUE, TG_ERR_VALUE,
+                "comm_read: there is no rank %d", rank);
+  ctx->reader = rank == tg_comm_rank(ctx) ? rank + 1 : -1 - rank;
+  TgStatus s = tg_read(t, out, nbytes);
+  ctx->reader = 0;
+  return s;
 }
 
 /* ---- what the ranks run */

@@ -186,7 +186,7 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   if (!ok || !value_known(ctx, was, node)) return no_memory(ctx);
   to->filled = true;
   b->copy = to->uid + 1;
-  if (ctx->capture) capture_copied(ctx, b, 0, to);
+  if (ctx->capture) capture_copied(ctx, b, 0, to, 0);
   return true;
 }
 
@@ -460,12 +460,14 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   double begin = profile_now(ctx), now = ctx->inside ? time_now_s() : 0;
   ok = ok && !device_copy(ctx, to, there->data, from, (const char *)b->data + (size_t)start * size,
                           (size_t)there->nelem * size);
-  if (ok && ctx->inside) inside_copied(ctx, (size_t)there->nelem * size, (time_now_s() - now) * 1e6);
-  if (there) profile_span(ctx, "copy", begin, "\"bytes\":%zu", (size_t)there->nelem * size);
+  int exchange = ok && ctx->exchanges
+                     ? inside_copied(ctx, copy, (size_t)there->nelem * size, (time_now_s() - now) * 1e6)
+                     : 0;
+  if (there) profile_copy(ctx, begin, exchange, to, from, (size_t)there->nelem * size, false);
   if (ok) {
     there->filled = true;
     there->bound_at = copy->symbolic ? ctx->bound + 1 : 0;
-    if (ctx->capture) capture_copied(ctx, b, (size_t)start * size, there);
+    if (ctx->capture) capture_copied(ctx, b, (size_t)start * size, there, exchange);
     ok = value_known(ctx, copy, n) && value_known(ctx, same, n);
     ctx->counters.copies += !to->remote;
     if (!to->remote) ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
@@ -654,7 +656,8 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
     row = 0;
     for (int i = 0; i < n; i++)
       row = row * all->v[i] + (i < first ? at[i] : 0);
-    s = device_read(ctx, d, out + done, (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
+    s = device_read(ctx, d, out ? out + done : NULL,
+                    (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
     for (int i = first; i-- > 0 && ++at[i] == now[i];)
       at[i] = 0;
   }

@@ -6,6 +6,7 @@
 #include "engine/graph_copy.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* What is computed by fewer operations than this is computed again in the next level. */
@@ -343,6 +344,14 @@ static void part_placed(const Layout *at, const Ints *shape, size_t size, int i,
     memcpy(to + (o * shape->v[at->axis] + at->bound[i]) * inner, from + o * n * inner, (size_t)(n * inner));
 }
 
+/* The part that is read of a value that is whole on each: of who alone reads its own, where it has one. */
+static int whole_read(const TgContext *ctx, const Layout *at) {
+  for (int i = 0; ctx->reader && i < at->n; i++)
+    if (device_at(ctx, at->device[i])->of_rank == abs(ctx->reader)) return i;
+  return 0;
+}
+
+/* out: NULL where another rank alone reads */
 TgStatus shards_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   if (engine_realize(ctx, &t, 1)) return ctx->err.status;
   UOp *multi = multi_lowered(ctx, t->uop);
@@ -350,17 +359,17 @@ TgStatus shards_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   Layout at = layout_of(multi);
   TgStatus s = TG_OK;
   for (int i = 0; !s && i < (at.axis < 0 ? 1 : at.n); i++) {
-    UOp *u = multi->src[i];
+    UOp *u = multi->src[at.axis < 0 ? whole_read(ctx, &at) : i];
     TgTensor *p = shard_hidden(ctx, u);
     size_t n = p ? tg_nbytes(p) : 0;
-    char *part = at.axis < 0 ? out : mem_alloc(&ctx->mem, n + 1);
-    if (!p || !part)
+    char *part = at.axis < 0 || !out ? out : mem_alloc(&ctx->mem, n + 1);
+    if (!p || (out && !part))
       s = error_set(&ctx->err, TG_ERR_NOMEM, "read: out of memory");
     else if (NEVER(at.axis < 0 && n != nbytes))
       s = error_set(&ctx->err, TG_ERR_INTERNAL, "read: a part of another size");
     else if (n)
       s = engine_read(ctx, p, part, n);
-    if (!s && n && at.axis >= 0) part_placed(&at, t->uop->shape, dtype_size(dt(t)), i, part, out);
+    if (!s && n && out && at.axis >= 0) part_placed(&at, t->uop->shape, dtype_size(dt(t)), i, part, out);
     if (at.axis >= 0) mem_free(&ctx->mem, part);
     tg_release(p);
   }

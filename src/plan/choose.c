@@ -55,9 +55,19 @@ static void take_all(Taken *t, const Taken *more) {
     take(t, more->opt[i].op, (int)more->opt[i].r, more->opt[i].n);
 }
 
+static int64_t id_of(const KernelShape *c, int r) { return c->range[r]->arg.range.id; }
+
+static bool may_stage(const KernelShape *c, int access) {
+  int loop;
+  return can_stage(c, access, &loop);
+}
+
 static Opt named(const KernelShape *c, const Opt *o) { /* in the kernel's numbers */
-  int64_t r = o->op == OPT_STAGE ? c->access[o->r].slot : c->range[o->r]->arg.range.id;
-  return (Opt){o->op, r, o->op == OPT_SWAP ? c->range[o->n]->arg.range.id : o->n};
+  if (o->op != OPT_STAGE)
+    return (Opt){o->op, id_of(c, (int)o->r), o->op == OPT_SWAP ? id_of(c, (int)o->n) : o->n};
+  int loop;
+  can_stage(c, (int)o->r, &loop);
+  return (Opt){OPT_STAGE, c->access[o->r].slot, loop < 0 ? EVERY_READ : id_of(c, loop)};
 }
 
 /* A line for `tg opt --emit costs`: thousands of cycles, and the parts. */
@@ -104,11 +114,11 @@ static bool set_has(const Set *s, int a) {
   return false;
 }
 
-static void take_stages(const KernelShape *c, Taken *t, const Set *s) {
+static void take_stages(Taken *t, const Set *s) {
   for (int i = 0; i < s->n; i++) {
-    bool had = false; /* two reads of one buffer are one copy */
+    bool had = false;
     for (int k = 0; k < t->n && k < MAX_TAKEN; k++)
-      had |= t->opt[k].op == OPT_STAGE && c->access[t->opt[k].r].slot == c->access[s->at[i]].slot;
+      had |= t->opt[k].op == OPT_STAGE && t->opt[k].r == s->at[i];
     if (!had) take(t, OPT_STAGE, s->at[i], 1);
   }
 }
@@ -129,8 +139,8 @@ static bool roles_set(const KernelShape *c, Roles *r) {
     if (!x->in_sum) continue;
     bool lane = moves(c, a, r->lane);
     bool must = x->gated || (lane && access_step(x, r->lane) != 1) ||
-                (r->converted && x->converted && can_stage(c, a));
-    if (must && !can_stage(c, a)) return false;
+                (r->converted && x->converted && may_stage(c, a));
+    if (must && !may_stage(c, a)) return false;
     if (lane) set_add(&r->lane_loads, a);
     if (must) set_add(&r->need, a);
     if (must && !lane) set_add(&r->others, a);
@@ -156,7 +166,7 @@ static void with_swap(Search *s, const Taken *front, const Roles *r) {
 
 static void stage_once(Search *s, const Roles *r) {
   Taken t = r->batch;
-  take_stages(s->c, &t, &r->need);
+  take_stages(&t, &r->need);
   with_swap(s, &t, r);
 }
 
@@ -167,13 +177,13 @@ static void stage_lane_blocks(Search *s, const Roles *r) {
     Taken t = r->batch;
     Set lane = {0};
     for (int i = 0; i < r->lane_loads.n; i++)
-      if ((all && can_stage(s->c, r->lane_loads.at[i])) || set_has(&r->need, r->lane_loads.at[i]))
+      if ((all && may_stage(s->c, r->lane_loads.at[i])) || set_has(&r->need, r->lane_loads.at[i]))
         set_add(&lane, r->lane_loads.at[i]);
     if (lane.n == had) return; /* all that can be is what must be */
     had = lane.n;
-    take_stages(s->c, &t, &r->others);
+    take_stages(&t, &r->others);
     take(&t, OPT_TILE, r->lane, r->lanes);
-    take_stages(s->c, &t, &lane);
+    take_stages(&t, &lane);
     with_swap(s, &t, r);
   }
 }
@@ -200,9 +210,9 @@ static void stage_other_blocks(Search *s, const Roles *r) {
       for (int blocks = 0; blocks < 2; blocks++) {
         Taken t = r->batch;
         if (blocks && c->size[r->lane] <= r->lanes) continue;
-        take_stages(c, &t, &lane);
+        take_stages(&t, &lane);
         take(&t, OPT_TILE, g, sizes[i]);
-        take_stages(c, &t, &r->others);
+        take_stages(&t, &r->others);
         if (blocks) take(&t, OPT_TILE, r->lane, r->lanes);
         with_swap(s, &t, r);
       }
@@ -241,7 +251,7 @@ static bool decided(const Search *s, const Roles *r, Taken *t) {
   return takes_decided(s->c, r->lane, t);
 }
 
-/* Nothing copied: what is apart along the lanes is read lane by lane. */
+/* Nothing copied: what is strided along the lanes is read lane by lane. */
 static void unstaged(Search *s, const Roles *r) {
   Taken t = {0};
   if (!r->need.n) return;
@@ -251,10 +261,10 @@ static void unstaged(Search *s, const Roles *r) {
 
 static void unrolled(Search *s, const Roles *r) {
   Taken t = r->batch;
-  take_stages(s->c, &t, &r->need);
+  take_stages(&t, &r->need);
   if (takes_unrolled(s, r, &t)) consider(s, &t);
   t = r->batch;
-  take_stages(s->c, &t, &r->need);
+  take_stages(&t, &r->need);
   if (decided(s, r, &t)) consider(s, &t);
 }
 
@@ -274,6 +284,57 @@ static void blocks_of_sum(Search *s, Roles *r) {
       stage_lane_blocks(s, r);
     }
   r->batch = before;
+}
+
+/* The loads of the sum that move with the tile; false: one of all loads cannot be copied, or moves with the lanes
+ * as well. */
+static bool loads_of_tile(const KernelShape *c, const Roles *r, Set *tile) {
+  bool fits = r->tile >= 0;
+  for (int a = c->nstore; fits && a < c->naccess; a++) {
+    if (!c->access[a].in_sum) continue;
+    bool with = moves(c, a, r->tile), lane = moves(c, a, r->lane);
+    fits = may_stage(c, a) && with != lane;
+    if (with) set_add(tile, a);
+  }
+  return fits && tile->n > 0;
+}
+
+static int longest_sum(const KernelShape *c) {
+  int longest = -1;
+  for (int r = 0; r < c->n; r++)
+    if (is_summed_over(c, r) && (longest < 0 || c->size[r] > c->size[longest])) longest = r;
+  return longest;
+}
+
+/* Both operands copied, in blocks of the sum, of the lanes and of the tile: what is copied of the lanes stays in
+ * L2 while the blocks of the tile pass. Rows of the tile lie close to each other in their copy: in the buffer
+ * their stride may be a power of two, so that they meet in a set of L1. */
+static void blocks_of_all(Search *s, const Roles *r) {
+  static const int steps[] = {0, 128, 256, 512}, columns[] = {0, 256, 512};
+
+  enum { ROWS = 128, LARGE = 1 << 20 };
+
+  const KernelShape *c = s->c;
+  Set tile = {0};
+  double bytes = 0;
+  int k = longest_sum(c);
+  for (int a = c->nstore; a < c->naccess; a++)
+    bytes += c->access[a].in_sum ? c->access[a].whole : 0;
+  if (bytes < LARGE || r->batch.n || !loads_of_tile(c, r, &tile) || c->size[r->tile] < 2 * ROWS) return;
+  for (size_t i = 0; i < TG_COUNT(steps); i++)
+    for (size_t j = 0; j < TG_COUNT(columns); j++) {
+      bool cut = c->plain || c->whole;
+      if (steps[i] ? !cut || c->size[k] < 2 * steps[i] : c->size[k] > 1024) continue;
+      if (columns[j] && c->size[r->lane] < 2 * columns[j]) continue;
+      Taken t = {0};
+      if (steps[i]) take(&t, OPT_TILE, k, steps[i]);
+      if (columns[j]) take(&t, OPT_TILE, r->lane, columns[j]);
+      take_stages(&t, &r->lane_loads);
+      take(&t, OPT_TILE, r->tile, ROWS / r->rows * r->rows);
+      take_stages(&t, &tile);
+      take_all(&t, &r->base);
+      consider(s, &t);
+    }
 }
 
 static void take_base(Roles *r) {
@@ -379,7 +440,7 @@ static bool has_lanes_out(const KernelShape *c) {
 }
 
 /* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs.
- * What is apart along them is read so where there are no other lanes. */
+ * What is strided along them is read so where there are no other lanes. */
 static void lanes_in_sum(Search *s, int k) {
   const KernelShape *c = s->c;
   bool only = !has_lanes_out(c);
@@ -409,7 +470,7 @@ static void lanes_in_sum(Search *s, int k) {
 }
 
 /* ---- kernels that sum nothing */
-/* Whether a tile along loop u makes lanes that an output has apart a run, turned in registers. A tile that
+/* Whether a tile along loop u makes strided lanes of an output contiguous, turned in registers. A tile that
  * only saves loads is none: its rows are as many streams, which memory serves slower than one. */
 static bool is_run(const KernelShape *c, int lane, int u) {
   bool run = false, fits = c->size[u] >= LANES && c->size[lane] >= LANES;
@@ -444,7 +505,7 @@ static bool lanes_apart(const KernelShape *c, int lane) {
   return apart;
 }
 
-/* One vector, which is work enough where lanes are apart, two, or, where that decides a condition, all of a
+/* One vector, which is work enough where lanes are strided, two, or, where that decides a condition, all of a
  * short loop. */
 static bool plain_lanes(Search *s, int lane) {
   enum { MOST_WRITTEN = 8 };
@@ -506,6 +567,7 @@ static void try_copies(Search *s, Roles *r) {
   unrolled(s, r);
   unstaged(s, r);
   blocks_of_sum(s, r);
+  blocks_of_all(s, r);
 }
 
 static void try_tiling(Search *s, const Tiling *tiling) {
@@ -524,7 +586,7 @@ static void try_tiling(Search *s, const Tiling *tiling) {
   }
   if (roles_of(s->c, tiling, false, &r)) try_copies(s, &r);
   for (int a = s->c->nstore; a < s->c->naccess; a++)
-    converts |= s->c->access[a].converted && can_stage(s->c, a);
+    converts |= s->c->access[a].converted && may_stage(s->c, a);
   if (converts && roles_of(s->c, tiling, true, &r)) try_copies(s, &r);
 }
 
@@ -559,4 +621,38 @@ bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken
   *best = s.best;
   *cost = s.cost;
   return ok;
+}
+
+/* An opt of the kernel's graph in numbers of the shape: the inverse of named(). */
+static bool numbered(const KernelShape *c, const Opt *o, Opt *out) {
+  int r = -1, to = -1;
+  *out = *o;
+  if (o->op == OPT_STAGE) {
+    for (int a = c->naccess - 1; a >= c->nstore; a--)
+      if (c->access[a].slot == o->r && named(c, &(Opt){OPT_STAGE, a, 0}).n == o->n) r = a;
+    return (out->r = r) >= 0;
+  }
+  for (int i = 0; i < c->n; i++) {
+    if (c->range[i]->arg.range.id == o->r) r = i;
+    if (c->range[i]->arg.range.id == o->n) to = i;
+  }
+  out->r = r;
+  if (o->op == OPT_SWAP) return r >= 0 && (out->n = to) >= 0;
+  bool known = o->op == OPT_TILE || o->op == OPT_UPCAST || o->op == OPT_VEC || o->op == OPT_UNROLL ||
+               o->op == OPT_GROUP;
+  return known && r >= 0 && o->n >= 1;
+}
+
+void cost_given(const KernelShape *c, const OptVec *list, int ncores, TgMem *mem, Str *costs) {
+  Search s = {.c = c, .ncores = 1, .mem = mem, .costs = costs};
+  Taken t = {0};
+  Cost cost;
+  bool ok = true;
+  for (size_t i = 0; ok && i < list->len; i++) {
+    if (list->at[i].op == OPT_THREAD)
+      s.ncores = ncores;
+    else
+      ok = t.n < MAX_TAKEN && numbered(c, &list->at[i], &t.opt[t.n++]);
+  }
+  if (ok && cost_of(c, &t, s.ncores, INFINITY, &cost)) write_cost(&s, &t, &cost);
 }

@@ -21,8 +21,8 @@
 #include <string.h>
 
 /* LANES: of a vector as kernels are written. NEAR_ROWS: bytes from one row to the next that hardware asks for
- * ahead as it does for the next line. */
-enum { LANES = TILE_LANES, PAGE = 4096, NEAR_ROWS = 4 * LINE };
+ * ahead as it does for the next line. STREAMS: rows that go on at the same time, each of which it follows. */
+enum { LANES = TILE_LANES, PAGE = 4096, NEAR_ROWS = 4 * LINE, STREAMS = 32 };
 
 /* A run of w bytes costs as much as w and these, coming into the level. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
@@ -263,8 +263,23 @@ static bool is_written_out(const Plan *p, int r) {
 /* Whether an access is read lane by lane: its lanes are not contiguous, or its gate lets some of them
  * through. */
 static bool is_apart(const Plan *p, int access) {
-  bool staged = p->staged_at[access] >= 0;
-  return !lanes_contiguous(p, access) || (!staged && (p->c->access[access].gate_moves >> p->vec & 1));
+  const Access *a = &p->c->access[access];
+  uint32_t gate = (p->staged_at[access] >= 0 ? 0 : a->gate_moves) | a->asks;
+  return !lanes_contiguous(p, access) || (gate >> p->vec & 1);
+}
+
+/* Iterations of a loop that one step has. */
+static double written_out(const Plan *p, int r) {
+  return is_summed_over(p->c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
+}
+
+/* Gates of one step for what a product asks of its factors: loops are bounded by it and need not ask, but
+ * what is written out does, for each iteration. */
+static double asked_of(const Plan *p, const Access *a) {
+  double n = 1;
+  for (uint32_t asks = a->asks; asks; asks &= asks - 1)
+    n *= written_out(p, __builtin_ctz(asks));
+  return n;
 }
 
 /* Registers that one step of the body loads: those of a vector, one for a number that all lanes have, or one
@@ -272,20 +287,21 @@ static bool is_apart(const Plan *p, int access) {
 static double loads_of(const Plan *p, int access) {
   const Access *a = &p->c->access[access];
   double n = 1;
-  bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
+  bool lanes = p->vec >= 0 && ((a->moves | a->asks) >> p->vec & 1), asked = asked_of(p, a) > 1;
   for (int d = 0; d < a->naxis; d++) {
     double span = 1;
     for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
       int r = __builtin_ctz(moves);
       if (r == p->vec) continue;
-      double some = is_summed_over(p->c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
       if (lanes)
-        span += some - 1;
+        span += written_out(p, r) - 1;
       else
-        span *= some;
+        span *= written_out(p, r);
     }
     n *= span;
   }
+  for (uint32_t own = a->asks & ~a->moves; own; own &= own - 1)
+    if (__builtin_ctz(own) != p->vec) n *= written_out(p, __builtin_ctz(own));
   bool apart = lanes && is_apart(p, access), few = apart && lanes_contiguous(p, access);
   if (few &&
       is_written_out(p, p->vec)) /* the gate lets all of most vectors through, or none: that is known */
@@ -293,7 +309,8 @@ static double loads_of(const Plan *p, int access) {
   else if (lanes)
     n *= apart ? p->ext[p->vec] * (a->even || is_written_out(p, p->vec) ? APART : APART_FOUND)
                : vectors(p) * tile_registers(p->c->target) * (crosses_lines(p, access) ? 2 : 1);
-  return a->gated && p->staged_at[access] < 0 && !apart ? n + 1 : n;
+  bool gated = a->gated && p->staged_at[access] < 0;
+  return asked ? 2 * n : gated && !apart ? n + 1 : n;
 }
 
 /* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each iteration
@@ -329,7 +346,7 @@ static double work_of(const Plan *p, double *kept) {
     for (int r = 0; r < c->n; r++) {
       if (w->decided >> r & 1) known &= is_written_out(p, r);
       if (!(w->on >> r & 1) || r == p->vec) continue;
-      n *= is_summed_over(c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
+      n *= written_out(p, r);
     }
     if (lanes) n *= p->group >= 0 ? ceil(p->unroll[p->group] / LANES) : vectors(p);
     if (!known && !held) ops += w->weight * n / steps;
@@ -446,7 +463,8 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   }
   if (own == 0 || (p->staged_at[a] >= 0 && p->staged_at[a] >= own)) return 0;
   Footprint f = footprints->of[own][a];
-  if (access_step(x, p->level[own - 1].loop) == 1) { /* the next iteration goes on where this one ends */
+  if (access_step(x, p->level[own - 1].loop) == 1 &&
+      f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
     f.bytes = f.rows * f.run;
     f.run *= p->level[own - 1].trips;
   }

@@ -4,7 +4,10 @@
 #include "uop/uop.h"
 
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
- * of a SWAP or TC. STAGE: r is the number of a buffer. codegen/opts.c applies them. */
+ * of a SWAP or TC. STAGE: r is the number of a buffer, n a range: what moves with it is copied of what is read
+ * there; or EVERY_READ. codegen/opts.c applies them. */
+enum { EVERY_READ = -1 };
+
 typedef enum OptOp {
   OPT_THREAD,
   OPT_ONLINE,

@@ -14,9 +14,10 @@ static bool has_two_ranges(OptOp op) { return op == OPT_SWAP || op == OPT_TC; }
 void opt_print(Str *out, const Opt *o) {
   if (out->len) str_put(out, ", ");
   str_put(out, opt_names[o->op]);
-  if (o->op == OPT_STAGE)
+  if (o->op == OPT_STAGE) {
     str_printf(out, " p%lld", (long long)o->r);
-  else
+    if (o->n != EVERY_READ) str_printf(out, " r%lld", (long long)o->n);
+  } else
     str_printf(out, has_two_ranges(o->op) ? " r%lld r%lld" : " r%lld %lld", (long long)o->r, (long long)o->n);
 }
 
@@ -44,11 +45,14 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
     Opt o = {.op = (OptOp)op};
     bool two = has_two_ranges((OptOp)op), stage = op == OPT_STAGE;
     const char *end = operand(p + len, stage ? 'p' : 'r', &o.r);
-    if (end && !stage) end = operand(end, two ? 'r' : 0, &o.n);
+    const char *second = end ? operand(end, two || stage ? 'r' : 0, &o.n) : NULL;
+    if (stage && !second) o.n = EVERY_READ;
+    if (second || !stage) end = second;
     if (!end || (!two && !stage && o.n < 1))
       return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op],
                        two     ? "two ranges, as in SWAP r0 r1"
-                       : stage ? "a buffer, as in STAGE p1"
+                       : stage ? "a buffer, as in STAGE p1, and maybe a range that its reads move with, as "
+                                 "in STAGE p1 r0"
                                : "a range and a size, as in UPCAST r0 4"),
              false;
     if (!vec_push(mem, out, o)) return error_set(err, TG_ERR_NOMEM, "opts: out of memory"), false;

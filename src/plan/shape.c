@@ -117,13 +117,19 @@ void access_settle(Access *a, const KernelShape *c) {
   a->whole = access_footprint(a, size).bytes;
 }
 
-bool can_stage(const KernelShape *c, int a) {
+bool can_stage(const KernelShape *c, int a, int *loop) {
   const Access *x = &c->access[a];
-  for (int o = c->nstore; o < c->naccess; o++)
-    if (c->access[o].slot == x->slot && c->access[o].index != x->index) return false;
-  for (int o = 0; o < c->nstore; o++)
-    if (c->access[o].slot == x->slot) return false;
-  return x->even && x->clips;
+  uint32_t others = 0;
+  bool only = true;
+  for (int o = 0; o < c->naccess; o++) {
+    if (o == a || c->access[o].slot != x->slot) continue;
+    if (o < c->nstore) return false;
+    only = false;
+    others |= c->access[o].moves;
+  }
+  uint32_t own = x->moves & ~others;
+  *loop = only || !own ? -1 : __builtin_ctz(own);
+  return x->even && x->clips && (only || own);
 }
 
 void work_add(KernelShape *c, Work w) {

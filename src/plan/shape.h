@@ -23,6 +23,7 @@ typedef struct Access {
   double whole;          /* bytes that it touches in the whole kernel */
   uint32_t moves;        /* bit r: it moves with loop r */
   uint32_t gate_moves;   /* bit r: its gate does */
+  uint32_t asks;         /* bit r: what all factors of the product ask moves with loop r */
   uint32_t uneven;       /* bit r: .. by other than whole vectors */
   int alone[MAX_LOOPS];  /* the axis that moves with loop r by one; -1: none */
   /* .. and with these loops: it moves with r alone where they have one iteration */
@@ -85,9 +86,10 @@ Footprint access_footprint(const Access *a, const double *ext);
 double access_spans(const Access *a, const double *ext, double *span);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
 
-/* Whether one copy of what an access reads can serve: it is read at one place, its index is a sum of loops,
- * its gate an interval of them. */
-bool can_stage(const KernelShape *c, int access);
+/* Whether one copy of what an access reads can serve: its index is a sum of loops, its gate an interval of
+ * them, and if something else reads its buffer, there is a loop that the access alone moves with. *loop: that
+ * one, or -1: it is the only read. */
+bool can_stage(const KernelShape *c, int access, int *loop);
 
 /* Adds operations. Past the room there is for kinds of work, all is of the last kind. */
 void work_add(KernelShape *c, Work w);

@@ -51,19 +51,19 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
   { .blocks = {INT32_MAX, INT32_MAX, INT32_MAX}, .threads = {1024, 1024, 1024}, .block = 1024 }
 
 /* Nominal rates. L2 is one for all and stands where a CPU has its L3. */
-#define GPU(text, shared, shared_most, limits, units)                                                        \
+#define GPU(text, shared, shared_most, limits, units, alone)                                                 \
   {                                                                                                          \
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
     .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128, .weight = GPU_WEIGHTS,      \
     .vec_bytes = 16, .registers = 255, .warp = WARP, .threads = 1024, .latency = 600, .local_bytes = shared, \
-    .local_most = shared_most, .most = limits, .launch_us = 3, .matrices = units                             \
+    .local_most = shared_most, .most = limits, .launch_us = 3, .matrices = units, .copies = alone            \
   }
 const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
              target_amx = PLANNED_CPU("8 cores with AVX-512 and AMX", AMX_MATRICES),
              target_dot = PLANNED_CPU("8 cores with AVX-512 and its dot products", DOT_MATRICES),
              target_cuda =
-                 GPU("a GPU with CUDA", CUDA_STATIC_LOCAL, PLANNED_SHARED, CUDA_LIMITS, CUDA_MATRICES),
-             target_metal = GPU("a GPU with Metal", 32 * KB, 32 * KB, METAL_LIMITS, METAL_MATRICES);
+                 GPU("a GPU with CUDA", CUDA_STATIC_LOCAL, PLANNED_SHARED, CUDA_LIMITS, CUDA_MATRICES, true),
+             target_metal = GPU("a GPU with Metal", 32 * KB, 32 * KB, METAL_LIMITS, METAL_MATRICES, false);
 
 /* Nobody knows the machine of portable C: caches of a small processor, and rates that matter by what they are
  * beside each other. Lists are made for vectors of sixteen lanes and cut to four (codegen/scalars.c): what a

@@ -53,6 +53,7 @@ typedef struct Target {
   /* Cycles that a load from memory takes, which a thread of a GPU waits for; 0 on a CPU, which reads ahead.
    */
   int latency;
+  bool copies; /* to shared memory by itself: no thread waits for what it reads */
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes, local_most; /* plans fill so much; a list of opts may ask for more, up to local_most */
   int64_t memory;                  /* bytes that temporaries may take; 0: no bound */

@@ -53,13 +53,15 @@ static void prelude(Str *out) {
           "INL f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }\n"
           "INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }\n"
           "INL i32 dot4_i32(i32 a, i32 b) { u32 r = 0; for (int i = 0; i < 32; i += 8) "
-          "r += ((u32)a >> i & 255) * (u32)(i8)(b >> i); return (i32)r; }\n");
+          "r += ((u32)a >> i & 255) * (u32)(i8)(b >> i); return (i32)r; }\n"
+          "INL i32 lookup4_i32(i32 a, const u8 *t) { u32 r = 0; for (int i = 0; i < 32; i += 8) "
+          "r |= (u32)t[a >> i & 15] << i; return (i32)r; }\n");
   str_put(out, cstyle_prelude);
 }
 
 #define RENDERER_C(text, planned)                                                                            \
   {                                                                                                          \
-    .name = text, .native = NATIVE_BASE | NATIVE(DOT4), .vec_bytes = 64, .vec_align = 1,                     \
+    .name = text, .native = NATIVE_BASE | NATIVE(DOT4) | NATIVE(LOOKUP4), .vec_bytes = 64, .vec_align = 1,   \
     .has_threads = true, .has_f64 = true, .has_lookup = true, .target = planned, .render = render,           \
     .prelude = prelude                                                                                       \
   }

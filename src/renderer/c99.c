@@ -1,6 +1,6 @@
 /* c99.c: the table of C99 without extensions, for any machine. Kernels are static functions that take each
- * buffer as a parameter of its type, then the variables, then local memory; every statement is one operation
- * on one number. So the same text gives the same bits wherever floats are those of IEEE 754 and the compiler
+ * buffer as a parameter of its type, then the variables, then local memory; every operation is rounded by
+ * itself. So the same text gives the same bits wherever floats are those of IEEE 754 and the compiler
  * contracts nothing. No sum of products is fused: few machines have that, and a function would do it slowly.
  * What it assumes beyond the standard, as every compiler does: conversion to a signed type wraps, and a
  * negative number is shifted to the right as if divided. */
@@ -9,6 +9,7 @@
 
 static const CLang lang = {.name = "C99",
                            .strict = true,
+                           .lane_loops = true,
                            .device_space = "",
                            .local_space = "",
                            .long_suffix = "ll",
@@ -24,6 +25,19 @@ static const CLang lang = {.name = "C99",
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
 
+/* A statement about each lane l. gcc makes vectors of loops, clang of statements that stand beside each
+ * other; a processor without vectors wants those, too. */
+#define LANES                                                                                                \
+  "#if defined __GNUC__ && !defined __clang__ && (defined __SSE2__ || defined __ARM_NEON || defined "        \
+  "__VEC__)\n"                                                                                               \
+  "#define LANES2(...) { i32 l; for (l = 0; l < 2; l++) { __VA_ARGS__ } }\n"                                 \
+  "#define LANES4(...) { i32 l; for (l = 0; l < 4; l++) { __VA_ARGS__ } }\n"                                 \
+  "#else\n#define LANE(i, ...) { enum { l = i }; __VA_ARGS__ }\n"                                            \
+  "#define LANES2(...) { LANE(0, __VA_ARGS__) LANE(1, __VA_ARGS__) }\n"                                      \
+  "#define LANES4(...) { LANE(0, __VA_ARGS__) LANE(1, __VA_ARGS__) LANE(2, __VA_ARGS__) LANE(3, "            \
+  "__VA_ARGS__) }\n"                                                                                         \
+  "#endif\n"
+
 static const char types[] =
     "#ifdef __cplusplus\n#define RESTRICT\n#else\n#define RESTRICT restrict\n#endif\n"
     "#ifdef __GNUC__ /* of some a kernel needs one function of several */\n"
@@ -34,11 +48,12 @@ static const char types[] =
     "INL u32 u32_bits(f32 x) { union { f32 f; u32 u; } b; b.f = x; return b.u; }\n"
     "INL f32 f32_bits(u32 x) { union { f32 f; u32 u; } b; b.u = x; return b.f; }\n"
     "INL u64 u64_bits(f64 x) { union { f64 f; u64 u; } b; b.f = x; return b.u; }\n"
-    "INL f64 f64_bits(u64 x) { union { f64 f; u64 u; } b; b.u = x; return b.f; }\n";
+    "INL f64 f64_bits(u64 x) { union { f64 f; u64 u; } b; b.u = x; return b.f; }\n" LANES;
 
-/* A product of two f32 is exact in f64. Their sum with c is rounded twice, which does no harm but where the first
- * rounding ends half-way between two f32, or the result is smaller than any normal one: there the sum is rounded
- * to odd, its last bit is set if something was lost, so that rounding to f32 sees on which side it lies. */
+/* A product of two f32 is exact in f64. Their sum with c is rounded twice, which does no harm but where the
+ * first rounding ends half-way between two f32, or the result is smaller than any normal one: there the sum
+ * is rounded to odd, its last bit is set if something was lost, so that rounding to f32 sees on which side
+ * it lies. */
 #define ROUNDED_ONCE                                                                                         \
   "INL f32 rounded_once(f64 p, f64 z, f64 s) {\n"                                                            \
   "  u64 bits = u64_bits(s);\n"                                                                              \
@@ -69,9 +84,9 @@ static const char math_of_libm[] =
     "INL f32 sqrt_f32(f32 x) { return sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return sqrt(x); }\n"
     "INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }\n";
 
-/* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one that
- * tells of the rest: rounded once. The f64 form of fma adds both parts of the product; it
- * may be off by the last bit of a double. */
+/* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one
+ * that tells of the rest: rounded once. The f64 form of fma adds both parts of the product; it may be off by
+ * the last bit of a double. */
 static const char math_of_our_own[] =
     "INL f32 sqrt_f32(f32 x) {\n"
     "#if defined __GNUC__ && defined __thumb2__ && defined __ARM_FP\n"
@@ -134,10 +149,9 @@ static void prelude(Str *out) {
   c99_prelude(out, false);
 }
 
-/* exp and its kin are polynomials; MULACC is there for these alone. */
 const Renderer renderer_c99 = {.name = "C99",
                                .native = NATIVE_BASE & ~NATIVE(MULACC),
-                               .vec_bytes = 1,
+                               .vec_bytes = 16,
                                .vec_align = 1,
                                .narrow_index = true,
                                .has_threads = true,

@@ -8,12 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static void line(C *c) {
+void cs_line(C *c) {
   static const char spaces[] = "                                ";
   for (size_t n = 2 * (size_t)c->depth, some; n; n -= some) {
     some = TG_MIN(n, sizeof spaces - 1);
     str_putn(&c->body, spaces, some);
   }
+}
+
+void cs_put_before(C *c, size_t at, const char *front) {
+  size_t len = strlen(front), size = c->body.len - at;
+  str_putn(&c->body, front, len);
+  if (c->body.oom) return;
+  memmove(c->body.at + at + len, c->body.at + at, size);
+  memcpy(c->body.at + at, front, len);
 }
 
 /* The lanes that __builtin_shufflevector takes, each behind a comma. */
@@ -110,7 +118,7 @@ static void render_load(C *c, const UOp *u, int id) {
     cs_put(c, " : %s;\n", alt);
   } else {
     cs_put(c, "%s v%d = %s;\n", t, id, alt);
-    line(c);
+    cs_line(c);
     cs_put(c, "if (%s) v%d = ", g, id);
     load_text(c, x, u);
     str_put(&c->body, ";\n");
@@ -219,51 +227,14 @@ static void render_alternate(C *c, const UOp *u, int id) {
   str_put(&c->body, ");\n");
 }
 
-/* The text of a lookup: 16 lanes by the instruction that processors have for it, more by halves. */
-static const char *lookup_name(C *c, const char *type, int n) {
-  const char *name = cs_text(c, "lookup_%sx%d", type, n), *half = NULL, *none[26] = {NULL};
-  Str text;
-  str_init(&text, c->body.mem);
-  if (n > 16) half = lookup_name(c, type, n / 2);
-  cs_fmt(&text, "INL %sx%d %s(%sx16 t, u8x%d i) {\n", type, n, name, type, n);
-  if (half) {
-    for (int part = 0; part < 2; part++) {
-      cs_fmt(&text, "  %sx%d %c = %s(t, __builtin_shufflevector(i, i", type, n / 2, "ab"[part], half);
-      for (int l = 0; l < n / 2; l++)
-        cs_fmt(&text, ", %d", part * n / 2 + l);
-      cs_fmt(&text, "));\n");
-    }
-    cs_fmt(&text, "  return __builtin_shufflevector(a, b");
-    for (int l = 0; l < n; l++)
-      cs_fmt(&text, ", %d", l);
-    cs_fmt(&text, ");\n}");
-  } else
-    str_put(&text, "#ifdef __SSSE3__\n"
-                   "  typedef char bytes __attribute__((vector_size(16)));\n"
-                   "  return (__typeof__(t))__builtin_ia32_pshufb128((bytes)t, (bytes)i);\n"
-                   "#elif defined __aarch64__\n"
-                   "  __asm__(\"tbl %0.16b, {%1.16b}, %2.16b\" : \"=w\"(t) : \"w\"(t), \"w\"(i));\n"
-                   "  return t;\n"
-                   "#else\n"
-                   "  __typeof__(t) v;\n  for (int l = 0; l < 16; l++)\n    v[l] = t[i[l]];\n  return v;\n"
-                   "#endif\n}");
-  cs_helper(c, name, str_text(&text), none, 0);
-  if (text.oom) c->body.oom = true;
-  str_free(&text);
-  return name;
-}
-
 static void render_lookup(C *c, const UOp *u, int id) {
   if (!c->lang->gnu_vec) {
     cs_fail(c, u, "no vectors");
     return;
   }
-  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
-  (void)cs_type(c, (DType)u->dtype, 16);
-  for (int n = u->lanes; n >= 16; n /= 2)
-    (void)cs_type(c, (DType)u->dtype, n), (void)cs_type(c, DT_U8, n);
-  cs_put(c, "%s v%d = %s(%s, %s);\n", cs_type(c, (DType)u->dtype, u->lanes), id,
-         lookup_name(c, type, u->lanes), cs_ref(c, u->src[0]), cs_ref(c, u->src[1]));
+  const char *name = cs_lookup(c, (DType)u->dtype, u->lanes);
+  cs_put(c, "%s v%d = %s(%s, %s);\n", cs_type(c, (DType)u->dtype, u->lanes), id, name, cs_ref(c, u->src[0]),
+         cs_ref(c, u->src[1]));
 }
 
 /* What a value is in another thread of the warp, lane by lane. C makes an int of a narrow number, which
@@ -348,7 +319,7 @@ static void render_alu(C *c, const UOp *u, int id) {
         cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
       else
         cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, id, i, a, b);
-      line(c);
+      cs_line(c);
     }
     /* the width of a mask is known once its text is, so the text is written first and its type put in front
      */
@@ -356,12 +327,7 @@ static void render_alu(C *c, const UOp *u, int id) {
     cs_vector_alu(c, u);
     const char *t =
         cs_type(c, cs_is_mask(c, u) ? cs_int_of(c->mask_bytes[cs_place(c, u)]) : (DType)u->dtype, n);
-    const char *front = cs_text(c, "%s v%d = ", t, id);
-    size_t len = strlen(front), size = c->body.len - start;
-    str_putn(&c->body, front, len);
-    if (c->body.oom) return;
-    memmove(c->body.at + start + len, c->body.at + start, size);
-    memcpy(c->body.at + start, front, len);
+    cs_put_before(c, start, cs_text(c, "%s v%d = ", t, id));
   } else {
     cs_put(c, "%s v%d = %s%s", cs_type(c, (DType)u->dtype, n), id, cs_type(c, (DType)u->dtype, n),
            c->lang->vec_open);
@@ -593,7 +559,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_WMMA: return is_block(u) && c->lang->block;
   case OPS_STORE: return u == c->written;
   case OPS_GEP:
-    if (cs_word_of(u)) return true;
+    if (cs_word_of(u) || (c->lang->lane_loops && u->lanes == 1)) return true;
     if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
     if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
     return true;
@@ -608,6 +574,10 @@ static void render_reg(C *c, const UOp *u, int at, int id) {
   if (mask) c->mask_bytes[at] = 1;
   DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
   const UOp *first = next_after(c, at);
+  if (cs_has_lanes(c, u)) {
+    cs_put(c, "%s acc%d[%d];\n", cs_type(c, d, 1), id, u->lanes);
+    return;
+  }
   if (first && first->op == OPS_STORE && uop_base(first->src[0]) == u && !mask) {
     cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
     c->written = first;
@@ -688,11 +658,15 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     return;
   }
   c->depth -= closes;
+  if (cs_has_lanes(c, u) && u->op != OPS_DEFINE_REG) {
+    cs_lanes_value(c, u, at);
+    return;
+  }
   int id = c->number[at] = u->op == OPS_DEFINE_REG                     ? c->nreg++
                            : u->op == OPS_DEFINE_LOCAL                 ? c->nlocal++
                            : u->dtype != DT_VOID && u->op != OPS_RANGE ? c->nval++
                                                                        : 0;
-  line(c);
+  cs_line(c);
   switch (u->op) {
   case OPS_VAR:
     cs_put(c, c->lang->gnu_vec || c->lang->param_place ? "%s v%d = (%s)vars[%d];\n" : "%s v%d = (%s)var%d;\n",
@@ -713,6 +687,8 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
       c->lang->block(c, u);
     else if (cs_is_copied(c, u->src[1]))
       cs_copy(c, u);
+    else if (cs_has_lanes(c, u->src[1]))
+      cs_lanes_store(c, u);
     else
       render_store(c, u);
     break;
@@ -754,13 +730,13 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   c->lin = lin;
   c->err = err;
   c->depth = 1;
-  str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->helpers, mem);
+  str_init(&c->head, mem), str_init(&c->body, mem), str_init(&c->texts, mem), map_init(&c->helpers, mem);
   for (int i = 0; i < lin->n; i++)
     c->npos = TG_MAX(c->npos, (size_t)lin->at[i]->id + 1);
   c->pos = mem_alloc(mem, c->npos * sizeof *c->pos);
   c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
-  bool oom = !c->mask_bytes || !c->number || !c->pos || !cs_find_copies(c, mem);
+  bool oom = !c->mask_bytes || !c->number || !c->pos || !cs_find_copies(c, mem) || !cs_find_lanes(c, mem);
   signature(c);
   c->meets_in_device = meets_in_device(c);
   size_t stack = 0, scratch = 0;
@@ -778,11 +754,12 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   str_put(&c->body, "}\n");
   str_putn(out, str_text(&c->head), c->head.len);
   str_putn(out, str_text(&c->body), c->body.len);
-  oom = oom || out->oom || c->head.oom || c->body.oom;
+  oom = oom || out->oom || c->head.oom || c->body.oom || c->texts.oom;
   bool ok = !oom && !c->failed;
   /* keeps an earlier error */
   if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
   str_free(&c->head), str_free(&c->body), mem_free(mem, c->pos), map_free(&c->helpers);
-  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c->copied), mem_free(mem, c);
+  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c->copied), mem_free(mem, c->within);
+  mem_free(mem, c->text_at), str_free(&c->texts), mem_free(mem, c);
   return ok;
 }

@@ -8,7 +8,8 @@ struct C;
 
 typedef struct CLang {
   const char *name;
-  bool gnu_vec; /* vectors have operators (GNU C); else structs of up to 4 lanes, written out per lane */
+  bool gnu_vec;    /* vectors have operators (GNU C); else structs of up to 4 lanes, written out per lane */
+  bool lane_loops; /* .. or arrays of up to 4 lanes, with statements about each lane (lanes.c) */
   bool
       strict; /* no vectors and no warnings: what a kernel does not use is said, local memory is a parameter */
   const char *vec_open, *vec_close; /* value of a short vector: type OPEN a, b CLOSE */

@@ -1,5 +1,5 @@
 /* cstyle_private.h: shared by the files of the C-style renderer. cstyle.c writes statements; scalar.c and
- * vector.c the expressions in them; operands.c the names, constants and types that expressions are made of.
+ * vector.c the expressions in them; lanes.c both for arrays of lanes; operands.c the names, constants and types that expressions are made of.
  */
 #ifndef TG_CSTYLE_PRIVATE_H
 #define TG_CSTYLE_PRIVATE_H
@@ -18,8 +18,11 @@ typedef struct C {
   uint8_t *mask_bytes; /* per place: element size of a bool vector's mask */
   int *number;         /* per place: of its name, v12 or acc3 */
   int depth, tmp_at, nvar, nval, nreg, nlocal;
-  uint8_t *copied;              /* by UOp: a load that is a copy of its own, or NULL */
-  bool copies;                  /* there is one */
+  uint8_t *copied; /* by UOp: a load that is a copy of its own, or NULL */
+  bool copies;     /* there is one */
+  uint8_t *within; /* per place: a vector whose text stands where it is used, if it is short */
+  int *text_at;    /* per place: where in `texts` that is, and 1; or 0 */
+  Str texts;
   const UOp *written;           /* a store that was written as the start of its register */
   bool failed, meets_in_device; /* meets_in_device: a buffer is stored to and touched by another statement */
   char vector[DT_COUNT][MOST_NAMED_LANES + 1][TYPE_LEN]; /* names of types */
@@ -54,10 +57,18 @@ const char *cs_const(C *c, DType d, Scalar v);
 int cs_place(C *c, const UOp *u);       /* in the list; fails where u comes later */
 const char *cs_ref(C *c, const UOp *u); /* a value or a memory by its name */
 const char *cs_splat(C *c, DType d, int lanes, const char *scalar);
-bool cs_is_mask(C *c, const UOp *u);                 /* GNU C: a vector of bools is 0 / -1 integers .. */
-int cs_mask_size(C *c, const UOp *u);                /* .. of so many bytes each, */
-const char *cs_mask(C *c, const UOp *u, int nbytes); /* made as wide as what it selects */
-const char *cs_zero(C *c, const UOp *u);             /* of its type */
+bool cs_is_mask(C *c, const UOp *u);                    /* GNU C: a vector of bools is 0 / -1 integers .. */
+int cs_mask_size(C *c, const UOp *u);                   /* .. of so many bytes each, */
+const char *cs_mask(C *c, const UOp *u, int nbytes);    /* made as wide as what it selects */
+const char *cs_zero(C *c, const UOp *u);                /* of its type */
+void cs_line(C *c);                                     /* begins one */
+void cs_put_before(C *c, size_t at, const char *front); /* into the body */
+/* ---- lanes.c: vectors as arrays of lanes. False: out of memory. */
+bool cs_find_lanes(C *c, TgMem *mem);
+bool cs_has_lanes(const C *c, const UOp *u);
+const char *cs_lane(C *c, const UOp *u, const char *lane);
+void cs_lanes_value(C *c, const UOp *u, int at); /* the statement of the UOp at a place, if it has one */
+void cs_lanes_store(C *c, const UOp *u);
 /* ---- copies.c: loads that a GPU makes by itself. False: out of memory. */
 bool cs_find_copies(C *c, TgMem *mem);
 bool cs_is_copied(const C *c, const UOp *load);
@@ -73,10 +84,13 @@ void cs_copy(C *c, const UOp *store); /* its statement */
 void cs_tiles(C *c, const UOp *store);
 void cs_dots(C *c, const UOp *store);
 void cs_block_call(C *c, const char *name, const UOp *store);
+/* The name of a function (table, places): lanes of a table of 16 bytes of d by as many places below 16. */
+const char *cs_lookup(C *c, DType d, int lanes);
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
 bool cs_infix(Ops op); /* op_c is an operator, not the name of a function of the prelude */
 /* no: "!" or, on masks, "~" */
 void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e, const char *no);
+void cs_put_table(C *c, const UOp *lookup4); /* the 16 bytes, in braces */
 void cs_cast(C *c, DType to, DType from, const char *a);
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e);
 /* ---- vector.c: the same for vectors of GNU C, with mask_bytes set for results of bool */

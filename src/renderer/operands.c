@@ -224,6 +224,7 @@ const char *cs_splat(C *c, DType d, int lanes, const char *scalar) {
 
 const char *cs_ref(C *c, const UOp *u) {
   u = uop_base(u);
+  if (cs_has_lanes(c, u)) return cs_lane(c, u, "l");
   if (u->op == OPS_CONST) {
     if (u->lanes == 1) return cs_const(c, (DType)u->dtype, u->arg.v);
     if (cs_is_mask(c, u)) return cs_splat(c, DT_I8, u->lanes, u->arg.v.i ? "(i8)-1" : "(i8)0");
@@ -232,6 +233,8 @@ const char *cs_ref(C *c, const UOp *u) {
     cs_fail(c, u, "constant with lanes");
     return "?";
   }
+  if (u->op == OPS_GEP && c->lang->lane_loops)
+    return cs_lane(c, uop_base(u->src[0]), cs_text(c, "%d", (int)u->arg.i));
   if (u->op == OPS_GEP && c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL &&
       u->src[0]->op != OPS_CONST)
     return cs_text(c, "%s[%d]", cs_ref(c, u->src[0]), (int)u->arg.i);

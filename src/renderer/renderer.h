@@ -25,6 +25,18 @@ typedef struct Renderer {
   void (*prelude)(Str *out); /* text before the first kernel of a translation unit */
 } Renderer;
 
+/* A build with neither GPUs nor an interpreter that stands for one: what is made for grids alone is left out. */
+#if defined TG_NO_CUDA && defined TG_NO_METAL && defined TG_NO_INTERP
+enum { HAS_GRIDS = 0 };
+#else
+enum { HAS_GRIDS = 1 };
+#endif
+
+static inline bool has_grid(const Renderer *r) { return HAS_GRIDS && r && r->has_grid; }
+
+/* Vectors are for a compiler to find, which keeps fewer of them in registers than a list for vectors assumes. */
+static inline bool few_lanes(const Renderer *r) { return r->vec_bytes < 32 && !r->has_grid; }
+
 /* Whether a kernel has more buffers and variables than the `most` parameters of its language: then all are
  * members of one struct, buffers by slot, then an array of the variables. The variables count as one. */
 bool params_in_one(int nparam, int nvar, int most);

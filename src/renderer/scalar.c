@@ -133,6 +133,12 @@ static void scalar_shift(C *c, const UOp *u, const char *type, const char *bits,
     cs_put(c, "%s_%s(%s, %s)", op_c((Ops)u->op), type, a, b);
 }
 
+void cs_put_table(C *c, const UOp *u) {
+  for (int i = 0; i < 16; i++)
+    cs_put(c, i ? ", %d" : "{%d", (int)u->arg.ints->v[i]);
+  cs_put(c, "}");
+}
+
 /* bits: the unsigned type in which what may wrap is computed. */
 static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   Ops op = (Ops)u->op;
@@ -159,6 +165,11 @@ static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const c
   case OPS_SHL:
   case OPS_SHR: scalar_shift(c, u, type, bits, a, b); return;
   case OPS_DOT4: cs_put(c, "dot4_i32(%s, %s)", a, b); return;
+  case OPS_LOOKUP4:
+    cs_put(c, "lookup4_i32(%s, (const u8[])", a);
+    cs_put_table(c, u);
+    cs_put(c, ")");
+    return;
   default: break;
   }
   if (!cs_infix(op))

@@ -27,6 +27,20 @@ static const char dot4_vec[] =
     "  return ($T)(($U)c + (x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> "
     "24) +\n"
     "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
+/* Lanes of a table of 16 bytes, by the instruction that a processor has for so many places, or for 16. */
+#define FIRST_16 ", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
+static const char lookup_vec[] =
+    "INL $T $F($S t, $U i) {\n  $T r;\n#if $N == 64 && defined(__AVX512BW__)\n"
+    "  r = __builtin_shufflevector(t, t" FIRST_16 FIRST_16 FIRST_16 FIRST_16 ");\n"
+    "  __asm__(\"vpshufb %1, %0, %0\" : \"+v\"(r) : \"v\"(i));\n"
+    "#elif $N % 16 == 0 && (defined(__SSSE3__) || defined(__aarch64__))\n"
+    "  typedef char bytes __attribute__((vector_size(16)));\n  for (int k = 0; k < $N; k += 16) {\n    bytes "
+    "j;\n"
+    "    __builtin_memcpy(&j, (const char *)&i + k, 16);\n#ifdef __SSSE3__\n"
+    "    j = (bytes)__builtin_ia32_pshufb128((bytes)t, j);\n#else\n"
+    "    __asm__(\"tbl %0.16b, {%1.16b}, %0.16b\" : \"+w\"(j) : \"w\"(t));\n#endif\n"
+    "    __builtin_memcpy((char *)&r + k, &j, 16);\n  }\n"
+    "#else\n  for (int k = 0; k < $N; k++)\n    r[k] = t[i[k]];\n#endif\n  return r;\n}";
 /* Through floats that hold every number: the quotient of two whole ones is no nearer to a whole one than
  * rounding reaches. By 0 and -1 apart from that. $S float vector, $U unsigned lanes, $M mask of -1, $Q
  * rounds down, $R result. */
@@ -391,6 +405,21 @@ static void vec_dot4(C *c, const VecOp *v, const UOp *dot, const char *to) {
   cs_put(c, "%s(%s, %s, %s)", name, to, cs_ref(c, dot->src[0]), cs_ref(c, dot->src[1]));
 }
 
+const char *cs_lookup(C *c, DType d, int lanes) {
+  const char *type = cs_type(c, d, lanes), *name = cs_text(c, "lookup_%s", type);
+  const char *m[26] = {M('T') type, M('S') cs_type(c, d, 16), M('U') cs_type(c, DT_U8, lanes)};
+  cs_helper(c, name, lookup_vec, m, lanes);
+  return name;
+}
+
+static void vec_lookup4(C *c, const VecOp *v) {
+  int n = 4 * v->u->lanes;
+  const char *name = cs_lookup(c, DT_U8, n);
+  cs_put(c, "(%s)%s((u8x16)", v->type, name);
+  cs_put_table(c, v->u);
+  cs_put(c, ", (u8x%d)(%s & 0x0f0f0f0f))", n, v->a);
+}
+
 /* What C has an operator for. Signed integers wrap as the unsigned ones of their width do. */
 static void vec_infix(C *c, const VecOp *v) {
   Ops op = (Ops)v->u->op;
@@ -438,6 +467,7 @@ static void vec_number(C *c, const VecOp *v) {
   case OPS_FLOORMOD: vec_divide(c, v); return;
   case OPS_SHL:
   case OPS_SHR: vec_shift(c, v); return;
+  case OPS_LOOKUP4: vec_lookup4(c, v); return;
   case OPS_DOT4: vec_dot4(c, v, u, cs_text(c, "(%s){0}", v->type)); return;
   case OPS_ADD:
     if (u->src[0]->op == OPS_DOT4 || u->src[1]->op == OPS_DOT4) {

@@ -399,6 +399,11 @@ static TgStatus cpu_launch(Device *d, const Launch *l) {
             : TG_OK;
 }
 
+static int cpu_threads(Device *d, ThreadTime *out, int most) {
+  Pool *pool = pool_get(d, d->priv);
+  return pool ? pool_times(pool, out, most) : 0;
+}
+
 const TgBackend backend_cpu = {.name = "CPU",
                                .has = HAS_THREADS | HAS_RUN,
                                .open = cpu_open,
@@ -412,5 +417,6 @@ const TgBackend backend_cpu = {.name = "CPU",
                                .unload = cpu_unload,
                                .bundled = cpu_bundled,
                                .launch = cpu_launch,
+                               .threads = cpu_threads,
                                HOST_ORDER,
                                .renderer = &renderer_c};

@@ -173,4 +173,6 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread); /* nthread counts the c
 void pool_free(Pool *p);
 /* Runs fn for tid 0 .. n-1; scratch of that many bytes for each thread at work. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes);
+/* Of the last job that threads shared; they keep it from the first call on. */
+int pool_times(Pool *p, ThreadTime *out, int most);
 #endif

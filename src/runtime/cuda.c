@@ -60,6 +60,8 @@ static int attribute(const Cuda *p, int which, int otherwise) {
 static Target target_of(const Cuda *p) {
   enum { LANES = 128, LANES_BEFORE = 64, LANES_SINCE = 86 }; /* f32 a clock, of sm_86 and 89 on; sm_90 too */
 
+  enum { COPIES_SINCE = 80 }; /* cp.async */
+
   Target t = target_cuda;
   int arch = 10 * attribute(p, CUDA_ARCH_MAJOR, 9) + attribute(p, CUDA_ARCH_MINOR, 0);
   t.cores = t.streams = attribute(p, CUDA_MULTIPROCESSORS, t.cores);
@@ -75,6 +77,7 @@ static Target target_of(const Cuda *p) {
   double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
   if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
   t.matrices = matrix_rows(MATRIX_CUDA, arch);
+  t.copies = arch >= COPIES_SINCE;
   t.fmas = t.ops = arch < LANES_SINCE ? LANES_BEFORE : LANES;
   return t;
 }
@@ -433,13 +436,26 @@ static void event_free(Device *d, Event *e) {
   mem_free(d->mem, e);
 }
 
-static TgStatus event_record(Device *d, Event **e) {
+static TgStatus recorded(Device *d, Event **e, CUstream stream) {
   Cuda *p = d->priv;
   TgStatus st = current(d, "an event");
   if (!st && !*e && !(*e = mem_alloc(d->mem, sizeof **e)))
     st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
   if (!st && !(*e)->event) st = cuda_check(d, p->api.event_create(&(*e)->event, 0), "an event");
-  return st ? st : cuda_check(d, p->api.event_record((*e)->event, p->compute), "an event");
+  return st ? st : cuda_check(d, p->api.event_record((*e)->event, stream), "an event");
+}
+
+static TgStatus event_record(Device *d, Event **e) { return recorded(d, e, ((Cuda *)d->priv)->compute); }
+
+/* By the sender's stream of copies: in the order in which its kernels make what is copied. */
+static TgStatus copy_beside(Device *d, const void *src, Device *to, void *dst, size_t nbytes,
+                            Event *const after[2], Event **done) {
+  Cuda *p = d->priv;
+  TgStatus st = current(d, "a copy between devices");
+  for (int i = 0; i < 2 && !st; i++)
+    st = cuda_check(d, p->api.stream_wait(p->copies, after[i]->event, 0), "an event is waited for");
+  if (!st) st = cuda_copy_to(d, src, to, dst, nbytes, p->copies);
+  return st ? st : recorded(d, done, p->copies);
 }
 
 static TgStatus event_reach(Device *d, Event *e) {
@@ -482,6 +498,8 @@ const TgBackend backend_cuda = {.name = "CUDA",
                                 .copy = cuda_copy,
                                 .clear = cuda_clear,
                                 .copy_peer = cuda_copy_peer,
+                                .copy_beside = copy_beside,
+                                .reads_peer = cuda_reads_peer,
                                 .compile = cuda_compile,
                                 .unload = cuda_program_free,
                                 .launch = cuda_launch,

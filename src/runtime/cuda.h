@@ -124,5 +124,7 @@ TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes);
 TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes);
 TgStatus cuda_clear(Device *d, void *dst, size_t nbytes);
 TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
+TgStatus cuda_copy_to(Device *d, const void *src, Device *to, void *dst, size_t nbytes, CUstream stream);
+bool cuda_reads_peer(Device *d, Device *from);
 void cuda_memory_end(Device *d);
 #endif

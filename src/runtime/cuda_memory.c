@@ -182,21 +182,40 @@ TgStatus cuda_clear(Device *d, void *dst, size_t nbytes) {
   return st ? st : cuda_check(d, p->api.clear((uintptr_t)dst, 0, nbytes, p->compute), "memory is cleared");
 }
 
-/* A GPU that may read the other's memory does so; else the driver takes the copy through the host. */
-TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes) {
+bool cuda_reads_peer(Device *d, Device *from) {
   Cuda *p = d->priv, *q = from->priv;
   int can = 0;
-  if (!nbytes) return TG_OK;
+  return p->device == q->device || (!p->api.peer_can(&can, p->device, q->device) && can);
+}
+
+/* A GPU that may read the other's memory does so; else the driver takes the copy through the host. */
+static TgStatus peer_met(Device *d, Device *other) {
+  Cuda *p = d->priv, *q = other->priv;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy between devices");
   bool known = p->device == q->device || (p->peers >> (q->device & 63) & 1);
-  if (!st && !known && !p->api.peer_can(&can, p->device, q->device) && can) {
+  if (!st && !known && cuda_reads_peer(d, other)) {
     CUresult r = p->api.peer_enable(q->context, 0);
     if (r != CUDA_PEER_ENABLED) st = cuda_check(d, r, "access to another GPU");
   }
   p->peers |= 1ull << (q->device & 63);
   p->memory.blocks.given++, q->memory.blocks.given++;
-  if (st) return st;
+  return st;
+}
+
+TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes) {
+  Cuda *p = d->priv, *q = from->priv;
+  TgStatus st = nbytes ? peer_met(d, from) : TG_OK;
+  if (st || !nbytes) return st;
   return cuda_check(
       d, p->api.copy_peer((uintptr_t)dst, p->context, (uintptr_t)src, q->context, nbytes, p->compute),
       "a copy between devices");
+}
+
+TgStatus cuda_copy_to(Device *d, const void *src, Device *to, void *dst, size_t nbytes, CUstream stream) {
+  Cuda *p = d->priv, *q = to->priv;
+  TgStatus st = nbytes ? peer_met(d, to) : TG_OK;
+  if (st || !nbytes) return st;
+  return cuda_check(d,
+                    p->api.copy_peer((uintptr_t)dst, q->context, (uintptr_t)src, p->context, nbytes, stream),
+                    "a copy between devices");
 }

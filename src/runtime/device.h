@@ -52,6 +52,12 @@ typedef struct Launch {
   int nbuf, nvar;
 } Launch;
 
+/* When a thread of the host worked on a launch; as time_now_s. */
+typedef struct ThreadTime {
+  int thread; /* 0: the one that launched */
+  double begin, end;
+} ThreadTime;
+
 typedef struct Event Event;             /* a moment in what a device was given; the backend defines it */
 typedef struct LaunchGraph LaunchGraph; /* launches that are given as one; the backend defines it */
 
@@ -92,6 +98,12 @@ typedef struct TgBackend {
   TgStatus (*clear)(Device *d, void *dst, size_t nbytes);                     /* to zeros */
   /* from another device of this backend, which the caller orders by events; NULL: goes through the host */
   TgStatus (*copy_peer)(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
+  /* optional: to another device of this backend, in a queue beside the launches of d, when both events were
+   * reached; then *done is, which is made where it is NULL */
+  TgStatus (*copy_beside)(Device *d, const void *src, Device *to, void *dst, size_t nbytes,
+                          Event *const after[2], Event **done);
+  /* with copy_peer: d may read the other's memory itself */
+  bool (*reads_peer)(Device *d, Device *from);
 
   /* Compiles a batch: out[i] for k[i]; all or nothing. */
   TgStatus (*compile)(Device *d, const KernelSpec *k, int n, Program **out);
@@ -114,6 +126,9 @@ typedef struct TgBackend {
   /* optional: its queue as the system's other libraries know it, current on this thread, for the caller to put
    * something into */
   void *(*stream)(Device *d);
+  /* optional: when each thread worked on the last launch that several shared, as many as there is room for; it
+   * is kept from the first call on */
+  int (*threads)(Device *d, ThreadTime *out, int most);
   /* optional: adds to a bundle what it has compiled; false: out of memory */
   bool (*bundled)(Device *d, Bundle *b);
   /* optional: what a program is, while it is loaded */

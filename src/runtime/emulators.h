@@ -6,6 +6,7 @@
 
 struct CudaApi;
 struct Sched;
+struct Kernel;
 struct MetalApi;
 struct NcclApi;
 
@@ -18,6 +19,8 @@ typedef struct Emulators {
   const struct NcclApi *nccl;
   /* the scheduler's state from its text (emu/stages.h): what `tg opt --from` needs, and programs do not */
   bool (*stages_read)(struct Sched *s, const char *text, const char *before);
+  /* .. and the state of code generation (emu/kernel_text.h) */
+  bool (*kernel_read)(struct Kernel *k, const char *text, bool opts);
 } Emulators;
 
 /* NULL: none are linked. Defined in emu/table.c, and in emu/none.c for the library alone. */

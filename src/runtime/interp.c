@@ -177,6 +177,13 @@ static TgStatus flatten_alu(Flat *f, const UOp *u, Ins *in) {
   if (!vector && !exchange && !op_is_alu((Ops)u->op)) return refuse(f, u, "no linear program may contain it");
   if (vector && u->nsrc != 1 && u->nsrc != u->lanes) return refuse(f, u, "sources do not match the lanes");
   if (exchange) in->value.i = u->arg.exchange.second ? -u->arg.exchange.block : u->arg.exchange.block;
+  if (u->op == OPS_LOOKUP4) {
+    uint8_t *table = arena_array(&f->p->arena, uint8_t, 16);
+    for (int i = 0; table && i < 16; i++)
+      table[i] = (uint8_t)u->arg.ints->v[i];
+    f->oom |= !table;
+    in->value.i = (intptr_t)table;
+  }
   in->nsrc = u->nsrc;
   in->from = u->nsrc ? u->src[u->op == OPS_WHERE]->dtype : u->dtype;
   for (int i = 0; i < u->nsrc; i++)
@@ -487,6 +494,14 @@ static TgStatus block_of_sums(Run *r, const Ins *in, const Scalar *s) {
 }
 
 /* Runs a thread to its next barrier or shuffle, or to its end. */
+/* Each byte of a word by the low half of it. */
+static int32_t looked_up(const uint8_t *table, uint32_t word) {
+  uint32_t to = 0;
+  for (int i = 0; i < 32; i += 8)
+    to |= (uint32_t)table[word >> i & 15] << i;
+  return (int32_t)to;
+}
+
 static TgStatus run_thread(Run *r, Thread *t, int tid) {
   const Program *p = r->p;
   Scalar *s = t->s;
@@ -543,6 +558,10 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_LOOKUP:
       for (int l = 0; l < in->lanes; l++)
         s[in->dst + l] = s[in->src[0] + (s[in->src[1] + l].i & 15)];
+      break;
+    case OPS_LOOKUP4:
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l].i = looked_up((const uint8_t *)(intptr_t)in->value.i, (uint32_t)s[in->src[0] + l].i);
       break;
     case OPS_ALTERNATE: {
       int run = (int)in->value.i;

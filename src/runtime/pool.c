@@ -39,6 +39,9 @@ struct Pool {
   _Atomic(void *const *) bufs;
   _Atomic(const int64_t *) vars;
   _Atomic uint32_t n;
+  _Atomic bool timed;
+  int ntime;                    /* slots of the last job that was timed */
+  ThreadTime time[NSLOT];       /* each written by who ran the slot, before it counts as finished */
   _Atomic uint64_t slot[NSLOT]; /* the last job that each was claimed for; slot k has tids k, k + NSLOT, .. */
 };
 
@@ -58,8 +61,11 @@ static bool run_one(Pool *p, int index) {
     if (last >= job || !atomic_compare_exchange_strong_explicit(&p->slot[k], &last, job, memory_order_acq_rel,
                                                                 memory_order_relaxed))
       continue;
+    bool timed = atomic_load_explicit(&p->timed, memory_order_relaxed);
+    double begin = timed ? time_now_s() : 0;
     for (uint32_t tid = k; tid < n; tid += NSLOT)
       fn(bufs, vars, (int)tid, scratch);
+    if (timed) p->time[k] = (ThreadTime){index, begin, time_now_s()};
     atomic_fetch_sub_explicit(&p->left, 1, memory_order_release);
     return true;
   }
@@ -192,6 +198,7 @@ TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, 
   atomic_store_explicit(&p->n, (uint32_t)n, memory_order_relaxed);
   uint64_t number = atomic_load(&p->job) / NSLOT + 1;
   int nslot = TG_MIN(n, NSLOT);
+  p->ntime = atomic_load_explicit(&p->timed, memory_order_relaxed) ? nslot : 0;
   atomic_store(&p->left, nslot);
   atomic_store(&p->job, number * NSLOT + (uint64_t)(nslot - 1));
   if (atomic_load(&p->parked)) wake_all(p);
@@ -202,4 +209,13 @@ TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, 
   }
   pthread_mutex_unlock(&p->busy);
   return TG_OK;
+}
+
+int pool_times(Pool *p, ThreadTime *out, int most) {
+  int n = TG_MIN(p->ntime, most);
+  for (int i = 0; i < n; i++)
+    out[i] = p->time[i];
+  p->ntime = 0;
+  atomic_store_explicit(&p->timed, true, memory_order_relaxed);
+  return n;
 }

@@ -208,7 +208,7 @@ static bool build_member(Build *b, UOp *const *grid, int i) {
   if (nloop) {
     if (!shared_nest(b, m->phase, nloop, loop, to + n)) return false;
     memcpy(from + n, loop, (size_t)nloop * sizeof *loop);
-    if (!g->is_reduce) memcpy(m->nest, to + n, (size_t)nloop * sizeof *loop);
+    if (m->nnest) memcpy(m->nest, to + n, (size_t)nloop * sizeof *loop);
     n += nloop;
   }
   UOp *v = placed(b, g->value, n, from, to);

@@ -139,7 +139,8 @@ bool inline_cheap(Sched *s) {
     Stage *g = stage_at(s, i);
     const UOp *had = g->value;
     if (g->is_reduce) ok = merge_reduces(s, g) && (g->value == had || stage_scan(s, i));
-    if (ok && !g->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, g) && !makes_factor(s, g))
+    if (ok && !g->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, g) && !makes_factor(s, g) &&
+        (!g->readers.len || fusion_taken(s, "inline", i, g->readers.at[0])))
       ok = inline_stage(s, i);
   }
   mem_free(s->mem, pinned);

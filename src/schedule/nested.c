@@ -319,8 +319,8 @@ bool nest_reductions(Sched *s, bool divided) {
     p.reader = -1; /* its reads change, if only to come back */
     bool pays = false;
     ok = nesting_pays(s, i, &pays);
-    if (!ok || !pays) continue;
     int reader = stage_at(s, i)->readers.at[0];
+    if (!ok || !pays || !fusion_taken(s, "nest", i, reader)) continue;
     ok = inline_stage(s, i) && war_hand_on(s, i, reader);
   }
   vec_free(s->mem, &p.known), mem_free(s->mem, p.at);

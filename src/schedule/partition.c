@@ -165,6 +165,43 @@ static void lower_minout(Sched *s, int i, int k) {
     }
 }
 
+/* ---- fusions are counted, over all schedules of a program */
+static void stage_said(Sched *s, Str *out, int i) {
+  const Stage *g = stage_at(s, i);
+  PassEnv *e = s->opt->passes;
+  UOp *given = s->given ? uop_map_get(s->given, g->node) : NULL;
+  str_printf(out, "s%d (%s of %s", i, op_name((Ops)g->node->op), dtype_name(stage_dtype(g)));
+  for (int d = 0; d < g->nout; d++)
+    str_printf(out, "%c%lld", d ? 'x' : ' ', (long long)g->out[d]->vmax + 1);
+  const char *origin = e->origin ? e->origin(e->origin_to, given ? given : g->node) : "";
+  str_printf(out, "%s%s)", *origin ? ", " : "", origin);
+}
+
+/* The member of kernel k that stage i reads, or its first. */
+static int read_member(Sched *s, int i, int k) {
+  const Stage *g = stage_at(s, i);
+  for (size_t j = 0; j < g->deps.len; j++)
+    if (stage_at(s, g->deps.at[j])->kernel == k) return g->deps.at[j];
+  return s->ks.at[k].mem.at[0];
+}
+
+bool fusion_taken(Sched *s, const char *how, int i, int with) {
+  PassEnv *e = s->opt->passes;
+  if (!e) return true;
+  if (choices_left(&e->fusions) <= 0) return false;
+  e->fusions.taken++;
+  if (!e->trace_choices || !e->say) return true;
+  Str text;
+  str_init(&text, s->mem);
+  str_printf(&text, "fusion %lld: %s ", (long long)e->fusions.taken, how);
+  stage_said(s, &text, i);
+  str_put(&text, " with "), stage_said(s, &text, with);
+  str_put(&text, "\n");
+  e->say(e->say_to, str_text(&text));
+  str_free(&text);
+  return true;
+}
+
 static void explain_join(Str *out, int i, int k, const Cost *there, const Cost *one, const Trial *t) {
   bool wins = there->us + one->us > t->cost.us;
   str_printf(out, "%s s%d into k%d: apart ", wins ? "join " : "no   ", i, k);
@@ -292,6 +329,7 @@ static bool place(Sched *s, int i) {
       best = (int)k;
       bt = t;
     }
+  if (best >= 0 && !fusion_taken(s, "join", i, read_member(s, i, best))) best = -1;
   if (best < 0) {
     one.level = need.level;
     if (!vec_push(s->mem, &one.mem, i) || !vec_push(s->mem, &s->ks, one)) {
@@ -433,6 +471,7 @@ static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   }
   Cost cost;
   bool ok = chained_cost(s, a, b, &cost), wins = ok && cost.us < CHAINED * (old.cost.us + kb->cost.us);
+  wins = wins && fusion_taken(s, "chain", kb->mem.at[0], was[0].stage);
   if (ok && s->opt->explain && cost.us < IMPOSSIBLE_US) {
     str_printf(s->opt->explain, "%s k%d and k%d: apart ", wins ? "chain" : "no   ", a, b);
     cost_print(s->opt->explain, &old.cost), str_put(s->opt->explain, " + ");
@@ -489,7 +528,8 @@ static bool share(Sched *s, int a, int b) {
   memcpy(mem + nb, ka->mem.at, na * sizeof *mem);
   if (!local_plan(s, &gm, mem, na + nb, elems, &bytes)) return true;
   Cost cost = kernel_cost(s, mem, na + nb, kb->ngrid, kb->grid, &gm);
-  if (cost.us >= ka->cost.us + kb->cost.us) return true;
+  if (cost.us >= ka->cost.us + kb->cost.us || !fusion_taken(s, "share", ka->mem.at[0], kb->mem.at[0]))
+    return true;
   if (!vec_reserve(s->mem, &kb->mem, na + nb)) return false;
 
   if (s->opt->explain) str_printf(s->opt->explain, "share k%d and k%d: one launch\n", a, b);
@@ -572,12 +612,13 @@ bool recompute_or_store(Sched *s) {
         continue;
       }
       double n = (double)stage_iterations(r);
+      bool few = n * 16 <= (double)stage_out_size(g); /* rows of a table that takes numbers of a small one */
       store += target_read_us(s->opt->target, TG_MIN(size, n * (double)dtype_size(stage_dtype(g))));
       int places = 0;
       for (size_t j = 0; j < r->reads.len; j++)
         if (r->reads.at[j].stage == i) {
           places++;
-          chained |= g->gathers && index_is_data(r->reads.at[j].index);
+          chained |= g->gathers && !few && index_is_data(r->reads.at[j].index);
         }
       text += places * (g->weight + 1);
       again += n * g->weight / rate;
@@ -590,7 +631,7 @@ bool recompute_or_store(Sched *s) {
           (double)stage_out_size(g) * (g->weight + 1) / rate; /* its own kernel need not compute it at all */
     if (!inside) text -= g->weight + 1;
     if (again > store * (size > 2.0 * (double)s->opt->target->cache[LEVEL_L3] ? 2 : 1) ||
-        text > MOST_REPEATED || chained)
+        text > MOST_REPEATED || chained || !fusion_taken(s, "recompute", i, g->readers.at[0]))
       continue;
     if (s->opt->explain)
       str_printf(s->opt->explain, "again s%d in %zu readers: %.1f us, stored %.1f us\n", i, g->readers.len,

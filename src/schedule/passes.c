@@ -1,5 +1,6 @@
 /* passes.c: the pass table of the scheduler. In: the roots of a tensor graph. Out: stages, then kernels. */
 #include "schedule/stage_text.h"
+#include "uop/dims.h"
 #include <string.h>
 
 typedef struct Run {
@@ -152,7 +153,8 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
   ok = ok && passes_run(&run, schedule_passes + first, n - first);
   if (ok && s->opt->graph) {
     UOpVec at = {0};
-    ok = graph_of(&r, &at) && uop_print(s->opt->graph, s->st, s->mem, at.at, at.len) &&
+    ok = graph_of(&r, &at) && dims_put(s->opt->graph, s->st, s->mem, at.at, at.len) &&
+         uop_print(s->opt->graph, s->st, s->mem, at.at, at.len) &&
          stages_of(&r, schedule_passes[n - 1].name, s->opt->graph);
     vec_free(s->mem, &at);
   }

@@ -492,8 +492,9 @@ static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   if (n->nsrc > 8) return NULL;
   for (int i = 0; i < n->nsrc; i++)
     if (!(src[i] = lower_read(r, n->src[i], tuple, reader))) return NULL;
-  return uop_simplify_top(r->s->st, r->s->mem,
-                          uop_new(r->s->st, (Ops)n->op, (DType)n->dtype, 1, n->nsrc, src, n->arg));
+  return uop_simplify_top(
+      r->s->st, r->s->mem,
+      uop_new(r->s->st, (Ops)n->op, (DType)n->dtype, 1, n->nsrc, src, uop_arg_in(r->s->st, n)));
 }
 
 static bool lower_stage(Rangeify *r, int i) {

@@ -166,6 +166,9 @@ bool may_move(Sched *s, int i);
 bool for_lanes(Sched *s, int i);
 bool replace_reads(Sched *s, int reader, int producer); /* the producer's value is written into the reader */
 bool place_stages(Sched *s);
+/* Whether stage i may be fused with stage `with` (`how`: "join", "inline"), which is then counted and told:
+ * TG_FUSE_LIMIT says how many may. */
+bool fusion_taken(Sched *s, const char *how, int i, int with);
 bool recompute_or_store(Sched *s);
 
 /* Where out axis d of a stage stands in a grid: a grid axis, or -1 for an inner loop. A trial asks about a

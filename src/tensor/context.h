@@ -73,11 +73,15 @@ typedef struct TgScope {
 
 /* Where operations come from (origin.c). Handles say it of their nodes; where somebody asks, it is kept for
  * nodes whose handles end, too. A text has a number from 1 on. */
+enum { MOST_OUTER = 8 };
+
 typedef struct Origins {
-  bool asked, told;   /* told: launches are told of now (tg_schedule) */
-  Vec(char *) text;   /* by number - 1 */
-  Map number;         /* hash of a text -> its number */
-  Map of_node;        /* node -> number of its path << 32 | number of its place */
+  const char *outer[MOST_OUTER]; /* places of calls one of whose arguments is a call that began later .. */
+  int nouter;                    /* .. if err.place is one */
+  bool asked, told;              /* told: launches are told of now (tg_schedule) */
+  Vec(char *) text;              /* by number - 1 */
+  Map number;                    /* hash of a text -> its number */
+  Map of_node;                   /* node -> number of its path << 32 | number of its place */
   Vec(uint32_t) path; /* the scopes of names that are open, outermost first: numbers of whole paths */
 } Origins;
 
@@ -141,6 +145,8 @@ typedef struct EngineCalls {
   void (*cache_clear)(TgContext *ctx); /* forgets every schedule and program */
   /* a scope has ended: sweeps nodes and buffers that no tensor reaches, where there may be many */
   TgStatus (*scope_ended)(TgContext *ctx);
+  /* what one device gets of an exchange is written as copies, so many one after another, in a way ("ring") */
+  void (*exchanged)(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
 } EngineCalls;
 
 struct TgContext {
@@ -152,8 +158,10 @@ struct TgContext {
   const EngineCalls *calls;
   bool dev_open;
   struct Inside *inside;        /* engine/inside.c; NULL: nobody asks */
+  int reader;                   /* 1 + the rank that alone reads, negative on the others; 0: each does */
   struct Comm *comm;            /* runtime/comm.h; NULL: nobody asked for it, or there are no other ranks */
   struct Profile *profile;      /* engine/profile.c; NULL: none is made */
+  struct Exchanges *exchanges;  /* engine/exchanges.c; NULL: nobody asks */
   Vec(struct Device *) devices; /* by number */
   Draws draws[MOST_DEVICES];
   int default_device;           /* where memory is made, and what is made of numbers alone */

@@ -50,25 +50,32 @@ UOp *region_of(UOpStore *st, UOp *m, int axis, int64_t from, int64_t to, int dev
   return on_device(st, none, device);
 }
 
-static UOp *result(Rewrite *rw, UOp *u) {
-  if (!u) rw->failed = true;
+/* The copies and sums that self becomes; tg_explain hears of them. */
+static UOp *result_by(Rewrite *rw, const UOp *self, const char *way, int steps, UOp *u) {
+  TgContext *ctx = rw->ctx;
+  if (!u)
+    rw->failed = true;
+  else if (ctx->calls)
+    ctx->calls->exchanged(ctx, self->src[0], way, steps, u);
   return u;
 }
+
+static UOp *result(Rewrite *rw, const UOp *self, UOp *u) { return result_by(rw, self, "", 1, u); }
 
 static int device_of_part(const UOp *select) { return (int)select->arg.ints->v[1]; }
 
 UOp *broadcast_part(Rewrite *rw, UOp *self) {
-  return result(rw, on_device(rw->st, self->src[0]->src[0], device_of_part(self)));
+  return result(rw, self, on_device(rw->st, self->src[0]->src[0], device_of_part(self)));
 }
 
 UOp *gathered_part(Rewrite *rw, UOp *self) {
-  return result(rw, region_of(rw->st, self->src[0]->src[0], -1, 0, 0, device_of_part(self)));
+  return result(rw, self, region_of(rw->st, self->src[0]->src[0], -1, 0, 0, device_of_part(self)));
 }
 
 UOp *resharded_part(Rewrite *rw, UOp *self) {
   const int64_t *cut = self->src[0]->arg.ints->v, i = self->arg.ints->v[0];
   UOp *m = self->src[0]->src[0];
-  return result(rw, region_of(rw->st, m, (int)cut[0], cut[1 + i], cut[2 + i], device_of_part(self)));
+  return result(rw, self, region_of(rw->st, m, (int)cut[0], cut[1 + i], cut[2 + i], device_of_part(self)));
 }
 
 /* ---- sums */
@@ -86,7 +93,7 @@ static UOp *combined(UOpStore *st, const UOp *exchange, int axis, int64_t from, 
 UOp *scattered_part(Rewrite *rw, UOp *self) {
   UOp *ex = self->src[0];
   const int64_t *cut = ex->arg.reduce.axes->v, i = self->arg.ints->v[0];
-  return result(rw, combined(rw->st, ex, (int)cut[0], cut[1 + i], cut[2 + i], device_of_part(self)));
+  return result(rw, self, combined(rw->st, ex, (int)cut[0], cut[1 + i], cut[2 + i], device_of_part(self)));
 }
 
 /* Which source is on which machine: `member`, one machine after the other, where all have as many; else none
@@ -257,13 +264,25 @@ static UOp *chunk_summed(const AllReduce *r, int way, int c, int to) {
   }
 }
 
+/* Messages one after another, of n devices. */
+static int steps_of(int way, int n) {
+  const int steps[] = {
+      [REDUCE_NAIVE] = 1, [REDUCE_RING] = 2 * (n - 1), [REDUCE_DIRECT] = 2, [REDUCE_TWO_LEVEL] = 4};
+  return steps[way];
+}
+
 UOp *reduced_part(Rewrite *rw, UOp *self) {
-  UOp *ex = self->src[0], *piece[MOST_DEVICES];
+  static const char *const names[] = {"by cost", "naive", "ring", "direct", "two levels"};
+  UOp *ex = self->src[0], *piece[MOST_DEVICES], *u;
   int to = (int)self->arg.ints->v[0], way = way_of(rw->ctx, ex), n = 0;
-  if (way == REDUCE_NAIVE) return result(rw, combined(rw->st, ex, -1, 0, 0, device_of_part(self)));
   AllReduce r;
-  if (!all_reduce_cut(rw->ctx, rw->st, ex, &r)) return result(rw, NULL);
+  if (way == REDUCE_NAIVE) {
+    u = combined(rw->st, ex, -1, 0, 0, device_of_part(self));
+    return result_by(rw, self, names[way], 1, u);
+  }
+  if (!all_reduce_cut(rw->ctx, rw->st, ex, &r)) return result(rw, self, NULL);
   for (int c = 0; c < ex->nsrc; c++)
     if (r.chunks.bound[c] < r.chunks.bound[c + 1]) piece[n++] = chunk_summed(&r, way, c, to);
-  return result(rw, u_reshape(rw->st, joined(rw->st, piece, n, 0), ex->shape->n, ex->shape->v));
+  u = u_reshape(rw->st, joined(rw->st, piece, n, 0), ex->shape->n, ex->shape->v);
+  return result_by(rw, self, names[way], steps_of(way, ex->nsrc), u);
 }

@@ -466,26 +466,34 @@ TgTensor *tg_masked_fill(TgTensor *x, TgTensor *mask, double value) {
   return tg_where(mask, tg_scalar_like(x, value), x);
 }
 
-TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
-  TgContext *ctx = ctx_two("threefry", counter, key);
+/* op of two tensors, both of d. */
+static TgTensor *of_words(const char *name, Ops op, DType d, TgTensor *x, TgTensor *y) {
+  TgContext *ctx = ctx_two(name, x, y);
   if (!ctx) return NULL;
-  TG_REQUIRE(ctx, dt(counter) == DT_U64 && dt(key) == DT_U64, TG_ERR_DTYPE,
-             "threefry: counter %s and key %s must be u64", dtype_name(dt(counter)), dtype_name(dt(key)));
-  const Ints *s = shape_broadcast(ctx, "threefry", counter->uop->shape, key->uop->shape);
-  return s ? tensor_new(ctx, uop_alu2(ctx->store, OPS_THREEFRY, u_broadcast(ctx->store, counter->uop, s),
-                                      u_broadcast(ctx->store, key->uop, s)))
+  TG_REQUIRE(ctx, dt(x) == d && dt(y) == d, TG_ERR_DTYPE, "%s: %s and %s: both are %s", name,
+             dtype_name(dt(x)), dtype_name(dt(y)), dtype_name(d));
+  const Ints *s = shape_broadcast(ctx, name, x->uop->shape, y->uop->shape);
+  return s ? tensor_new(ctx, uop_alu2(ctx->store, op, u_broadcast(ctx->store, x->uop, s),
+                                      u_broadcast(ctx->store, y->uop, s)))
            : NULL;
 }
 
-TgTensor *tg_dot4(TgTensor *x, TgTensor *y) {
-  TgContext *ctx = ctx_two("dot4", x, y);
-  if (!ctx) return NULL;
-  TG_REQUIRE(ctx, dt(x) == DT_I32 && dt(y) == DT_I32, TG_ERR_DTYPE, "dot4: %s and %s: both are i32",
-             dtype_name(dt(x)), dtype_name(dt(y)));
-  const Ints *s = shape_broadcast(ctx, "dot4", x->uop->shape, y->uop->shape);
-  return s ? tensor_new(ctx, uop_alu2(ctx->store, OPS_DOT4, u_broadcast(ctx->store, x->uop, s),
-                                      u_broadcast(ctx->store, y->uop, s)))
-           : NULL;
+TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
+  return of_words("threefry", OPS_THREEFRY, DT_U64, counter, key);
+}
+
+TgTensor *tg_dot4(TgTensor *x, TgTensor *y) { return of_words("dot4", OPS_DOT4, DT_I32, x, y); }
+
+TgTensor *tg_lookup4(TgTensor *x, const uint8_t *table) {
+  if (!x) return NULL;
+  int64_t each[16];
+  TG_REQUIRE(x->ctx, table && dt(x) == DT_I32, TG_ERR_DTYPE, "lookup4: %s: words are i32, with a table",
+             dtype_name(dt(x)));
+  for (int i = 0; i < 16; i++)
+    each[i] = table[i];
+  UOpStore *st = x->ctx->store;
+  return tensor_new(x->ctx,
+                    uop_new(st, OPS_LOOKUP4, DT_I32, 1, 1, &x->uop, (Arg){.ints = ints_get(st, 16, each)}));
 }
 
 /* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */

@@ -67,9 +67,25 @@ static const UOp *computed(const TgTensor *t) {
   return store ? store->src[1] : t->uop;
 }
 
+/* An argument may be evaluated before another is a call of its own: an error in the outer call has its place. */
+static void call_begins(TgContext *ctx, const char *place) {
+  Origins *o = &ctx->origins;
+  const char *outer = ctx->err.place;
+  if (!outer) o->nouter = 0;
+  if (outer && outer != place && o->nouter < MOST_OUTER) o->outer[o->nouter++] = outer;
+  ctx->err.place = place;
+}
+
+static void call_ends(TgContext *ctx, const char *place) {
+  Origins *o = &ctx->origins;
+  const char *now = ctx->err.place;
+  if (now && place && (now == place || !strcmp(now, place)))
+    ctx->err.place = o->nouter ? o->outer[--o->nouter] : NULL;
+}
+
 TgTensor *tg_origin(TgTensor *t, const char *place) {
   if (!t) return NULL;
-  t->ctx->err.place = NULL;
+  call_ends(t->ctx, place);
   if (!t->origin) t->origin = place;
   if (t->ctx->origins.asked && place) {
     uint32_t path = t->memory && t->memory->store ? 0 : t->path;
@@ -79,12 +95,12 @@ TgTensor *tg_origin(TgTensor *t, const char *place) {
 }
 
 TgTensor *tg_origin_here(TgTensor *x, const char *place) {
-  if (x) x->ctx->err.place = place;
+  if (x) call_begins(x->ctx, place);
   return x;
 }
 
 TgContext *tg_origin_within(TgContext *ctx, const char *place) {
-  if (ctx) ctx->err.place = place;
+  if (ctx) call_begins(ctx, place);
   return ctx;
 }
 

@@ -327,6 +327,36 @@ void dim_put(Str *out, UOpStore *st, int64_t d) {
   }
 }
 
+static int vars_of(UOpStore *st, const Ints *sizes) { /* one more than the last that they name */
+  int n = 0;
+  for (int i = 0; sizes && i < sizes->n; i++) {
+    const Poly *p = dim_symbolic(sizes->v[i]) ? poly_at(st->dims, sizes->v[i]) : NULL;
+    for (int k = 0; p && k < p->n; k++)
+      for (int j = 0; j < p->t[k].nvar; j++)
+        n = TG_MAX(n, p->t[k].var[j] + 1);
+  }
+  return n;
+}
+
+bool dims_put(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots) {
+  UOpVec order = {0};
+  int n = 0;
+  bool ok = !st->dims || uop_toposort(st, mem, roots, nroots, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    if (op_arg((Ops)u->op) == ARG_INTS) n = TG_MAX(n, vars_of(st, u->arg.ints));
+    if (u->is_tensor) n = TG_MAX(n, vars_of(st, u->shape));
+  }
+  for (int i = 0; i < n; i++) {
+    const DimVar *v = &st->dims->vars.at[i];
+    str_printf(out, "variable v%d[%lld, %lld", i, (long long)v->lo, (long long)v->hi);
+    if (v->multiple != 1) str_printf(out, ", %lld", (long long)v->multiple);
+    str_put(out, "]\n");
+  }
+  vec_free(mem, &order);
+  return ok && !out->oom;
+}
+
 UOp *dim_uop(UOpStore *st, TgMem *mem, int64_t d) {
   if (!dim_symbolic(d)) return uop_index_const(st, d);
   const Poly *p = poly_at(st->dims, d);

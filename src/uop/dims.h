@@ -51,6 +51,9 @@ void dim_print(UOpStore *st, int64_t d, char *out, size_t n);
 int64_t dim_moved(UOpStore *to, UOpStore *from, int64_t d, int (*number)(void *user, int var), void *user);
 /* "2*v0*v1 - 3": over units, by number, as parse.c reads it; st NULL: the handle. */
 void dim_put(Str *out, UOpStore *st, int64_t d);
+/* "variable v0[1, 64]", a line for each variable up to the last that a size in the graph names, as parse.c reads
+ * them. Nothing where no size is symbolic. False: out of memory. */
+bool dims_put(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 /* The size as an index expression over VAR nodes, simplified: equal sizes are one node. */
 UOp *dim_uop(UOpStore *st, TgMem *mem, int64_t d);
 

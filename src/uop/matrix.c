@@ -12,6 +12,9 @@ enum { HALF = 1, FULL = 2 };
 
 enum { COLUMNS_OF_WORDS = 4 };
 
+/* What the units of a core multiply in a cycle: bytes along k of so many results, 1,024 products of 16 bits. */
+enum { CUDA_BYTES = 2048 };
+
 /* The bits of an element's number within a word step along k. */
 #define ALONG_1(row, column)
 #define ALONG_2(row, column)     {row, column},
@@ -30,6 +33,7 @@ enum { COLUMNS_OF_WORDS = 4 };
    .since = since_,                                                                                          \
    .gap = gap_,                                                                                              \
    .narrowed = DT_##in == DT_F32,                                                                            \
+   .cycles = 16.0 * 8 * MATRIX_ROW_BYTES * (width) / CUDA_BYTES,                                             \
    .m = 16,                                                                                                  \
    .n = 8,                                                                                                   \
    .k = COLUMNS_OF_WORDS * (word) * (width),                                                                 \
@@ -68,6 +72,7 @@ enum { COLUMNS_OF_WORDS = 4 };
   {.name = #name_,                                                                                           \
    .maker = MATRIX_METAL,                                                                                    \
    .since = since_,                                                                                          \
+   .cycles = 4,                                                                                              \
    .m = 8,                                                                                                   \
    .n = 8,                                                                                                   \
    .k = 8,                                                                                                   \

@@ -695,6 +695,24 @@ static bool program_line(Parser *p) { /* program r_4_4: 3 params, 2 threads, gri
   return ok && line_end(p);
 }
 
+/* variable v0[1, 64], or v1[0, 96, 8] of multiples of 8: the next of the store's variables. */
+static bool variable_line(Parser *p) {
+  const char *at = p->at;
+  int64_t lo = 0, hi = 0, multiple = 1;
+  int i = 0;
+  DimTable *t = store_dims(p->t->st);
+  bool ok = expect(p, "v") && small_number(p, &i) && expect(p, "[") && two(p, &lo, &hi) &&
+            (!accept(p, ",") || whole_number(p, &multiple)) && expect(p, "]") && line_end(p);
+  if (!ok) return false;
+  if (!t || (i && !dims_var_at(t, i - 1)) || dims_var_at(t, i))
+    return fail(p, at, "v%d is not the next variable", i);
+  if (lo < 0 || hi < lo || hi > INT64_C(1) << 48 || multiple < 1 || lo % multiple || hi % multiple)
+    return fail(p, at, "a variable has bounds 0 <= lo <= hi, of which both are multiples");
+  char name[16];
+  snprintf(name, sizeof name, "v%d", i);
+  return dims_var(t, name, lo, hi, multiple) == i || out_of_memory(p);
+}
+
 static bool roots_line(Parser *p) {
   UOpVec *r = &p->t->roots;
   r->len = 0;
@@ -744,6 +762,8 @@ bool uop_parse(UOpText *t, UOpStore *st, TgMem *mem, const char *text, size_t n,
       else if (accept_word(&p, "program"))
         ok = t->program.n || t->roots.len ? fail(&p, p.line_start, "expected 'program' on the first line")
                                           : program_line(&p);
+      else if (accept_word(&p, "variable"))
+        ok = variable_line(&p);
       else if (accept_word(&p, "roots")) {
         said_roots = true;
         ok = roots_line(&p);

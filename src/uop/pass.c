@@ -68,6 +68,9 @@ void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem,
                  .mem = mem,
                  .os = os,
                  .trace = env->trace_rules,
+                 .trace_choices = env->trace_choices,
+                 .opts.limit = env->opt_limit,
+                 .fusions.limit = env->fuse_limit,
                  .spec = env->spec,
                  .say = say,
                  .say_to = say_to};
@@ -108,7 +111,8 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
                e->counts.at[i].where);
   e->counts.len = 0;
   bool ok = linear ? uop_print_list(&text, r->linear, r->mem)
-                   : uop_print(&text, r->st, r->mem, roots->at, roots->len);
+                   : dims_put(&text, r->st, r->mem, roots->at, roots->len) &&
+                         uop_print(&text, r->st, r->mem, roots->at, roots->len);
   if (r->more) ok = ok && r->more(r->state, pass, &text);
   ok = ok && (linear || uop_dot(&dot, r->st, r->mem, roots->at, roots->len)) && !text.oom && !dot.oom;
   for (int k = 0; ok && k < (linear ? 1 : 2); k++) {

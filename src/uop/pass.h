@@ -20,11 +20,21 @@ typedef struct RuleCount {
   uint64_t n;
 } RuleCount;
 
+/* Choices that a program could do without, counted in their order: opts of kernels, fusions of stages. */
+typedef struct Choices {
+  int64_t limit, taken; /* how many may be taken, -1: all; how many were */
+} Choices;
+
+static inline int64_t choices_left(const Choices *c) {
+  return c->limit < 0 ? INT64_MAX : c->limit - c->taken;
+}
+
 typedef struct PassEnv { /* of a context: what was asked for, and counts over all its passes */
   RewriteEnv rewrites;   /* first: the stores point at it */
   TgMem *mem;
   const TgOs *os;
-  bool trace, spec;
+  bool trace, trace_choices, spec;
+  Choices opts, fusions; /* TG_OPT_LIMIT, TG_FUSE_LIMIT */
   char dump_dir[256];
   char record_dir[256];      /* of TG_VIZ; "": none. What is recorded, until it is written: */
   Str record, rewrites_text; /* the run; the rewrites of the pass that runs .. */

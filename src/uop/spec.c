@@ -577,6 +577,7 @@ static bool check_alu(Check *c, const UOp *u) {
             : kind == OPERANDS_FREE || kind == OPERANDS_CHOICE ? (DType)u->dtype
                                                                : (DType)a->dtype;
   if (u->dtype != r || u->dtype == DT_VOID) return broken(c, u, "gives %s, not %s", dt(u), dtype_name(r));
+  if (u->op == OPS_LOOKUP4) return u->arg.ints->n == 16 || broken(c, u, "a table of %d", u->arg.ints->n);
   return no_arg(c, u);
 }
 

@@ -689,6 +689,16 @@ UOp *uop_index_const(UOpStore *st, int64_t v) {
   return *at;
 }
 
+Arg uop_arg_in(UOpStore *st, const UOp *u) {
+  Arg arg = u->arg;
+  const Ints *list = uop_list(u), *own = list ? ints_get(st, list->n, list->v) : NULL;
+  if (op_has_axes((Ops)u->op))
+    arg.reduce.axes = own;
+  else if (list)
+    arg.ints = own;
+  return arg;
+}
+
 UOp *uop_alu1(UOpStore *st, Ops op, UOp *a) {
   return a ? uop_new(st, op, (DType)a->dtype, a->lanes, 1, &a, ARG0) : NULL;
 }
@@ -717,7 +727,8 @@ UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type) {
 }
 
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
-  return uop_new(st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, u->arg);
+  Arg arg = op_is_alu((Ops)u->op) ? uop_arg_in(st, u) : u->arg; /* only their lists come into another store */
+  return uop_new(st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg);
 }
 
 /* ---- walking */

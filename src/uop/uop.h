@@ -358,6 +358,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
 UOp *uop_const(UOpStore *st, DType dtype, Scalar v);      /* rounded to dtype */
 UOp *uop_const_int(UOpStore *st, DType dtype, int64_t v); /* float dtypes: the value as a float */
 UOp *uop_index_const(UOpStore *st, int64_t v);
+Arg uop_arg_in(UOpStore *st, const UOp *u);  /* u's, with its list in st */
 UOp *uop_alu1(UOpStore *st, Ops op, UOp *a); /* dtype of a; comparisons bool */
 UOp *uop_alu2(UOpStore *st, Ops op, UOp *a, UOp *b);
 UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b);

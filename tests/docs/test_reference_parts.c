@@ -50,6 +50,12 @@ static void contexts(void **state) {
 
   tg_pool_limit(ctx, NULL, 64 << 20);
 
+  assert_string_equal(tg_device_link(ctx, NULL, NULL), "same");
+  assert_string_equal(tg_device_link(ctx, "CPU", "CPU:1"), "memory");
+  assert_null(tg_device_link(ctx, "CPU", "GPU"));
+  assert_int_equal(tg_error(ctx), TG_ERR_VALUE);
+  tg_clear_error(ctx);
+
   int *mine = tg_alloc(ctx, 4 * sizeof *mine);
   assert_int_equal(mine[3], 0);
   tg_free(ctx, mine);

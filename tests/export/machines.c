@@ -239,7 +239,7 @@ static void bare_main(void) {
 static void machine_checks(const Machine *m) {
   char line[2000];
   if (!is_here(m->needs)) {
-    print_message("%s: not here (%s)\n", m->name, m->needs);
+    print_message("left out: %s is not here (%s)\n", m->name, m->needs);
     return;
   }
   commands_of(m, line, sizeof line);

@@ -12,10 +12,16 @@
 #include <string.h>
 #include <cmocka.h>
 
+enum { MOST_KERNELS = 40 };
+
+/* opts: lists that kernels are given; NULL: they are chosen. On a GPU each list that is considered is lowered, so one
+ * run makes as many allocations as a hundred: those that fail one by one are of runs with given lists. */
 typedef struct Run {
   TgContext *c;
   TgTensor *t[CHOICE_OUTPUTS];
   int n;
+  char *opts[MOST_KERNELS];
+  bool keep; /* the lists that are chosen, for later runs */
 } Run;
 
 /* All texts, one below the other. */
@@ -24,7 +30,8 @@ static TgStatus texts_of(Run *r, Str *out) {
   TgStatus st = choice_schedule(r->c, r->t, r->n, NULL, &s);
   for (int k = 0; !st && k < s.nkernel; k++) {
     Lowered l;
-    st = choice_lower(r->c, &s, k, NULL, NULL, &l);
+    st = choice_lower(r->c, &s, k, k < MOST_KERNELS ? r->opts[k] : NULL, NULL, &l);
+    if (!st && r->keep && k < MOST_KERNELS) r->opts[k] = strdup(str_text(&l.opts));
     if (!st) str_put(out, str_text(&l.text)), str_put(out, str_text(&l.opts));
     lowered_free(&l);
   }
@@ -85,6 +92,25 @@ static Str plain_run(Run *r) {
   return text;
 }
 
+static Run run_open(const Choice *choice, const Machine *machine, TgMem mem) {
+  Run r = {.c = machine_open(machine, mem)};
+  assert_int_equal(tg_error(r.c), TG_OK);
+  r.n = choice->build(r.c, r.t);
+  r.keep = r.c->devices.at[0]->target.warp > 1;
+  if (r.keep) {
+    Str first = plain_run(&r);
+    str_free(&first);
+  }
+  r.keep = false;
+  return r;
+}
+
+static void run_close(Run *r) {
+  for (int k = 0; k < MOST_KERNELS; k++)
+    free(r->opts[k]);
+  tg_close(r->c);
+}
+
 /* With the n-th allocation failing, or all from there on. False: there are fewer than n. */
 static bool failing_run(Run *r, const char *name, uint64_t n, bool after) {
   TgMem *m = &r->c->mem;
@@ -108,11 +134,9 @@ static bool failing_run(Run *r, const char *name, uint64_t n, bool after) {
 enum { AFTER = 16, AGAIN = 64 };
 
 static void sweep(const Case *k, bool all) {
-  Run r = {.c = machine_open(machine_named(k->machine), (TgMem){0})};
+  Run r = run_open(choice_named(k->program), machine_named(k->machine), (TgMem){0});
   char name[100];
   snprintf(name, sizeof name, "%s on %s", k->program, k->machine);
-  assert_int_equal(tg_error(r.c), TG_OK);
-  r.n = choice_named(k->program)->build(r.c, r.t);
   Str first = plain_run(&r);
   bool reached = true;
   for (uint64_t n = 1; reached; n++) {
@@ -125,7 +149,7 @@ static void sweep(const Case *k, bool all) {
     str_free(&text);
   }
   str_free(&first);
-  tg_close(r.c);
+  run_close(&r);
 }
 
 static void sweeps(const Case *k, size_t n) {
@@ -152,18 +176,30 @@ static const Case nodes[] = {{"softmax_few", "avx512"},   {"layer_norm_few", "cu
 
 /* some: of many nodes one in so many, the first ones all. */
 static void sweep_nodes(const Choice *choice, const Machine *machine, uint64_t some) {
-  Run r = {.c = machine_open(machine, (TgMem){.apart = true})};
+  Run r = run_open(choice, machine, (TgMem){.apart = true});
   char name[100];
   snprintf(name, sizeof name, "%s on %s, node by node", choice->name, machine->name);
-  assert_int_equal(tg_error(r.c), TG_OK);
-  r.n = choice->build(r.c, r.t);
   Str first = plain_run(&r);
   for (uint64_t n = 1; failing_run(&r, name, n, false);)
     n += some ? 1 + n / some : 1;
   Str text = plain_run(&r);
   assert_string_equal(str_text(&text), str_text(&first));
   str_free(&text), str_free(&first);
-  tg_close(r.c);
+  run_close(&r);
+}
+
+/* While lists are considered: one in so many. */
+static void test_search(void **state) {
+  (void)state;
+  static const Case searched[] = {{"softmax", "cuda"}, {"matmul_odd", "plain"}, {"matmul_f16_odd", "metal"}};
+  for (size_t i = 0; i < TG_COUNT(searched); i++) {
+    Run r = run_open(choice_named(searched[i].program), machine_named(searched[i].machine), (TgMem){0});
+    Run anew = {.c = r.c, .n = r.n};
+    memcpy(anew.t, r.t, sizeof r.t);
+    for (uint64_t n = 1; failing_run(&anew, searched[i].program, n, n % 2);)
+      n += 1 + n / 16;
+    run_close(&r);
+  }
 }
 
 static void test_nodes(void **state) {
@@ -229,10 +265,10 @@ static void test_open(void **state) {
 int main(void) {
   unsetenv("TG_SPEC"); /* what verifies graphs needs memory too, and says of a graph that it is wrong */
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums),      cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_products),  cmocka_unit_test(test_units),
-                                     cmocka_unit_test(test_attention), cmocka_unit_test(test_gradients),
-                                     cmocka_unit_test(test_nodes),     cmocka_unit_test(test_nodes_of_all),
-                                     cmocka_unit_test(test_graphs),    cmocka_unit_test(test_open)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sums),   cmocka_unit_test(test_rows),         cmocka_unit_test(test_products),
+      cmocka_unit_test(test_units),  cmocka_unit_test(test_attention),    cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_nodes),  cmocka_unit_test(test_nodes_of_all), cmocka_unit_test(test_search),
+      cmocka_unit_test(test_graphs), cmocka_unit_test(test_open)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,10 @@ typedef struct Body {
   int op[STEPS], a[STEPS], b[STEPS];
   TgTensor *state[STATE];
   TgVariable *n;
+  int split; /* the axis along which the input is split on two devices; -1: all is on one */
 } Body;
+
+static const char *const two[] = {"INTERP", "INTERP:1"};
 
 static TgTensor *place_of(TgTensor *x) { return tg_mod_scalar(tg_abs(x), SIDE + 1); } /* one is outside */
 
@@ -44,7 +47,7 @@ static TgTensor *step_of(TgContext *c, Body *f, int k, TgTensor **v) {
   case 8:
     return tg_pad(tg_shrink(a, (int64_t[]){1, 0}, (int64_t[]){3, SIDE}), (int64_t[]){1, 0},
                   (int64_t[]){1, 0});
-  case 9: return tg_cast(tg_mul_scalar(tg_rand(c, TG_SHAPE(SIDE, SIDE)), 100), TG_I32);
+  case 9: return tg_cast(tg_mul_scalar(tg_rand_like(a, .dtype = TG_F32), 100), TG_I32);
   case 10: return tg_realize(a) ? NULL : a;
   case 11:
     return tg_scatter(
@@ -93,6 +96,14 @@ static TgTensor *numbers(TgContext *c, int from) {
   return tg_from(c, v, TG_I32, TG_SHAPE(SIDE, SIDE));
 }
 
+/* x on the devices that input i of j is to be on; of a function that is not captured yet as f says. */
+static TgTensor *placed(TgJit *j, int i, TgTensor *x, const Body *f) {
+  TgJitValue v;
+  if (!tg_jit_input(j, (size_t)i, &v)) return f && f->split >= 0 ? tg_shard(x, 2, two, f->split) : x;
+  if (v.axis >= 0) return tg_shard(x, v.ndevice, v.devices, v.axis, .bounds = v.bounds);
+  return v.ndevice > 1 ? tg_replicate(x, v.ndevice, v.devices) : tg_to(x, v.devices[0]);
+}
+
 typedef struct Out {
   int32_t v[RUNS][SIDE * SIDE + 1];
 } Out;
@@ -109,13 +120,14 @@ static bool bound(TgContext *c, TgJit *j, TgVariable *own, int to) {
   return true;
 }
 
-/* j from run `first` on, each with the input and the size of its number; of what was loaded `own` is NULL. */
-static bool run(TgContext *c, TgJit *j, TgVariable *own, int first, int n, Out *o) {
+/* j from run `first` on, each with the input and the size of its number; of what was loaded `of` is NULL. */
+static bool run(TgContext *c, TgJit *j, const Body *of, int first, int n, Out *o) {
+  TgVariable *own = of ? of->n : NULL;
   bool ok = true;
   for (int i = first; ok && i < first + n; i++)
     TG_SCOPE(c) {
       bound(c, j, own, 1 + i % SIDE);
-      TgTensor *x = numbers(c, i), *out[2];
+      TgTensor *x = placed(j, 0, numbers(c, i), of), *out[2];
       ok = !tg_jit_run(j, &x, 1, out, 2) && !tg_read(out[0], o->v[i - first], sizeof o->v[0] - 4) &&
            !tg_read(out[1], &o->v[i - first][SIDE * SIDE], 4);
     }
@@ -159,10 +171,11 @@ static size_t line_at(const Text *t, size_t *at) {
 
 static void word_changed(Text *t, size_t at) {
   static const char *const ops[] = {
-      "ADD",     "MUL",       "MAX",         "GATHER",     "SCATTER", "RESHAPE", "EXPAND", "SHRINK", "PAD",
-      "PERMUTE", "STORE",     "AFTER",       "CONTIGUOUS", "CAST",    "BITCAST", "WHERE",  "BUFFER", "COPY",
-      "SINK",    "SCAN_AXIS", "REDUCE_AXIS", "ARANGE",     "once",    "old",     "f32",    "i64",    "bool",
-      "u8",      "index",     "v0",          "VAR",        "v0*v0",   "variable"};
+      "ADD",     "MUL",       "MAX",         "GATHER",     "SCATTER", "RESHAPE",  "EXPAND", "SHRINK", "PAD",
+      "PERMUTE", "STORE",     "AFTER",       "CONTIGUOUS", "CAST",    "BITCAST",  "WHERE",  "BUFFER", "COPY",
+      "SINK",    "SCAN_AXIS", "REDUCE_AXIS", "ARANGE",     "once",    "old",      "f32",    "i64",    "bool",
+      "u8",      "index",     "v0",          "VAR",        "v0*v0",   "variable", "d0",     "d1",     "d2",
+      "device",  "parts",     "axis",        "copy",       "random"};
   static const char *const wide[] = {
       "4294967296", "9223372036854775807", "-9223372036854775808", "65536", "-1",
       "1e30",       "99999999999999999999"};
@@ -239,7 +252,7 @@ static bool harmless(TgContext *c, TgJit *j, const Text *t) {
   TgJitValue v;
   int nin = 0, nout = 0;
   for (; nin < 8 && tg_jit_input(j, (size_t)nin, &v); nin++)
-    in[nin] = tg_contiguous(tg_zeros(c, v.ndim, v.dims, .dtype = v.dtype));
+    in[nin] = placed(j, nin, tg_contiguous(tg_zeros(c, v.ndim, v.dims, .dtype = v.dtype)), NULL);
   while (nout < 8 && tg_jit_output(j, (size_t)nout, &v))
     nout++;
   if (!is_small(j, t) || tg_jit_input(j, 8, &v) || tg_jit_output(j, 8, &v)) return true;
@@ -249,13 +262,16 @@ static bool harmless(TgContext *c, TgJit *j, const Text *t) {
   return true;
 }
 
-/* A random function with its state, and its variable. */
-static TgJit *program_of(TgContext *c, Body *f) {
+/* A random function with its state, and its variable. several: it may be one of two devices. */
+static TgJit *program_of(TgContext *c, Body *f, bool several) {
   body_draw(f);
+  f->split = several && below(2) ? (int)below(2) : -1;
   tg_variable(c, "other", 1, 3);
   f->n = tg_variable(c, "n", 1, SIDE);
   for (int i = 0; i < STATE; i++)
-    f->state[i] = tg_clone(numbers(c, i + 10));
+    f->state[i] = tg_clone(f->split < 0 ? numbers(c, i + 10)
+                           : below(2)   ? tg_replicate(numbers(c, i + 10), 2, two)
+                                        : tg_shard(numbers(c, i + 10), 2, two, (int)below(2)));
   return tg_jit(c, body, f);
 }
 
@@ -266,8 +282,8 @@ bool fuzz_program(uint64_t seed, bool broken) {
       tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .seed = 1 + seed});
   Body f = {0};
   Out want, got;
-  TgJit *j = program_of(c, &f);
-  bool ok = run(c, j, f.n, 0, 3, &want);
+  TgJit *j = program_of(c, &f, true);
+  bool ok = run(c, j, &f, 0, 3, &want);
   const char *s = ok ? tg_jit_to_text(j, NULL, NULL, 0) : NULL;
   if (!s || strlen(s) >= ROOM) {
     /* the function is none: a value is needed on both sides of a store, .. */
@@ -298,7 +314,7 @@ bool fuzz_program(uint64_t seed, bool broken) {
   /* the counter goes back to where the text was written */
   k = ok ? loaded(c, &whole, j) : NULL;
   tg_jit_free(k);
-  ok = ok && (run(c, j, f.n, 3, RUNS, &want) || wrong(c, "the captured one fails", &whole));
+  ok = ok && (run(c, j, &f, 3, RUNS, &want) || wrong(c, "the captured one fails", &whole));
   if (broken) got.v[0][0] ^= 1;
   if (ok && memcmp(&want, &got, sizeof want)) ok = wrong(c, "other numbers", &whole);
   tg_close(c);
@@ -347,14 +363,14 @@ bool fuzz_export(uint64_t seed, const char *folder, bool broken) {
   Body f = {0};
   Out want, got;
   Text none = {.n = 0};
-  TgJit *j = program_of(c, &f);
+  TgJit *j = program_of(c, &f, false);
   Exported e = {0};
-  bool captured = run(c, j, f.n, 0, 3, &want), ok = true;
+  bool captured = run(c, j, &f, 0, 3, &want), ok = true;
   TgCOptions o = export_options(seed);
   if (captured && seed % 4 == 1) memory_bounded(c, j, &o);
   if (captured) ok = exported_new(&e, j, folder, export_compiler(seed), o) || wrong(c, "no C of it", &none);
   if (captured && ok)
-    ok = (run(c, j, f.n, 3, RUNS, &want) && run_compiled(&e, 3, &got)) || wrong(c, "it fails", &none);
+    ok = (run(c, j, &f, 3, RUNS, &want) && run_compiled(&e, 3, &got)) || wrong(c, "it fails", &none);
   if (broken && captured) got.v[0][0] ^= 1;
   if (captured && ok && memcmp(&want, &got, sizeof want)) ok = wrong(c, "other numbers", &none);
   if (captured && !ok) {

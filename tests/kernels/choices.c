@@ -95,6 +95,7 @@ static void neon(Target *t) {
 /* A GPU before matrix units, with few cores. */
 static void no_units(Target *t) {
   t->name = "20 cores without matrix units", t->matrices = 0, t->cores = t->streams = 20, t->registers = 128;
+  t->copies = false;
 }
 
 /* .. and a GPU whose units multiply bytes of floats. */

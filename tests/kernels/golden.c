@@ -1,9 +1,12 @@
 /* golden.c: the golden programs. In: a context. Out: lazy tensors, and beside them what they must be, from
  * plain loops in double precision over the same inputs. Inputs are small multiples of powers of two, so that
  * where `tol` is 0 every step is exact but those under test. */
+#define _POSIX_C_SOURCE 200809L
 #include "golden.h"
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- inputs: element i of input `seed`, a multiple of 1/16 in -4 .. 4 */
 static double in(unsigned seed, int i) {
@@ -486,38 +489,52 @@ static void assign_slice_want(Values *w) {
 }
 
 #define ROW(name, tol)                                                                                       \
-  { #name, name, name##_want, tol }
-const Golden golden_programs[] = {ROW(broadcast, 0),
-                                  ROW(f16, 0),
-                                  ROW(bf16, 0),
-                                  ROW(fp8, 0),
-                                  ROW(wrap8, 0),
-                                  ROW(where, 1e-7),
-                                  ROW(casts, 0),
-                                  ROW(sum_last, 0),
-                                  ROW(sum_warps, 0),
-                                  ROW(sum_first, 0),
-                                  ROW(max_nan, 0),
-                                  ROW(matmul, 0),
-                                  ROW(matmul_odd, 0),
-                                  ROW(matmul_batch, 0),
-                                  ROW(matmul_tiles, 0),
-                                  ROW(matmul_units, 0),
-                                  ROW(conv2d, 0),
-                                  ROW(max_pool, 0),
-                                  ROW(softmax, 1e-6),
-                                  ROW(layer_norm, 5e-6),
-                                  ROW(cross_entropy, 1e-6),
-                                  ROW(attention, 2e-6),
-                                  ROW(counting, 0),
-                                  ROW(embedding, 0),
-                                  ROW(gather, 0),
-                                  ROW(scatter, 0),
-                                  ROW(scan, 0),
-                                  ROW(scan_warps, 0),
-                                  ROW(transpose, 0),
-                                  ROW(cat_pad, 0),
-                                  {"random", random_numbers, random_want, 0},
-                                  {"adam_step", adam_step, adam_want, 1e-6},
-                                  ROW(assign_slice, 0)};
+  { #name, name, name##_want, tol, NULL }
+#define ON_GRID(name, tol, opts)                                                                             \
+  { #name, name, name##_want, tol, opts }
+const Golden golden_programs[] = {
+    ROW(broadcast, 0),
+    ROW(f16, 0),
+    ROW(bf16, 0),
+    ROW(fp8, 0),
+    ROW(wrap8, 0),
+    ROW(where, 1e-7),
+    ROW(casts, 0),
+    ROW(sum_last, 0),
+    ON_GRID(sum_warps, 0, "GROUP r1 128"),
+    ROW(sum_first, 0),
+    ROW(max_nan, 0),
+    ROW(matmul, 0),
+    ROW(matmul_odd, 0),
+    ROW(matmul_batch, 0),
+    ON_GRID(matmul_tiles, 0,
+            "TILE r0 64, TILE r1 32, TILE r2 32, STAGE p1, STAGE p2, UPCAST r0 2, VEC r1 4, "
+            "LOCAL r0 32, LOCAL r1 8"),
+    ROW(matmul_units, 0),
+    ROW(conv2d, 0),
+    ROW(max_pool, 0),
+    ROW(softmax, 1e-6),
+    ROW(layer_norm, 5e-6),
+    ROW(cross_entropy, 1e-6),
+    ON_GRID(attention, 2e-6, "LOCAL r1 4"),
+    ROW(counting, 0),
+    ROW(embedding, 0),
+    ROW(gather, 0),
+    ROW(scatter, 0),
+    ROW(scan, 0),
+    ON_GRID(scan_warps, 0, "GROUP r1 128"),
+    ROW(transpose, 0),
+    ROW(cat_pad, 0),
+    {"random", random_numbers, random_want, 0, NULL},
+    {"adam_step", adam_step, adam_want, 1e-6, NULL},
+    ROW(assign_slice, 0)};
+
+void golden_env(const Golden *g, const char *device) {
+  bool grid = device && (strstr(device, "CUDA") || strstr(device, "METAL"));
+  if (g && g->grid_opts && grid)
+    setenv("TG_OPTS", g->grid_opts, 1);
+  else
+    unsetenv("TG_OPTS");
+}
+
 const int golden_count = sizeof golden_programs / sizeof *golden_programs;

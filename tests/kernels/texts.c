@@ -77,8 +77,10 @@ static void run_all(const struct CMUnitTest *tests, size_t n) {
 
 static void collect_golden(const char *dev) {
   for (int i = 0; i < golden_count; i++) {
+    golden_env(&golden_programs[i], dev);
     TgContext *ctx =
         watched(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = dev, .seed = GOLDEN_SEED});
+    golden_env(NULL, NULL);
     TgTensor *out[GOLDEN_OUTPUTS];
     int n = golden_programs[i].build(ctx, out);
     if (n) (void)tg_realize_many(out, (size_t)n);

@@ -313,7 +313,7 @@ def test_prefix(s):
     assert cached(s.complete(prompt=long + text(a) + " The end", max_tokens=4)) == cached(b)
 
 
-def test_bits(s):
+def test_bits(s, models=None):
     """The same request gives the same bytes: logprobs tell of the last bits. Alone, again with what the cache has of it,
     among others at different places of theirs, by each of several choices' seeds, and by a server of one thread."""
     base = "Lily and Tom went to the park. They saw a big dog and a small cat. The cat was sad. " * 4
@@ -331,7 +331,7 @@ def test_bits(s):
             assert g == first[asked.index(a)], (turn, a, g, first[asked.index(a)])
     several = said(s, {**asked[2], "n": 3})
     assert several[0] == first[2][0] and several[2]["logprobs"] == said(s, {**asked[2], "seed": asked[2]["seed"] + 2})[0]["logprobs"]
-    other = Server("--threads", "1", "--slots", "3")
+    other = Server("--threads", "1", "--slots", "3", models=models)
     try:
         assert said(other, asked[6]) == first[6] and said(other, asked[3]) == first[3]
     finally:
@@ -447,6 +447,18 @@ def test_openai(s):
         assert "temperature" in str(e)
 
 
+def test_packed():
+    """The same of quantised weights, which have programs of 1, 2, 4 .. rows."""
+    packed = MODEL.replace("-f32", "-q8_0")
+    if packed == MODEL or not os.path.exists(packed):
+        return
+    s = Server(models=[packed])
+    try:
+        test_bits(s, [packed])
+    finally:
+        s.stop()
+
+
 def main():
     global model
     with tempfile.TemporaryDirectory() as folder:
@@ -461,7 +473,7 @@ def main():
         except ImportError:
             print("no openai client in this Python: its test is left out")
         tests.append(("the server ends", server.stop))
-        tests += [(f.__name__, f) for f in (test_key, test_queue, test_models, test_lora, test_end)]
+        tests += [(f.__name__, f) for f in (test_packed, test_key, test_queue, test_models, test_lora, test_end)]
         failed = 0
         for name, run in tests:
             try:

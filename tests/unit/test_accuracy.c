@@ -482,7 +482,8 @@ static void test_devices(void **state) {
   (void)state;
   on_device("CPU", TG_F32, 20011), on_device("CPU", TG_F64, 20011);
   on_device("INTERP:C", TG_F32, 1009), on_device("INTERP:C", TG_F64, 1009),
-      on_device("INTERP:METAL", TG_F32, 1009);
+      on_device("INTERP:METAL", TG_F32, 1009), on_device("INTERP:C99", TG_F32, 20011),
+      on_device("INTERP:C99", TG_F64, 20011);
 }
 
 /* ---- cos and tan, and functions put together of these, as the CPU computes them: f32 against functions of

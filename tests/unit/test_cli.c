@@ -138,6 +138,12 @@ static void test_json(void **state) {
   (void)state;
   assert_int_equal(run(TG "devices --json"), 0), json_lines(3);
   assert_int_equal(run(TG "devices --links --json"), 0), json_lines(12), says("\"gb_s\"");
+  says("\"by\":\"memory\"");
+  assert_int_equal(run("TG_EMU=2 TG_DEV=CUDA " TG "devices --links --json"), 0), json_lines(12);
+  says("\"from\":\"CUDA\",\"to\":\"CUDA:1\",\"by\":\"peer\"");
+  says("\"from\":\"CUDA:3\",\"to\":\"CUDA:2\",\"by\":\"peer\"");
+  says("\"from\":\"CUDA:1\",\"to\":\"CUDA:2\",\"by\":\"host\"");
+  assert_int_equal(run("TG_EMU=2 TG_DEV=METAL " TG "devices --links"), 0), says(" host "), says("TG_LINKS=");
   assert_int_equal(run(TG "info --json"), 0), json_lines(5);
   assert_int_equal(run(TG "opt --list --json"), 0), json_lines(10), says("\"pass\":\"rangeify\"");
   assert_int_equal(run("printf 'r0 = RANGE[0, LOOP](8)\\nu1 = FLOORMOD(r0, 8)\\n' | " TG
@@ -525,6 +531,27 @@ static void test_adapter(void **state) {
   assert_int_equal(run(TG "merge whole.gguf one -o whole.gguf", m), 1), says("own file");
 }
 
+/* All weights are learned, and go on after a checkpoint to the same file. */
+static void test_full(void **state) {
+  (void)state;
+  char m[600];
+  device = "CPU";
+  assert_int_equal(run(TG "train lora %s --data t --full", "x.gguf"), 1);
+  if (!data("stories260K/stories260K-f32.gguf", m)) skip();
+  assert_int_equal(run(TG "train lora %s --data t --full", m), 2), says("--full wants -o NEW.gguf");
+  run("for i in 1 2 3 4 5; do echo '{\"prompt\": \"Once upon\", \"completion\": \" the cat sat\"}'; done > "
+      "t");
+  const char *learn =
+      TG "train lora %s --data t --length 12 --steps 9 --lr 0.001 --full --checkpoint-every 5 "
+         "--checkpoint fc -o one.gguf";
+  assert_int_equal(run(learn, m), 0), says("done  9 steps");
+  assert_int_equal(run(TG "train lora %s --data t --full --resume --checkpoint fc -o two.gguf", m), 0);
+  says("resumed"), says("done  4 steps");
+  same_files("one.gguf", "two.gguf");
+  assert_int_equal(run(TG "train lora %s --data t --resume --checkpoint fc -o three", m), 1);
+  says("fc is no checkpoint of a low-rank adapter");
+}
+
 /* The value behind "key": in a line; 0: it has none. */
 static double number_in(const char *line, const char *key) {
   char quoted[40];
@@ -587,6 +614,33 @@ static void test_profile(void **state) {
   assert_int_equal(run(TG "profile -- sh -c 'exit 7'"), 1), says("ended with 7");
   assert_int_equal(run("ls -d /tmp/tg-profile-?????? 2>/dev/null | wc -l"), 0);
   assert_int_equal(atoi(text), 0);
+}
+
+/* A captured program of two devices: the half of x that the second has, twice. */
+static void test_run_devices(void **state) {
+  (void)state;
+  static const char program[] =
+      "tinygrad program 2\\ndevice \\\"INTERP\\\"\\ndevice \\\"INTERP:1\\\"\\n"
+      "parts 2 axis 0\\nm0 = input d0 f32 (1) \\\"x\\\"\\nm1 = input d1 f32 (2) \\\"x\\\"\\n"
+      "m2 = output d0 f32 (2) \\\"y\\\"\\nm3 = scratch d1 f32 2\\nstep d1 m1 -> m3\\n"
+      "u0 = BUFFER[f32, 0, 2]\\nu1 = ADD(u0, u0)\\nend\\ncopy m3 m2\\n";
+  char head[1000], path[100];
+  int n = snprintf(head, sizeof head,
+                   "{\"__metadata__\":{\"format\":\"tinygrad.program\",\"program\":\"%s\"}}", program);
+  snprintf(path, sizeof path, "%s/pair.safetensors", folder);
+  FILE *f = fopen(path, "wb");
+  assert_true(f && n > 0 && n < (int)sizeof head);
+  uint64_t size = (uint64_t)n;
+  assert_true(fwrite(&size, 8, 1, f) == 1 && fwrite(head, (size_t)n, 1, f) == 1 && !fclose(f));
+  assert_int_equal(run(TG "run pair.safetensors '[1.0, 2.0, 4.0]'"), 0), says("4 .. 8, mean 6");
+  assert_int_equal(run(TG "run pair.safetensors --device CPU,INTERP '[1.0, 2.0, 4.0]'"), 0),
+      says("4 .. 8, mean 6");
+  assert_int_equal(run(TG "run pair.safetensors --device CPU,INTERP,CPU:1"), 1);
+  says("it is of 2 devices: INTERP, INTERP:1; 3 are given");
+  assert_int_equal(run(TG "info pair.safetensors"), 0), says("device 1 \"INTERP:1\""),
+      says("(2)  of device 1");
+  assert_int_equal(run(TG "info pair.safetensors --json"), 0), json_lines(5), says("\"device\":1");
+  assert_int_equal(run(TG "compile pair.safetensors"), 1), says("of several devices");
 }
 
 /* A model as C: the program of examples/export, which has no library, says what it sees. */
@@ -769,15 +823,17 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
-                                     cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
-                                     cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
-                                     cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
-                                     cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
-                                     cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
-                                     cmocka_unit_test(test_adapter),       cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_profile),       cmocka_unit_test(test_profile_sum),
-                                     cmocka_unit_test(test_compile),       cmocka_unit_test(test_boxes),
-                                     cmocka_unit_test(test_eval),          cmocka_unit_test(test_fetch)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
+      cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
+      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
+      cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
+      cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
+      cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
+      cmocka_unit_test(test_adapter),       cmocka_unit_test(test_full),
+      cmocka_unit_test(test_run),           cmocka_unit_test(test_profile),
+      cmocka_unit_test(test_profile_sum),   cmocka_unit_test(test_compile),
+      cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
+      cmocka_unit_test(test_fetch),         cmocka_unit_test(test_run_devices)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -16,8 +16,11 @@ static const char *const dtypes[] = {"f32", "f64", "f16", "i32", "u64", "bool"};
 static void program_of(char *to, size_t cap, Ops op, const char *dtype) {
   static const char *const sources[] = {"", "u1", "u1, u1", "u1, u1, u1"};
   const char *of = op == OPS_WHERE ? "u2, u1, u1" : sources[op_nsrc(op)];
-  const char *gives = op == OPS_CAST || op == OPS_BITCAST ? "[i32]" : "";
-  const char *out = op_flags(op) & OPF_CMP ? "bool" : *gives ? "i32" : dtype;
+  bool cast = op == OPS_CAST || op == OPS_BITCAST, table = op == OPS_LOOKUP4;
+  const char *gives = cast    ? "[i32]"
+                      : table ? "[(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255)]"
+                              : "";
+  const char *out = op_flags(op) & OPF_CMP ? "bool" : cast ? "i32" : dtype;
   snprintf(to, cap,
            "program k: 3 params, 1 threads, grid 1 1 1, block 1 1 1\n"
            "p0 = PARAM[%s, 0, 64]\np1 = PARAM[%s, 1, 64]\np2 = PARAM[bool, 2, 64]\n"

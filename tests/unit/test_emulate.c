@@ -810,7 +810,9 @@ static TgContext *checked_open(void) {
 static void run_goldens(const char *only) {
   for (int i = 0; i < golden_count; i++) {
     if (only && !strstr(only, golden_programs[i].name)) continue;
+    golden_env(&golden_programs[i], lang->device);
     TgContext *ctx = checked_open();
+    golden_env(NULL, NULL);
     TgTensor *out[GOLDEN_OUTPUTS];
     int n = golden_programs[i].build(ctx, out);
     TgStatus st = n ? tg_realize_many(out, (size_t)n) : tg_error(ctx);
@@ -907,7 +909,9 @@ static void test_joins(void **state) {
   static const int64_t sizes[] = {40, 300};
   for (size_t t = 0; t < TG_COUNT(types); t++)
     for (size_t s = 0; s < TG_COUNT(sizes); s++) {
+      if (s) setenv("TG_OPTS", "GROUP r1 128", 1);
       TgContext *ctx = checked_open();
+      unsetenv("TG_OPTS");
       float x[3 * 300], most[3], sums[3];
       for (int i = 0; i < 3 * sizes[s]; i++)
         x[i] = (float)(i * 7 % 100 == 99);

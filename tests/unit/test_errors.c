@@ -41,6 +41,7 @@ static void note(int line, const char *text, TgTensor *got) {
 #define ERR(call) note(__LINE__, #call, (call))
 
 static void calls(void) {
+  static const uint8_t table[16];
   /* shapes */
   ERR(tg_zeros(C, TG_SHAPE(2, -3)));
   ERR(tg_zeros(C, TG_SHAPE(INT64_MAX / 2, 3)));
@@ -129,6 +130,7 @@ static void calls(void) {
   ERR(tg_assign(x, f));
   ERR(tg_threefry(v, v));
   ERR(tg_dot4(v, x));
+  ERR(tg_lookup4(x, table));
   /* values */
   ERR(tg_arange(C, 0, 300, .dtype = TG_I8));
   ERR(tg_arange(C, 0, INFINITY));

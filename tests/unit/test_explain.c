@@ -75,6 +75,19 @@ static void reads(TgContext *ctx, bool slow) {
   }
 }
 
+static void losses(TgContext *ctx, bool slow) { /* one is read after each step of several launches */
+  TgTensor *w = matrix(ctx, TG_F32, 64, 64), *loss = NULL;
+  float v;
+  for (int i = 0; i < 20; i++) {
+    TgTensor *h = w;
+    for (int layer = 0; layer < 5; layer++)
+      h = tg_relu(tg_matmul(h, w));
+    loss = tg_mean(h);
+    assert_int_equal(tg_realize(loss), TG_OK);
+    if (slow || i == 19) assert_int_equal(tg_read(loss, &v, sizeof v), TG_OK);
+  }
+}
+
 static void spreads(TgContext *ctx, bool slow) {
   TgTensor *row = matrix(ctx, TG_F32, 1, N), *all = tg_expand(tg_add_scalar(row, 1), TG_SHAPE(N, N));
   TgTensor *stored = slow ? tg_contiguous(all) : all;
@@ -149,7 +162,7 @@ static void test_slow(void **state) {
       {"slow? copy", copies},     {"slow? transposed", transposes}, {"slow? small", small_kernels},
       {"slow? f64", doubles},     {"slow? sizes", sizes},           {"slow? numbers", numbers},
       {"slow? reads", reads},     {"slow? spread", spreads},        {"slow? devices", devices},
-      {"slow? unfused", unfused}, {"slow? one core", one_core}};
+      {"slow? unfused", unfused}, {"slow? one core", one_core},     {"slow? reads", losses}};
 
   (void)state;
   for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
@@ -185,6 +198,42 @@ static void test_text(void **state) {
   tg_close(ctx);
 }
 
+static const char *exchanges_of(const char *text) {
+  const char *at = text ? strstr(text, "exchanges between devices") : NULL;
+  return at ? at : "";
+}
+
+static void holds(const char *text, const char *what) {
+  if (!strstr(text, what)) fail_msg("no \"%s\" in:\n%.1500s", what, text);
+}
+
+/* Bytes and copies are those of the table in many.md; times are TG_LINKS' by hand. */
+static void test_exchanges(void **state) {
+  (void)state;
+  static const char *const rows[] = {
+      "", "naive of 4.0 KiB over INTERP, INTERP:1, INTERP:2: 6 copies, 24.0 KiB, estimated 2148.0 us each",
+      "ring of 4.0 KiB over INTERP, INTERP:1, INTERP:2: 12 copies, 16.0 KiB, estimated 1",
+      "direct of 4.0 KiB over INTERP, INTERP:1, INTERP:2: 12 copies, 16.0 KiB, estimated 1"};
+  const char *d[] = {"INTERP", "INTERP:1", "INTERP:2"};
+  setenv("TG_LINKS", "0.004:100,1:1", 1);
+  for (int way = 1; way <= 3; way++) {
+    setenv("TG_ALLREDUCE", (const char[]){(char)('0' + way), 0}, 1);
+    TgContext *ctx = tg_open_with(.device = "INTERP", .seed = 1);
+    TgTensor *m = matrix(ctx, TG_F32, 6, 1024), *alone = tg_exp(m);
+    TgTensor *y = tg_sum(tg_shard(m, 3, d, 0), .axis = TG_AXES(0));
+    assert_string_equal(exchanges_of(tg_explain(&alone, 1)), "");
+    const char *text = exchanges_of(tg_explain(&y, 1, .measure = true));
+    holds(text, "x COPY of 8.0 KiB over INTERP, INTERP:2: 1 copy, 8.0 KiB");
+    holds(text, "1 x ALLREDUCE ADD, ");
+    holds(text, rows[way]);
+    holds(text, "made 1 times, ");
+    text = tg_explain(&y, 1, .json = true);
+    holds(text, "\"exchanges\":[");
+    tg_close(ctx);
+  }
+  unsetenv("TG_LINKS"), unsetenv("TG_ALLREDUCE");
+}
+
 static void test_kernel(void **state) {
   (void)state;
   TgContext *ctx = tg_open_with(.device = "CPU", .seed = 1);
@@ -215,6 +264,9 @@ static bool survives(uint64_t n, bool after) {
     TgTensor *s = tg_sum(tg_tanh(tg_matmul(a, a)));
     tg_backward(s);
     tg_explain(&s, 1, .measure = true);
+    const char *d[] = {"INTERP", "INTERP:1"};
+    TgTensor *apart = tg_sum(tg_shard(a, 2, d, 0));
+    tg_explain(&apart, 1, .measure = true);
     tg_origin_of(s);
     tg_realize(tg_grad(a));
     if (!tg_read(s, &v, sizeof v) && (v < 12.185 || v > 12.186)) fail_msg("allocation %d: %g", (int)n, v);
@@ -258,6 +310,7 @@ static int teardown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_kernel),
-                                     cmocka_unit_test(test_no_memory), cmocka_unit_test(test_slow)};
+                                     cmocka_unit_test(test_exchanges), cmocka_unit_test(test_no_memory),
+                                     cmocka_unit_test(test_slow)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -32,17 +32,35 @@ static const char costs[] = "      1000.0  compute 900.0, into L1 10.0 L2 5.0 L3
                             "      9000.0  compute 8900.0, into L1 10.0 L2 5.0 L3 0.0, copies 0.0, stores "
                             "1.0  UPCAST r0 4, THREAD r0 2\n";
 
+static void own(FILE *to, const char *a, const char *b) { explain_opts(to, a, b, NULL, NULL); }
+
+static const char *cost_of(const char *list, void *user) {
+  (void)user;
+  if (!strcmp(list, "TILE r1 8, VEC r1 8")) return "  2000.0  compute 1.0, stores 1.0  TILE r1 8, VEC r1 8\n";
+  return strcmp(list, "VEC r1 8") ? NULL : "  3000.0  compute 1.0, stores 1.0  VEC r1 8\n";
+}
+
+static void given(FILE *to, const char *a, const char *b) { explain_opts(to, a, b, cost_of, NULL); }
+
 static void test_opts(void **state) {
   (void)state;
-  char *text = said(explain_opts, costs, "UPCAST r0 4, VEC r1 16, THREAD r0 2");
+  char *text = said(own, costs, "UPCAST r0 4, VEC r1 16, THREAD r0 2");
   has(text, "1000.0 thousand cycles (compute 900.0");
   has(text, "UPCAST r0 4          4.00x"), has(text, "VEC r1 16            9.00x"),
       has(text, "THREAD r0 2          1.50x");
   free(text);
-  text = said(explain_opts, costs, "UPCAST r0 2"); /* a list of somebody else's */
+  text = said(own, costs, "UPCAST r0 2"); /* a list of somebody else's */
   assert_string_equal(text, "");
   free(text);
-  text = said(explain_opts, "", "");
+  text = said(given, costs, "TILE r1 8, VEC r1 8");
+  has(text, "which the planner did not choose"), has(text, "2000.0 thousand cycles (compute 1.0");
+  has(text, "TILE r1 8            1.50x"), has(text, "VEC r1 8         the others cannot be without it");
+  has(text, "the planner's own list: 1000.0 thousand cycles, 0.50 of this one's");
+  free(text);
+  text = said(given, costs, "LOCAL r1 8");
+  has(text, "does not know such a list");
+  free(text);
+  text = said(given, "", "");
   assert_string_equal(text, "");
   free(text);
 }
@@ -89,6 +107,28 @@ static void line_is(const char *text, const char *name, double times, double ops
   assert_string_equal(is, bound);
 }
 
+/* A block of 8 threads: each loads 16 bytes into a row, waits, and adds 4 numbers of it; or, without the row, loads each
+ * number itself. */
+/* A GPU's costs are us; what no list that was considered is without is asked for. */
+static const char *asked(const char *list, void *user) {
+  (void)user;
+  return strcmp(list, "STAGE p1") ? NULL : "  24.00  compute 1.00, waits 23.00, registers 20 x 8  STAGE p1\n";
+}
+
+static void grid(FILE *to, const char *a, const char *b) { explain_opts(to, a, b, asked, NULL); }
+
+static void test_grid(void **state) {
+  (void)state;
+  char *text = said(grid,
+                    "        6.00  compute 1.00, waits 5.00, registers 24 x 8  STAGE p1, LOCAL r0 8\n"
+                    "        9.00  compute 1.00, waits 8.00, registers 20 x 8  LOCAL r0 8\n",
+                    "STAGE p1, LOCAL r0 8");
+  has(text, "6.0 us (compute 1.00, waits 5.00, registers 24 x 8)");
+  has(text, "STAGE p1             1.50x  (9.0 us without it)");
+  has(text, "LOCAL r0 8           4.00x  (24.0 us without it)");
+  free(text);
+}
+
 static void test_loops(void **state) {
   (void)state;
   char *text = said(loops, program, NULL);
@@ -107,6 +147,7 @@ static void test_loops(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_opts), cmocka_unit_test(test_loops)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_opts), cmocka_unit_test(test_grid),
+                                     cmocka_unit_test(test_loops)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

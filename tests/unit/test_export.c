@@ -545,6 +545,51 @@ static void test_text(void **state) {
   free(before);
 }
 
+/* ---- lanes: gcc and clang make vectors of what is summed, for whatever processor. Pictures of 16 channels, whose
+ * results lie apart in memory; a vector by a matrix, whose lanes are of one sum; and a sigmoid, which selects. */
+static TgStatus run_layers(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor *const *w = user;
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_relu(tg_conv2d(in[0], w[0], .bias = w[1]));
+  out[1] = tg_sigmoid(tg_contiguous(tg_matmul(w[2], in[1])));
+  return tg_error(c);
+}
+
+static void test_lanes(void **state) {
+  (void)state;
+#ifndef __x86_64__
+  print_message("skipped: it looks at the instructions of x86-64\n");
+  skip();
+#endif
+  TgContext *c = interpreter();
+  TgTensor *w[] = {tg_rand(c, TG_SHAPE(16, 16, 1, 1)), tg_rand(c, TG_SHAPE(16)),
+                   tg_rand(c, TG_SHAPE(64, 64))};
+  TgTensor *in[] = {tg_contiguous(tg_rand(c, TG_SHAPE(1, 16, 25, 5))),
+                    tg_contiguous(tg_rand(c, TG_SHAPE(64)))};
+  assert_int_equal(tg_realize_many(w, 3), TG_OK);
+  TgJit *jit = tg_jit(c, run_layers, w);
+  for (int turn = 0; turn < 2; turn++)
+    TG_SCOPE(c) {
+      TgTensor *out[2];
+      assert_int_equal(tg_realize_many(in, 2), TG_OK);
+      if (tg_jit_run(jit, in, 2, out, 2)) fail_msg("%s", tg_errmsg(c));
+    }
+  /* of the products in loops, more by vectors than one by one */
+  static const char counts[] = "'/mulps/ {many++} /mulss/ {one++} END {exit !(many > 8 && many > one)}'";
+  static const char *const by[] = {"gcc", "clang", "clang-19"};
+  for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
+    char command[300];
+    snprintf(command, sizeof command, "command -v %s > /dev/null", by[i]);
+    if (system(command)) continue;
+    snprintf(command, sizeof command, "%s -std=c99 -O2 -ffp-contract=off -w -S -o - model.c | awk %s", by[i],
+             counts);
+    const char *one[] = {command};
+    if (!exported_accepted(jit, folder, one, 1, (TgCOptions){0})) fail_msg("%s finds no vectors", by[i]);
+  }
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- weights of integers: the least of each kind has no number of its own in C */
 typedef struct Whole {
   TgTensor *w[3];
@@ -1119,6 +1164,6 @@ int main(void) {
       cmocka_unit_test(test_models),    cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),
       cmocka_unit_test(test_bands),     cmocka_unit_test(test_targets),    cmocka_unit_test(test_incbin),
       cmocka_unit_test(test_vectors),   cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),
-      cmocka_unit_test(test_no_memory)};
+      cmocka_unit_test(test_no_memory), cmocka_unit_test(test_lanes)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

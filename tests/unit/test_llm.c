@@ -54,7 +54,7 @@ static const char *const names[] = {"llama",         "llama-tied-linear",
                                     "phi3",          "phi3-long",
                                     "glm4",          "gpt2"};
 
-enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512 };
+enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512, VOCABULARY = 20 };
 
 /* Logits after token i are those of the file, within `close`. */
 static void logits_are(const TgLlm *m, const char *name, const float *want, int64_t i, double close) {
@@ -103,6 +103,31 @@ static void architecture(const char *name) {
   assert_int_equal(tg_llm_eval(m, ids + 5, 3), TG_OK);
   logits_are(m, name, want, 7, 1e-4);
   tg_llm_free(m);
+}
+
+/* Every quantised type: of packed matrices with x in 16 bits, and of the file's order with f32. Nothing is
+ * packed in INTERP. */
+static void test_quantised(void **state) {
+  (void)state;
+  static const char *const files[] = {"llama-quantised", "qwen3moe-quantised"};
+  bool cpu = !strcmp(tg_default_device(C), "CPU");
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS];
+  for (int f = 0; f < 2; f++)
+    for (int64_t bits = 16; bits <= 32; bits += 16) {
+      TgLlm *m = tg_llm_open(C, golden(files[f]), .context = 24, .block = 8, .activations = bits);
+      if (!m) fail_msg("%s: %s", files[f], tg_errmsg(C));
+      int64_t n = expected(m, ids, want);
+      double close = bits == 32 || !cpu ? 1e-4 : 1e-3;
+      for (int64_t i = 0; i < n; i++) {
+        if (tg_llm_eval(m, &ids[i], 1)) fail_msg("%s: %s", files[f], tg_errmsg(C));
+        logits_are(m, files[f], want, i, close);
+      }
+      assert_int_equal(tg_llm_rewind(m, 0), TG_OK);
+      assert_int_equal(tg_llm_eval(m, ids, n), TG_OK);
+      logits_are(m, files[f], want, n - 1, close);
+      tg_llm_free(m);
+    }
 }
 
 static void test_architectures(void **state) {
@@ -174,7 +199,7 @@ static void many_of(const char *name, int64_t sequences, int64_t batch, const ch
   assert_int_equal(tg_llm_use(m, last), TG_OK);
   for (int64_t i = 0; i < n; i++) {
     if (tg_llm_eval_many(m, &last, &ids[i], 1)) fail_msg("%s: %s", name, tg_errmsg(C));
-    logits_are(m, name, want, i, 1e-4);
+    logits_are(m, name, want, i, strstr(name, "quantised") ? 1e-3 : 1e-4);
     memcpy(alone + i * v, tg_llm_logits(m), (size_t)v * sizeof *alone);
   }
   assert_int_equal(tg_llm_rewind(m, 0), TG_OK);
@@ -198,12 +223,41 @@ static void many_of(const char *name, int64_t sequences, int64_t batch, const ch
   tg_llm_free(m);
 }
 
+/* The same over several reaches: a text's bits do not depend on how many are beside it, nor how long they are. */
+static void test_reaches(void **state) {
+  (void)state;
+
+  enum { LENGTH = 150, OTHERS = 4 };
+
+  float alone[LENGTH][VOCABULARY];
+  TgLlm *m = tg_llm_open(C, golden("llama-quantised"), .context = LENGTH, .block = 8, .sequences = OTHERS + 1,
+                         .batch = 6);
+  assert_int_equal(tg_llm_about(m).vocabulary, VOCABULARY);
+  for (int turn = 0; turn < 2; turn++) {
+    int32_t which[OTHERS + 1], id[OTHERS + 1];
+    for (int s = 0; s <= OTHERS; s++)
+      assert_int_equal(tg_llm_use(m, s) | tg_llm_rewind(m, 0), TG_OK);
+    for (int at = 0; at < LENGTH; at++) {
+      int k = 0;
+      for (int s = 0; s <= (turn ? OTHERS : 0); s++)
+        if (!s || (at > 30 * s && (at + s) % 3)) which[k] = s, id[k++] = (at * 7 + s) % VOCABULARY;
+      if (tg_llm_eval_many(m, which, id, k)) fail_msg("%s", tg_errmsg(C));
+      assert_int_equal(tg_llm_use(m, 0), TG_OK);
+      if (!turn) memcpy(alone[at], tg_llm_logits(m), sizeof *alone);
+      if (memcmp(alone[at], tg_llm_logits(m), sizeof *alone)) fail_msg("token %d, %d beside it", at, k - 1);
+    }
+  }
+  tg_llm_free(m);
+}
+
 static void test_many(void **state) {
   (void)state;
   for (int i = 0; i < NAMES; i++)
     many_of(names[i], 3, 2, NULL);
   many_of("llama", 5, 4, NULL);
   many_of("gemma3", 4, 4, NULL);
+  many_of("llama-quantised", 7, 7, NULL); /* packed: programs of 7, 4, 2 and 1 */
+  many_of("qwen3moe-quantised", 3, 3, NULL);
   many_of("qwen3", 4, 3, NULL);
   many_of("llama-cache", 4, 3, "q8_0");
   many_of("llama", 2, 1, NULL);
@@ -712,6 +766,7 @@ static void test_memory(void **state) {
       cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
       cmocka_unit_test(test_activations),   cmocka_unit_test(test_folders),                                  \
       cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_many),                                     \
+      cmocka_unit_test(test_quantised),     cmocka_unit_test(test_reaches),                                  \
       cmocka_unit_test(test_settled),       cmocka_unit_test(test_embedding),                                \
       cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
       cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \

@@ -657,20 +657,24 @@ static void test_merged(void **state) {
   merged("q8_0", 0.3, 0.01);
 }
 
-/* ---- a training that was saved goes on to the same bits, dropout included */
+/* ---- a training that was saved goes on to the same bits, dropout included; l NULL: of all weights */
 static void train_some(TgLlm *m, TgLora *l, int first, int last, bool load, bool save, double *losses) {
   TgTensor *p[MOST], *in[2];
   static int32_t ids[2 * 8], targets[2 * 8];
-  TgOptim *o = tg_adamw(C, p, parameters(l, p), .lr = 1e-2);
-  TgTraining t = {.size = sizeof t, .module = tg_lora_module, .model = l, .optim = o, .step = last};
+  TgModuleFn module = l ? tg_lora_module : tg_llm_module;
+  assert_ptr_not_equal(tg_llm_module(), tg_lora_module());
+  void *model = l ? (void *)l : m;
+  TgOptim *o = tg_adamw(C, p, tg_module_parameters(module, model, p, MOST), .lr = 1e-2);
+  TgTraining t = {.size = sizeof t, .module = module, .model = model, .optim = o, .step = last};
   if (load && tg_train_load(C, &t, "test_lora.safetensors")) fail_msg("%s", tg_errmsg(C));
   assert_true(!load || t.step == first);
   TgLlmLearner *learner = tg_llm_learner(m, l, o);
   tg_set_training(C, true);
   for (int i = first; i < last; i++)
     TG_SCOPE(C) {
+      int v = (int)tg_llm_about(m).vocabulary;
       for (int k = 0; k < 16; k++)
-        ids[k] = (i * 37 + k * 11) % 512, targets[k] = (i * 5 + k * 3) % 512;
+        ids[k] = (i * 37 + k * 11) % v, targets[k] = (i * 5 + k * 3) % v;
       in[0] = tg_from(C, ids, TG_I32, TG_SHAPE(2, 8)), in[1] = tg_from(C, targets, TG_I32, TG_SHAPE(2, 8));
       if (tg_llm_learn(learner, in[0], in[1], &losses[i])) fail_msg("%s", tg_errmsg(C));
     }
@@ -694,6 +698,26 @@ static void test_resume(void **state) {
   }
   remove("test_lora.safetensors");
   assert_memory_equal(all, parts, sizeof all);
+}
+
+static void test_resume_full(void **state) {
+  (void)state;
+  static const char *const names[] = {"llama-tied-linear", "gpt2"};
+  for (int i = 0; i < 2; i++) {
+    double all[8], parts[8] = {0};
+    char path[40];
+    snprintf(path, sizeof path, "%s.gguf", names[i]);
+    for (int turn = 0; turn < 3; turn++) {
+      TgLlm *m = tg_llm_open(C, golden(path), .context = 16, .block = 1);
+      assert_int_equal(tg_llm_unfreeze(m), TG_OK);
+      if (turn == 0) train_some(m, NULL, 0, 8, false, false, all);
+      if (turn == 1) train_some(m, NULL, 0, 4, false, true, parts);
+      if (turn == 2) train_some(m, NULL, 4, 8, true, false, parts);
+      tg_llm_free(m);
+    }
+    remove("test_lora.safetensors");
+    assert_memory_equal(all, parts, sizeof all);
+  }
 }
 
 /* ---- texts */
@@ -853,11 +877,11 @@ static void test_memory(void **state) {
 
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest tests[] = {                                                                        \
-      cmocka_unit_test(test_whole),    cmocka_unit_test(test_by_layers), cmocka_unit_test(test_full),        \
-      cmocka_unit_test(test_pytorch),  cmocka_unit_test(test_gradients), cmocka_unit_test(test_files),       \
-      cmocka_unit_test(test_order),    cmocka_unit_test(test_wrong),     cmocka_unit_test(test_names),       \
-      cmocka_unit_test(test_merged),   cmocka_unit_test(test_resume),    cmocka_unit_test(test_texts),       \
-      cmocka_unit_test(test_messages), cmocka_unit_test(test_memory)};                                       \
+      cmocka_unit_test(test_whole),   cmocka_unit_test(test_by_layers), cmocka_unit_test(test_full),         \
+      cmocka_unit_test(test_pytorch), cmocka_unit_test(test_gradients), cmocka_unit_test(test_files),        \
+      cmocka_unit_test(test_order),   cmocka_unit_test(test_wrong),     cmocka_unit_test(test_names),        \
+      cmocka_unit_test(test_merged),  cmocka_unit_test(test_resume),    cmocka_unit_test(test_resume_full),  \
+      cmocka_unit_test(test_texts),   cmocka_unit_test(test_messages),  cmocka_unit_test(test_memory)};      \
   return cmocka_run_group_tests(tests, open, close_it)
 
 int main(void) { SUITE(open_it); }

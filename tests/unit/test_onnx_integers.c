@@ -64,6 +64,8 @@ static const Operator operators[] = {
     {"MaxPool", "x", "kernel_shape=3,3 pads=1,1,1,1", 0.02, 128, false, 1},
     {"AveragePool", "x", "kernel_shape=2,2 strides=2,2", 0.0107, 128, false, 1},
     {"AveragePool", "x", "kernel_shape=3,3 pads=1,1,1,1 count_include_pad=1", 0.01, 128, false, 1},
+    {"AveragePool", "x", "kernel_shape=3,3 pads=1,1,1,1", 0.011, 128, false, 1},
+    {"AveragePool", "x", "kernel_shape=3,2 pads=0,1,2,0 strides=2,1", 0.013, 128, false, 1},
     {"GlobalAveragePool", "x", NULL, 0.004, 128, false, 1},
     {"ReduceMean", "x axes", "keepdims=0", 0.004, 128, false, 1},
     {"Concat", "x z", "axis=1", 0.03, 100, false, 1},
@@ -76,6 +78,7 @@ static const Operator operators[] = {
     {"MatMul", "x z", NULL, 0.2, 128, false, 1},
     {"Identity", "x", NULL, 0.0125, 100, false, 1},
     {"ConvTranspose", "x turned bias", "strides=2,2 pads=1,1,1,1", 0.2, 128, false, 1},
+    {"ConvTranspose", "x paired", "group=2 strides=2,2", 0.1, 0, true, 1},
     {"ConvTranspose", "x pairs", "group=2 output_padding=1,0 strides=2,1", 0.1, 0, true, 1},
     {"Softmax", "x", NULL, 1.0 / 256, 0, false, 1},
     {"Softmax", "z", "axis=1", 1.0 / 256, -128, true, 1},
@@ -105,6 +108,7 @@ static void put_operator(Net *n, const Operator *o) {
                      : !strcmp(s, "bias")    ? net_bias(n, 5, 0.02, 0.01, true)
                      : !strcmp(s, "square")  ? net_weight(n, 2, (int64_t[]){SIDE, SIDE}, 0.01, -1)
                      : !strcmp(s, "turned")  ? net_weight(n, 4, (int64_t[]){CHANNELS, 5, 3, 3}, 0.01, 1)
+                     : !strcmp(s, "paired")  ? net_weight(n, 4, (int64_t[]){CHANNELS, 2, 2, 3}, 0.01, 1)
                      : !strcmp(s, "pairs")   ? net_weight(n, 4, (int64_t[]){CHANNELS, 2, 2, 3}, 0.01, -1)
                                              : s;
     snprintf(in + strlen(in), sizeof in - strlen(in), "%s ", is);
@@ -201,6 +205,8 @@ static void test_qlinear(void **state) {
             {"QLinearSoftmax", "axis=1 opset=13", 1, false, 1.0 / 256, 0},
             {"QLinearSoftmax", "axis=2 opset=12", 1, false, 1.0 / 1024, 0},
             {"QLinearLeakyRelu", "alpha=0.2", 1, false, 0.02, 40},
+            {"QLinearAveragePool", "kernel_shape=2,3 pads=1,0,0,2 strides=1,2", 1, false, 0.012, 128},
+            {"QLinearAveragePool", "kernel_shape=2,2 channels_last=1", 1, false, 0.011, 128},
             {"QLinearGlobalAveragePool", NULL, 1, false, 0.004, 128},
             {"QLinearConcat", "axis=1", 2, true, 0.03, 110}};
 

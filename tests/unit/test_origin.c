@@ -54,6 +54,42 @@ static void test_calls(void **state) {
   tg_close(ctx);
 }
 
+static void said(const char *text, void *user) { strncat(user, text, 3999 - strlen(user)); }
+
+/* TG_DEBUG=1 tells once of which operations a kernel is made. */
+static void test_made(void **state) {
+  (void)state;
+  char log[4000] = "", want[200];
+  setenv("TG_DEBUG", "1", 1);
+  TgContext *ctx = tg_open_with(.device = "INTERP", .log = said, .log_user = log);
+  unsetenv("TG_DEBUG");
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_realize(tg_relu(tg_add_scalar(square(ctx), 1))), TG_OK);
+  int line = __LINE__ - 1;
+  snprintf(want, sizeof want, "INTERP e_4_4: %s", place("add_scalar", line));
+  const char *first = strstr(log, want);
+  if (!first) fail_msg("no '%s' in:\n%s", want, log);
+  assert_null(strstr(first + 1, want));
+  tg_close(ctx);
+}
+
+/* An error has the place of its own call, whichever argument is evaluated first, and none of a call before it. */
+static void test_nested_errors(void **state) {
+  (void)state;
+  TgContext *ctx = opened();
+  TgTensor *x = square(ctx);
+  assert_null(tg_matmul(x, tg_exp(tg_neg(tg_full(ctx, TG_SHAPE(3, 3), 1)))));
+  assert_non_null(strstr(tg_errmsg(ctx), place("in matmul", __LINE__ - 1)));
+  tg_clear_error(ctx);
+  assert_null(tg_add(x, tg_reshape(tg_exp(x), TG_SHAPE(5))));
+  assert_non_null(strstr(tg_errmsg(ctx), place("in reshape", __LINE__ - 1)));
+  tg_clear_error(ctx);
+  assert_non_null(tg_add(tg_exp(x), tg_cat(TG_TENSORS(tg_neg(x)), 0)));
+  assert_null((tg_reshape)(x, TG_SHAPE(5)));
+  assert_null(strstr(tg_errmsg(ctx), "test_origin.c"));
+  tg_close(ctx);
+}
+
 /* What options say is not spoilt by calls within them. */
 static void test_options(void **state) {
   (void)state;
@@ -239,7 +275,8 @@ static void test_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),   cmocka_unit_test(test_options),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),   cmocka_unit_test(test_nested_errors),
+                                     cmocka_unit_test(test_made),    cmocka_unit_test(test_options),
                                      cmocka_unit_test(test_kernels), cmocka_unit_test(test_one_node),
                                      cmocka_unit_test(test_asked),   cmocka_unit_test(test_names),
                                      cmocka_unit_test(test_errors),  cmocka_unit_test(test_own),

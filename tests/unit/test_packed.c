@@ -15,9 +15,10 @@ typedef struct Type {
 } Type;
 
 static const Type types[] = {
-    {2, 32, 18, {0}, 1},        {3, 32, 20, {0, 2}, 2},   {8, 32, 34, {0}, 1}, {12, 256, 144, {0, 2}, 2},
-    {13, 256, 176, {0, 2}, 2},  {14, 256, 210, {208}, 1}, {6, 32, 22, {0}, 1}, {7, 32, 24, {0, 2}, 2},
-    {10, 256, 84, {80, 82}, 2}, {11, 256, 110, {108}, 1},
+    {2, 32, 18, {0}, 1},        {3, 32, 20, {0, 2}, 2},   {8, 32, 34, {0}, 1},  {12, 256, 144, {0, 2}, 2},
+    {13, 256, 176, {0, 2}, 2},  {14, 256, 210, {208}, 1}, {6, 32, 22, {0}, 1},  {7, 32, 24, {0, 2}, 2},
+    {10, 256, 84, {80, 82}, 2}, {11, 256, 110, {108}, 1}, {20, 32, 18, {0}, 1}, {23, 256, 136, {0}, 1},
+    {39, 32, 17, {0}, 0},
 };
 
 static TgContext *C;
@@ -28,11 +29,13 @@ static uint8_t random_byte(void) {
   return (uint8_t)(seed >> 40);
 }
 
-/* Blocks whose scales are between 1/16 and 1/2. */
+/* Blocks whose scales are between 1/16 and 1/2; MXFP4's are an exponent. */
 static TgTensor *blocks_of(const Type *t, int64_t n) {
   uint8_t *b = malloc((size_t)(n * t->nbytes));
   for (int64_t i = 0; i < n * t->nbytes; i++)
     b[i] = random_byte();
+  for (int64_t i = 0; i < n && !t->halves; i++)
+    b[i * t->nbytes] = 124 + (random_byte() & 3);
   for (int64_t i = 0; i < n; i++)
     for (int h = 0; h < t->halves; h++)
       b[i * t->nbytes + t->half[h] + 1] = 0x2c + (random_byte() & 7);
@@ -89,6 +92,58 @@ static void test_types(void **state) {
       }
 }
 
+/* The same of y (n, used, rows), x (n, 1, 1, columns), w (n, used, rows, columns) */
+static double worst_of(TgTensor *y, TgTensor *x, TgTensor *w) {
+  TgTensor *each = tg_mul(tg_cast(x, TG_F64), tg_cast(w, TG_F64));
+  TgTensor *off = tg_abs(tg_sub(tg_cast(y, TG_F64), tg_sum(each, .axis = TG_AXES(-1))));
+  TgTensor *most = tg_max(tg_div(off, tg_sum(tg_abs(each), .axis = TG_AXES(-1))));
+  double e = NAN;
+  assert_int_equal(tg_read(most, &e, sizeof e), TG_OK);
+  return e;
+}
+
+/* Experts: their matrices one after the other, each token's chosen ones; twice the same, and all of them. */
+static void test_experts(void **state) {
+  (void)state;
+
+  enum { EXPERTS = 5, ROWS = 64, COLUMNS = 512, USED = 3 };
+
+  static const int64_t tokens[] = {1, 7};
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    for (int s = 0; s < 2; s++)
+      TG_SCOPE(C) {
+        int32_t ids[7 * USED];
+        int64_t n = tokens[s];
+        for (int i = 0; i < n * USED; i++)
+          ids[i] = random_byte() % EXPERTS;
+        TgTensor *data = blocks_of(&types[t], EXPERTS * ROWS * COLUMNS / types[t].block);
+        TgTensor *x = rows_of(n, COLUMNS), *chosen = tg_from(C, ids, TG_I32, TG_SHAPE(n, USED));
+        TgPacked *p = tg_packed_new(data, EXPERTS * ROWS, COLUMNS, types[t].id);
+        TgTensor *w = tg_reshape(tg_packed_values(p), TG_SHAPE(EXPERTS, ROWS, COLUMNS));
+        for (int bits = 8; bits <= 16; bits += 8) {
+          TgTensor *y = tg_packed_experts(x, p, chosen, ROWS, bits);
+          assert_true(tg_ndim(y) == 3 && tg_dim(y, 0) == n && tg_dim(y, 1) == USED && tg_dim(y, 2) == ROWS);
+          double e = worst_of(y, tg_unsqueeze(tg_unsqueeze(x, 1), 1), tg_take(w, chosen));
+          if (!(e < (bits == 8 ? 3e-3 : 1e-5)))
+            fail_msg("type %d, %d bits, %d tokens: %g", types[t].id, bits, (int)n, e);
+        }
+        tg_packed_free(p);
+      }
+}
+
+/* MXFP4: every exponent a block may have, the smallest of which are denormal numbers. */
+static void test_exponents(void **state) {
+  (void)state;
+  uint8_t b[256 * 17];
+  for (int i = 0; i < 256 * 17; i++)
+    b[i] = i % 17 ? random_byte() : (uint8_t)(i / 17);
+  TgTensor *data = tg_from(C, b, TG_U8, TG_SHAPE(sizeof b));
+  TgTensor *w = tg_reshape(tg_ggml_data_to_tensor(data, 256 * 32, 39), TG_SHAPE(256, 32));
+  TgPacked *p = tg_packed_new(data, 256, 32, 39);
+  assert_true(all_equal(w, tg_packed_values(p)));
+  tg_packed_free(p);
+}
+
 /* Zeros give zeros; what is no number is none in the result of its row, and no other. */
 static void test_numbers(void **state) {
   (void)state;
@@ -134,9 +189,72 @@ static void test_refused(void **state) {
   assert_non_null(strstr(tg_errmsg(C), "12 bits: it has 8 or 16"));
   tg_clear_error(C);
   assert_null(tg_packed_linear(NULL, p, 16));
+  TgTensor *x = tg_ones(C, TG_SHAPE(2, 128)), *chosen = tg_zeros(C, TG_SHAPE(2, 1), .dtype = TG_I32);
+  assert_null(tg_packed_experts(x, p, chosen, 16, 16));
+  assert_non_null(strstr(tg_errmsg(C), "of 16 rows of 32 and 128 columns"));
+  tg_clear_error(C);
+  assert_null(tg_packed_experts(x, p, tg_zeros(C, TG_SHAPE(3, 1), .dtype = TG_I32), 32, 16));
+  assert_non_null(strstr(tg_errmsg(C), "packed_experts: "));
+  tg_clear_error(C);
+  assert_null(tg_packed_experts(x, p, chosen, 32, 4));
+  tg_clear_error(C);
+  assert_null(tg_packed_experts(x, p, NULL, 32, 16));
   assert_null(tg_packed_values(NULL));
   tg_packed_free(p);
   tg_packed_free(NULL);
+}
+
+/* x with 8 bits and one exact scale for `block` of them: what a product with such numbers is off, whatever else it
+ * rounds. ggml has blocks of 32, and of 256 with its types of so many. */
+static void rounded_to_8_bits(const float *x, double *to, int64_t n, int block) {
+  for (int64_t b = 0; b < n; b += block) {
+    double most = 0;
+    for (int i = 0; i < block; i++)
+      most = fmax(most, fabs((double)x[b + i]));
+    for (int i = 0; i < block; i++)
+      to[b + i] = most > 0 ? rint((double)x[b + i] * 127 / most) * most / 127 : 0;
+  }
+}
+
+/* Sums of squares of what products with 16 bits, with 8, and with numbers as above are off: 16 bits are always nearer, 8
+ * as near. */
+static void test_nearer(void **state) {
+  (void)state;
+
+  enum { ROWS = 64, COLUMNS = 1024, N = 4 };
+
+  static float w[ROWS * COLUMNS], x[N * COLUMNS], y[2][N * ROWS];
+  static double theirs[N * COLUMNS];
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    TG_SCOPE(C) {
+      TgTensor *data = blocks_of(&types[t], ROWS * COLUMNS / types[t].block), *in;
+      for (int i = 0; i < N * COLUMNS; i++) /* of no grid, and some are larger */
+        x[i] = (float)(random_byte() - 127.5 + random_byte() / 256.0) * (float)(random_byte() + 1) * 1e-4f;
+      in = tg_from(C, x, TG_F32, TG_SHAPE(N, COLUMNS));
+      TgPacked *p = tg_packed_new(data, ROWS, COLUMNS, types[t].id);
+      double off[3] = {0}, most[3] = {0};
+      assert_non_null(p);
+      assert_int_equal(tg_read(tg_ggml_data_to_tensor(data, ROWS * COLUMNS, types[t].id), w, sizeof w),
+                       TG_OK);
+      for (int k = 0; k < 2; k++)
+        assert_int_equal(tg_read(tg_packed_linear(in, p, k ? 8 : 16), y[k], sizeof y[k]), TG_OK);
+      rounded_to_8_bits(x, theirs, N * COLUMNS, types[t].block);
+      for (int i = 0; i < N * ROWS; i++) {
+        double exact = 0, rounded = 0;
+        for (int k = 0; k < COLUMNS; k++) {
+          exact += (double)w[i % ROWS * COLUMNS + k] * (double)x[i / ROWS * COLUMNS + k];
+          rounded += (double)w[i % ROWS * COLUMNS + k] * theirs[i / ROWS * COLUMNS + k];
+        }
+        double by[3] = {(double)y[0][i] - exact, (double)y[1][i] - exact, rounded - exact};
+        for (int k = 0; k < 3; k++)
+          off[k] += by[k] * by[k], most[k] = fmax(most[k], fabs(by[k]));
+      }
+      if (off[0] > 1e-3 * off[2] || most[0] > 0.05 * most[2] ||
+          off[1] > off[2] * (types[t].block == 32 ? 1.05 : 1))
+        fail_msg("type %d: off by %g and %g, at most %g and %g; with blocks of %d: %g, %g", types[t].id,
+                 sqrt(off[0]), sqrt(off[1]), most[0], most[1], types[t].block, sqrt(off[2]), most[2]);
+      tg_packed_free(p);
+    }
 }
 
 /* Words of bytes that only one of two kinds of hardware can multiply: against sums by hand. */
@@ -157,9 +275,39 @@ static void test_dot4(void **state) {
   }
 }
 
+/* Bytes of words that a table has: all that there are, in numbers of words that fill vectors and that do not. */
+static void test_lookup4(void **state) {
+  (void)state;
+  static const int sizes[] = {1, 2, 3, 4, 8, 15, 16, 64, 300};
+  int32_t a[300], y[300];
+  uint8_t table[16];
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    int n = sizes[s];
+    for (int i = 0; i < 16; i++)
+      table[i] = i ? random_byte() : 255;
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < 4; k++)
+        ((uint8_t *)&a[i])[k] = random_byte();
+    TgTensor *t = tg_from(C, a, TG_I32, TG_SHAPE(n));
+    assert_int_equal(tg_read(tg_lookup4(t, table), y, (size_t)n * sizeof *y), TG_OK);
+    for (int i = 0; i < 4 * n; i++)
+      assert_int_equal(((uint8_t *)y)[i], table[((uint8_t *)a)[i] & 15]);
+    int32_t of_const = 0;
+    assert_int_equal(tg_read(tg_lookup4(tg_full_i64(C, TG_SCALAR, 0x0f0e0d01, TG_I32), table), &of_const, 4),
+                     TG_OK);
+    assert_int_equal((uint32_t)of_const,
+                     (uint32_t)table[15] << 24 | table[14] << 16 | table[13] << 8 | table[1]);
+  }
+  assert_null(tg_lookup4(tg_from(C, a, TG_I32, TG_SHAPE(1)), NULL));
+  tg_clear_error(C);
+  assert_null(tg_lookup4(NULL, table));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_types), cmocka_unit_test(test_numbers),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_dot4)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_types),   cmocka_unit_test(test_exponents),
+                                     cmocka_unit_test(test_experts), cmocka_unit_test(test_numbers),
+                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_dot4),
+                                     cmocka_unit_test(test_lookup4), cmocka_unit_test(test_nearer)};
   C = tg_open(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   tg_close(C);

@@ -13,16 +13,18 @@
 #include "schedule/stage.h"
 #include "tensor/context.h"
 
-static TgContext *open_with(const char *name, const char *value) {
+static TgContext *open_on(const char *device, const char *name, const char *value) {
   setenv("TG_CACHE", "0", 1);
   if (name) setenv(name, value, 1);
-  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
   if (name) unsetenv(name);
   unsetenv("TG_CACHE");
   assert_non_null(ctx);
   assert_int_equal(tg_error(ctx), TG_OK);
   return ctx;
 }
+
+static TgContext *open_with(const char *name, const char *value) { return open_on("INTERP", name, value); }
 
 static const float numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 
@@ -63,6 +65,35 @@ static void test_rule_limit(void **state) {
     else
       assert_int_equal(fired, n + required);
     tg_close(ctx);
+  }
+}
+
+/* A sum of a softmax of a product, in kernels that fuse and take opts; of whole numbers, it is exact. */
+static double fused(TgContext *ctx) {
+  TgTensor *a = tg_reshape(tg_arange(ctx, 0, 64 * 64), TG_SHAPE(64, 64)),
+           *m = tg_matmul(tg_contiguous(tg_fmod(a, tg_full(ctx, TG_SCALAR, 7))), tg_eye(ctx, 64));
+  return tg_item_f64(tg_sum(tg_sub(m, tg_max(m, .axis = TG_AXES(1), .keepdim = true))));
+}
+
+/* Of opts and of fusions as many are taken as the limit says, and the result is the same. */
+static void test_choice_limits(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    int64_t all = 1;
+    double want = 0;
+    for (int64_t n = -1; n <= all; n++) {
+      char text[24];
+      snprintf(text, sizeof text, "%lld", (long long)n);
+      TgContext *ctx = open_on("INTERP:C", n < 0 ? NULL : kind ? "TG_FUSE_LIMIT" : "TG_OPT_LIMIT", text);
+      double v = fused(ctx);
+      int64_t taken = kind ? ctx->passes.fusions.taken : ctx->passes.opts.taken;
+      if (n < 0)
+        want = v, assert_true((all = taken) >= 2);
+      else
+        assert_int_equal(taken, n < all ? n : all);
+      assert_true(v == want);
+      tg_close(ctx);
+    }
   }
 }
 
@@ -219,9 +250,10 @@ static void test_top_down(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rule_limit),     cmocka_unit_test(test_top_down),
-                                     cmocka_unit_test(test_trace),          cmocka_unit_test(test_dump),
-                                     cmocka_unit_test(test_dump_nowhere),   cmocka_unit_test(test_linear),
-                                     cmocka_unit_test(test_close_constants)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_rule_limit), cmocka_unit_test(test_choice_limits),
+      cmocka_unit_test(test_top_down),   cmocka_unit_test(test_trace),
+      cmocka_unit_test(test_dump),       cmocka_unit_test(test_dump_nowhere),
+      cmocka_unit_test(test_linear),     cmocka_unit_test(test_close_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@
 #ifdef TG_HAVE_JANSSON
 #include <jansson.h>
 
+enum { HOST = 1, DEVICE = 2 }; /* tracks */
+
 static char folder[] = "/tmp/tg-profile-test-XXXXXX";
 
 static const char *in_folder(const char *name) {
@@ -64,22 +66,41 @@ static int count(const json_t *all, const char *name) {
   return n;
 }
 
+static bool is(const json_t *e, const char *kind) {
+  const char *cat = json_string_value(json_object_get(e, "cat"));
+  return cat && !strcmp(cat, kind);
+}
+
+/* The slices of a track follow one another. Of a device, idle or busy, they leave no gap of 2 us. */
+static void one_after_another(const json_t *all, int track, bool whole) {
+  double end = 0;
+  for (size_t i = 0; i < json_array_size(all); i++) {
+    const json_t *e = json_array_get(all, i);
+    if (number(e, "tid") != track || strcmp(json_string_value(json_object_get(e, "ph")), "X")) continue;
+    double a = number(e, "ts");
+    if (a < end - 0.01) fail_msg("track %d: %s at %.3f, before %.3f", track, name_of(e), a, end);
+    if (whole && a > end + 2) fail_msg("track %d: nothing from %.3f to %.3f", track, end, a);
+    end = a + number(e, "dur");
+  }
+}
+
 /* A launch lies in a span of the host; spans lie in one another or apart. */
 static void nested(const json_t *all) {
   for (size_t i = 0; i < json_array_size(all); i++) {
     const json_t *e = json_array_get(all, i);
-    bool inside = number(e, "tid") == 0;
+    bool inside = number(e, "tid") == HOST || !is(e, "kernel"); /* a device's are idle, or of its threads */
     double a = number(e, "ts"), b = a + number(e, "dur");
     if (strcmp(json_string_value(json_object_get(e, "ph")), "X")) continue;
     for (size_t k = 0; k < json_array_size(all); k++) {
       const json_t *o = json_array_get(all, k);
       double c = number(o, "ts"), d = c + number(o, "dur");
-      if (k == i || number(o, "tid") != 0 || strcmp(json_string_value(json_object_get(o, "ph")), "X"))
+      if (k == i || number(o, "tid") != HOST || strcmp(json_string_value(json_object_get(o, "ph")), "X"))
         continue;
       inside |= c <= a + 0.01 && b <= d + 0.01;
       bool apart = b <= c + 0.01 || d <= a + 0.01,
            within = (c <= a + 0.01 && b <= d + 0.01) || (a <= c + 0.01 && d <= b + 0.01);
-      if (number(e, "tid") == 0 && !apart && !within) fail_msg("%s and %s overlap", name_of(e), name_of(o));
+      if (number(e, "tid") == HOST && !apart && !within)
+        fail_msg("%s and %s overlap", name_of(e), name_of(o));
     }
     if (!inside) fail_msg("%s is in no span of the host", name_of(e));
   }
@@ -101,9 +122,12 @@ static void test_trace(void **state) {
       if (!cat || strcmp(cat, "kernel")) continue;
       kernels++;
       assert_true(number(e, "dur") >= 0 && number(args, "estimated_us") >= 0);
+      assert_true(number(args, "bytes") > 0 && number(args, "roof_percent") >= 0);
+      assert_true(json_is_false(json_object_get(args, "queue")));
     }
+    one_after_another(all, DEVICE, true);
     assert_int_equal(kernels, launches);
-    assert_int_equal(count(all, "thread_name"), 2);
+    assert_true(count(all, "thread_name") >= 2); /* and of threads that shared a launch */
     assert_int_equal(count(all, "first run"), 1);
     assert_int_equal(count(all, "capture"), 1);
     assert_int_equal(count(all, "replay"), 2);
@@ -115,6 +139,65 @@ static void test_trace(void **state) {
     uint64_t more = work(ctx); /* after its end nothing is told */
     assert_true(more > 0);
   }
+  tg_close(ctx);
+}
+
+/* A large product on a CPU of two cores: the threads that shared it have tracks. */
+static void test_threads(void **state) {
+  (void)state;
+  setenv("TG_THREADS", "2", 1);
+  TgContext *ctx = tg_open_with(.device = "CPU", .seed = 1, .cores = 2);
+  unsetenv("TG_THREADS");
+  if (tg_error(ctx)) { /* no compiler here */
+    tg_close(ctx);
+    return;
+  }
+  const char *path = in_folder("threads.json");
+  assert_int_equal(tg_profile_start(ctx, path), TG_OK);
+  /* many, because on a busy machine one thread may have done the whole of a launch when the other wakes */
+  for (int i = 0; i < 60; i++)
+    assert_int_equal(
+        tg_realize(tg_matmul(tg_rand(ctx, TG_SHAPE(512, 512)), tg_rand(ctx, TG_SHAPE(512, 512)))), TG_OK);
+  assert_int_equal(tg_profile_stop(ctx), TG_OK);
+  json_t *all = loaded(path);
+  int parts[2] = {0, 0}, named = 0;
+  for (size_t i = 0; i < json_array_size(all); i++) {
+    const json_t *e = json_array_get(all, i);
+    int thread = (int)number(e, "tid") - 1000;
+    named += thread >= 0 && !strcmp(name_of(e), "thread_name");
+    if (is(e, "thread")) assert_in_range(thread, 0, 1), parts[thread]++;
+  }
+  assert_true(parts[0] >= 2 && parts[1] >= 2);
+  assert_int_equal(named, 2);
+  one_after_another(all, 1000, false), one_after_another(all, 1001, false);
+  json_decref(all);
+  tg_close(ctx);
+}
+
+/* A device with a queue has a clock of its own: the host waits for it, and says so. */
+static void test_queue(void **state) {
+  (void)state;
+  setenv("TG_EMU", "1", 1);
+  TgContext *ctx = tg_open_with(.device = "CUDA", .seed = 1);
+  unsetenv("TG_EMU");
+  assert_int_equal(tg_error(ctx), TG_OK);
+  const char *path = in_folder("queue.json");
+  assert_int_equal(tg_profile_start(ctx, path), TG_OK);
+  uint64_t launches = work(ctx);
+  assert_int_equal(tg_profile_stop(ctx), TG_OK);
+  json_t *all = loaded(path);
+  uint64_t kernels = 0, waits = 0;
+  for (size_t i = 0; i < json_array_size(all); i++) {
+    const json_t *e = json_array_get(all, i);
+    waits += number(e, "tid") == HOST && is(e, "wait") && !strcmp(name_of(e), "wait");
+    if (!is(e, "kernel")) continue;
+    kernels++;
+    assert_true(json_is_true(json_object_get(json_object_get(e, "args"), "queue")));
+  }
+  assert_int_equal(kernels, launches);
+  assert_int_equal(waits, launches);
+  one_after_another(all, DEVICE, false);
+  json_decref(all);
   tg_close(ctx);
 }
 
@@ -179,7 +262,8 @@ static int folder_end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_trace), cmocka_unit_test(test_limits),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_trace), cmocka_unit_test(test_threads),
+                                     cmocka_unit_test(test_queue), cmocka_unit_test(test_limits),
                                      cmocka_unit_test(test_environment)};
   return cmocka_run_group_tests(tests, folder_new, folder_end);
 }

@@ -526,12 +526,57 @@ static void test_variables(void **state) {
   assert_true(tg_item_f64(small) != tg_item_f64(large));
 }
 
-/* ---- what cannot be written */
-
+/* ---- several devices */
 static TgStatus on_two(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
   out[0] = tg_to(tg_mul_scalar(tg_to(tg_mul_scalar(in[0], 2), "INTERP:1"), 3), NULL);
   return tg_error(c);
+}
+
+/* Noise of both devices, and what crosses them. */
+static TgStatus draws_on_two(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                             void *user) {
+  (void)nin, (void)nout;
+  Model *m = user;
+  TgTensor *here = tg_add(in[0], tg_rand(c, TG_SHAPE(4))), *there = tg_to(here, "INTERP:1");
+  there = tg_add(tg_mul(there, m->m[0]), tg_rand_like(m->m[0]));
+  tg_assign(m->m[0], there);
+  out[0] = tg_add(tg_to(there, device), m->m[1]);
+  return tg_error(c);
+}
+
+static void test_two_devices(void **state) {
+  (void)state;
+  static Results plain, loaded;
+  for (int k = 0; k < 2; k++) {
+    Model m = {{tg_keep(tg_to(random_of(TG_SHAPE(4)), "INTERP:1")), random_of(TG_SHAPE(4))}, NULL, NULL};
+    OK(tg_realize(m.m[0]));
+    TgJit *j = tg_jit(C, draws_on_two, &m);
+    runs_of(j, 0, k ? 3 : RUNS, k ? &loaded : &plain, TG_SHAPE(4), 1);
+    if (k) OK(tg_jit_save(j, path));
+    tg_close(C);
+    C = opened(device);
+  }
+  TgJit *j = reopened(device);
+  runs_of(j, 3, RUNS, &loaded, TG_SHAPE(4), 1);
+  results_equal(__LINE__, &plain, &loaded, 0, RUNS, 0);
+  /* on one more, by a list of their names; a context that is of neither has the same bits */
+  tg_close(C);
+  C = opened("NULL:C99");
+  j = tg_jit_load_file_on(C, path, (const char *[]){"INTERP:3", "INTERP:2"}, 2);
+  if (!j) fail_msg("%s", tg_errmsg(C));
+  for (int i = 3; i < RUNS; i++)
+    TG_SCOPE(C) {
+      TgTensor *in[1], *out[1];
+      input_of(in, i, TG_SHAPE(4));
+      in[0] = tg_to(in[0], "INTERP:3");
+      OK(tg_jit_run(j, in, 1, out, 1));
+      assert_string_equal(tg_device(out[0]), "INTERP:3");
+      results_taken(loaded.v[i], out, 1);
+    }
+  results_equal(__LINE__, &plain, &loaded, 3, RUNS, strcmp(device, "CPU") ? 0 : 1e-6);
+  FAILS(tg_jit_load_file_on(C, path, (const char *[]){"INTERP"}, 1) ? TG_OK : TG_ERR_VALUE, TG_ERR_VALUE,
+        "it is of 2 devices: ");
 }
 
 static void test_refused(void **state) {
@@ -540,8 +585,8 @@ static void test_refused(void **state) {
   TgJit *k = tg_jit(C, on_two, NULL);
   for (int i = 0; i < 2; i++)
     OK(tg_jit_run(k, &x, 1, &out, 1));
-  FAILS(tg_jit_save(k, path), TG_ERR_DEVICE, "of one device");
-  FAILS(tg_jit_save(k, "/nowhere/at/all"), TG_ERR_DEVICE, "INTERP:1");
+  TgCText c;
+  FAILS(tg_jit_to_c(k, &c), TG_ERR_DEVICE, "of several devices");
   char *longer = calloc(5000, 1);
   memset(longer, 'x', 4999);
   FAILS(tg_jit_save(k, path, .inputs = ((const char *[]){longer})), TG_ERR_LIMIT, "more than 4096");
@@ -555,6 +600,7 @@ static void test_refused(void **state) {
   REFUSED(tg_jit_load_file(C, path), TG_ERR_VALUE, "no captured function");
   REFUSED(tg_jit_from_text(C, NULL, NULL, NULL, 0), TG_ERR_VALUE, "no text");
   REFUSED(tg_jit_from_text(C, "", NULL, NULL, 3), TG_ERR_VALUE, "no list");
+  REFUSED(tg_jit_from_text_on(C, "", NULL, 2, NULL, NULL, 0), TG_ERR_VALUE, "no list of devices");
 }
 
 /* ---- texts that are none: each one change of a good one */
@@ -591,7 +637,11 @@ static const struct {
 } wrong[] = {
     {NULL, "", TG_ERR_VALUE, "line 1: this is no program"},
     {"program 1", "program", TG_ERR_VALUE, "line 1: expected a number"},
-    {"program 1", "program 2", TG_ERR_VALUE, "version 2; version 1"},
+    {"program 1", "program 3", TG_ERR_VALUE, "version 3; versions 1 and 2"},
+    {"program 1", "program 2", TG_ERR_VALUE, "line 2: expected a device"},
+    {"random 5 1 208", "device \"CPU\"\nrandom 5 1 208", TG_ERR_VALUE, "line 2"},
+    {"m0 = input", "parts 2\nm0 = input", TG_ERR_VALUE, "line 3"},
+    {"m0 = input f32", "m0 = input d0 f32", TG_ERR_VALUE, "expected a dtype"},
     {"program 1", "program 99999999999999999999", TG_ERR_VALUE, "is more than"},
     {"random 5 1 208", "random 5 0 208", TG_ERR_VALUE, "place 0"},
     {"random 5 1 208", "random 5 99 208", TG_ERR_VALUE, "99 is more than 16"},
@@ -684,6 +734,86 @@ static const struct {
     {"end\ncopy", NULL, TG_ERR_VALUE, "no line `end`"},
 };
 
+/* One of two devices, each with half of the input; w is whole on each. */
+static const char pair[] = "tinygrad program 2\n"
+                           "device \"INTERP\"\n"
+                           "device \"INTERP:1\"\n"
+                           "random d1 5 1 208\n"
+                           "parts 2 axis 0\n"
+                           "m0 = input d0 f32 (1, 3) \"x\"\n"
+                           "m1 = input d1 f32 (2, 3) \"x\"\n"
+                           "m2 = output d0 f32 (3) \"y\"\n"
+                           "m3 = draw d1 16\n"
+                           "m4 = memory d0 f32 (3) \"w\"\n"
+                           "m5 = memory d1 f32 (3) \"w\"\n"
+                           "m6 = scratch d1 f32 6\n"
+                           "m7 = scratch d0 f32 6\n"
+                           "step d1 m1 m5 -> m6\n"
+                           "u0 = BUFFER[f32, 0, 6]\n"
+                           "u1 = RESHAPE[(2, 3)](u0)\n"
+                           "u2 = BUFFER[f32, 1, 3]\n"
+                           "u3 = RESHAPE[(1, 3)](u2)\n"
+                           "u4 = EXPAND[(2, 3)](u3)\n"
+                           "u5 = ADD(u1, u4)\n"
+                           "end\n"
+                           "copy m6 m7\n"
+                           "step d0 m7+3 m0 m4 -> m2\n"
+                           "u0 = BUFFER[f32, 0, 3]\n"
+                           "u1 = BUFFER[f32, 1, 3]\n"
+                           "u2 = BUFFER[f32, 2, 3]\n"
+                           "u3 = ADD(u0, u1)\n"
+                           "u4 = ADD(u3, u2)\n"
+                           "end\n";
+
+static const struct {
+  const char *from, *to;
+  TgStatus status;
+  const char *why;
+} wrong_pair[] = {
+    {"device \"INTERP:1\"\n", "", TG_ERR_VALUE, "line 3: d1, but there are 1 devices"},
+    {"device \"INTERP:1\"", "device INTERP", TG_ERR_VALUE, "a name in quotes"},
+    {"device \"INTERP:1\"", "device \"INTERP\"", TG_ERR_VALUE, "d0 and d1 are both INTERP"},
+    {"device \"INTERP:1\"", "device \"TPU\"", TG_ERR_VALUE, "'TPU'"},
+    {"device \"INTERP:1\"", "device \"INTERP:1\" x", TG_ERR_VALUE, "the end of the line"},
+    {"device \"INTERP:1\"", "device \"CPU@1\"", TG_ERR_VALUE, "there are no ranks"},
+    {"device \"INTERP:1\"", "device \"DISK\"", TG_ERR_DEVICE, "nothing is computed on DISK"},
+    {"random d1 5 1 208", "random 5 1 208", TG_ERR_VALUE, "a device, such as d0"},
+    {"random d1 5 1 208", "random d2 5 1 208", TG_ERR_VALUE, "d2"},
+    {"random d1 5 1 208", "random d0 5 1 208", TG_ERR_VALUE, "no line `random`"},
+    {"random d1 5 1 208", "random d1 5 1 208\nrandom d1 5 2 208", TG_ERR_VALUE, "stands once"},
+    {"random d1 5 1 208", "random d1 5 1 208\nrandom d0 5 1 208", TG_ERR_VALUE, "two devices have place 1"},
+    {"random d1 5 1 208", "random d1 5 1 208\nrandom d0 6 2 208", TG_ERR_VALUE, "two seeds"},
+    {"random d1 5 1 208", "random d1 5 1 208\ndevice \"CPU\"", TG_ERR_VALUE, "a device behind"},
+    {"parts 2", "parts 1", TG_ERR_VALUE, "of 1 parts"},
+    {"parts 2", "parts 17", TG_ERR_VALUE, "17 is more than 16"},
+    {"parts 2", "parts 3", TG_ERR_VALUE, "unlike the first"},
+    {"parts 2", "parts 2\nparts 2", TG_ERR_VALUE, "a part"},
+    {"parts 2 axis 0", "parts 2 axis 1", TG_ERR_VALUE, "unlike the first"},
+    {"parts 2 axis 0", "parts 2", TG_ERR_VALUE, "unlike the first"},
+    {"parts 2 axis 0", "parts 2 axis 2", TG_ERR_SHAPE, "no axis 2"},
+    {"parts 2 axis 0", "parts 2 axis -1", TG_ERR_VALUE, "expected a number"},
+    {"m1 = input d1 f32 (2, 3)", "m1 = input d1 i32 (2, 3)", TG_ERR_SHAPE, "unlike the first"},
+    {"m1 = input d1", "m1 = input d0", TG_ERR_VALUE, "two parts on d0"},
+    {"m1 = input d1", "m1 = output d1", TG_ERR_SHAPE, "unlike the first"},
+    {"m1 = input d1", "m1 = input", TG_ERR_VALUE, "a device, such as d0"},
+    {"m1 = input d1 f32 (2, 3) \"x\"", "m1 = scratch d1 f32 6", TG_ERR_VALUE,
+     "a part of an input or output is"},
+    {"m2 = output", "parts 2\nm2 = output", TG_ERR_VALUE, "a part of an input or output is"},
+    {"m5 = memory d1", "m5 = memory d0", TG_ERR_VALUE, "two memories are \"w\""},
+    {"m5 = memory d1 f32 (3)", "m5 = memory d1 f32 (1, 3)", TG_ERR_SHAPE, "another memory on another device"},
+    {"step d1", "step", TG_ERR_VALUE, "a device, such as d0"},
+    {"step d1", "step d0", TG_ERR_VALUE, "m1 is on d1, the step on d0"},
+    {"step d0", "step d01", TG_ERR_VALUE, "m7 is on d0, the step on d1"},
+    {"copy m6 m7\n", "copy m6 m7 d1\n", TG_ERR_VALUE, "the end of the line"},
+};
+
+/* all of a text, with `from` as `to` */
+static void changed(char *out, size_t cap, const char *of, const char *from, const char *to) {
+  const char *at = strstr(of, from);
+  assert_non_null(at);
+  snprintf(out, cap, "%.*s%s%s", (int)(at - of), of, to, at + strlen(from));
+}
+
 static TgJit *text_read(const char *text, TgTensor *w) {
   return tg_jit_from_text(C, text, ((const char *[]){"w", "other"}), ((TgTensor *[]){w, w}), 2);
 }
@@ -716,6 +846,38 @@ static void test_malformed(void **state) {
     tg_jit_free(j), tg_clear_error(C);
   }
   assert_int_equal(missed, 0);
+}
+
+static void test_malformed_pair(void **state) {
+  (void)state;
+  char text[2048];
+  int missed = 0;
+  const char *both[] = {"INTERP", "INTERP:1"};
+  TgTensor *w = tg_from_text(C, "[10.0, 20.0, 30.0]"), *y,
+           *x = tg_shard(tg_from_text(C, "[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]"), 2, both, 0,
+                         .bounds = (int64_t[]){0, 1, 3});
+  TgJit *j = text_read(pair, w);
+  if (!j) fail_msg("%s", tg_errmsg(C));
+  OK(tg_jit_run(j, &x, 1, &y, 1));
+  assert_string_equal(tg_to_text(y), "[28.0, 50.0, 72.0]");
+  const char *again = tg_jit_to_text(j, NULL, NULL, 0);
+  assert_true(again && strstr(again, "parts 2 axis 0\nm0 = input d0 f32 (1, 3) \"x\"\nm1 = input d1 f32"));
+  tg_jit_free(j);
+  for (size_t i = 0; i < sizeof wrong_pair / sizeof *wrong_pair; i++) {
+    changed(text, sizeof text, pair, wrong_pair[i].from, wrong_pair[i].to);
+    j = text_read(text, w);
+    if (j || !strstr(tg_errmsg(C), wrong_pair[i].why) || strncmp(tg_errmsg(C), "program: ", 9))
+      missed++, print_error("%s -> %s: status %d, \"%s\", not about \"%s\"\n", wrong_pair[i].from,
+                            wrong_pair[i].to, (int)tg_error(C), tg_errmsg(C), wrong_pair[i].why);
+    tg_jit_free(j), tg_clear_error(C);
+  }
+  assert_int_equal(missed, 0);
+  for (size_t n = 0; n + 1 < sizeof pair - 1; n++) {
+    memcpy(text, pair, n), text[n] = 0;
+    j = text_read(text, w);
+    if (!j == !tg_error(C)) fail_msg("%zu bytes: \"%s\"", n, tg_errmsg(C));
+    tg_jit_free(j), tg_clear_error(C);
+  }
 }
 
 /* What is read of an output before anything wrote it is 0, whatever the memory had before. The sizes are of
@@ -827,9 +989,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(t, open_interp, close_it)
 #define INTERP(t) cmocka_unit_test_setup_teardown(t, open_interp, close_it)
   const struct CMUnitTest tests[] = {
-      BOTH(test_inference),    BOTH(test_conv),    BOTH(test_training),     BOTH(test_stores),
-      BOTH(test_stored_input), BOTH(test_pieces),  BOTH(test_file_weights), INTERP(test_devices),
-      BOTH(test_variables),    BOTH(test_disk),    INTERP(test_refused),    INTERP(test_malformed),
-      INTERP(test_cut),        INTERP(test_files), BOTH(test_early_copy),   INTERP(test_given_names)};
+      BOTH(test_inference),        BOTH(test_conv),         BOTH(test_training),     BOTH(test_stores),
+      BOTH(test_stored_input),     BOTH(test_pieces),       BOTH(test_file_weights), INTERP(test_devices),
+      BOTH(test_variables),        BOTH(test_disk),         INTERP(test_refused),    INTERP(test_malformed),
+      INTERP(test_malformed_pair), BOTH(test_two_devices),  INTERP(test_cut),        INTERP(test_files),
+      BOTH(test_early_copy),       INTERP(test_given_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

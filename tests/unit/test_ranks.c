@@ -80,6 +80,22 @@ static void rounds_right(int n) {
   }
 }
 
+/* One rank reads what is whole on each, split, on one rank and on none; the others have no memory for it. */
+static void read_alone(void) {
+  TgTensor *x = tg_cast(tg_arange(C, 0, 35), TG_F32),
+           *t[] = {tg_replicate(x, size, D), tg_shard(x, size, D, 0), tg_to(x, D[size - 1]), x,
+                   tg_flip(tg_shard(tg_reshape(x, TG_SHAPE(5, 7)), size, D, 1), TG_SHAPE(0, 1))};
+  for (int k = 0; k < 5; k++)
+    for (int r = 0; r < size; r++) {
+      float v[35] = {0}, want[35];
+      CHECK(!tg_comm_read(t[k], r, r == rank ? v : NULL, sizeof v) && !tg_read(t[k], want, sizeof want));
+      for (int i = 0; i < 35; i++)
+        CHECK(want[i] == (float)(k == 4 ? 34 - i : i) && (r != rank || v[i] == want[i]));
+    }
+  CHECK(tg_comm_read(x, size, (float[35]){0}, 140) == TG_ERR_VALUE);
+  tg_clear_error(C);
+}
+
 static void works(void) {
   CHECK(size == number("TG_COMM_SIZE") && rank == number("TG_COMM_RANK"));
   rounds_right(20);
@@ -95,6 +111,7 @@ static void works(void) {
   CHECK(sum == 2.0 * ((1 << 20) - 1));
   CHECK(!tg_map(tg_to(r, D[0])) && tg_error(C) == TG_ERR_DEVICE);
   tg_clear_error(C);
+  read_alone();
   CHECK(!tg_matmul(tg_shard(r, size, D, 0), tg_shard(tg_ones(C, TG_SHAPE(5)), size, D, 0)));
   tg_clear_error(C); /* an error that all have: they go on */
   CHECK(!tg_to(r, "CPU@15") && tg_error(C) == TG_ERR_VALUE);
@@ -238,7 +255,8 @@ static void net_made(Net *net) {
   }
 }
 
-/* Bytes that went out while the plan still had kernels to run, of all that went. */
+/* Bytes that went out while the plan still had kernels to run, of all that a replay sent beside
+ * kernels. */
 static double hidden_in(const char *path) {
   double early = 0, all = 0, waiting = 0;
   char line[4096];
@@ -247,7 +265,8 @@ static double hidden_in(const char *path) {
   CHECK(f != NULL);
   while (fgets(line, sizeof line, f)) {
     const char *at = strstr(line, "\"plan\":"), *bytes = strstr(line, "\"bytes\":");
-    if (strstr(line, "\"name\":\"send\"") && bytes) all += atof(bytes + 8), waiting += atof(bytes + 8);
+    bool sent = strstr(line, "send\",\"cat\":\"host\"") && strstr(line, "\"beside\":true");
+    if (sent && bytes) all += atof(bytes + 8), waiting += atof(bytes + 8);
     if (!at) continue;
     if (atoll(at + 7) == plan) early += waiting;
     plan = atoll(at + 7), waiting = 0;
@@ -285,6 +304,33 @@ static void overlaps(void) {
   if (number("HIDDEN")) share = hidden_in(path);
   if (number("HIDDEN") && share < 0.8) fprintf(stderr, "rank %d hides %.3f\n", rank, share), exit(4);
   tg_jit_free(j);
+}
+
+/* What a rank tells of its exchanges: the gradients' sums, and that kernels hide most of them. */
+static void explains(void) {
+  char path[300], line[4000];
+  int sums = 0, hidden = 0;
+  snprintf(path, sizeof path, "%s/explain%d", getenv("SAYS"), rank);
+  setenv("TG_EXPLAIN", path, 1);
+  tg_close(C);
+  C = tg_open(NULL);
+  CHECK(tg_comm_devices(C, NULL, MOST, D) == size);
+  overlaps();
+  tg_close(C);
+  unsetenv("TG_EXPLAIN");
+  FILE *f = fopen(path, "r");
+  CHECK(f != NULL);
+  while (fgets(line, sizeof line, f)) {
+    bool sum = strstr(line, "x ALLREDUCE ADD") && strstr(line, "over CPU@0, CPU@1");
+    const char *share = sum ? strstr(line, " % hidden, behind up to ") : NULL;
+    sums += sum;
+    for (; share && share > line && share[-1] != ' '; share--) {}
+    hidden += share && atoi(share) > 0;
+  }
+  fclose(f);
+  C = tg_open(NULL);
+  CHECK(tg_comm_devices(C, NULL, MOST, D) == size);
+  CHECK(sums && hidden);
 }
 
 /* ---- GPUs, emulated, one for each rank */
@@ -372,6 +418,7 @@ static int rank_main(const char *role) {
                {"rounds", rounds},
                {"two_levels", two_levels},
                {"overlaps", overlaps},
+               {"explains", explains},
                {"gpus", gpus},
                {"compiles", compiles},
                {"loads", loads}};
@@ -490,6 +537,7 @@ static void exchanges_hide(void **state) {
   fine("overlaps", 2);
   fine("overlaps", 4);
   setenv("HIDDEN", "0", 1);
+  fine("explains", 2);
   static const char *const buckets[] = {"0", "100000", "2000000000"};
   for (int i = 0; i < 3; i++) {
     setenv("TG_COMM_BUCKET", buckets[i], 1);
@@ -521,6 +569,50 @@ static void memory_of_gpus(void **state) {
   setenv("TG_COMM", "nccl", 1); /* has no memory that it moves */
   fine("rounds", 2);
   unsetenv("TG_COMM"), unsetenv("TG_DEV"), unsetenv("TG_EMU");
+}
+
+static void group_fails(const char *path, const char *says) {
+  const char *one[1];
+  setenv("TG_COMM_NAME", path, 1);
+  TgContext *c = tg_open_with(.device = "INTERP");
+  assert_int_equal(tg_comm_devices(c, NULL, 1, one), -1);
+  assert_int_equal(tg_error(c), TG_ERR_DEVICE);
+  if (!strstr(tg_errmsg(c), says)) fail_msg("no \"%s\" in: %s", says, tg_errmsg(c));
+  tg_close(c);
+}
+
+/* Ranks that a shell starts, the last one first and rank 0 when the others have waited: a file alone brings
+ * them together. Who is alone gives up in time, and says whom it waited for. */
+static void found_by_file(void **state) {
+  (void)state;
+  char command[1600], path[260], text[64];
+  setenv("TG_COMM", "nccl", 1), setenv("TG_EMU", "2", 1), setenv("TG_COMM_TIMEOUT", "20", 1);
+  snprintf(path, sizeof path, "%s/group", folder);
+  int length =
+      snprintf(command, sizeof command,
+               "cd %s && rm -f rank* && export ROLE=gpus TG_DEV=CUDA TG_COMM_NAME=%s TG_COMM_SIZE=2 && "
+               "{ TG_COMM_RANK=1 %s 2>log & sleep 0.2; TG_COMM_RANK=0 %s 2>log0; a=$?; wait $! && "
+               "exit $a; }",
+               folder, path, own, own);
+  assert_true(length < (int)sizeof command);
+  if (system(command)) fail_msg("%s%s", said("log"), said("log0"));
+  for (int r = 0; r < 2; r++)
+    assert_string_equal(said_by(r), "");
+  assert_int_not_equal(access(path, F_OK), 0); /* its name went when all had come */
+
+  setenv("TG_COMM_TIMEOUT", "1", 1), setenv("TG_COMM_SIZE", "2", 1), setenv("TG_COMM_RANK", "0", 1);
+  group_fails(path, "rank 1 does not come");
+  assert_int_not_equal(access(path, F_OK), 0);
+  setenv("TG_COMM_RANK", "1", 1);
+  group_fails(path, "rank 0 does not come");
+  snprintf(text, sizeof text, "%.40s/none/group", folder);
+  group_fails(text, "cannot be made and mapped: No such file or directory");
+  setenv("TG_COMM_RANK", "2", 1);
+  group_fails(path, "rank 2 of 2");
+  static const char *const names[] = {"TG_COMM",      "TG_EMU",       "TG_COMM_TIMEOUT",
+                                      "TG_COMM_SIZE", "TG_COMM_RANK", "TG_COMM_NAME"};
+  for (int i = 0; i < 6; i++)
+    unsetenv(names[i]);
 }
 
 /* A compiler that counts its runs, a line of the file runs each. False: there is no compiler here. */
@@ -708,6 +800,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(sums_in_two_levels),
       cmocka_unit_test(exchanges_hide),
       cmocka_unit_test(memory_of_gpus),
+      cmocka_unit_test(found_by_file),
       cmocka_unit_test(work_is_shared),
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),

@@ -1,6 +1,7 @@
 /* test_shard.c: tensors on several devices. Expected values are by hand, or those of the same program on one
  * device. */
 #include "shard.inc"
+#include <unistd.h>
 
 /* ---- where parts are */
 static void split(void **state) {
@@ -578,6 +579,223 @@ static void computed_once(void **state) {
   assert_true(flops[1] < flops[0] * 3 / 2);
 }
 
+/* ---- programs of several devices, as files */
+typedef struct Saved {
+  TgTensor *w, *bias, *scale;
+} Saved;
+
+static TgStatus trains(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  Saved *m = user;
+  TgTensor *h = tg_mul(tg_matmul(in[0], m->w), m->scale), *grad;
+  out[0] = tg_mean(tg_mul(h, h));
+  out[1] = tg_add(h, m->bias);
+  out[2] = tg_gather_to(h, D[3]);
+  if (tg_gradient(out[0], &m->w, 1, &grad)) return tg_error(ctx);
+  tg_assign(m->w, tg_sub(m->w, tg_mul_scalar(grad, 0.001)));
+  return tg_error(ctx);
+}
+
+static Saved saved_new(void) {
+  Saved m = {tg_keep(tg_clone(tg_replicate(counted(2, (const int64_t[]){3, 4}), 4, D))),
+             tg_keep(tg_clone(tg_shard(counted(2, (const int64_t[]){6, 4}), 4, D, 0))),
+             tg_keep(tg_clone(tg_shard(counted(2, (const int64_t[]){1, 4}), 4, D, 1)))};
+  OK(tg_realize_many((TgTensor *[]){m.w, m.bias, m.scale}, 3));
+  return m;
+}
+
+/* x as the input of j is wanted. */
+static TgTensor *input_for(TgJit *j, TgTensor *x) {
+  TgJitValue v;
+  assert_true(tg_jit_input(j, 0, &v));
+  assert_true(v.ndim == 2 && v.dims[0] == 6 && v.dims[1] == 3 && v.ndevice == 4 && v.axis == 0);
+  return tg_shard(x, v.ndevice, v.devices, v.axis, .bounds = v.bounds);
+}
+
+/* Both go on from the same state, with the same numbers. */
+static void goes_on(TgJit *j, TgJit *k, int from, double within) {
+  for (int i = from; i < from + 3; i++) {
+    OK(tg_scope_begin(C));
+    TgTensor *x = tg_add_scalar(counted(2, (const int64_t[]){6, 3}), i), *a[3], *b[3];
+    TgTensor *at_j = input_for(j, x), *at_k = input_for(k, x);
+    OK(tg_jit_run(j, &at_j, 1, a, 3));
+    OK(tg_jit_run(k, &at_k, 1, b, 3));
+    for (int o = 0; o < 3; o++)
+      SAME(b[o], a[o], within);
+    BOUNDS(b[1], 1, 0, 1, 2, 3, 4);
+    OK(tg_scope_end(C));
+  }
+}
+
+static void file_named(char *path, size_t cap) {
+  int64_t id = getpid(); /* one for all ranks */
+  OK(tg_comm_max(C, &id));
+  snprintf(path, cap, "/tmp/tg_shard_%lld.safetensors", (long long)id);
+}
+
+static TgJit *saved_to(const char *path, Saved *m) {
+  TgJit *j = tg_jit(C, trains, m);
+  TgState *s = tg_state_new(C);
+  OK(tg_state_put(s, "w", m->w)), OK(tg_state_put(s, "bias", m->bias)),
+      OK(tg_state_put(s, "scale", m->scale));
+  for (int i = 0; i < 3; i++) {
+    TgTensor *x = tg_shard(counted(2, (const int64_t[]){6, 3}), 4, D, 0), *out[3];
+    OK(tg_jit_run(j, &x, 1, out, 3));
+  }
+  const char *x = "x", *outs[] = {"loss", "sum", "all"};
+  OK(tg_jit_save(j, path, .inputs = &x, .outputs = outs, .state = s));
+  tg_state_free(s);
+  return j;
+}
+
+static void saved(void **state) {
+  (void)state;
+  char path[80];
+  Saved m = saved_new();
+  file_named(path, sizeof path);
+  TgJit *j = saved_to(path, &m), *k = tg_jit_load_file(C, path);
+  if (!k) fail_msg("%s", tg_errmsg(C));
+  TgJitValue v;
+  for (int i = 0; i < 4; i++)
+    assert_string_equal(tg_jit_device(k, (size_t)i), tg_jit_device(j, (size_t)i));
+  assert_null(tg_jit_device(k, 4));
+  assert_true(tg_jit_output(k, 2, &v) && v.ndevice == 1 && !strcmp(v.devices[0], D[3]) &&
+              !strcmp(v.name, "all"));
+  goes_on(j, k, 3, 0);
+  /* what was loaded is saved again; where it is on other devices, it gives the same */
+  OK(tg_jit_save(k, path));
+  bool mixed = !ranks_asked() && !strcmp(D[0], "CPU");
+  const char *const other[] = {"INTERP", "CPU:2", "INTERP:1", "CPU"}, *const turned[] = {D[3], D[0], D[2],
+                                                                                         D[1]};
+  TgJit *l = tg_jit_load_file_on(C, path, mixed ? other : turned, 4);
+  if (!l) fail_msg("%s", tg_errmsg(C));
+  goes_on(k, l, 6, mixed ? 1e-5 : 0);
+  if (mixed) assert_string_equal(tg_jit_device(l, 2), "INTERP:1");
+  tg_jit_free(l);
+  ERROR(tg_jit_load_file_on(C, path, turned, 3), TG_ERR_VALUE, "it is of 4 devices");
+  ERROR(tg_jit_load_file_on(C, path, (const char *const[]){D[0], D[1], D[2], D[1]}, 4), TG_ERR_VALUE,
+        "are both");
+  ERROR(tg_jit_load_file_on(C, path, (const char *const[]){D[0], D[1], D[2], "TPU"}, 4), TG_ERR_VALUE,
+        "'TPU'");
+  ERROR(tg_jit_load_file_on(C, path, (const char *const[]){D[0], D[1], D[2], "DISK"}, 4), TG_ERR_DEVICE,
+        "DISK");
+  /* a tensor that is whole on each device is in the file once, one that is split in parts */
+  TgState *s = tg_safe_load_file(C, path);
+  assert_int_equal(tg_state_count(s), 1 + 4 + 4);
+  TgTensor *w = tg_state_get(s, "w"), *part = tg_state_get(s, "bias.part1");
+  assert_true(w && tg_shape(w)[0] == 3 && part && tg_shape(part)[0] == 2);
+  tg_state_free(s);
+  tg_jit_free(j), tg_jit_free(k);
+  OK(tg_comm_max(C, &(int64_t){0})); /* all have read it */
+  if (!tg_comm_rank(C)) unlink(path);
+}
+
+/* A profile calls a copy by what it is of, on the host's track and on those of the devices; also in a replay. */
+static TgStatus sums(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  out[0] = tg_sum(in[0], .axis = TG_AXES(0));
+  return tg_error(ctx);
+}
+
+static void exchanges_named(void **state) {
+  (void)state;
+  char path[80], line[4096];
+  int host = 0, device = 0, copies = 0;
+  snprintf(path, sizeof path, "/tmp/tg_shard_profile_%ld", (long)getpid());
+  OK(tg_profile_start(C, path));
+  TgTensor *x = tg_shard(counted(2, (const int64_t[]){8, 6}), 4, D, 0), *y;
+  TgJit *j = tg_jit(C, sums, NULL);
+  for (int i = 0; i < 3; i++)
+    OK(tg_jit_run(j, &x, 1, &y, 1));
+  OK(tg_profile_stop(C));
+  FILE *f = fopen(path, "r");
+  assert_non_null(f);
+  while (fgets(line, sizeof line, f)) {
+    bool named = strstr(line, "\"name\":\"ALLREDUCE ADD, naive, 4 devices, 24 B: ") != NULL;
+    host += named && strstr(line, "\"cat\":\"host\"");
+    device += named && strstr(line, "\"cat\":\"exchange\"");
+    copies += named && strstr(line, "\"bytes\":24");
+  }
+  fclose(f);
+  unlink(path);
+  /* of one process each goes from every device to every other one, in three runs; of ranks a part of them */
+  assert_true(ranks_asked() ? host >= 9 && device >= 9 && copies : host == 36 && device == 72);
+  tg_jit_free(j);
+}
+
+/* ---- gradients behind kernels, where devices have a queue of copies */
+enum { LAYERS = 8 };
+
+static TgStatus net_step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  TgTensor **w = user, *y = in[0], *grad[LAYERS];
+  for (int i = 0; i < LAYERS; i++)
+    y = tg_tanh(tg_matmul(y, w[i]));
+  out[0] = tg_mean(tg_mul(y, y));
+  if (tg_gradient(out[0], w, LAYERS, grad)) return tg_error(ctx);
+  for (int i = 0; i < LAYERS; i++)
+    tg_assign(w[i], tg_sub(w[i], tg_mul_scalar(grad[i], 0.5)));
+  return tg_error(ctx);
+}
+
+/* The share of the bytes that are given to be copied while their device's plan has kernels to run. */
+static double given_early(const char *path) {
+  char line[4096];
+  long long plan = -1;
+  double early = 0, all = 0, waiting = 0;
+  FILE *f = fopen(path, "r");
+  assert_non_null(f);
+  while (fgets(line, sizeof line, f)) {
+    const char *at = strstr(line, "\"plan\":"), *bytes = strstr(line, "\"bytes\":");
+    if (bytes && strstr(line, ": copy\",\"cat\":\"host\""))
+      all += atof(bytes + 8), waiting += atof(bytes + 8);
+    if (!at) continue;
+    if (atoll(at + 7) == plan) early += waiting;
+    plan = atoll(at + 7), waiting = 0;
+  }
+  fclose(f);
+  return all > 0 ? early / all : 0;
+}
+
+static void copies_beside_kernels(void **state) {
+  (void)state;
+  char path[80];
+  TgTensor *w[2][LAYERS];
+  snprintf(path, sizeof path, "/tmp/tg_shard_beside_%ld", (long)getpid());
+  for (int i = 0; i < LAYERS; i++)
+    for (int k = 0; k < 2; k++)
+      w[k][i] =
+          tg_keep(tg_clone(tg_replicate(tg_mul_scalar(counted(2, (const int64_t[]){16, 16}), 0.125), 2, D)));
+  TgJit *j = tg_jit(C, net_step, w[0]);
+  for (int i = 0; i < 6; i++) {
+    OK(tg_scope_begin(C));
+    TgTensor *x = tg_shard(tg_add_scalar(counted(2, (const int64_t[]){8, 16}), i), 2, D, 0), *loss, *want;
+    OK(tg_realize(x));
+    OK(tg_jit_run(j, &x, 1, &loss, 1));
+    OK(net_step(C, &x, 1, &want, 1, w[1]));
+    EQUAL(loss, want);
+    OK(tg_scope_end(C));
+  }
+  for (int i = 0; i < LAYERS; i++)
+    EQUAL(w[0][i], w[1][i]);
+  tg_jit_free(j);
+  OK(tg_profile_start(C, path)); /* names of exchanges are those of a capture in a profile */
+  j = tg_jit(C, net_step, w[0]);
+  for (int i = 0; i < 3; i++) {
+    OK(tg_scope_begin(C));
+    TgTensor *x = tg_shard(counted(2, (const int64_t[]){8, 16}), 2, D, 0), *loss;
+    OK(tg_realize(x));
+    if (i == 2) OK(tg_profile_stop(C)), OK(tg_profile_start(C, path));
+    OK(tg_jit_run(j, &x, 1, &loss, 1));
+    OK(tg_scope_end(C));
+  }
+  OK(tg_profile_stop(C));
+  double share = given_early(path);
+  unlink(path);
+  if (!ranks_asked() && !strcmp(D[0], "CUDA") && share < 0.8) fail_msg("%.3f of the bytes", share);
+  tg_jit_free(j);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(split, open_it, close_it),
@@ -594,6 +812,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(no_memory, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured_store, open_it, close_it),
+      cmocka_unit_test_setup_teardown(saved, open_it, close_it),
+      cmocka_unit_test_setup_teardown(exchanges_named, open_it, close_it),
+      cmocka_unit_test_setup_teardown(copies_beside_kernels, open_it, close_it),
       cmocka_unit_test_setup_teardown(volumes, open_it, close_it),
       cmocka_unit_test_setup_teardown(computed_once, open_it, close_it),
   };

@@ -358,7 +358,7 @@ static void test_runner(void **state) {
 
   for (size_t i = 0; i < TG_COUNT(is); i++) {
     TgMem mem = {0};
-    TgEnv env = {.rule_limit = -1, .spec = 1};
+    TgEnv env = {.rule_limit = -1, .opt_limit = -1, .fuse_limit = -1, .spec = 1};
     PassEnv pe;
     UOpText t;
     TgError err = {0};

@@ -1,5 +1,6 @@
-/* test_stages.c: the scheduler goes on from its own text. Random tensor graphs are scheduled to each pass in turn; what is
- * printed then is read back, and the rest of the passes give the kernels, and the programs, that the whole way gives. */
+/* test_stages.c: the compiler goes on from its own text. Random tensor graphs, some with sizes that are variables, are
+ * scheduled to each pass in turn; what is printed then is read back, and the rest of the passes give the kernels, and the
+ * programs, that the whole way gives. So are their kernels, from each pass of code generation on. */
 #include "tg.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,13 +11,20 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST_NODES = 40, RANK = 3, GRAPHS = 500 };
+enum { MOST_NODES = 40, RANK = 3, GRAPHS = 500, VARIABLES = 2 };
+
+/* k times a variable, plus a; k is 0 where it is a number. */
+typedef struct Size {
+  int k, v, a;
+} Size;
 
 typedef struct Graph {
   char text[16384];
   size_t len;
   int n, nbuffer;
-  int rank[MOST_NODES], shape[MOST_NODES][RANK];
+  int rank[MOST_NODES];
+  Size shape[MOST_NODES][RANK];
+  int nvariable, most[VARIABLES]; /* variable v is from 1 to most[v] */
   uint64_t random;
 } Graph;
 
@@ -35,37 +43,74 @@ static void put(Graph *g, const char *form, ...) {
   assert_true(g->len < sizeof g->text);
 }
 
-static void sizes_put(Graph *g, const int *v, int n) {
+static void ints_put(Graph *g, const int *v, int n) {
   put(g, "(");
   for (int i = 0; i < n; i++)
     put(g, i ? ", %d" : "%d", v[i]);
   put(g, ")");
 }
 
-static int node(Graph *g, int rank, const int *shape) { /* its number; its text follows */
+static void size_put(Graph *g, Size s) {
+  if (!s.k)
+    put(g, "%d", s.a);
+  else if (s.a)
+    put(g, "%d*v%d %c %d", s.k, s.v, s.a < 0 ? '-' : '+', abs(s.a));
+  else
+    put(g, "%d*v%d", s.k, s.v);
+}
+
+static void sizes_put(Graph *g, const Size *v, int n) {
+  put(g, "(");
+  for (int i = 0; i < n; i++)
+    put(g, "%s", i ? ", " : ""), size_put(g, v[i]);
+  put(g, ")");
+}
+
+static int least(Size s) { return s.k + s.a; }
+
+static int largest(const Graph *g, Size s) { return s.k * g->most[s.v] + s.a; }
+
+static int elements(const Graph *g, const Size *shape, int rank) { /* the most that it may have */
+  int n = 1;
+  for (int i = 0; i < rank; i++)
+    n *= largest(g, shape[i]);
+  return n;
+}
+
+static int node(Graph *g, int rank, const Size *shape) { /* its number; its text follows */
   g->rank[g->n] = rank;
   memcpy(g->shape[g->n], shape, (size_t)rank * sizeof *shape);
   put(g, "t%d = ", g->n);
   return g->n++;
 }
 
-static int buffer(Graph *g, int rank, const int *shape) {
-  int nelem = 1;
+/* A buffer of the largest sizes, of which the tensor is the beginning. */
+static int buffer(Graph *g, int rank, const Size *shape) {
+  Size most[RANK];
+  bool varies = false;
+  for (int i = 0; i < rank; i++) {
+    most[i] = (Size){.a = largest(g, shape[i])};
+    varies |= shape[i].k != 0;
+  }
+  put(g, "b%d = BUFFER[f32, %d, %d]\n", g->nbuffer, g->nbuffer, elements(g, shape, rank));
+  int t = node(g, rank, most);
+  put(g, "RESHAPE["), sizes_put(g, most, rank), put(g, "](b%d)\n", g->nbuffer++);
+  if (!varies) return t;
+  t = node(g, rank, shape);
+  put(g, "SHRINK[(");
   for (int i = 0; i < rank; i++)
-    nelem *= shape[i];
-  put(g, "b%d = BUFFER[f32, %d, %d]\n", g->nbuffer, g->nbuffer, nelem);
-  int t = node(g, rank, shape);
-  put(g, "RESHAPE["), sizes_put(g, shape, rank), put(g, "](b%d)\n", g->nbuffer++);
+    put(g, i ? ", 0, " : "0, "), size_put(g, shape[i]);
+  put(g, ")](t%d)\n", t - 1);
   return t;
 }
 
-static int
-reduced(Graph *g,
-        int x) { /* along one axis, and expanded again: the rest of the graph goes on with its shape */
+/* Along one axis, and expanded again: the rest of the graph goes on with its shape. */
+static int reduced(Graph *g, int x) {
   static const char *const how[] = {"ADD", "MAX", "MUL"};
-  int axis = (int)draw(g, (unsigned)g->rank[x]), one[RANK];
+  int axis = (int)draw(g, (unsigned)g->rank[x]);
+  Size one[RANK];
   memcpy(one, g->shape[x], sizeof one);
-  one[axis] = 1;
+  one[axis] = (Size){.a = 1};
   int r = node(g, g->rank[x], one);
   put(g, "REDUCE_AXIS[%s, (%d)](t%d)\n", how[draw(g, 3)], axis, x);
   if (draw(g, 4) == 0) return r;
@@ -74,55 +119,72 @@ reduced(Graph *g,
   return t;
 }
 
-static int moved(Graph *g, int x) {
-  int rank = g->rank[x], s[RANK], order[RANK] = {0, 1, 2}, bounds[2 * RANK] = {0};
+static int permuted(Graph *g, int x, int axis) {
+  int rank = g->rank[x], order[RANK] = {0, 1, 2};
+  Size s[RANK];
+  order[axis] = (axis + 1) % rank, order[(axis + 1) % rank] = axis;
+  for (int i = 0; i < rank; i++)
+    s[i] = g->shape[x][order[i]];
+  int t = node(g, rank, s);
+  put(g, "PERMUTE["), ints_put(g, order, rank), put(g, "](t%d)\n", x);
+  return t;
+}
+
+static int shrunk(Graph *g, int x, int axis) { /* without its first element */
+  int rank = g->rank[x];
+  Size s[RANK];
   memcpy(s, g->shape[x], sizeof s);
+  if (least(s[axis]) < 2) return x;
+  s[axis].a--;
+  int t = node(g, rank, s);
+  put(g, "SHRINK[(");
+  for (int i = 0; i < rank; i++)
+    put(g, i ? ", %d, " : "%d, ", i == axis), size_put(g, g->shape[x][i]);
+  put(g, ")](t%d)\n", x);
+  return t;
+}
+
+static int merged(Graph *g, int x) { /* its first two axes, of which one is a number */
+  int rank = g->rank[x];
+  Size a = g->shape[x][0], b = g->shape[x][1], s[RANK];
+  if (a.k && b.k) return x;
+  int by = a.k ? b.a : a.a;
+  Size of = a.k ? a : b;
+  s[0] = (Size){of.k * by, of.v, of.a * by};
+  if (rank == 3) s[1] = g->shape[x][2];
+  int t = node(g, rank - 1, s);
+  put(g, "RESHAPE["), sizes_put(g, s, rank - 1), put(g, "](t%d)\n", x);
+  return t;
+}
+
+static int moved(Graph *g, int x) {
+  int rank = g->rank[x], order[RANK] = {0}, bounds[2 * RANK] = {0};
   int axis = (int)draw(g, (unsigned)rank), t;
+  Size s[RANK];
+  memcpy(s, g->shape[x], sizeof s);
   switch (draw(g, 5)) {
-  case 0:
-    if (rank == 1) return x;
-    order[axis] = (axis + 1) % rank, order[(axis + 1) % rank] = axis;
-    for (int i = 0; i < rank; i++)
-      s[i] = g->shape[x][order[i]];
-    t = node(g, rank, s);
-    put(g, "PERMUTE["), sizes_put(g, order, rank), put(g, "](t%d)\n", x);
-    return t;
+  case 0: return rank == 1 ? x : permuted(g, x, axis);
   case 1:
     bounds[2 * axis] = (int)draw(g, 2), bounds[2 * axis + 1] = 1;
-    s[axis] += bounds[2 * axis] + 1;
+    s[axis].a += bounds[2 * axis] + 1;
     t = node(g, rank, s);
-    put(g, "PAD["), sizes_put(g, bounds, 2 * rank), put(g, "](t%d)\n", x);
+    put(g, "PAD["), ints_put(g, bounds, 2 * rank), put(g, "](t%d)\n", x);
     return t;
-  case 2:
-    for (int i = 0; i < rank; i++)
-      bounds[2 * i + 1] = s[i];
-    if (s[axis] < 2) return x;
-    bounds[2 * axis] = 1;
-    s[axis]--;
-    t = node(g, rank, s);
-    put(g, "SHRINK["), sizes_put(g, bounds, 2 * rank), put(g, "](t%d)\n", x);
-    return t;
+  case 2: return shrunk(g, x, axis);
   case 3:
-    order[0] = 0;
     for (int i = 0; i < rank; i++)
       order[i] = i == axis;
     t = node(g, rank, s);
-    put(g, "FLIP["), sizes_put(g, order, rank), put(g, "](t%d)\n", x);
+    put(g, "FLIP["), ints_put(g, order, rank), put(g, "](t%d)\n", x);
     return t;
-  default:
-    if (rank == 1) return x;
-    s[0] = g->shape[x][0] * g->shape[x][1];
-    if (rank == 3) s[1] = g->shape[x][2];
-    t = node(g, rank - 1, s);
-    put(g, "RESHAPE["), sizes_put(g, s, rank - 1), put(g, "](t%d)\n", x);
-    return t;
+  default: return rank == 1 ? x : merged(g, x);
   }
 }
 
 static int same_shape(Graph *g, int x) { /* another node of its shape, or a new buffer */
   for (int tries = 0; tries < 6; tries++) {
     int y = (int)draw(g, (unsigned)g->n);
-    if (g->rank[y] == g->rank[x] && !memcmp(g->shape[y], g->shape[x], (size_t)g->rank[x] * sizeof(int)))
+    if (g->rank[y] == g->rank[x] && !memcmp(g->shape[y], g->shape[x], (size_t)g->rank[x] * sizeof(Size)))
       return y;
   }
   return buffer(g, g->rank[x], g->shape[x]);
@@ -150,23 +212,33 @@ static void grow(Graph *g) {
   }
 }
 
-static void graph_make(Graph *g, uint64_t seed) {
+/* The first shape; of every third graph one or two of its sizes are variables. */
+static int first_shape(Graph *g, uint64_t seed, Size *shape) {
   static const int sizes[] = {1, 3, 8, 16, 40, 128};
+  int rank = 1 + (int)draw(g, RANK);
+  for (int i = 0; i < rank; i++) {
+    shape[i] = (Size){.a = sizes[draw(g, rank == 3 ? 4 : 6)]};
+    if (seed % 3 || g->nvariable == VARIABLES || draw(g, 2)) continue;
+    int v = g->nvariable++;
+    g->most[v] = shape[i].a + 1;
+    put(g, "variable v%d[1, %d]\n", v, g->most[v]);
+    shape[i] = (Size){.k = 1, .v = v};
+  }
+  return rank;
+}
+
+static void graph_make(Graph *g, uint64_t seed) {
+  Size shape[RANK];
   memset(g, 0, sizeof *g);
   g->random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-  int rank = 1 + (int)draw(g, RANK), shape[RANK];
-  for (int i = 0; i < rank; i++)
-    shape[i] = sizes[draw(g, rank == 3 ? 4 : 6)];
+  int rank = first_shape(g, seed, shape);
   buffer(g, rank, shape);
   int most = 3 + (int)draw(g, 20);
   while (g->n < most)
     grow(g);
   int last = g->n - 1;
-  if (draw(g, 3) == 0) { /* an assignment, whose memory others have read */
-    int nelem = 1;
-    for (int i = 0; i < rank; i++)
-      nelem *= shape[i];
-    put(g, "s = STORE(b0, RESHAPE[(%d)](SIN(t0)))\n", nelem);
+  if (draw(g, 3) == 0) { /* an assignment, whose memory others have read; t0 is all of b0 */
+    put(g, "s = STORE(b0, RESHAPE[(%d)](SIN(t0)))\n", elements(g, g->shape[0], rank));
     put(g, "roots t%d, s\n", last);
   } else
     put(g, "roots t%d, t%d\n", last, (int)draw(g, (unsigned)g->n));
@@ -201,6 +273,61 @@ static void resumed(TgContext *ctx, const Graph *g, int number) {
     free(now);
   }
   free(whole), free(kernels);
+}
+
+/* The passes of code generation, by number. */
+static const char *lowering(int i) {
+  int first = 0;
+  while (pass(first))
+    first++;
+  return tg_pass_name(first + i, NULL);
+}
+
+/* One kernel from each pass on: the program that it is at once. */
+static void kernel_resumed(TgContext *ctx, const char *kernel, int number) {
+  char *whole = text_of(tg_opt(ctx, kernel, .from = lowering(0)));
+  if (!whole) fail_msg("graph %d: %s\n%s", number, tg_errmsg(ctx), kernel);
+  for (int i = 0; lowering(i + 1); i++) {
+    char *now = text_of(tg_opt(ctx, kernel, .from = lowering(0), .pass = lowering(i)));
+    const char *rest = now ? tg_opt(ctx, now, .from = lowering(i + 1)) : NULL;
+    if (!rest || strcmp(rest, whole))
+      fail_msg("graph %d, from '%s': %s\n%s\n%s\nnot\n%s\nbut\n%s", number, lowering(i + 1),
+               rest ? "another program" : tg_errmsg(ctx), kernel, now, whole, rest ? rest : "");
+    free(now);
+  }
+  free(whole);
+}
+
+/* Each kernel of a graph by itself. The text ends with "roots u1, u2", unless there is only one. */
+static void kernels_resumed(TgContext *ctx, const char *kernels, int number) {
+  char *one = text_of(kernels), *roots = strstr(one, "\nroots ");
+  if (!roots) {
+    kernel_resumed(ctx, one, number);
+    free(one);
+    return;
+  }
+  const char *at = kernels + (roots - one) + strlen("\nroots ");
+  for (size_t room = strlen(roots) + 1, n; *at; at += n + strspn(at + n, ", \n")) {
+    n = strcspn(at, ",\n");
+    snprintf(roots, room, "\nroots %.*s", (int)n, at);
+    kernel_resumed(ctx, one, number);
+  }
+  free(one);
+}
+
+static void test_each_pass_of_kernels(void **state) {
+  (void)state;
+  static Graph g;
+  static const char *const devices[] = {"NULL:C", "NULL:CUDA", "NULL:C", "NULL:METAL"};
+  for (int i = 0; i < GRAPHS; i++) {
+    TgContext *ctx = tg_open_with(.device = devices[i % 4]);
+    graph_make(&g, (uint64_t)i);
+    char *kernels = text_of(tg_opt(ctx, g.text, .pass = "kernels"));
+    assert_non_null(kernels);
+    kernels_resumed(ctx, kernels, i);
+    free(kernels);
+    tg_close(ctx);
+  }
 }
 
 static void test_each_pass(void **state) {
@@ -239,6 +366,30 @@ static void test_damaged(void **state) {
   }
 }
 
+/* .. and so is what stands below a kernel's graph. */
+static void test_damaged_kernels(void **state) {
+  (void)state;
+  static Graph g;
+  static const char *const devices[] = {"NULL:C", "NULL:CUDA"};
+  for (int i = 0; i < 400; i++) {
+    TgContext *ctx = tg_open_with(.device = devices[i % 2]);
+    graph_make(&g, (uint64_t)(i / 16) + 9000);
+    char *kernels = text_of(tg_opt(ctx, g.text, .pass = "kernels")), *roots = strstr(kernels, "\nroots ");
+    if (roots) snprintf(roots + 7 + strcspn(roots + 7, ",\n"), 2, "\n");
+    char *now = text_of(tg_opt(ctx, kernels, .from = lowering(0), .pass = lowering(3 + i % 8)));
+    assert_non_null(now);
+    char *line = strstr(now, "#| kernel");
+    assert_non_null(line);
+    for (int k = 0; k < 2; k++) {
+      char *at = line + draw(&g, (unsigned)strlen(line));
+      *at = *at == '\n' ? '\n' : " 0123456789,:-r%"[draw(&g, 16)];
+    }
+    if (!tg_opt(ctx, now, .from = lowering(4 + i % 8))) assert_true(*tg_errmsg(ctx));
+    free(now), free(kernels);
+    tg_close(ctx);
+  }
+}
+
 static void test_refused(void **state) {
   (void)state;
   TgContext *ctx = tg_open_with(.device = "NULL:C");
@@ -255,6 +406,20 @@ static void test_refused(void **state) {
   assert_null(tg_opt(ctx, now, .from = "nothing"));
   tg_clear_error(ctx);
   free(now);
+  static const char *const variables[] = {"variable v1[0, 4]\n",
+                                          "variable v0[3, 2]\n",
+                                          "variable v0[-1, 2]\n",
+                                          "variable v0[0, 5, 2]\n",
+                                          "variable v0[0, 4, 0]\n",
+                                          "variable v0[1]\n",
+                                          "variable v0[0, 4]\nvariable v0[0, 4]\n"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    char text[200];
+    snprintf(text, sizeof text, "%s%s", variables[i], graph);
+    assert_null(tg_opt(ctx, text, .pass = "rangeify"));
+    assert_non_null(strstr(tg_errmsg(ctx), "line "));
+    tg_clear_error(ctx);
+  }
   tg_close(ctx);
 }
 
@@ -287,7 +452,9 @@ static void test_skipped(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_pass), cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_skipped)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_each_pass), cmocka_unit_test(test_each_pass_of_kernels),
+      cmocka_unit_test(test_damaged),   cmocka_unit_test(test_damaged_kernels),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_skipped)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

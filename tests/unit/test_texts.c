@@ -113,7 +113,7 @@ static void test_spaces(void **state) {
   static const struct {
     const char *golden, *had, *wrong;
   } seeds[] = {{"matmul_tiles", "(threadgroup f32x4 *)", "(device f32x4 *)"},
-               {"matmul_tiles", "(device f32x2 *)", "(threadgroup f32x2 *)"},
+               {"matmul_tiles", "(device f32x4 *)", "(threadgroup f32x4 *)"},
                {"attention", "threadgroup f32 l0[", "device f32 l0["},
                {"matmul_tiles", "device const f32 *p1", "threadgroup const f32 *p1"},
                {"adam_step", "device f32 *p0", "f32 *p0"}};

@@ -9,7 +9,8 @@
  * stands for */
 static bool is_alu(const Node *n, int v) {
   int op = n->kind == OPVAR ? v : n->op;
-  bool ok = n->kind == NAME || n->kind == LIT || (ops[op].flags & (OPF_U | OPF_B | OPF_T));
+  bool ok = n->kind == NAME || n->kind == LIT ||
+            ((ops[op].flags & (OPF_U | OPF_B | OPF_T)) && ops[op].arg != ARG_INTS); /* no list of its own */
   for (int i = 0; ok && i < n->narg; i++)
     ok = is_alu(n->arg[i], v);
   return ok;

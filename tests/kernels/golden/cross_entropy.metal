@@ -1,58 +1,99 @@
-/* r, METAL, grid 1 1 1 of blocks 1 1 1, no opts */
+/* r, METAL, grid 1 1 1 of blocks 4 1 1, opts LOCAL r3 4, LOCAL r1 4, GROUP r0 4, UNROLL r0 4 */
 kernel void r(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+  i64 v0 = (i64)lid.x;   /* < 4l */
+  i64 v1 = v0 * 8l;
   alignas(16) threadgroup f32 l0[6];
-  for (i64 r1 = 0; r1 < 6l; r1++) {
+  for (i64 r7 = 0; r7 < 2l; r7++) {
     f32 acc0 = (-INFINITY);
-    i64 v0 = r1 * 8l;
+    i64 v2 = r7 * 32l;
+    i64 v3 = v1 + v2;
+    i64 v4 = r7 * 4l;
+    i64 v5 = v0 + v4;
+    u8 v6 = v5 < 6l;
     for (i64 r2 = 0; r2 < 8l; r2++) {
-      f32 v1 = acc0;
-      i64 v2 = v0 + r2;
-      f32 v3 = p2[v2];
-      f32 v4 = v1 > v3 || v1 != v1 ? v1 : v3;
-      acc0 = v4;
+      f32 v7 = acc0;
+      i64 v8 = v3 + r2;
+      f32 v9 = v6 ? p2[v8] : 0;
+      f32 v10 = v7 > v9 || v7 != v7 ? v7 : v9;
+      acc0 = v10;
     }
-    f32 v5 = acc0;
-    l0[r1] = v5;
+    f32 v11 = acc0;
+    if (v6) l0[v5] = v11;
   }
   alignas(16) threadgroup f32 l1[6];
-  for (i64 r3 = 0; r3 < 6l; r3++) {
+  for (i64 r5 = 0; r5 < 2l; r5++) {
     f32 acc1 = 0.0f;
-    i64 v6 = r3 * 8l;
-    f32 v7 = l0[r3];
+    i64 v12 = r5 * 32l;
+    i64 v13 = v12 + v1;
+    i64 v14 = r5 * 4l;
+    i64 v15 = v14 + v0;
+    u8 v16 = v15 < 6l;
+    f32 v17 = v16 ? l0[v15] : 0;
     for (i64 r4 = 0; r4 < 8l; r4++) {
-      f32 v8 = acc1;
-      i64 v9 = v6 + r4;
-      f32 v10 = p2[v9];
-      f32 v11 = v10 - v7;
-      f32 v12 = exp_f32(v11);
-      f32 v13 = v8 + v12;
-      acc1 = v13;
+      f32 v18 = acc1;
+      i64 v19 = v13 + r4;
+      f32 v20 = v16 ? p2[v19] : 0;
+      f32 v21 = v20 - v17;
+      f32 v22 = exp_f32(v21);
+      f32 v23 = v18 + v22;
+      acc1 = v23;
     }
-    f32 v14 = acc1;
-    l1[r3] = v14;
+    f32 v24 = acc1;
+    if (v16) l1[v15] = v24;
   }
-  f32 acc2 = 0.0f;
-  for (i64 r0 = 0; r0 < 6l; r0++) {
-    f32 v15 = acc2;
-    i32 v16 = p1[r0];
-    i64 v17 = (i64)v16;
-    u8 v18 = v17 < 0l;
-    u8 v19 = v18 ^ 1;
-    u8 v20 = v17 < 8l;
-    u8 v21 = v19 & v20;
-    i64 v22 = r0 * 8l;
-    i64 v23 = v22 + v17;
-    f32 v24 = v21 ? p2[v23] : 0;
-    f32 v25 = l0[r0];
-    f32 v26 = v24 - v25;
-    f32 v27 = l1[r0];
-    f32 v28 = log_f32(v27);
-    f32 v29 = v26 - v28;
-    f32 v30 = v21 ? v29 : 0.0f;
-    f32 v31 = -v30;
-    f32 v32 = v15 + v31;
-    acc2 = v32;
-  }
-  f32 v33 = acc2;
-  p0[0l] = v33;
+  i32 v25 = p1[v0];
+  i64 v26 = (i64)v25;
+  u8 v27 = v26 < 0l;
+  u8 v28 = v27 ^ 1;
+  u8 v29 = v26 < 8l;
+  u8 v30 = v28 & v29;
+  i64 v31 = v1 + v26;
+  f32 v32 = v30 ? p2[v31] : 0;
+  f32 v33 = l0[v0];
+  f32 v34 = v32 - v33;
+  f32 v35 = l1[v0];
+  f32 v36 = log_f32(v35);
+  f32 v37 = v34 - v36;
+  f32 v38 = v30 ? v37 : 0.0f;
+  f32 v39 = -v38;
+  f32 v40 = 0.0f + v39;
+  u8 v41 = v0 < 2l;
+  i64 v42 = v0 + 4l;
+  i32 v43 = v41 ? p1[v42] : 0;
+  i64 v44 = (i64)v43;
+  u8 v45 = v44 < 0l;
+  u8 v46 = v45 ^ 1;
+  u8 v47 = v44 < 8l;
+  u8 v48 = v46 & v47;
+  i64 v49 = v44 + v1;
+  i64 v50 = v49 + 32l;
+  u8 v51 = v48 & v41;
+  f32 v52 = v51 ? p2[v50] : 0;
+  f32 v53 = v41 ? l0[v42] : 0;
+  f32 v54 = v52 - v53;
+  f32 v55 = v41 ? l1[v42] : 0;
+  f32 v56 = log_f32(v55);
+  f32 v57 = v54 - v56;
+  f32 v58 = v48 ? v57 : 0.0f;
+  f32 v59 = -v58;
+  f32 v60 = v41 ? v59 : 0.0f;
+  f32 v61 = v40 + v60;
+  alignas(16) threadgroup f32 l2[4];
+  l2[v0] = v61;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  f32 v62 = v41 ? l2[v0] : 0;
+  i64 v63 = v0 + 2l;
+  f32 v64 = v41 ? l2[v63] : 0;
+  f32 v65 = v62 + v64;
+  if (v41) l2[v0] = v65;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  u8 v66 = v0 < 1l;
+  f32 v67 = v66 ? l2[v0] : 0;
+  i64 v68 = v0 + 1l;
+  f32 v69 = v66 ? l2[v68] : 0;
+  f32 v70 = v67 + v69;
+  if (v66) l2[v0] = v70;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  f32 v71 = l2[0l];
+  if (v66) p0[0l] = v71;
 }

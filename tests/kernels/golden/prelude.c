@@ -23,6 +23,7 @@ INL f64 sqrt_f64(f64 x) { return __builtin_sqrt(x); }
 INL f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
 INL i32 dot4_i32(i32 a, i32 b) { u32 r = 0; for (int i = 0; i < 32; i += 8) r += ((u32)a >> i & 255) * (u32)(i8)(b >> i); return (i32)r; }
+INL i32 lookup4_i32(i32 a, const u8 *t) { u32 r = 0; for (int i = 0; i < 32; i += 8) r |= (u32)t[a >> i & 15] << i; return (i32)r; }
 #define DIVS(T, U, B, SIGNED) \
 INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \
 INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \

@@ -1,0 +1,170 @@
+/* choose_grid.c: the opts of a kernel on a GPU. In: a kernel before its nest. Out: the list that costs least
+ * by plan/grid_cost.c, among those that heuristic_gpu.c names and what comes of the best of them by changing
+ * one opt at a time. A list is costed as the program that it makes, so whatever an opt does is in its cost. */
+#include "codegen/heuristic.h"
+#include "plan/grid_cost.h"
+#include <math.h>
+#include <string.h>
+
+/* Lists that are looked at past those that are named. */
+enum { MOST_CHANGES = 96 };
+
+/* Of its launch, what a kernel may take and need not be made faster: launches of a graph follow each other
+ * sooner than one alone begins. */
+static const double LITTLE = 1.0 / 3;
+
+typedef struct Search {
+  Kernel *k;
+  OptVec best;
+  double us;
+  int left;
+  bool better; /* since it was last asked */
+  bool any;    /* a list fits, if only one whose cost is not known */
+} Search;
+
+static bool list_copy(Kernel *k, OptVec *to, const OptVec *from) {
+  to->len = 0;
+  bool ok = true;
+  for (size_t i = 0; ok && i < from->len; i++)
+    ok = vec_push(k->mem, to, from->at[i]);
+  return ok;
+}
+
+static bool cost_written(Kernel *k, Str *to, const GridCost *cost, const OptVec *list) {
+  Str text;
+  str_init(&text, k->mem);
+  for (size_t i = 0; i < list->len; i++)
+    opt_print(&text, &list->at[i]);
+  grid_cost_print(to, cost);
+  str_printf(to, "%s\n", str_text(&text));
+  bool ok = !text.oom && !to->oom;
+  str_free(&text);
+  return ok;
+}
+
+/* Takes the list where it is better. False: out of memory. */
+static bool looked_at(Search *s, const OptVec *list) {
+  GridCost cost;
+  bool fits;
+  if (!kernel_grid_cost(s->k, list, &cost, &fits)) return false;
+  if (!fits) return true;
+  Str *to = s->k->opt->costs;
+  if (to && !cost_written(s->k, to, &cost, list)) return false;
+  if (s->any && cost.us >= s->us * (1 - 1e-6)) return true;
+  s->us = cost.us;
+  s->better = s->any = true;
+  return list_copy(s->k, &s->best, list);
+}
+
+/* Opts that split a loop in n: their number may be another. */
+static bool has_number(OptOp op) {
+  return op == OPT_TILE || op == OPT_LOCAL || op == OPT_UPCAST || op == OPT_VEC || op == OPT_UNROLL ||
+         op == OPT_GROUP;
+}
+
+/* The list but for opt `without`, with n for that of opt `at` (-1: none), and one more, first or last. */
+static bool changed(Search *s, const OptVec *from, int without, int at, int64_t n, const Opt *also,
+                    bool first) {
+  OptVec list = {0};
+  bool ok = s->left-- > 0;
+  if (!ok) return true;
+  ok = !also || !first || vec_push(s->k->mem, &list, *also);
+  for (size_t i = 0; ok && i < from->len; i++) {
+    Opt o = from->at[i];
+    if ((int)i == at) o.n = n;
+    if ((int)i != without) ok = vec_push(s->k->mem, &list, o);
+  }
+  if (ok && also && !first) ok = vec_push(s->k->mem, &list, *also);
+  ok = ok && looked_at(s, &list);
+  vec_free(s->k->mem, &list);
+  return ok;
+}
+
+/* One opt more: of each loop, what it may be. */
+static bool grown(Search *s, const Info *f, const OptVec *from) {
+  bool ok = true;
+  for (int i = 0; ok && i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    if (r->n < 2) continue;
+    Opt inside = {r->grid ? OPT_UPCAST : OPT_UNROLL, r->r->arg.range.id, 4}, lanes = {OPT_VEC, inside.r, 4},
+        apart = {r->reduce ? OPT_GROUP : OPT_LOCAL, inside.r, TG_MIN(power_below(r->n, WARP), WARP)};
+    ok = changed(s, from, -1, -1, 0, &inside, true) && changed(s, from, -1, -1, 0, &inside, false);
+    if (ok && r->grid) ok = changed(s, from, -1, -1, 0, &lanes, true);
+    if (ok) ok = changed(s, from, -1, -1, 0, &apart, false);
+  }
+  return ok;
+}
+
+static int64_t iterations_of(const Info *f, int64_t id) {
+  for (int i = 0; i < f->nr; i++)
+    if (f->r[i].r->arg.range.id == id) return f->r[i].n;
+  return 0;
+}
+
+/* Two opts of a loop: a factor of two moved from one to the other; where the first is its tile, both larger
+ * or smaller. */
+static bool scaled(Search *s, const OptVec *from, size_t first) {
+  bool ok = true;
+  const Opt *t = &from->at[first];
+  for (size_t i = first + 1; ok && i < from->len; i++) {
+    const Opt *o = &from->at[i];
+    if (o->r != t->r || !has_number(o->op)) continue;
+    OptVec list = {0};
+    for (int way = 0; ok && way < 4; way++) { /* bits: the first is twice as large, the second is */
+      bool larger = way & 1, other = way & 2;
+      if ((larger == other && t->op != OPT_TILE) || (!larger && t->n % 2) || (!other && o->n % 2)) continue;
+      ok = list_copy(s->k, &list, from);
+      if (!ok) break;
+      list.at[first].n = larger ? 2 * t->n : t->n / 2, list.at[i].n = other ? 2 * o->n : o->n / 2;
+      ok = s->left-- <= 0 || looked_at(s, &list);
+    }
+    vec_free(s->k->mem, &list);
+  }
+  return ok;
+}
+
+static bool improved(Search *s, const Info *f) {
+  OptVec from = {0};
+  bool ok = true;
+  do {
+    s->better = false;
+    ok = list_copy(s->k, &from, &s->best);
+    for (size_t i = 0; ok && i < from.len; i++) {
+      const Opt *o = &from.at[i];
+      if (has_number(o->op)) {
+        if (2 * o->n <= iterations_of(f, o->r)) ok = changed(s, &from, -1, (int)i, 2 * o->n, NULL, false);
+        if (ok && o->n > 2) ok = changed(s, &from, -1, (int)i, o->n / 2, NULL, false);
+      }
+      if (ok && has_number(o->op)) ok = scaled(s, &from, i);
+      if (ok) ok = changed(s, &from, (int)i, -1, 0, NULL, false);
+    }
+    ok = ok && grown(s, f, &from);
+  } while (ok && s->better && s->left > 0);
+  vec_free(s->k->mem, &from);
+  return ok;
+}
+
+bool heuristic_gpu(Kernel *k, OptVec *out) {
+  Info f;
+  ListVec lists = {0};
+  Search s = {.k = k, .us = INFINITY, .left = MOST_CHANGES};
+  double little = k->opt->target->launch_us * LITTLE;
+  bool ok = info_get(k, &f) && grid_lists(k, &f, &lists);
+  for (size_t i = 0; ok && i < lists.len && s.us > little; i++)
+    ok = looked_at(&s, &lists.at[i]);
+  if (ok && s.us > little && s.us < INFINITY) ok = improved(&s, &f);
+  if (ok) ok = list_copy(k, out, &s.best);
+  for (size_t i = 0; i < lists.len; i++)
+    vec_free(k->mem, &lists.at[i]);
+  vec_free(k->mem, &lists), vec_free(k->mem, &s.best);
+  info_free(k, &f);
+  return ok;
+}
+
+/* Of the list that the kernel has. */
+bool grid_costs(Kernel *k) {
+  Search s = {.k = k, .us = INFINITY};
+  bool ok = looked_at(&s, &k->list);
+  vec_free(k->mem, &s.best);
+  return ok;
+}

@@ -1,0 +1,581 @@
+/* grid_cost.c: what a kernel takes on a GPU (grid_cost.h). In: its program, as it will be written, and the
+ * machine. Out: the largest of five bounds, and a part of the others, because they do not hide each other
+ * whole:
+ *
+ *   compute: instructions of all warps, four a cycle of a core; a matrix unit's steps by its own rate
+ *   shared:  lines of 128 bytes that warps read of shared memory or L1; words in one bank wait for each other
+ *   l2:      bytes that blocks read, for the core that has most of them: what a block touches below the
+ *            outermost loop for which L1 has room, times the iterations outside
+ *   memory:  bytes that the grid touches, once where L2 has room for them, else once for all blocks that run
+ *            at a time
+ *   waits:   one thread from its begin to its end, alone, times the blocks that follow each other
+ *
+ * The key fact: places are not analysed but computed. The program's own index arithmetic is evaluated for
+ * each thread of a warp, and once more for each loop and each digit of each axis of the grid: that gives the
+ * sectors and banks of a warp, and how far everything moves.
+ *
+ * Constants are nominal figures of GPUs of 2020 to 2023. None was fitted to a time. */
+#include "plan/grid_cost.h"
+#include "uop/matrix.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  SECTOR = 32,
+  LINE_BYTES = 128,
+  BANKS = 32,
+  WORD = 4,
+  MOST_VARS = 64,
+  MOST_DIGITS = 96,
+  MOST_DEPTH = 16
+};
+
+/* Indices of a grid are often taken apart by quotients and remainders: how far a place moves is asked for
+ * each of their digits. */
+enum { RADIX_THREADS = 2, RADIX_BLOCKS = 16 };
+
+/* Of a core: threads that can be under way, words of registers, those of a thread for places and counters. */
+enum { MOST_THREADS = 2048, REGISTER_WORDS = 65536, OWN_REGISTERS = 18 };
+
+/* Cycles until a result can be used: of arithmetic, of shared memory, of all threads meeting. */
+static const double READY = 4, READY_SHARED = 25, READY_MATRIX = 32, MET = 25;
+/* Iterations that a compiler writes out side by side, where no thread waits for another. */
+static const double BESIDE = 4;
+/* Instructions of an iteration of a loop; of a division of indices; of a conversion of 16 bits. */
+static const double OF_LOOP = 2, OF_DIVISION = 5, OF_CONVERSION = 2;
+/* Words of a thread that its registers do not hold, by which a kernel takes twice as long. */
+static const double SPILLED_TWICE = 16;
+/* Of the other bounds, what the largest does not hide; of a cache, what a working set has. */
+static const double OVERLAP = 0.15, ROOM = 0.7;
+
+#define UNKNOWN INT64_MIN
+
+typedef struct Access {
+  const UOp *memory;
+  int64_t lane[MATRIX_THREADS], by[MOST_DIGITS]; /* bytes; by: for each digit, UNKNOWN where it is data */
+  int bytes, size;                               /* in all, and of an element */
+  bool store;
+  int depth, loop[MOST_DEPTH]; /* numbers of the variables of its loops, outer first */
+  double trips;
+  int64_t least, most; /* of all accesses that move alike: their first places */
+  int alike;           /* how many; 0: another one has counted this */
+} Access;
+
+/* A variable grows by `weight`, n - 1 times. */
+typedef struct Digit {
+  int var;
+  double n;
+  int64_t weight;
+} Digit;
+
+typedef struct Program {
+  const Target *t;
+  const Linear *lin;
+  TgMem *mem;
+  int32_t *place;  /* by id: number in lin + 1 */
+  uint8_t *needed; /* by number: it is part of an address */
+  int *end;        /* by number, of a RANGE */
+  int64_t *value;
+  double *ready, *cost, *issued; /* issued: instructions up to here, with all iterations */
+  const UOp *var[MOST_VARS];
+  int64_t size[MOST_VARS], at[MOST_VARS];
+  Digit digit[MOST_DIGITS];
+  int first[MOST_VARS]; /* digit of a variable; a loop has one */
+  int nvar, ndigit, naccess;
+  Access *access;
+  double products, shared;
+  double copied; /* when the last copy that no thread waits for arrives */
+} Program;
+
+static int number_of(const Program *p, const UOp *u) { return p->place[u->id] - 1; }
+
+static const UOp *place_of(const UOp *u) {
+  const UOp *x = u->op == OPS_LOAD || u->op == OPS_STORE ? uop_base(u->src[0]) : NULL;
+  return x && x->op == OPS_INDEX ? x : NULL;
+}
+
+/* The buffer or shared memory that u reads or writes; NULL: none. */
+static const UOp *memory_at(const UOp *u) {
+  const UOp *x = place_of(u), *m = x ? uop_base(x->src[0]) : NULL;
+  return m && m->op != OPS_DEFINE_REG ? m : NULL;
+}
+
+/* ---- what there is */
+static bool opened(Program *p) {
+  uint32_t most = 0;
+  int n = p->lin->n;
+  size_t reads = 1;
+  for (int i = 0; i < n; i++) {
+    reads += memory_at(p->lin->at[i]) != NULL;
+    most = TG_MAX(most, p->lin->at[i]->id);
+    for (int s = 0; s < p->lin->at[i]->nsrc; s++)
+      most = TG_MAX(most, p->lin->at[i]->src[s]->id);
+  }
+  size_t room = (size_t)n + 1;
+  p->place = mem_alloc(p->mem, (most + 1) * sizeof *p->place);
+  p->needed = mem_alloc(p->mem, room), p->end = mem_alloc(p->mem, room * sizeof *p->end);
+  p->value = mem_alloc(p->mem, room * sizeof *p->value),
+  p->ready = mem_alloc(p->mem, room * sizeof *p->ready);
+  p->cost = mem_alloc(p->mem, room * sizeof *p->cost),
+  p->issued = mem_alloc(p->mem, room * sizeof *p->issued);
+  p->access = mem_alloc(p->mem, reads * sizeof *p->access);
+  return p->place && p->needed && p->end && p->value && p->ready && p->cost && p->issued && p->access;
+}
+
+static void closed(Program *p) {
+  mem_free(p->mem, p->place), mem_free(p->mem, p->needed), mem_free(p->mem, p->end);
+  mem_free(p->mem, p->value), mem_free(p->mem, p->ready), mem_free(p->mem, p->cost);
+  mem_free(p->mem, p->issued), mem_free(p->mem, p->access);
+}
+
+static double trips_of(const UOp *range) { return (double)TG_MAX(range->src[0]->vmax, 1); }
+
+/* Instructions of a thread. */
+static double cost_of_op(const Program *p, const UOp *u) {
+  bool index = u->dtype == DT_INDEX, divides = u->op >= OPS_CDIV && u->op <= OPS_FLOORMOD;
+  bool small = dtype_size((DType)u->dtype) == 2 || (u->nsrc && dtype_size((DType)u->src[0]->dtype) == 2);
+  switch (u->op) {
+  case OPS_RANGE: return OF_LOOP;
+  case OPS_BARRIER:
+  case OPS_SHUFFLE:
+  case OPS_FRAGMENT: return 1;
+  case OPS_LOAD:
+  case OPS_STORE: return memory_at(u) != NULL;
+  case OPS_BITCAST: return 0;
+  default: break;
+  }
+  double w = divides ? (index ? OF_DIVISION : 4 * OF_DIVISION) : target_weight(p->t, u);
+  if (u->op == OPS_CAST) w = index || u->dtype == DT_BOOL ? 0 : small ? OF_CONVERSION : 1;
+  if (u->dtype == DT_F64) w *= 2;
+  return w * u->lanes;
+}
+
+static void access_found(Program *p, const UOp *u, const int *loop, int depth, double trips) {
+  const UOp *m = memory_at(u), *v = u->op == OPS_STORE ? u->src[1] : u;
+  if (!m) return;
+  const UOp *at = place_of(u)->src[1];
+  Access *a = &p->access[p->naccess++];
+  *a = (Access){
+      .memory = m, .size = (int)dtype_size((DType)v->dtype), .store = u->op == OPS_STORE, .trips = trips};
+  a->bytes = a->size * v->lanes, a->depth = depth;
+  memcpy(a->loop, loop, (size_t)depth * sizeof *loop);
+  if (number_of(p, at) >= 0) p->needed[number_of(p, at)] = 1;
+}
+
+static bool var_found(Program *p, const UOp *u) {
+  int64_t size = (int64_t)trips_of(u), weight = 1;
+  int64_t radix = u->op == OPS_RANGE ? INT64_MAX : u->arg.special.local ? RADIX_THREADS : RADIX_BLOCKS;
+  if (p->nvar == MOST_VARS) return false;
+  p->first[p->nvar] = p->ndigit;
+  p->size[p->nvar] = size;
+  do {
+    if (p->ndigit == MOST_DIGITS) return false;
+    int64_t n = TG_MIN((size + weight - 1) / weight, radix);
+    p->digit[p->ndigit++] = (Digit){p->nvar, (double)n, weight};
+    weight = radix < size ? weight * radix : size;
+  } while (weight < size);
+  p->var[p->nvar++] = u;
+  return true;
+}
+
+static bool looked_through(Program *p) {
+  int loop[MOST_DEPTH], depth = 0;
+  double trips = 1, before[MOST_DEPTH], sum = 0;
+  for (int i = 0; i < p->lin->n; i++) {
+    const UOp *u = p->lin->at[i];
+    p->place[u->id] = i + 1;
+    bool varies = u->op == OPS_RANGE || u->op == OPS_SPECIAL;
+    if (varies && (depth == MOST_DEPTH || !var_found(p, u))) return false;
+    if (u->op == OPS_RANGE) {
+      before[depth] = trips;
+      loop[depth++] = p->nvar - 1;
+      trips *= trips_of(u);
+      p->end[i] = p->lin->n;
+    }
+    p->cost[i] = cost_of_op(p, u);
+    if (u->op == OPS_WMMA) p->products += trips * matrix_shapes[u->arg.i].cycles;
+    sum += trips * p->cost[i];
+    p->issued[i + 1] = sum;
+    access_found(p, u, loop, depth, trips);
+    if (u->op == OPS_END && depth) {
+      p->end[number_of(p, u->src[0])] = i;
+      trips = before[--depth];
+    }
+  }
+  for (int i = p->lin->n - 1; i >= 0; i--)
+    for (int s = 0; p->needed[i] && s < p->lin->at[i]->nsrc; s++)
+      if (number_of(p, p->lin->at[i]->src[s]) >= 0) p->needed[number_of(p, p->lin->at[i]->src[s])] = 1;
+  return true;
+}
+
+/* ---- places */
+static int64_t value_of(const Program *p, const UOp *u) {
+  if (is_const(u)) return u->arg.v.i;
+  return number_of(p, u) >= 0 ? p->value[number_of(p, u)] : UNKNOWN;
+}
+
+/* All parts of addresses, where variable i is at[i]. */
+static void evaluated(Program *p) {
+  int var = 0;
+  for (int i = 0; i < p->lin->n; i++) {
+    const UOp *u = p->lin->at[i];
+    if (u->op == OPS_RANGE || u->op == OPS_SPECIAL)
+      p->value[i] = p->at[var++];
+    else if (p->needed[i]) {
+      Scalar src[3], r;
+      bool known = u->nsrc >= 1 && u->nsrc <= 3 && u->lanes == 1;
+      for (int s = 0; known && s < u->nsrc; s++) {
+        src[s].i = value_of(p, u->src[s]);
+        known = src[s].i != UNKNOWN && !dtype_is_float((DType)u->src[s]->dtype);
+      }
+      p->value[i] = known && scalar_eval((Ops)u->op, (DType)u->dtype, src, &r) ? r.i : UNKNOWN;
+    }
+  }
+}
+
+static int64_t address_now(const Program *p, const UOp *u, const Access *a) {
+  int64_t v = value_of(p, place_of(u)->src[1]);
+  return v == UNKNOWN ? UNKNOWN : v * a->size;
+}
+
+/* Each access: for each thread of the first warp, and how it moves with each variable. The last warps of a
+ * block are as far as the first one's step along their axis says. */
+static void places_computed(Program *p) {
+  int64_t block[3] = {1, 1, 1}, stride[3];
+  for (int d = 0; d < 3; d++)
+    block[d] = TG_MAX(p->lin->local[d], 1);
+  stride[0] = 1, stride[1] = block[0], stride[2] = block[0] * block[1];
+  for (int i = -MATRIX_THREADS; i < p->ndigit; i++) {
+    for (int v = 0; v < p->nvar; v++) {
+      const UOp *u = p->var[v];
+      int d = (int)u->arg.special.dim;
+      bool thread = i < 0 && u->op == OPS_SPECIAL && u->arg.special.local;
+      p->at[v] = thread ? (i + MATRIX_THREADS) / stride[d] % block[d] : 0;
+      if (i >= 0 && p->digit[i].var == v && p->digit[i].n > 1) p->at[v] = p->digit[i].weight;
+    }
+    evaluated(p);
+    for (int a = 0, j = 0; a < p->naccess; j++) {
+      const UOp *u = p->lin->at[j];
+      if (!memory_at(u)) continue;
+      Access *to = &p->access[a++];
+      int64_t at = address_now(p, u, to), from = to->lane[0];
+      if (i < 0)
+        to->lane[i + MATRIX_THREADS] = at;
+      else
+        to->by[i] = at == UNKNOWN || from == UNKNOWN ? UNKNOWN : at - from;
+    }
+  }
+}
+
+static int ascending(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Pieces of `unit` bytes that the threads of a warp touch, those of the same number once. */
+static int pieces(const Access *a, int threads, int unit) {
+  int64_t at[MATRIX_THREADS * 16];
+  int n = 0, kinds = 0;
+  for (int i = 0; i < threads; i++)
+    for (int64_t b = a->lane[i] / unit; b <= (a->lane[i] + a->bytes - 1) / unit && n < (int)TG_COUNT(at); b++)
+      at[n++] = b;
+  qsort(at, (size_t)n, sizeof *at, ascending);
+  for (int i = 0; i < n; i++)
+    kinds += !i || at[i] != at[i - 1];
+  return kinds;
+}
+
+/* Cycles in which shared memory gives a warp its words: of 16 bytes, a quarter of the threads at a time. */
+static double bank_cycles(const Access *a, int threads) {
+  int phases = TG_MAX(a->bytes / WORD, 1), each = TG_MAX(threads / phases, 1);
+  double cycles = 0;
+  for (int first = 0; first < threads; first += each) {
+    int64_t seen[MATRIX_THREADS * 4];
+    int n = 0, of[BANKS] = {0}, most = 1;
+    for (int i = first; i < TG_MIN(first + each, threads); i++)
+      for (int w = 0; w < TG_MIN(phases, 4); w++) {
+        int64_t word = a->lane[i] / WORD + w;
+        bool had = false;
+        for (int j = 0; j < n && !had; j++)
+          had = seen[j] == word;
+        if (!had) {
+          seen[n++] = word;
+          of[(uint64_t)word % BANKS]++;
+        }
+      }
+    for (int b = 0; b < BANKS; b++)
+      most = TG_MAX(most, of[b]);
+    cycles += most;
+  }
+  return cycles;
+}
+
+/* ---- how much is touched */
+typedef struct Term {
+  double by, n;
+} Term;
+
+static int nearest(const void *a, const void *b) {
+  double x = ((const Term *)a)->by, y = ((const Term *)b)->by;
+  return (x > y) - (x < y);
+}
+
+/* Bytes of whole sectors that an access touches in so many iterations of each variable. */
+static double touched(const Program *p, const Access *a, const double *iters) {
+  Term term[MOST_DIGITS + 1];
+  double run = a->bytes, rows = 1,
+         whole = (double)a->memory->arg.param.nelem * dtype_size((DType)a->memory->dtype);
+  int n = 0;
+  for (int i = 0; i < p->ndigit; i++) {
+    const Digit *d = &p->digit[i];
+    double of = fmin(d->n, ceil(iters[d->var] / (double)d->weight));
+    if (of > 1 && a->by[i]) term[n++] = (Term){a->by[i] == UNKNOWN ? INFINITY : fabs((double)a->by[i]), of};
+  }
+  if (a->alike > 1) term[n++] = (Term){(double)(a->most - a->least) / (a->alike - 1), a->alike};
+  qsort(term, (size_t)n, sizeof *term, nearest);
+  for (int i = 0; i < n; i++)
+    if (term[i].by <= fmax(run, SECTOR - 1))
+      run += term[i].by * (term[i].n - 1);
+    else
+      rows *= term[i].n;
+  return fmin(rows * ceil(run / SECTOR) * SECTOR, fmax(ceil(whole / SECTOR), 1) * SECTOR);
+}
+
+/* Accesses of the same memory that move alike, as those of a tile: one, with their first places as a term. */
+static void joined(Program *p) {
+  for (int i = 0; i < p->naccess; i++) {
+    Access *a = &p->access[i], *to = NULL;
+    for (int j = 0; j < i && !to; j++) {
+      Access *b = &p->access[j];
+      bool same = b->alike && a->memory == b->memory && a->store == b->store && a->depth == b->depth &&
+                  !memcmp(a->loop, b->loop, (size_t)a->depth * sizeof *a->loop) &&
+                  !memcmp(a->by, b->by, (size_t)p->ndigit * sizeof *a->by);
+      if (same) to = b;
+    }
+    if (!to) {
+      a->alike = 1, a->least = a->most = a->lane[0];
+      continue;
+    }
+    if (a->lane[0] == UNKNOWN || (a->lane[0] >= to->least && a->lane[0] <= to->most && to->alike == 1))
+      continue;
+    to->least = TG_MIN(to->least, a->lane[0]), to->most = TG_MAX(to->most, a->lane[0]);
+    to->alike++;
+  }
+}
+
+static bool is_thread(const UOp *v) { return v->op == OPS_SPECIAL && v->arg.special.local; }
+
+static bool is_grid(const UOp *v) { return v->op == OPS_SPECIAL && !v->arg.special.local; }
+
+/* Bytes that a block reads or writes past L1, which has `room` for this access. */
+static double block_bytes(const Program *p, const Access *a, double room) {
+  double iters[MOST_VARS], bytes = 0, outside = 1;
+  for (int v = 0; v < p->nvar; v++)
+    iters[v] = is_thread(p->var[v]) ? (double)p->size[v] : 1;
+  for (int d = a->depth; d >= 0; d--) { /* loops from d on are inside */
+    if (d < a->depth) iters[a->loop[d]] = (double)p->size[a->loop[d]];
+    double now = touched(p, a, iters);
+    if (d < a->depth && (a->store ? a->by[p->first[a->loop[d]]] != 0 : now > room)) {
+      outside = 1;
+      for (int o = 0; o <= d; o++)
+        outside *= (double)p->size[a->loop[o]];
+      break;
+    }
+    bytes = now;
+  }
+  return bytes * outside;
+}
+
+/* Bytes that the blocks under way touch together, times how often so many follow each other. */
+static double grid_bytes(const Program *p, const Access *a, double at_once, double *blocks_of_it) {
+  double iters[MOST_VARS], waves = 1, left = at_once;
+  for (int v = 0; v < p->nvar; v++)
+    iters[v] = is_grid(p->var[v]) ? 1 : (double)p->size[v];
+  for (int d = 0; d < 3; d++)
+    for (int v = 0; v < p->nvar; v++) {
+      if (!is_grid(p->var[v]) || p->var[v]->arg.special.dim != d) continue;
+      iters[v] = fmin((double)p->size[v], fmax(1, left));
+      waves *= ceil((double)p->size[v] / iters[v]);
+      left /= (double)p->size[v];
+    }
+  *blocks_of_it = waves;
+  return touched(p, a, iters) * waves;
+}
+
+static void traffic_of(Program *p, double blocks, GridCost *out) {
+  const Target *t = p->t;
+  double of_block = 0, once = 0, again = 0, waves, reads = 0, each_us = t->bytes_us[LEVEL_L3];
+  joined(p);
+  for (int i = 0; i < p->naccess; i++)
+    reads += p->access[i].alike && p->access[i].memory->op == OPS_PARAM;
+  double room = ROOM * (double)t->cache[LEVEL_L1] / fmax(1, reads * out->resident);
+  for (int i = 0; i < p->naccess; i++) {
+    const Access *a = &p->access[i];
+    if (!a->alike || a->memory->op != OPS_PARAM) continue;
+    double mine = block_bytes(p, a, room);
+    of_block += mine;
+    once += grid_bytes(p, a, INFINITY, &waves);
+    again += fmin(grid_bytes(p, a, (double)t->cores * out->resident, &waves), mine * blocks);
+  }
+  out->l2 = fmax(of_block * ceil(blocks / t->cores), of_block * blocks / t->cores) / each_us;
+  out->memory = (once <= ROOM * (double)t->cache[LEVEL_L3] ? once : fmax(once, again)) /
+                (t->bytes_us[LEVEL_MEMORY] * t->streams);
+}
+
+/* ---- one warp, alone */
+/* Whether a compiler writes a loop out: nothing in it waits for other threads, and no loop is inside. */
+static bool is_simple(const Program *p, int from, int to) {
+  for (int i = from + 1; i < to; i++)
+    if (p->lin->at[i]->op == OPS_BARRIER || p->lin->at[i]->op == OPS_RANGE) return false;
+  return true;
+}
+
+static double ready_of(const Program *p, const UOp *u) {
+  const UOp *x = uop_base(u);
+  return number_of(p, x) >= 0 ? p->ready[number_of(p, x)] : 0;
+}
+
+/* The cycle in which the warp is past `to`, which was at `from` in cycle `now`. Instructions begin in order,
+ * each when what it reads is there; an iteration takes what the second one takes. */
+static double warp_run(Program *p, int from, int to, double trips, double now) {
+  for (int i = from; i < to; i++) {
+    const UOp *u = p->lin->at[i], *x = place_of(u), *m = x ? uop_base(x->src[0]) : NULL;
+    if (u->op == OPS_RANGE) {
+      double n = trips_of(u), first = warp_run(p, i + 1, p->end[i], trips * n, now + OF_LOOP);
+      if (n > 1) {
+        double second = warp_run(p, i + 1, p->end[i], trips * n, first + OF_LOOP), each = second - first;
+        if (is_simple(p, i, p->end[i]))
+          each = fmax((p->issued[p->end[i]] - p->issued[i]) / (trips * n), each / fmin(BESIDE, n));
+        now = first + each * (n - 1);
+      } else
+        now = first;
+      i = p->end[i];
+      continue;
+    }
+    double start = now, value = u->op == OPS_STORE ? ready_of(p, u->src[1]) : 0;
+    bool reg = m && m->op == OPS_DEFINE_REG, copy = m && m->op == OPS_DEFINE_LOCAL && u->op == OPS_STORE &&
+                                                    u->src[1]->op == OPS_LOAD && p->t->copies;
+    reg |= !x && (u->op == OPS_LOAD || u->op == OPS_STORE);
+    if (u->op == OPS_STORE && reg) {
+      p->ready[number_of(p, uop_base(u->src[0]))] = value;
+      continue;
+    }
+    if (u->op == OPS_STORE && copy)
+      p->copied = fmax(p->copied, value);
+    else if (p->cost[i] > 0)
+      for (int s = 0; s < u->nsrc; s++)
+        start = fmax(start, ready_of(p, u->src[s]));
+    if (u->op == OPS_BARRIER) start = fmax(start, p->copied) + MET;
+    double ready = start;
+    if (p->cost[i] <= 0)
+      for (int s = 0; s < u->nsrc; s++)
+        ready = fmax(ready, ready_of(p, u->src[s]));
+    else
+      ready += READY;
+    if (u->op == OPS_LOAD && m && m->op == OPS_PARAM) ready = start + p->t->latency;
+    if (u->op == OPS_LOAD && m && m->op == OPS_DEFINE_LOCAL) ready = start + READY_SHARED;
+    if (u->op == OPS_SHUFFLE) ready = start + READY_SHARED;
+    if (u->op == OPS_WMMA) ready = start + READY_MATRIX;
+    p->ready[i] = ready;
+    now = start + p->cost[i];
+  }
+  return now;
+}
+
+/* ---- registers */
+static int words_of(const UOp *u) {
+  return (int)((u->lanes * dtype_size((DType)u->dtype) + WORD - 1) / WORD);
+}
+
+/* Words that are needed again, where most of them are: registers that the program names, and values from
+ * where they are made to where they are last used; in a loop that they come into, to its end. */
+static int registers_of(Program *p) {
+  int n = p->lin->n, now = 0, most = 0, named = 0;
+  int *last = mem_alloc(p->mem, ((size_t)n + 1) * sizeof *last),
+      *freed = mem_alloc(p->mem, ((size_t)n + 1) * sizeof *freed);
+  for (int i = 0; last && freed && i < n; i++) {
+    const UOp *u = p->lin->at[i];
+    if (u->op == OPS_DEFINE_REG) {
+      int64_t each = 1;
+      for (int s = 0; s < u->nsrc; s++)
+        each *= TG_MAX(u->src[s]->vmax, 1);
+      named += (int)TG_MIN(each * TG_MAX(u->arg.param.nelem, 1), 4096) * words_of(u);
+    }
+    for (int s = 0; s < u->nsrc; s++) {
+      int at = number_of(p, uop_base(u->src[s])), to = i;
+      if (at < 0) continue;
+      for (int j = at + 1; j < i; j++) /* loops that begin after it and hold this */
+        if (p->lin->at[j]->op == OPS_RANGE && p->end[j] > i) {
+          to = p->end[j];
+          break;
+        }
+      last[at] = TG_MAX(last[at], to);
+    }
+  }
+  for (int i = 0; last && freed && i < n; i++) {
+    const UOp *u = p->lin->at[i];
+    bool value = p->cost[i] > 0 && u->op != OPS_STORE && u->op != OPS_RANGE && !p->needed[i] && last[i] > i;
+    if (value) {
+      now += words_of(u);
+      freed[last[i]] += words_of(u);
+    }
+    most = TG_MAX(most, now);
+    now -= freed[i];
+  }
+  mem_free(p->mem, last), mem_free(p->mem, freed);
+  return named + most + OWN_REGISTERS;
+}
+
+static void blocks_at_once(const Program *p, double threads, GridCost *out) {
+  const Target *t = p->t;
+  double local = (double)linear_local_bytes(p->lin), most = MOST_THREADS / threads;
+  if (local > 0) most = fmin(most, (double)TG_MAX(t->local_most, t->local_bytes) / local);
+  most = fmin(most, REGISTER_WORDS / (fmin(out->registers, 255) * threads));
+  out->resident = (int)fmax(1, fmin(floor(most), 32));
+}
+
+bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out) {
+  Program p = {.t = t, .lin = lin, .mem = mem};
+  double threads = 1, blocks = 1, sum = 0;
+  *out = (GridCost){0};
+  bool ok = opened(&p);
+  if (ok && looked_through(&p)) {
+    for (int d = 0; d < 3; d++)
+      threads *= TG_MAX(lin->local[d], 1), blocks *= TG_MAX(lin->global[d], 1);
+    double warps = ceil(threads / WARP), most = ceil(blocks / t->cores);
+    places_computed(&p);
+    out->registers = registers_of(&p);
+    blocks_at_once(&p, threads, out);
+    for (int i = 0; i < p.naccess; i++) {
+      const Access *a = &p.access[i];
+      int lanes = (int)fmin(threads, WARP);
+      bool known = true, local = a->memory->op == OPS_DEFINE_LOCAL;
+      for (int j = 0; j < lanes; j++)
+        known &= a->lane[j] != UNKNOWN;
+      double cycles = !known  ? lanes
+                      : local ? bank_cycles(a, lanes)
+                              : fmax(pieces(a, lanes, LINE_BYTES), pieces(a, lanes, SECTOR) / 4.0);
+      p.shared += a->trips * fmax(1, cycles);
+    }
+    double compute = p.issued[lin->n] * WARP / t->ops + p.products;
+    out->compute = compute * warps * most / t->mhz;
+    out->shared = p.shared * warps * most / t->mhz;
+    traffic_of(&p, blocks, out);
+    out->waits = warp_run(&p, 0, lin->n, 1, 0) * ceil(most / out->resident) / t->mhz;
+    double part[] = {out->compute, out->shared, out->l2, out->memory, out->waits};
+    for (size_t i = 0; i < TG_COUNT(part); i++)
+      out->us = fmax(out->us, part[i]), sum += part[i];
+    out->us += OVERLAP * (sum - out->us);
+    double spilled = out->registers - fmin(t->registers, REGISTER_WORDS / threads);
+    if (spilled > 0) out->us *= 1 + spilled / SPILLED_TWICE;
+  } else
+    out->us = INFINITY;
+  closed(&p);
+  return ok;
+}
+
+void grid_cost_print(Str *out, const GridCost *c) {
+  str_printf(out, "%12.2f  compute %.2f, shared %.2f, L2 %.2f, memory %.2f, waits %.2f, registers %d x %d  ",
+             c->us, c->compute, c->shared, c->l2, c->memory, c->waits, c->registers, c->resident);
+}

@@ -47,12 +47,12 @@ def multiply_add():
 
 
 def embedding():
-    table, index = normal(50257, 768), torch.arange(8192) * 7919 % 50257
+    table, index = normal(50257, 768), torch.arange(8192, device=options.device) * 7919 % 50257
     return lambda: functional.embedding(index, table)
 
 
 def wide_product():
-    a, b = (torch.randint(-3, 4, (1024, 1024), dtype=torch.int8) for _ in range(2))
+    a, b = (torch.randint(-3, 4, (1024, 1024), dtype=torch.int8, device=options.device) for _ in range(2))
     return lambda: torch._int_mm(a, b)
 
 
@@ -278,7 +278,7 @@ def picture(*dims):
 
 
 def tokens(batch, length, vocab):
-    return lambda: (torch.arange(batch * length) * 7 + 3).reshape(batch, length) % vocab
+    return lambda: (torch.arange(batch * length, device=options.device) * 7 + 3).reshape(batch, length) % vocab
 
 
 def one(batch, cin, size, cout, kernel, stride=1, groups=1):

@@ -279,7 +279,7 @@ const Pass codegen_passes[] = {
     {"math functions", pm_functions, .makes = GRAPH_NEST, .required = true},
     {"flatten indices", pm_flatten, .makes = GRAPH_NEST, .required = true},
     {"expand", .run = run_expand, .makes = GRAPH_LOOPS},
-    {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
+    {"expanded symbolic", pm_late, .makes = GRAPH_LOOPS},
     {"prefetch", .run = run_prefetch, .makes = GRAPH_LOOPS},
     {"linearize", .run = run_linearize, .makes = GRAPH_LINEAR},
 };

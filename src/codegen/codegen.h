@@ -65,6 +65,7 @@ UOp *pm_functions(Rewrite *rw, UOp *self); /* decompose.c: exp and its kin, once
 /* rules/gates.rules: a load that its gate chooses; one offset for each INDEX; the same where loops joined */
 UOp *pm_gated(Rewrite *rw, UOp *self);
 UOp *pm_flatten(Rewrite *rw, UOp *self);
+UOp *pm_late(Rewrite *rw, UOp *self);
 UOp *pm_rejoin(Rewrite *rw, UOp *self);
 
 static inline UOp *flat_offset(Rewrite *rw, const UOp *x) { return index_flat(rw->st, rw->mem, x); }

@@ -271,10 +271,13 @@ static void set_bounds(UOp *u) {
     blo = u->arg.var.lo;
     bhi = u->arg.var.hi;
     break;
-  case OPS_WHERE:
-    blo = TG_MIN(b->vmin, u->src[2]->vmin);
-    bhi = TG_MAX(b->vmax, u->src[2]->vmax);
+  case OPS_WHERE: {
+    const UOp *c = u->src[2], *x = a->op == OPS_CMPLT ? a->src[0] : NULL, *y = x ? a->src[1] : NULL;
+    bool least = x && b == x && c == y, most = x && b == y && c == x;
+    blo = most ? TG_MAX(b->vmin, c->vmin) : TG_MIN(b->vmin, c->vmin);
+    bhi = least ? TG_MIN(b->vmax, c->vmax) : TG_MAX(b->vmax, c->vmax);
     break;
+  }
   case OPS_CAST:
     if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) {
       blo = a->vmin;

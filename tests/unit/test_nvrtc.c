@@ -2,7 +2,8 @@
  * word. No GPU is needed; where there is no libnvrtc the tests are skipped. Of the golden programs it is
  * known how many registers and how much shared memory their kernels take (tests/kernels/registers.txt;
  * TG_GOLDEN=write writes it), and that none spills. Architectures on the command line are compiled for
- * instead of 80 and 90: test_nvrtc 75 86 120 */
+ * instead of 80 and 90: test_nvrtc 75 86 120. TG_CUBINS=folder: the machine code is written there, for
+ * tests/kernels/sass.py. */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
 #include "uop/matrix.h"
@@ -28,6 +29,21 @@ static void needs_nvrtc(void) {
   skip();
 }
 
+/* The machine code of a unit, where it is asked for. */
+static void code_kept(nvrtcProgram p, const char *arch) {
+  static int written;
+  const char *folder = getenv("TG_CUBINS");
+  size_t n = 0;
+  char path[600], *code = NULL;
+  if (!folder || rtc.unit_cubin_size(p, &n) || !n || !(code = calloc(n, 1))) return;
+  snprintf(path, sizeof path, "%s/sm_%s-%d.cubin", folder, arch, written++);
+  FILE *f = rtc.unit_cubin(p, code) ? NULL : fopen(path, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(code, 1, n, f), n);
+  assert_int_equal(fclose(f), 0);
+  free(code);
+}
+
 /* What the compiler and ptxas say of a unit, for the caller to free. *ok: it compiles. */
 static char *log_of(const char *unit, const char *arch, bool *ok, char **ptx) {
   char option[64];
@@ -42,6 +58,7 @@ static char *log_of(const char *unit, const char *arch, bool *ok, char **ptx) {
   char *log = calloc(n + 1, 1);
   assert_non_null(log);
   assert_int_equal(rtc.unit_log(p, log), 0);
+  if (*ok) code_kept(p, arch);
   if (ptx && *ok && !rtc.unit_ptx_size(p, &n) && (*ptx = calloc(n + 1, 1))) rtc.unit_ptx(p, *ptx);
   rtc.unit_destroy(&p);
   return log;

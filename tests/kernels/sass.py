@@ -24,7 +24,7 @@ seeded = """
 """
 SETS_TWO = ("UISETP", "UPLOP3")                    # results of an instruction: the first operand, of these two
 SETS_CARRY = ("UIADD3", "ULEA", "UIMAD")           # .. and of these where the second is a predicate
-UNIFORM = ("U", "LDCU", "S2UR", "R2UR", "CS2UR")   # what writes uniform registers
+UNIFORM = ("U", "LDCU", "S2UR", "R2UR", "CS2UR", "VOTEU", "REDUX")   # what writes uniform registers
 
 
 def kernels(text):
@@ -61,7 +61,7 @@ def read_and_written(instruction):
     size = re.search(r"\.(64|128|256)\b", operation)
     words = int(size.group(1)) // 32 if size else 2 if ".WIDE" in operation else 1
     reads, writes = set(), set()
-    if condition and condition.group(1).startswith("UP"):
+    if condition and re.fullmatch(r"UP\d", condition.group(1)):
         reads.add(condition.group(1))
     for i, operand in enumerate(operands):
         for register, wide in re.findall(r"\b(UR\d+|UP\d)\b(\.64)?", operand):

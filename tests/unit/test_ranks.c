@@ -4,6 +4,7 @@
 #include "emu/nccl_mock.h"
 #include "tg.h"
 #include "tg_io.h"
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -615,6 +617,128 @@ static void found_by_file(void **state) {
     unsetenv(names[i]);
 }
 
+/* ---- ranks that find each other by an address, as on several machines */
+static int free_port(void) {
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t n = sizeof a;
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  bool ok =
+      fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof a) && !getsockname(fd, (struct sockaddr *)&a, &n);
+  if (fd >= 0) close(fd);
+  assert_true(ok);
+  return ntohs(a.sin_port);
+}
+
+/* n processes that a shell starts, the last one first; rank 0 comes when the others have waited. How many of them did
+ * not end well. */
+static int by_address(const char *role, int n) {
+  char command[2600];
+  int port = free_port();
+  int length = snprintf(
+      command, sizeof command,
+      "cd %s && rm -f rank* && export ROLE=%s TG_COMM_NAME=127.0.0.1:%d TG_COMM_SIZE=%d TG_THREADS=1 && "
+      "for r in $(seq %d -1 0); do [ $r -gt 0 ] || sleep 0.2; TG_COMM_RANK=$r %s 2>>log & p=\"$p $!\"; done; "
+      "bad=0; for i in $p; do wait $i || bad=$((bad + 1)); done; exit $bad",
+      folder, role, port, n, n - 1, own);
+  assert_true(length < (int)sizeof command);
+  int status = system(command);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void fine_by_address(const char *role, int n) {
+  unlink("log");
+  if (by_address(role, n)) fail_msg("%s, %d ranks: %s", role, n, said("log"));
+  for (int r = 0; r < n; r++)
+    assert_string_equal(said_by(r), "");
+}
+
+/* The same as by shared memory: values, ranks that end, fail and differ. With NCCL it carries the heads. */
+static void found_by_address(void **state) {
+  (void)state;
+  setenv("TG_COMM", TG_TCP, 1), setenv("TG_COMM_TIMEOUT", "60", 1);
+  for (int n = 1; n <= 4; n++)
+    fine_by_address("works", n);
+  fine_by_address("overlaps", 3);
+  set("VICTIM", 1);
+  for (int i = 0; i < 6; i++) {
+    set("AFTER_US", 1 + 37000 * i);
+    assert_int_equal(by_address("killed", 3), 3);
+    others_say(3, 1, "ended");
+  }
+  assert_int_equal(by_address("leaves", 3), 2);
+  others_say(3, 1, "has left");
+  assert_int_equal(by_address("fails", 3), 3);
+  others_say(3, 1, "@1: cannot allocate");
+  static const char *const other[] = {"other_shape", "other_constant", "one_call_more"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(by_address(other[i], 2), 2);
+    for (int r = 0; r < 2; r++)
+      if (!said_by(r) || !strstr(said_by(r), "run different programs"))
+        fail_msg("%s: %s", other[i], said_by(r));
+  }
+  setenv("TG_COMM", "nccl", 1), setenv("TG_DEV", "CUDA", 1);
+  setenv("LD_LIBRARY_PATH", folder, 1);
+  char path[300];
+  snprintf(path, sizeof path, "%s/libtg_tcp.so", folder);
+  assert_int_equal(symlink(TG_TCP, path), 0);
+  setenv("TG_EMU", "2", 1);
+  fine_by_address("gpus", 2);
+  unsetenv("TG_EMU"), unsetenv("TG_DEV"), unsetenv("LD_LIBRARY_PATH");
+  unsetenv("TG_COMM"), unsetenv("TG_COMM_TIMEOUT");
+}
+
+/* Who speaks to the port and is no rank; says nothing where `text` is NULL. */
+static pid_t stranger(int port, const char *text, size_t nbytes) {
+  pid_t child = fork();
+  if (child) return child;
+  struct sockaddr_in a = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int fd = -1;
+  for (int i = 0; i < 200; i++) {
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (!connect(fd, (struct sockaddr *)&a, sizeof a)) break;
+    close(fd);
+    usleep(10000);
+  }
+  if (text && send(fd, text, nbytes, MSG_NOSIGNAL) < 0) _exit(1);
+  sleep(text ? 0 : 30);
+  _exit(0);
+}
+
+static void nobody_by_address(void **state) {
+  (void)state;
+  char name[64];
+  int port = free_port();
+  static const uint32_t wrong_size[] = {0x74676331, 0, 1, 3, 0, 0}; /* a hello of another version */
+  snprintf(name, sizeof name, "127.0.0.1:%d", port);
+  setenv("TG_COMM", TG_TCP, 1), setenv("TG_COMM_TIMEOUT", "1", 1);
+  setenv("TG_COMM_SIZE", "2", 1), setenv("TG_COMM_RANK", "0", 1);
+  group_fails(name, "rank 1 does not come");
+  pid_t silent = stranger(port, NULL, 0),
+        speaks = stranger(port, "GET / HTTP/1.1\r\n\r\n and more of it", 34);
+  group_fails(name, "rank 1 does not come");
+  setenv("TG_COMM_TIMEOUT", "10", 1);
+  pid_t other = stranger(port, (const char *)wrong_size, sizeof wrong_size);
+  group_fails(name, "rank 1 has another TG_COMM_SIZE, or another version");
+  const pid_t all[] = {silent, speaks, other};
+  for (int i = 0; i < 3; i++) {
+    kill(all[i], SIGKILL);
+    waitpid(all[i], NULL, 0);
+  }
+  setenv("TG_COMM_TIMEOUT", "1", 1), setenv("TG_COMM_RANK", "1", 1);
+  group_fails(name, "rank 0 does not come");
+  setenv("TG_COMM_RANK", "0", 1);
+  group_fails("192.0.2.1:1", "rank 0 cannot listen"); /* an address that no machine has */
+  group_fails("nowhere", "is no address HOST:PORT");
+  group_fails("no.such.host.invalid:1", "is no address HOST:PORT");
+  setenv("TG_COMM_RANK", "2", 1);
+  group_fails(name, "rank 2 of 2");
+  static const char *const names[] = {"TG_COMM", "TG_COMM_TIMEOUT", "TG_COMM_SIZE", "TG_COMM_RANK",
+                                      "TG_COMM_NAME"};
+  for (int i = 0; i < 5; i++)
+    unsetenv(names[i]);
+}
+
 /* A compiler that counts its runs, a line of the file runs each. False: there is no compiler here. */
 static bool compiler_made(char *path, size_t cap) {
   TgContext *c = tg_open_with(.device = "CPU");
@@ -801,6 +925,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(exchanges_hide),
       cmocka_unit_test(memory_of_gpus),
       cmocka_unit_test(found_by_file),
+      cmocka_unit_test(found_by_address),
+      cmocka_unit_test(nobody_by_address),
       cmocka_unit_test(work_is_shared),
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),
@@ -808,5 +934,6 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_rank_is_killed_while_it_saves),
       cmocka_unit_test(a_rank_is_killed),
   };
+  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
   return cmocka_run_group_tests(tests, folders_made, folders_removed);
 }

@@ -377,6 +377,68 @@ static void compiles(void) {
   CHECK(!net_step(C, &x, 1, &loss, 1, &net) && tg_item_f64(loss) > 0 && !tg_realize(net.w[0]));
 }
 
+/* Which file of an index has a tensor: the rank that wrote it. */
+static int file_of(const char *index, const char *name) {
+  char key[32], text[4000];
+  FILE *f = fopen(index, "r");
+  CHECK(f != NULL);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  snprintf(key, sizeof key, "\"%s\": \"", name);
+  const char *at = strstr(text, key), *number = at ? strstr(at, "least-") : NULL;
+  return number ? atoi(number + 6) - 1 : -1;
+}
+
+/* Bytes of a state on each rank's device, as it is split, but for those that rank `writer` has itself. */
+static int64_t bytes_elsewhere(TgTensor *t, int writer) {
+  int64_t n = 0;
+  int of = -1;
+  if (tg_shard_count(t) <= 1)
+    return sscanf(tg_device(t), "%*[^@]@%d", &of) == 1 && of != writer ? (int64_t)tg_nbytes(t) : 0;
+  for (int i = 0; tg_shard_axis(t) >= 0 && i < tg_shard_count(t); i++)
+    if (i != writer) n += (int64_t)tg_nbytes(tg_shard_part(t, i));
+  return n; /* whole on each: nothing */
+}
+
+/* Every byte of a checkpoint leaves its rank once, if another one writes it, and none comes to who does not. */
+static void saves_least(void) {
+  enum { N = 6 };
+
+  char path[300], name[16];
+  TgState *s = tg_state_new(C);
+  TgTensor *t[N] = {tg_replicate(counted(31, 17), size, D),
+                    tg_shard(counted(29, 16), size, D, 0),
+                    tg_shard(counted(16, 27), size, D, 1),
+                    tg_to(counted(9, 9), D[size - 1]),
+                    counted(12, 5),
+                    tg_shard(counted(3, 7), size, D, 0)};
+  for (int i = 0; i < N; i++) {
+    snprintf(name, sizeof name, "t%d", i);
+    CHECK(!tg_realize(t[i]) && !tg_state_put(s, name, t[i]));
+  }
+  for (int index = 0; index < 2; index++) {
+    int64_t least = 0;
+    snprintf(path, sizeof path, "%s/least.safetensors%s", getenv("SAYS"), index ? ".index.json" : "");
+    tg_counters_reset(C);
+    CHECK(!tg_safe_save(s, path));
+    int64_t mine = (int64_t)tg_counters(C).bytes_read, all = over_ranks(mine);
+    CHECK(!tg_counters(C).bytes_copied && (index || rank == 0 || !mine));
+    TgState *file = tg_safe_load_file(C, path);
+    for (int i = 0; i < N; i++) {
+      snprintf(name, sizeof name, "t%d", i);
+      int writer = index ? file_of(path, name) : 0;
+      CHECK(writer >= 0);
+      least += bytes_elsewhere(t[i], writer);
+      CHECK(tg_item_i64(tg_sum(
+                tg_ne(tg_to(tg_state_get(file, name), D[0]), tg_to(tg_gather_to(t[i], D[0]), D[0])))) == 0);
+    }
+    if (all != least)
+      fprintf(stderr, "%lld bytes moved, %lld is the least\n", (long long)all, (long long)least), exit(5);
+    tg_state_free(file);
+  }
+  tg_state_free(s);
+}
+
 static int items_made;
 
 static TgStatus item(void *user, int64_t i, uint64_t random, void *const *out) {
@@ -423,6 +485,7 @@ static int rank_main(const char *role) {
                {"explains", explains},
                {"gpus", gpus},
                {"compiles", compiles},
+               {"saves_least", saves_least},
                {"loads", loads}};
 
   const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
@@ -826,6 +889,12 @@ static void a_rank_is_killed_while_it_saves(void **state) {
   }
 }
 
+static void a_save_moves_the_least(void **state) {
+  (void)state;
+  for (int n = 1; n <= 4; n++)
+    fine("saves_least", n);
+}
+
 static void a_rank_does_not_come(void **state) {
   (void)state;
   set("VICTIM", 1);
@@ -931,6 +1000,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),
       cmocka_unit_test(a_rank_does_not_come),
+      cmocka_unit_test(a_save_moves_the_least),
       cmocka_unit_test(a_rank_is_killed_while_it_saves),
       cmocka_unit_test(a_rank_is_killed),
   };

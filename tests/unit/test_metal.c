@@ -300,7 +300,7 @@ static TgStatus copied_beside(uint64_t nth, uint64_t *messages) {
 static void copies_beside(void **state) {
   (void)state;
   uint64_t messages, told = 0, ignored;
-  for (int order = 1; order <= 5; order++) {
+  for (int order = 1; order <= 60; order++) {
     emulate(order);
     assert_int_equal(copied_beside(0, &messages), TG_OK);
   }

@@ -842,7 +842,8 @@ static void copies_beside_kernels(void **state) {
   OK(tg_profile_stop(C));
   double share = given_early(path);
   unlink(path);
-  if (!ranks_asked() && (!strcmp(D[0], "CUDA") || !strcmp(D[0], "METAL")) && share < 0.8) fail_msg("%.3f of the bytes", share);
+  if (!ranks_asked() && (!strcmp(D[0], "CUDA") || !strcmp(D[0], "METAL")) && share < 0.8)
+    fail_msg("%.3f of the bytes", share);
   tg_jit_free(j);
 }
 

@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo check test check-all golden parity docs check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu bench gpu-check metal-check fuzz torture clean
+.PHONY: all setup demo check test check-all golden parity docs check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-tsan check-arm64 check-macos check-emu bench gpu-check metal-check fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -41,6 +41,13 @@ check-asan: setup
 	@cmake --build build-asan -j $(JOBS) > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
 	@rm -f build-asan.log
 	@tools/run-tests build-asan
+# what runs on threads, under ThreadSanitizer: the pool, queues of devices, loaders, captured functions, exchanges beside kernels
+TSAN = test_cancel test_devices test_jit test_launch test_loader test_multitensor test_program test_shard test_shard_random
+check-tsan: setup
+	@cmake -S . -B build-tsan -DTG_TSAN=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo > build-tsan.log 2>&1 || { cat build-tsan.log; exit 1; }
+	@cmake --build build-tsan -j $(JOBS) --target tg test_ranks $(TSAN) > build-tsan.log 2>&1 || { cat build-tsan.log; exit 1; }
+	@rm -f build-tsan.log
+	@tools/run-tests build-tsan one $(TSAN) && TG_TEST=exchanges_hide tools/run-tests build-tsan one test_ranks
 check-arm64:   # cross-built for 64-bit Arm and run by qemu-aarch64, where these are here
 	@JOBS=$(JOBS) tools/check-arm64 $(BUILD)-arm64; rc=$$?; [ $$rc -eq 0 ] || [ $$rc -eq 77 ]
 check-macos:   # the library compiles for macOS, where clang is here

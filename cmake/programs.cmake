@@ -172,8 +172,8 @@ if(CMOCKA_FOUND)
   target_compile_definitions(test_cli PRIVATE TG_BINARY="$<TARGET_FILE:tg>")
   add_dependencies(test_cli tg)
   target_compile_definitions(test_bisect PRIVATE TG_BINARY="$<TARGET_FILE:tg>")
-  target_compile_definitions(test_ranks PRIVATE TG_BINARY="$<TARGET_FILE:tg>")   # runs itself under `tg launch`
-  add_dependencies(test_ranks tg)
+  target_compile_definitions(test_ranks PRIVATE TG_BINARY="$<TARGET_FILE:tg>" TG_TCP="$<TARGET_FILE:tg_tcp>")   # runs itself under `tg launch`
+  add_dependencies(test_ranks tg tg_tcp)
   add_dependencies(test_bisect tg)
   target_compile_definitions(test_abi PRIVATE TG_ABI="${CMAKE_BINARY_DIR}/tg_abi.json" TG_LIBRARY="$<TARGET_FILE:tinygrad>")
   target_link_libraries(test_abi PRIVATE ${CMAKE_DL_LIBS})

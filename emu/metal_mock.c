@@ -102,6 +102,10 @@ static void object_dies(Object *o) {
 
 static void buffer_end(MockBuffer *b) {
   TgError why = {0};
+  if (b->of) {
+    mock_let_go(b->of);
+    return;
+  }
   b->device->allocated -= b->nbytes;
   metal_mock.counts.buffers--;
   emu_release(b->device->emu, b->at, &why);
@@ -326,6 +330,27 @@ static MetalId device_buffer(MockDevice *d, MetalSelector s, MetalUint nbytes, M
   return &b->object;
 }
 
+/* Two and two devices are peers. */
+static uint64_t device_peers(MockDevice *d, MetalSelector s) { return (void)s, 1 + (uint64_t)d->index / 2; }
+
+static MetalId buffer_view(MockBuffer *b, MetalSelector s, MetalId device) {
+  MockDevice *d = mock_of_kind(device, A_DEVICE, "newRemoteBufferViewForDevice");
+  if (!d) return NULL;
+  if (b->of || !b->is_private || d == b->device || device_peers(d, s) != device_peers(b->device, s)) {
+    metal_misused("newRemoteBufferViewForDevice: of no private buffer of another GPU that is a peer");
+    return NULL;
+  }
+  MockBuffer *v = mock_new(A_BUFFER, sizeof *v);
+  if (!v) return NULL;
+  mock_hold(b);
+  v->device = d;
+  v->of = b;
+  v->at = b->at;
+  v->nbytes = b->nbytes;
+  v->is_private = true;
+  return &v->object;
+}
+
 static void *buffer_contents(MockBuffer *b, MetalSelector s) {
   (void)s;
   if (!b->is_private) return b->at;
@@ -473,12 +498,14 @@ static const Method methods[] = {METHOD(ANY_KIND, retain, "@@:", any_retain),
                                  METHOD(A_DEVICE, most_local, "Q@:", device_local),
                                  METHOD(A_DEVICE, working_set, "Q@:", device_working_set),
                                  METHOD(A_DEVICE, allocated, "Q@:", device_allocated),
+                                 METHOD(A_DEVICE, peer_group, "Q@:", device_peers),
                                  METHOD(A_DEVICE, new_event, "@@:", device_event),
                                  METHOD(A_DEVICE, new_buffer, "@@:QQ", device_buffer),
                                  METHOD(A_DEVICE, new_library, "@@:@@^@", device_library),
                                  METHOD(A_DEVICE, new_pipeline, "@@:@Q^@^@", device_pipeline),
                                  METHOD(A_BUFFER, contents, "^v@:", buffer_contents),
                                  METHOD(A_BUFFER, address, "Q@:", buffer_address),
+                                 METHOD(A_BUFFER, new_view, "@@:@", buffer_view),
                                  METHOD(OPTIONS, set_fast_math, "v@:c", options_fast),
                                  METHOD(A_LIBRARY, new_function, "@@:@", library_function),
                                  METHOD(A_PIPELINE_DESCRIPTOR, set_function, "v@:@", descriptor_function),

@@ -83,6 +83,7 @@ typedef struct MockBuffer {
   char *at;
   size_t nbytes;
   bool is_private;
+  struct MockBuffer *of; /* of another device, which `device` sees by this; NULL: it is `device`'s own */
 } MockBuffer;
 
 typedef struct MockOptions {

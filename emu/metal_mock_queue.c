@@ -40,7 +40,7 @@ static bool dispatch_copied(Dispatch *to, const Dispatch *from) {
 
 static void bind_buffer(Dispatch *d, MetalId buffer, MetalUint offset, MetalUint index, const char *what) {
   MockBuffer *b = mock_of_kind(buffer, A_BUFFER, what);
-  if (index >= MOST_BINDINGS || (b && offset >= b->nbytes)) {
+  if (index >= MOST_BINDINGS || (b && (b->of || offset >= b->nbytes))) {
     metal_misused("%s: buffer %lu at byte %lu", what, index, offset);
     return;
   }
@@ -133,12 +133,24 @@ static TgStatus commands_run(MockDevice *device, const Op *op, TgError *why) {
   return st;
 }
 
+/* From the memory of another GPU. */
+static TgStatus peer_read(MockDevice *device, const Op *op, TgError *why) {
+  const MockBuffer *from = op->from->of;
+  char *host = mem_alloc(&metal_mock.mem, op->nbytes);
+  if (!host) return error_set(why, TG_ERR_NOMEM, "out of memory");
+  TgStatus st = emu_read(from->device->emu, host, from->at + op->from_offset, op->nbytes, why);
+  if (!st) st = emu_write(device->emu, op->to->at + op->to_offset, host, op->nbytes, why);
+  mem_free(&metal_mock.mem, host);
+  return st;
+}
+
 static TgStatus op_run(MockCommandBuffer *b, const Op *op) {
   MockDevice *device = b->queue->device;
   switch (op->kind) {
   case OP_DISPATCH: return kernel_run(device, op, &op->dispatch, &b->why);
   case OP_EXECUTE: return commands_run(device, op, &b->why);
   case OP_COPY:
+    if (op->from->of) return peer_read(device, op, &b->why);
     return emu_copy(device->emu, op->to->at + op->to_offset, op->from->at + op->from_offset, op->nbytes,
                     &b->why);
   case OP_FILL: return emu_fill(device->emu, op->to->at + op->to_offset, op->byte, op->nbytes, &b->why);
@@ -443,6 +455,10 @@ static void encoder_execute(MockEncoder *e, MetalSelector s, MetalId commands, M
 enum { BLIT_WORD = 4 }; /* bytes that a blit moves at once */
 
 static bool blit_fits(const MockBuffer *b, size_t offset, size_t nbytes, const char *what) {
+  if (b && b->of && strcmp(what, "copyFromBuffer")) {
+    metal_misused("%s: memory of another GPU", what);
+    return false;
+  }
   if (b && nbytes && offset <= b->nbytes && nbytes <= b->nbytes - offset &&
       (offset | nbytes) % BLIT_WORD == 0)
     return true;

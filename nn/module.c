@@ -166,11 +166,13 @@ static TgStatus visit_shard(Walk *w, const TgField *f, TgTensor **t) {
   for (int i = table->nrules; i-- > 0;)
     if (name_fits(table->rules[i].pattern, w->name)) axis = table->rules[i].axis;
   TgTensor *made = NULL;
+  if (tg_name_begin(ctx, w->name)) return tg_error(ctx); /* profiles call its gradient so */
   TG_SCOPE(ctx) {
     TgTensor *x = tg_detach(*t);
     made = replaced(*t, axis == TG_WHOLE ? tg_replicate(x, table->n, table->devices)
                                          : tg_shard(x, table->n, table->devices, axis));
   }
+  tg_name_end(ctx);
   if (!made) return tg_error(ctx) ? tg_error(ctx) : TG_ERR_NOMEM;
   tg_release(*t);
   *t = made;

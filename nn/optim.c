@@ -404,6 +404,11 @@ static bool step_build(TgOptim *p) {
   TgTensor **g = tg_alloc(p->ctx, (size_t)n * sizeof *g), *norm;
   if (!g) return false;
   nn_optim_gradients(p, g, n);
+  for (int i = 0, k = 0; k < n && p->o.split_state; i++) { /* added up where the state is, and only there */
+    bool has = tg_grad(p->params[i]) || p->summed[i];
+    if (has) g[k] = state_placed(p, g[k], p->params[i]);
+    k += has;
+  }
   for (int i = 0; i < n; i++) {
     if (p->inverse) g[i] = tg_mul(g[i], tg_cast(tg_to(p->inverse, tg_device(g[i])), tg_dtype(g[i])));
     if (p->o.clip_value > 0) g[i] = tg_clamp(g[i], -p->o.clip_value, p->o.clip_value);

@@ -192,6 +192,7 @@ void exchanges_free(TgContext *ctx);
 const char *exchange_named(const TgContext *ctx, int exchange, const char *what, char room[160]);
 /* part, what one device gets of an exchange, is written as copies: `steps` one after another */
 void inside_exchange(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
+void inside_summed(TgContext *ctx, const UOp *first, const char *of);
 /* The number of the exchange that the copy is of, for the next two; 0: unknown. us: it was waited for so long. */
 int inside_copied(TgContext *ctx, const UOp *copy, size_t nbytes, double us);
 void inside_copied_again(TgContext *ctx, int exchange, double us);

@@ -32,12 +32,13 @@ static double message_us(const TgContext *ctx, uint64_t devices) {
 void exchanges_asked(TgContext *ctx) {
   if (ctx->exchanges) return;
   if ((ctx->exchanges = mem_alloc(&ctx->mem, sizeof *ctx->exchanges)))
-    map_init(&ctx->exchanges->of, &ctx->mem);
+    map_init(&ctx->exchanges->of, &ctx->mem), map_init(&ctx->exchanges->named, &ctx->mem);
 }
 
 void exchanges_free(TgContext *ctx) {
   if (!ctx->exchanges) return;
   vec_free(&ctx->mem, &ctx->exchanges->at), map_free(&ctx->exchanges->of);
+  map_free(&ctx->exchanges->named);
   mem_free(&ctx->mem, ctx->exchanges);
   ctx->exchanges = NULL;
 }
@@ -94,11 +95,20 @@ static void copies_found(Walk *w, UOp *u, int depth) {
     copies_found(w, u->src[i], depth + 1);
 }
 
+void inside_summed(TgContext *ctx, const UOp *first, const char *of) {
+  uint64_t before;
+  Map *named = &ctx->exchanges->named;
+  if (!map_get(named, key_of(first), &before)) map_put(named, key_of(first), (uint64_t)(uintptr_t)of);
+}
+
 void inside_exchange(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part) {
   if (!ctx->exchanges) return;
   uint64_t key = hash_mix(key_of(exchange), exchange->op);
   ExchangeFacts f = {.op = (Ops)exchange->op, .way = way, .steps = steps, .nbytes = bytes_of(ctx, exchange)};
   if (f.op == OPS_ALLREDUCE || f.op == OPS_REDUCESCATTER) f.sum = (Ops)exchange->arg.reduce.op;
+  uint64_t of = 0;
+  map_get(&ctx->exchanges->named, key_of(exchange->src[0]), &of);
+  f.of = (const char *)(uintptr_t)of;
   Walk w = {ctx, exchange, exchange_known(ctx->exchanges, key), {0}};
   if (!w.number && !(w.number = exchange_new(ctx, key, f))) return;
   map_init(&w.seen, &ctx->mem);
@@ -176,6 +186,28 @@ static double estimated_us(const TgContext *ctx, const ExchangeFacts *f) {
   return us + f->steps * message_us(ctx, f->devices);
 }
 
+/* Whose gradients the exchanges of a row carry: as a list with commas; of a text a few. */
+static void names_put(const Exchanges *x, Str *out, const ExchangeFacts *row, bool json) {
+  enum { NAMES_SHOWN = 4 };
+
+  int n = 0;
+  for (size_t i = 0; i < x->at.len; i++) {
+    const ExchangeFacts *f = &x->at.at[i];
+    bool told = !f->of || !is_alike(f, row);
+    for (size_t k = 0; k < i && !told; k++)
+      told = x->at.at[k].of == f->of && is_alike(&x->at.at[k], row);
+    if (told) continue;
+    bool shown = json || n < NAMES_SHOWN;
+    if (shown) str_put(out, n ? ", " : json ? "" : ", of the gradients of ");
+    if (json)
+      str_json(out, f->of);
+    else if (shown)
+      str_put(out, f->of);
+    n++;
+  }
+  if (!json && n > NAMES_SHOWN) str_printf(out, " and %d more", n - NAMES_SHOWN);
+}
+
 /* How many exchanges so many copies are. */
 static double times_of(const ExchangeFacts *row, int64_t copies) {
   return (double)copies * (double)row->alike / (double)row->planned;
@@ -217,6 +249,7 @@ static void row_put(const TgContext *ctx, Str *out, const Inside *in, const Exch
              copies == 1 ? "y" : "ies", bytes_text(row->planned_bytes / row->alike, moved),
              estimated_us(ctx, row), times_of(row, row->copies));
   if (row->us && waited) str_printf(out, ", %.1f us of the host each", row->us / waited);
+  names_put(ctx->exchanges, out, row, false);
   hidden_put(out, in, row);
 }
 
@@ -224,9 +257,9 @@ const char *exchange_named(const TgContext *ctx, int exchange, const char *what,
   const ExchangeFacts *f = numbered(ctx, exchange);
   char bytes[24];
   if (!f || f->op == OPS_COPY) return what;
-  snprintf(room, 160, "%s%s%s%s%s, %d devices, %s: %s", op_name(f->op), f->sum ? " " : "",
+  snprintf(room, 160, "%s%s%s%s%s, %d devices, %s%s%.60s: %s", op_name(f->op), f->sum ? " " : "",
            f->sum ? op_name(f->sum) : "", *f->way ? ", " : "", f->way, __builtin_popcountll(f->devices),
-           bytes_text(f->nbytes, bytes), what);
+           bytes_text(f->nbytes, bytes), f->of ? " of " : "", f->of ? f->of : "", what);
   return room;
 }
 
@@ -259,6 +292,7 @@ void exchanges_json(const TgContext *ctx, const Inside *in, Str *out) {
                (long long)row.nbytes, (long long)row.alike, (long long)(row.planned / row.alike),
                (long long)(row.planned_bytes / row.alike), estimated_us(ctx, &row),
                times_of(&row, row.copies), row.us, row.flown_us, row.hidden_us);
-    str_json(out, behind_name(in, &row.behind)), str_put(out, "}");
+    str_json(out, behind_name(in, &row.behind)), str_put(out, ",\"gradients\":[");
+    names_put(x, out, &row, true), str_put(out, "]}");
   }
 }

@@ -57,6 +57,7 @@ typedef struct Behind {
 typedef struct ExchangeFacts {
   Ops op, sum;     /* sum 0: it adds nothing up */
   const char *way; /* "ring"; "": there is one alone */
+  const char *of;  /* whose gradient it is part of; NULL: not known */
   int steps;       /* messages one after another */
   uint64_t devices;
   int64_t nbytes;                 /* of the value */
@@ -69,10 +70,11 @@ typedef struct ExchangeFacts {
   Behind behind;                  /* of the copy with most kernels */
 } ExchangeFacts;
 
-/* of: of an exchange's node, or a copy's, by hash: its number in at, from 1 on. more: those without room */
+/* of: of an exchange's node, or a copy's, by hash: its number in at, from 1 on. named: what is added up, by the
+ * hash of the first device's -> whose gradient it is. more: those without room */
 typedef struct Exchanges {
   Vec(ExchangeFacts) at;
-  Map of;
+  Map of, named;
   int64_t more;
 } Exchanges;
 

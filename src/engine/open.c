@@ -21,6 +21,7 @@ static const EngineCalls calls = {
     .cache_clear = tg_cache_clear,
     .scope_ended = engine_scope_ended,
     .exchanged = inside_exchange,
+    .summed = inside_summed,
 };
 
 /* only what TG_TRACE asked for */

@@ -42,11 +42,17 @@ static Device *device_of(const TgContext *ctx, const Buffer *b) { return device_
 
 static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
 
+static size_t bytes_of(const Step *s) { return (size_t)s->to->nelem * dtype_size(s->to->dtype); }
+
 /* Between two devices of this process, each with a queue of copies. */
 static bool flies_beside(TgContext *ctx, const Step *s) {
-  const Device *to = device_of(ctx, s->to), *from = device_of(ctx, s->from);
-  return to != from && to->backend == from->backend && !to->remote && !from->remote && !to->of_rank &&
-         !from->of_rank && to->backend->copy_beside;
+  enum { WORD = 4 };
+
+  Device *to = device_of(ctx, s->to), *from = device_of(ctx, s->from);
+  const TgBackend *b = to->backend;
+  bool both = to != from && b == from->backend && b->copy_beside && !to->of_rank && !from->of_rank;
+  if (!both || !(b->has & HAS_PEERS_ONLY)) return both;
+  return (s->offset | bytes_of(s)) % WORD == 0 && b->reads_peer(to, from);
 }
 
 bool copy_flies(TgContext *ctx, const Step *s) {
@@ -136,7 +142,7 @@ static TgStatus posted(Flight *f, const Leaving *l, bool out) {
   const Step *s = l->copy;
   const Buffer *b = out ? s->from : s->to;
   int rank = device_of(ctx, out ? s->to : s->from)->of_rank - 1;
-  size_t n = (size_t)s->to->nelem * dtype_size(s->to->dtype);
+  size_t n = bytes_of(s);
   char *p = (char *)b->data + (out ? s->offset : 0);
   if (!vec_push(&ctx->mem, &f->moving, ((Moving){b, p, out, NULL}))) return no_memory(ctx);
   double begin = profile_now(ctx);
@@ -161,7 +167,7 @@ static TgStatus posted_beside(Flight *f, const Leaving *l, Event **made) {
   const Step *c = l->copy;
   Device *from = device_of(ctx, c->from), *to = device_of(ctx, c->to);
   Event *done = NULL;
-  size_t n = (size_t)c->to->nelem * dtype_size(c->to->dtype);
+  size_t n = bytes_of(c);
   double begin = profile_now(ctx);
   TgStatus s = made[from->index] ? TG_OK : event_now(f, from, &made[from->index]);
   Event *const after[] = {made[from->index], f->begun[to->index]};
@@ -261,7 +267,7 @@ TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *co
     if (beside && !f->begun[to->device]) s = event_now(f, device_of(ctx, to), &f->begun[to->device]);
     if (!s && beside) s = buffer_awaited(f, from, false);
     if (beside) continue;
-    l->e = comm_begin(ctx->comm, from->device, to->device, (size_t)to->nelem * dtype_size(to->dtype));
+    l->e = comm_begin(ctx->comm, from->device, to->device, bytes_of(l->copy));
     s = buffer_awaited(f, from, false); /* a copy of what has come */
     if (!s && !device_of(ctx, to)->remote) s = posted(f, l, false);
   }

@@ -278,6 +278,7 @@ TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size
   if (!d->of_rank || (reader >= 0 && reader == d->of_rank - 1))
     return here ? d->backend->copy_out(d, dst, src, nbytes) : TG_OK;
   Exchange e = comm_begin(ctx->comm, d->index, -1, nbytes);
+  if (here && d->remote) ctx->counters.bytes_read += nbytes;
   if (reader >= 0 && here) return comm_receive(ctx->comm, d->of_rank - 1, dst, nbytes);
   if (reader >= 0) return d->remote ? TG_OK : given_to(ctx, reader, d, src, nbytes);
   return moved(ctx, &e, NULL, dst, d, (char *)src, nbytes);

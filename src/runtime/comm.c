@@ -304,6 +304,12 @@ TgStatus comm_broadcast(Comm *c, int from, void *p, size_t nbytes) {
 }
 
 /* ---- life */
+/* NCCL moves memory of GPUs alone: what finds the ranks and carries all else, by the name of their group. */
+static const char *beside_nccl(const char *group) {
+  if (!group) return "mpi";
+  return strchr(group, ':') && !strchr(group, '/') ? "tcp" : "local"; /* HOST:PORT, or a file */
+}
+
 /* "mpi" is the transport of libtg_mpi.so; a name with a slash is a path. */
 static const Transport *transport_named(Comm *c, const char *name) {
   char path[300];
@@ -326,7 +332,7 @@ Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint
   static const _Atomic bool never;
   Comm *c = mem_alloc(mem, sizeof *c);
   if (!c) return error_set(err, TG_ERR_NOMEM, "comm: out of memory"), NULL;
-  bool nccl = !strcmp(env->comm, "nccl"); /* another transport finds the ranks */
+  bool nccl = !strcmp(env->comm, "nccl");
   *c = (Comm){.mem = mem, .os = os, .err = err, .stop = &never, .timeout_s = env->comm_timeout};
   Group g = {.name = *env->comm_name ? env->comm_name : NULL,
              .rank = env->comm_rank,
@@ -334,7 +340,7 @@ Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint
              .timeout_s = c->timeout_s,
              .system = os};
   if (nccl && !(c->nccl = nccl_load(mem, os, env, err))) return comm_leave(c), NULL;
-  c->transport = transport_named(c, !nccl ? env->comm : g.name ? "local" : "mpi");
+  c->transport = transport_named(c, nccl ? beside_nccl(g.name) : env->comm);
   if (c->transport && !(c->at = c->transport->join(&g)))
     error_set(err, TG_ERR_DEVICE, "comm: %s: %s", c->transport->name, g.why);
   if (!c->at) return comm_leave(c), NULL;

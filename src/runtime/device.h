@@ -63,7 +63,8 @@ typedef struct LaunchGraph LaunchGraph; /* launches that are given as one; the b
 
 /* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of
  * the launch. HAS_OWN_MEMORY: the host cannot read and write its buffers in place. HAS_FILES_ONLY: its memory
- * is files, and it computes nothing. HAS_LISTS: it takes kernels as lists, not as text. HAS_QUEUE: launch and
+ * is files, and it computes nothing. HAS_LISTS: it takes kernels as lists, not as text. HAS_PEERS_ONLY: copy_beside
+ * is for two of which one reads the other's memory, and whole words of it. HAS_QUEUE: launch and
  * copy return before they are done, and what goes wrong in them may be told by a later call. */
 enum {
   HAS_THREADS = 1,
@@ -72,7 +73,8 @@ enum {
   HAS_OWN_MEMORY = 8,
   HAS_FILES_ONLY = 16,
   HAS_QUEUE = 32,
-  HAS_LISTS = 64
+  HAS_LISTS = 64,
+  HAS_PEERS_ONLY = 128
 };
 
 /* A device does what it is given in order: copies and launches that read what others write need nothing
@@ -102,7 +104,7 @@ typedef struct TgBackend {
    * reached; then *done is, which is made where it is NULL */
   TgStatus (*copy_beside)(Device *d, const void *src, Device *to, void *dst, size_t nbytes,
                           Event *const after[2], Event **done);
-  /* with copy_peer: d may read the other's memory itself */
+  /* optional: d may read the other's memory itself */
   bool (*reads_peer)(Device *d, Device *from);
 
   /* Compiles a batch: out[i] for k[i]; all or nothing. */

@@ -86,7 +86,7 @@ static void metal_close(Device *d) {
   if (p->kernels.loader) kernels_close(d, &p->kernels);
   metal_module_free(d, p->bytes_module);
   metal_memory_end(d);
-  MetalId held[] = {p->event, p->queue, p->device};
+  MetalId held[] = {p->copied, p->copies, p->event, p->queue, p->device};
   for (size_t i = 0; i < TG_COUNT(held); i++)
     if (held[i]) metal_release(&p->api, held[i]);
   metal_unpool(d, pool, TG_OK);
@@ -130,9 +130,10 @@ static TgStatus metal_open(Device *d) {
   return st;
 }
 
-/* Between two GPUs memory goes through the host: there is no copy_peer. */
+/* Between two GPUs memory goes through the host, as there is no copy_peer; between peers, in captured functions,
+ * beside launches. */
 const TgBackend backend_metal = {.name = "METAL",
-                                 .has = HAS_RUN | HAS_OWN_MEMORY | HAS_QUEUE,
+                                 .has = HAS_RUN | HAS_OWN_MEMORY | HAS_QUEUE | HAS_PEERS_ONLY,
                                  .open = metal_open,
                                  .close = metal_close,
                                  .alloc = metal_alloc,
@@ -144,6 +145,8 @@ const TgBackend backend_metal = {.name = "METAL",
                                  .copy_out = metal_copy_out,
                                  .copy = metal_copy_within,
                                  .clear = metal_clear,
+                                 .copy_beside = metal_copy_beside,
+                                 .reads_peer = metal_reads_peer,
                                  .compile = metal_compile,
                                  .unload = metal_program_free,
                                  .launch = metal_launch,

@@ -91,11 +91,12 @@ TgStatus metal_load(const TgOs *os, const TgEnv *env, TgError *err, MetalLibrari
 void metal_unload(const TgOs *os, MetalLibraries *lib);
 
 /* ---- the device */
-/* A command buffer: what was given since the one before it. serial: of its device, from 1 on. busy_s: of all
- * up to its end, once it is done. refs: the list of those under way, and events. */
+/* A command buffer: what was given since the one before it, or a copy beside that. serial: of its queue, from
+ * 1 on. busy_s: of all up to its end, once it is done. refs: the list of those under way, and events. */
 typedef struct Given {
-  struct Metal *owner;
-  MetalId buffer; /* NULL once it is done */
+  struct Metal *owner; /* whose launches are in order with it; NULL: nobody's */
+  MetalId buffer;      /* NULL once it is done */
+  MetalId event;       /* reaches its serial at its end */
   uint64_t serial;
   double busy_s;
   int refs;
@@ -148,8 +149,12 @@ typedef struct Metal {
   Given *now;                     /* that is being filled, or NULL */
   MetalId encoder;                /* of it, or NULL */
   EncoderKind kind;
-  int nencoded;          /* in it */
-  Given *first, *last;   /* committed and not known to be done */
+  int nencoded;        /* in it */
+  Given *first, *last; /* committed and not known to be done */
+  MetalId copies,
+      copied;    /* a queue of copies to it beside its launches, and its event; NULL: none was made */
+  Given *beside; /* of that queue, not known to be done; the last one first */
+  uint64_t ncopied;
   uint64_t serial, done; /* of the last that was begun, of the last that is done */
   double busy_s;         /* of those that are done */
   TgError why;           /* of one that failed, until it is told */
@@ -197,6 +202,9 @@ TgStatus metal_reach(Device *d, uint64_t serial); /* waits; tells what went wron
 TgStatus metal_told(Device *d, const char *what); /* what went wrong meanwhile, once */
 TgStatus metal_sync(Device *d);
 void metal_queue_end(Device *d);
+bool metal_reads_peer(Device *d, Device *from);
+TgStatus metal_copy_beside(Device *d, const void *src, Device *to, void *dst, size_t nbytes,
+                           Event *const after[2], Event **done);
 TgStatus metal_event_record(Device *d, Event **e);
 TgStatus metal_event_reach(Device *d, Event *e);
 TgStatus metal_event_wait(Device *d, Event *e);

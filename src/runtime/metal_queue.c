@@ -1,7 +1,7 @@
 /* metal_queue.c: command buffers of a METAL device. In: what is given, as messages to an encoder. Out:
  * command buffers in the order of one queue, which runs them so: two that touch the same memory never
- * overlap, as Metal tracks it. Nobody waits but who reads; what went wrong in one is told by the call that
- * notices. */
+ * overlap, as Metal tracks it. Copies from other GPUs have a queue beside it, which events order. Nobody waits
+ * but who reads; what went wrong in one is told by the call that notices. */
 #include "runtime/metal.h"
 #include <string.h>
 
@@ -49,7 +49,11 @@ static TgStatus buffer_begun(Device *d) {
     mem_free(d->mem, g);
     return metal_failed(d, "the queue gives no command buffer", NULL);
   }
-  *g = (Given){.owner = p, .buffer = metal_retain(&p->api, buffer), .serial = ++p->serial, .refs = 1};
+  *g = (Given){.owner = p,
+               .buffer = metal_retain(&p->api, buffer),
+               .serial = ++p->serial,
+               .refs = 1,
+               .event = p->event};
   p->now = g;
   p->nencoded = 0;
   p->memory.blocks.given = p->serial;
@@ -95,26 +99,48 @@ TgStatus metal_commit(Device *d) {
 }
 
 /* ---- what is done */
+/* What went wrong in it is kept until it is told. */
+static void ended_well(Metal *p, Given *g) {
+  const MetalApi *m = &p->api;
+  if (metal_status(m, g->buffer) == METAL_ERROR)
+    error_set(&p->why, TG_ERR_DEVICE, "%.300s (kernel %s, or one before it)",
+              words_of(m, metal_error(m, g->buffer)), *p->last_kernel ? p->last_kernel : "none");
+  metal_release(m, g->buffer);
+  g->buffer = NULL;
+}
+
 /* The first of those under way has ended. */
 static void first_done(Device *d) {
   Metal *p = d->priv;
   const MetalApi *m = &p->api;
   Given *g = p->first;
   double began = metal_began_s(m, g->buffer), ended = metal_ended_s(m, g->buffer);
-  if (metal_status(m, g->buffer) == METAL_ERROR)
-    error_set(&p->why, TG_ERR_DEVICE, "%.300s (kernel %s, or one before it)",
-              words_of(m, metal_error(m, g->buffer)), *p->last_kernel ? p->last_kernel : "none");
   if (ended > began) p->busy_s += ended - began;
   g->busy_s = p->busy_s;
-  metal_release(m, g->buffer);
-  g->buffer = NULL;
+  ended_well(p, g);
   if (!(p->first = g->next)) p->last = NULL;
   p->done = p->memory.blocks.done = g->serial;
   given_unref(d, g);
 }
 
+/* Copies that have ended; of a queue that ends, all. */
+static void copies_done(Device *d, bool all) {
+  Metal *p = d->priv;
+  for (Given **at = &p->beside, *g; (g = *at) != NULL;) {
+    if (all) metal_wait(&p->api, g->buffer);
+    if (metal_status(&p->api, g->buffer) < METAL_COMPLETED) {
+      at = &g->next;
+      continue;
+    }
+    *at = g->next;
+    ended_well(p, g);
+    given_unref(d, g);
+  }
+}
+
 void metal_look(Device *d) {
   Metal *p = d->priv;
+  copies_done(d, false);
   while (p->first && metal_status(&p->api, p->first->buffer) >= METAL_COMPLETED)
     first_done(d);
 }
@@ -144,6 +170,7 @@ TgStatus metal_reach(Device *d, uint64_t serial) {
 
 TgStatus metal_sync(Device *d) {
   void *pool = metal_pool(d);
+  copies_done(d, true);
   return metal_unpool(d, pool, metal_reach(d, ((Metal *)d->priv)->serial));
 }
 
@@ -151,6 +178,7 @@ void metal_queue_end(Device *d) {
   Metal *p = d->priv;
   metal_commit(d);
   waited(d, p->serial);
+  copies_done(d, true);
 }
 
 /* ---- events */
@@ -164,7 +192,7 @@ static TgStatus recorded(Device *d, Event **e) {
   else if (!(g = mem_alloc(d->mem, sizeof *g))) /* all is done */
     return metal_oom(d);
   else
-    *g = (Given){.owner = p, .serial = p->done, .busy_s = p->busy_s, .refs = 1};
+    *g = (Given){.owner = p, .serial = p->done, .busy_s = p->busy_s, .refs = 1, .event = p->event};
   if (!*e && !(*e = mem_alloc(d->mem, sizeof **e))) {
     given_unref(d, g);
     return metal_oom(d);
@@ -194,7 +222,7 @@ static TgStatus made_to_wait(Device *d, const Given *g) {
   Metal *p = d->priv;
   TgStatus st = metal_commit(d);
   if (!st) st = buffer_begun(d);
-  if (!st) metal_wait_for(&p->api, p->now->buffer, g->owner->event, g->serial);
+  if (!st) metal_wait_for(&p->api, p->now->buffer, g->event, g->serial);
   return st;
 }
 
@@ -218,4 +246,60 @@ void metal_event_free(Device *d, Event *e) {
   given_unref(d, e->given);
   metal_unpool(d, pool, TG_OK);
   mem_free(d->mem, e);
+}
+
+/* ---- copies beside launches: of GPUs that read each other's memory, by the receiver */
+bool metal_reads_peer(Device *d, Device *from) {
+  const Metal *to = d->priv, *p = from->priv;
+  uint64_t group = metal_peer_group(&to->api, to->device);
+  return group && group == metal_peer_group(&p->api, p->device);
+}
+
+static TgStatus copies_begun(Device *d) {
+  Metal *p = d->priv;
+  if (!p->copies) p->copies = metal_new_queue(&p->api, p->device);
+  if (!p->copied) p->copied = metal_new_event(&p->api, p->device);
+  return p->copies && p->copied ? TG_OK : metal_failed(d, "the GPU gives no queue of copies", NULL);
+}
+
+/* Alone in a command buffer, which waits for both events and reaches its own. */
+static TgStatus copy_given(Device *d, Place to, MetalId view, size_t offset, size_t nbytes,
+                           Event *const after[2], Event *done) {
+  Metal *p = d->priv;
+  const MetalApi *m = &p->api;
+  Given *g = mem_alloc(d->mem, sizeof *g);
+  MetalId buffer = g ? metal_command_buffer(m, p->copies) : NULL;
+  for (int i = 0; buffer && i < 2; i++)
+    if (after[i]->given->buffer) metal_wait_for(m, buffer, after[i]->given->event, after[i]->given->serial);
+  MetalId e = buffer ? metal_blit_encoder(m, buffer) : NULL;
+  if (!e) {
+    mem_free(d->mem, g);
+    return g ? metal_failed(d, "the queue of copies gives no command buffer", NULL) : metal_oom(d);
+  }
+  metal_copy(m, e, view, offset, to.object, to.offset, nbytes);
+  metal_end_encoding(m, e);
+  *g = (Given){.buffer = metal_retain(m, buffer), .event = p->copied, .serial = ++p->ncopied, .refs = 2};
+  metal_signal(m, buffer, g->event, g->serial);
+  metal_send_off(m, buffer);
+  g->next = p->beside;
+  p->beside = done->given = g;
+  return TG_OK;
+}
+
+TgStatus metal_copy_beside(Device *d, const void *src, Device *to, void *dst, size_t nbytes,
+                           Event *const after[2], Event **done) {
+  Metal *p = d->priv, *q = to->priv;
+  void *pool = metal_pool(to);
+  Place from, at;
+  MetalId view = NULL;
+  TgStatus st = metal_place(d, src, &from);
+  if (!st) st = metal_place(to, dst, &at);
+  if (!st) st = copies_begun(to);
+  if (!st && !(*done = mem_alloc(d->mem, sizeof **done))) st = metal_oom(d);
+  if (!st && !(view = metal_new_view(&p->api, from.object, q->device)))
+    st = metal_failed(d, "another GPU sees no buffer of it", NULL);
+  if (!st) st = copy_given(to, at, view, from.offset, nbytes, after, *done);
+  if (view) metal_release(&q->api, view);
+  if (st && *done) mem_free(d->mem, *done), *done = NULL;
+  return metal_unpool(to, pool, st);
 }

@@ -147,6 +147,8 @@ typedef struct EngineCalls {
   TgStatus (*scope_ended)(TgContext *ctx);
   /* what one device gets of an exchange is written as copies, so many one after another, in a way ("ring") */
   void (*exchanged)(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
+  /* what devices add up, of which this is the first's, is part of the gradient of what is called so */
+  void (*summed)(TgContext *ctx, const UOp *first, const char *of);
 } EngineCalls;
 
 struct TgContext {
@@ -282,7 +284,8 @@ void origin_of_handle(TgTensor *t); /* t was made just now: the scopes of names 
 Origin origin_find(TgContext *ctx, const TgTensor *t, const UOp *u);
 /* u is part of the gradient of what `of` says; only where somebody asks */
 void origin_of_gradient(TgContext *ctx, const UOp *u, Origin of);
-void origin_put(TgContext *ctx, Str *to, Origin o); /* "conv1/relu (net.c:12)" */
+void origin_put(TgContext *ctx, Str *to, Origin o);         /* "conv1/relu (net.c:12)" */
+const char *origin_kept(TgContext *ctx, const TgTensor *t); /* the same, as long as the context; NULL: none */
 int variable_number(const struct TgVariable *v);
 struct TgVariable *variable_at(TgContext *ctx, int number); /* NULL: no such variable */
 #endif

@@ -728,6 +728,7 @@ static TgStatus gradients(TgTensor *loss, TgTensor *given, TgTensor *const *targ
   }
   if (!s && !gradient_of(ctx, loss->uop, seed, n, t, g, true)) s = ctx->err.status;
   for (int i = 0; !s && i < n; i++) {
+    gradient_named(ctx, g[i], targets[i]);
     out[i] = g[i] ? tensor_new(ctx, g[i]) : tg_zeros_like(targets[i]);
     if (!out[i]) s = ctx->err.status;
   }
@@ -765,6 +766,7 @@ TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
   for (size_t i = 0; !s && i < params.len; i++) {
     if (!g[i]) continue;
     any = true;
+    gradient_named(ctx, g[i], params.at[i]);
     TgTensor *t = params.at[i], *old = t->grad, *now = tensor_new(ctx, g[i]);
     if (old && now) {
       UOp *sum = uop_alu2(ctx->store, OPS_ADD, old->uop, g[i]);

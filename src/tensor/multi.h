@@ -47,6 +47,9 @@ UOp *exchange_part(UOpStore *st, UOp *exchange, int64_t i, int device);
 /* What of a MULTI lies in from .. to of an axis (-1: all of it), on a device. */
 UOp *region_of(UOpStore *st, UOp *multi, int axis, int64_t from, int64_t to, int device);
 
+/* Where somebody looks at exchanges: u, the gradient of t, has its name. */
+void gradient_named(TgContext *ctx, UOp *u, const TgTensor *t);
+
 /* ---- the rules: NULL: out of memory, or recorded */
 UOp *multi_shard(Rewrite *rw, UOp *self);
 UOp *multi_part(Rewrite *rw, UOp *self);

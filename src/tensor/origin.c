@@ -127,6 +127,15 @@ void origin_put(TgContext *ctx, Str *to, Origin o) {
   if (o.place) str_put(to, ctx->origins.text.at[o.place - 1]);
 }
 
+const char *origin_kept(TgContext *ctx, const TgTensor *t) {
+  Str s;
+  str_init(&s, &ctx->mem);
+  origin_put(ctx, &s, origin_find(ctx, t, t->uop));
+  uint32_t n = s.len ? text_number(ctx, str_text(&s)) : 0;
+  str_free(&s);
+  return n ? ctx->origins.text.at[n - 1] : NULL;
+}
+
 const char *tg_origin_of(TgTensor *t) {
   if (!t) return "";
   Str *s = &t->ctx->origin_text;

@@ -66,6 +66,22 @@ static UOp *rewritten(TgContext *ctx, Matcher m, uint64_t ops, UOp *u) {
   return rw.failed ? NULL : r;
 }
 
+/* The sums of all devices that stand last in u; those below others are something else's. */
+static void sums_named(TgContext *ctx, const UOp *u, const char *of, int depth) {
+  enum { DEEPEST = 8 };
+
+  bool passes = op_is_alu((Ops)u->op) || op_flags((Ops)u->op) & OPF_MOV || u->op == OPS_MULTI;
+  if (u->op == OPS_MSELECT && u->src[0]->op == OPS_ALLREDUCE) ctx->calls->summed(ctx, u->src[0]->src[0], of);
+  for (int i = 0; passes && depth < DEEPEST && i < (is_multi(u) ? 1 : u->nsrc); i++)
+    if (u->src[i]->opmask & op_bit(OPS_MSELECT)) sums_named(ctx, u->src[i], of, depth + 1);
+}
+
+void gradient_named(TgContext *ctx, UOp *u, const TgTensor *t) {
+  const char *of = ctx->exchanges && u && has_multi(u) ? origin_kept(ctx, t) : NULL;
+  UOp *m = of ? rewritten(ctx, pm_multi, op_bit(OPS_MULTI) | op_bit(OPS_SHARD), u) : NULL;
+  if (m) sums_named(ctx, m, of, 0);
+}
+
 UOp *multi_lowered(TgContext *ctx, UOp *u) {
   if (!u || !has_multi(u)) return u;
   u = rewritten(ctx, pm_multi, op_bit(OPS_MULTI) | op_bit(OPS_SHARD), u);

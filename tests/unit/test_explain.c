@@ -227,11 +227,57 @@ static void test_exchanges(void **state) {
     holds(text, "1 x ALLREDUCE ADD, ");
     holds(text, rows[way]);
     holds(text, "made 1 times, ");
+    assert_null(strstr(text, "of the gradients of"));
     text = tg_explain(&y, 1, .json = true);
     holds(text, "\"exchanges\":[");
+    holds(text, "\"gradients\":[]");
     tg_close(ctx);
   }
   unsetenv("TG_LINKS"), unsetenv("TG_ALLREDUCE");
+}
+
+static TgStatus five_gradients(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                               void *user) {
+  TgTensor **w = user, *y = in[0];
+  (void)nin, (void)nout;
+  for (int i = 0; i < 5; i++)
+    y = tg_mul(y, w[i]);
+  return tg_gradient(tg_sum(y), w, 5, out) ? tg_error(ctx) : TG_OK;
+}
+
+/* A row says whose gradients its exchanges carry, a few of many; a name is a scope's, or the call that made it. */
+static void test_gradients_of_exchanges(void **state) {
+  (void)state;
+  const char *d[] = {"INTERP", "INTERP:1"};
+  char path[80], text[40000];
+  snprintf(path, sizeof path, "/tmp/tg_explain_gradients_%ld", (long)getpid());
+  setenv("TG_EXPLAIN", path, 1);
+  TgContext *ctx = tg_open_with(.device = "INTERP", .seed = 1);
+  TgTensor *w[5], *out[5], *x = tg_shard(matrix(ctx, TG_F32, 4, 16), 2, d, 0);
+  for (int i = 0; i < 5; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "layer%d.scale", i);
+    if (i) assert_int_equal(tg_name_begin(ctx, name), TG_OK);
+    w[i] = tg_replicate(matrix(ctx, TG_F32, 1, 16), 2, d);
+    if (i) tg_name_end(ctx);
+    assert_int_equal(tg_realize(w[i]), TG_OK);
+  }
+  assert_int_equal(tg_realize(x), TG_OK);
+  TgJit *j = tg_jit(ctx, five_gradients, w);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(tg_jit_run(j, &x, 1, out, 5), TG_OK);
+  tg_jit_free(j);
+  tg_close(ctx);
+  unsetenv("TG_EXPLAIN");
+  FILE *f = fopen(path, "r");
+  assert_non_null(f);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  unlink(path);
+  holds(exchanges_of(text), " x ALLREDUCE ADD, naive of 64 B over INTERP, INTERP:1");
+  holds(exchanges_of(text), ", of the gradients of replicate (test_explain.c:");
+  holds(exchanges_of(text), "layer1.scale/replicate (test_explain.c:");
+  holds(exchanges_of(text), " and 1 more");
 }
 
 static void test_kernel(void **state) {
@@ -309,8 +355,9 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_kernel),
-                                     cmocka_unit_test(test_exchanges), cmocka_unit_test(test_no_memory),
-                                     cmocka_unit_test(test_slow)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_text),      cmocka_unit_test(test_kernel),
+      cmocka_unit_test(test_exchanges), cmocka_unit_test(test_gradients_of_exchanges),
+      cmocka_unit_test(test_no_memory), cmocka_unit_test(test_slow)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -261,6 +261,56 @@ static void two_devices(void **state) {
   }
 }
 
+/* What one GPU has goes to another one that is its peer, beside launches: behind what was given before to both, and
+ * before what is given next. nth: of its messages fails; 0: none. */
+static TgStatus copied_beside(uint64_t nth, uint64_t *messages) {
+  float first[4] = {1, 2, 3, 4}, then[4] = {5, 6, 7, 8}, back[4] = {0};
+  C = opened("METAL");
+  OK(tg_realize(tg_to(tg_ones(C, TG_SHAPE(4)), "METAL:1")));
+  Device *one = C->devices.at[0], *two = C->devices.at[1];
+  const TgBackend *b = one->backend;
+  Event *e = NULL, *f = NULL, *done = NULL;
+  void *from, *to;
+  assert_string_equal(two->name, "METAL:1");
+  assert_true(b->reads_peer(two, one));
+  OK(b->alloc(one, 64, &from)), OK(b->alloc(two, 64, &to));
+  uint64_t before = metal_mock_counts().messages;
+  metal_mock_fail(NULL, nth);
+  TgStatus s = b->copy_in(two, to, then, sizeof then); /* is overwritten */
+  if (!s) s = b->event_record(two, &f);
+  if (!s) s = b->copy_in(one, from, first, sizeof first);
+  if (!s) s = b->event_record(one, &e);
+  if (!s) s = b->copy_beside(one, from, two, to, sizeof first, (Event *[]){e, f}, &done);
+  if (!s) s = b->event_wait(one, done);
+  if (!s) s = b->copy_in(one, from, then, sizeof then); /* not before the copy */
+  if (!s) s = b->event_wait(two, done);
+  if (!s) s = b->copy_out(two, back, to, sizeof back);
+  if (!s) s = b->sync(one);
+  if (!s) s = b->sync(two);
+  fail_nothing();
+  *messages = metal_mock_counts().messages - before;
+  if (!s) assert_memory_equal(back, first, sizeof back);
+  b->event_free(one, e), b->event_free(two, f), b->event_free(one, done);
+  b->free(one, from, 64), b->free(two, to, 64);
+  tg_close(C);
+  nothing_left();
+  return s;
+}
+
+static void copies_beside(void **state) {
+  (void)state;
+  uint64_t messages, told = 0, ignored;
+  for (int order = 1; order <= 60; order++) {
+    emulate(order);
+    assert_int_equal(copied_beside(0, &messages), TG_OK);
+  }
+  emulate(1);
+  assert_int_equal(copied_beside(0, &messages), TG_OK);
+  for (uint64_t n = 1; n <= messages; n++)
+    told += copied_beside(n, &ignored) != TG_OK;
+  assert_true(told > messages / 4);
+}
+
 /* One device waits for an event of another: what it was given before goes on without. */
 static void events_between_devices(void **state) {
   (void)state;
@@ -1008,6 +1058,7 @@ int main(void) {
                                      cmocka_unit_test(variables_are_given),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(two_devices),
+                                     cmocka_unit_test(copies_beside),
                                      T(events_between_devices),
                                      T(bytes_of_a_file),
                                      T(training_from_disk),

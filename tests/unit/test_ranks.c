@@ -4,6 +4,7 @@
 #include "emu/nccl_mock.h"
 #include "tg.h"
 #include "tg_io.h"
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -375,6 +377,68 @@ static void compiles(void) {
   CHECK(!net_step(C, &x, 1, &loss, 1, &net) && tg_item_f64(loss) > 0 && !tg_realize(net.w[0]));
 }
 
+/* Which file of an index has a tensor: the rank that wrote it. */
+static int file_of(const char *index, const char *name) {
+  char key[32], text[4000];
+  FILE *f = fopen(index, "r");
+  CHECK(f != NULL);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  snprintf(key, sizeof key, "\"%s\": \"", name);
+  const char *at = strstr(text, key), *number = at ? strstr(at, "least-") : NULL;
+  return number ? atoi(number + 6) - 1 : -1;
+}
+
+/* Bytes of a state on each rank's device, as it is split, but for those that rank `writer` has itself. */
+static int64_t bytes_elsewhere(TgTensor *t, int writer) {
+  int64_t n = 0;
+  int of = -1;
+  if (tg_shard_count(t) <= 1)
+    return sscanf(tg_device(t), "%*[^@]@%d", &of) == 1 && of != writer ? (int64_t)tg_nbytes(t) : 0;
+  for (int i = 0; tg_shard_axis(t) >= 0 && i < tg_shard_count(t); i++)
+    if (i != writer) n += (int64_t)tg_nbytes(tg_shard_part(t, i));
+  return n; /* whole on each: nothing */
+}
+
+/* Every byte of a checkpoint leaves its rank once, if another one writes it, and none comes to who does not. */
+static void saves_least(void) {
+  enum { N = 6 };
+
+  char path[300], name[16];
+  TgState *s = tg_state_new(C);
+  TgTensor *t[N] = {tg_replicate(counted(31, 17), size, D),
+                    tg_shard(counted(29, 16), size, D, 0),
+                    tg_shard(counted(16, 27), size, D, 1),
+                    tg_to(counted(9, 9), D[size - 1]),
+                    counted(12, 5),
+                    tg_shard(counted(3, 7), size, D, 0)};
+  for (int i = 0; i < N; i++) {
+    snprintf(name, sizeof name, "t%d", i);
+    CHECK(!tg_realize(t[i]) && !tg_state_put(s, name, t[i]));
+  }
+  for (int index = 0; index < 2; index++) {
+    int64_t least = 0;
+    snprintf(path, sizeof path, "%s/least.safetensors%s", getenv("SAYS"), index ? ".index.json" : "");
+    tg_counters_reset(C);
+    CHECK(!tg_safe_save(s, path));
+    int64_t mine = (int64_t)tg_counters(C).bytes_read, all = over_ranks(mine);
+    CHECK(!tg_counters(C).bytes_copied && (index || rank == 0 || !mine));
+    TgState *file = tg_safe_load_file(C, path);
+    for (int i = 0; i < N; i++) {
+      snprintf(name, sizeof name, "t%d", i);
+      int writer = index ? file_of(path, name) : 0;
+      CHECK(writer >= 0);
+      least += bytes_elsewhere(t[i], writer);
+      CHECK(tg_item_i64(tg_sum(
+                tg_ne(tg_to(tg_state_get(file, name), D[0]), tg_to(tg_gather_to(t[i], D[0]), D[0])))) == 0);
+    }
+    if (all != least)
+      fprintf(stderr, "%lld bytes moved, %lld is the least\n", (long long)all, (long long)least), exit(5);
+    tg_state_free(file);
+  }
+  tg_state_free(s);
+}
+
 static int items_made;
 
 static TgStatus item(void *user, int64_t i, uint64_t random, void *const *out) {
@@ -421,6 +485,7 @@ static int rank_main(const char *role) {
                {"explains", explains},
                {"gpus", gpus},
                {"compiles", compiles},
+               {"saves_least", saves_least},
                {"loads", loads}};
 
   const char *mine = getenv("TG_COMM_RANK"); /* mpirun does not set it */
@@ -615,6 +680,128 @@ static void found_by_file(void **state) {
     unsetenv(names[i]);
 }
 
+/* ---- ranks that find each other by an address, as on several machines */
+static int free_port(void) {
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t n = sizeof a;
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  bool ok =
+      fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof a) && !getsockname(fd, (struct sockaddr *)&a, &n);
+  if (fd >= 0) close(fd);
+  assert_true(ok);
+  return ntohs(a.sin_port);
+}
+
+/* n processes that a shell starts, the last one first; rank 0 comes when the others have waited. How many of them did
+ * not end well. */
+static int by_address(const char *role, int n) {
+  char command[2600];
+  int port = free_port();
+  int length = snprintf(
+      command, sizeof command,
+      "cd %s && rm -f rank* && export ROLE=%s TG_COMM_NAME=127.0.0.1:%d TG_COMM_SIZE=%d TG_THREADS=1 && "
+      "for r in $(seq %d -1 0); do [ $r -gt 0 ] || sleep 0.2; TG_COMM_RANK=$r %s 2>>log & p=\"$p $!\"; done; "
+      "bad=0; for i in $p; do wait $i || bad=$((bad + 1)); done; exit $bad",
+      folder, role, port, n, n - 1, own);
+  assert_true(length < (int)sizeof command);
+  int status = system(command);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void fine_by_address(const char *role, int n) {
+  unlink("log");
+  if (by_address(role, n)) fail_msg("%s, %d ranks: %s", role, n, said("log"));
+  for (int r = 0; r < n; r++)
+    assert_string_equal(said_by(r), "");
+}
+
+/* The same as by shared memory: values, ranks that end, fail and differ. With NCCL it carries the heads. */
+static void found_by_address(void **state) {
+  (void)state;
+  setenv("TG_COMM", TG_TCP, 1), setenv("TG_COMM_TIMEOUT", "60", 1);
+  for (int n = 1; n <= 4; n++)
+    fine_by_address("works", n);
+  fine_by_address("overlaps", 3);
+  set("VICTIM", 1);
+  for (int i = 0; i < 6; i++) {
+    set("AFTER_US", 1 + 37000 * i);
+    assert_int_equal(by_address("killed", 3), 3);
+    others_say(3, 1, "ended");
+  }
+  assert_int_equal(by_address("leaves", 3), 2);
+  others_say(3, 1, "has left");
+  assert_int_equal(by_address("fails", 3), 3);
+  others_say(3, 1, "@1: cannot allocate");
+  static const char *const other[] = {"other_shape", "other_constant", "one_call_more"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(by_address(other[i], 2), 2);
+    for (int r = 0; r < 2; r++)
+      if (!said_by(r) || !strstr(said_by(r), "run different programs"))
+        fail_msg("%s: %s", other[i], said_by(r));
+  }
+  setenv("TG_COMM", "nccl", 1), setenv("TG_DEV", "CUDA", 1);
+  setenv("LD_LIBRARY_PATH", folder, 1);
+  char path[300];
+  snprintf(path, sizeof path, "%s/libtg_tcp.so", folder);
+  assert_int_equal(symlink(TG_TCP, path), 0);
+  setenv("TG_EMU", "2", 1);
+  fine_by_address("gpus", 2);
+  unsetenv("TG_EMU"), unsetenv("TG_DEV"), unsetenv("LD_LIBRARY_PATH");
+  unsetenv("TG_COMM"), unsetenv("TG_COMM_TIMEOUT");
+}
+
+/* Who speaks to the port and is no rank; says nothing where `text` is NULL. */
+static pid_t stranger(int port, const char *text, size_t nbytes) {
+  pid_t child = fork();
+  if (child) return child;
+  struct sockaddr_in a = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int fd = -1;
+  for (int i = 0; i < 200; i++) {
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (!connect(fd, (struct sockaddr *)&a, sizeof a)) break;
+    close(fd);
+    usleep(10000);
+  }
+  if (text && send(fd, text, nbytes, MSG_NOSIGNAL) < 0) _exit(1);
+  sleep(text ? 0 : 30);
+  _exit(0);
+}
+
+static void nobody_by_address(void **state) {
+  (void)state;
+  char name[64];
+  int port = free_port();
+  static const uint32_t wrong_size[] = {0x74676331, 0, 1, 3, 0, 0}; /* a hello of another version */
+  snprintf(name, sizeof name, "127.0.0.1:%d", port);
+  setenv("TG_COMM", TG_TCP, 1), setenv("TG_COMM_TIMEOUT", "1", 1);
+  setenv("TG_COMM_SIZE", "2", 1), setenv("TG_COMM_RANK", "0", 1);
+  group_fails(name, "rank 1 does not come");
+  pid_t silent = stranger(port, NULL, 0),
+        speaks = stranger(port, "GET / HTTP/1.1\r\n\r\n and more of it", 34);
+  group_fails(name, "rank 1 does not come");
+  setenv("TG_COMM_TIMEOUT", "10", 1);
+  pid_t other = stranger(port, (const char *)wrong_size, sizeof wrong_size);
+  group_fails(name, "rank 1 has another TG_COMM_SIZE, or another version");
+  const pid_t all[] = {silent, speaks, other};
+  for (int i = 0; i < 3; i++) {
+    kill(all[i], SIGKILL);
+    waitpid(all[i], NULL, 0);
+  }
+  setenv("TG_COMM_TIMEOUT", "1", 1), setenv("TG_COMM_RANK", "1", 1);
+  group_fails(name, "rank 0 does not come");
+  setenv("TG_COMM_RANK", "0", 1);
+  group_fails("192.0.2.1:1", "rank 0 cannot listen"); /* an address that no machine has */
+  group_fails("nowhere", "is no address HOST:PORT");
+  group_fails("no.such.host.invalid:1", "is no address HOST:PORT");
+  setenv("TG_COMM_RANK", "2", 1);
+  group_fails(name, "rank 2 of 2");
+  static const char *const names[] = {"TG_COMM", "TG_COMM_TIMEOUT", "TG_COMM_SIZE", "TG_COMM_RANK",
+                                      "TG_COMM_NAME"};
+  for (int i = 0; i < 5; i++)
+    unsetenv(names[i]);
+}
+
 /* A compiler that counts its runs, a line of the file runs each. False: there is no compiler here. */
 static bool compiler_made(char *path, size_t cap) {
   TgContext *c = tg_open_with(.device = "CPU");
@@ -700,6 +887,12 @@ static void a_rank_is_killed_while_it_saves(void **state) {
     tg_state_free(s);
     tg_close(c);
   }
+}
+
+static void a_save_moves_the_least(void **state) {
+  (void)state;
+  for (int n = 1; n <= 4; n++)
+    fine("saves_least", n);
 }
 
 static void a_rank_does_not_come(void **state) {
@@ -801,12 +994,16 @@ int main(int argc, char **argv) {
       cmocka_unit_test(exchanges_hide),
       cmocka_unit_test(memory_of_gpus),
       cmocka_unit_test(found_by_file),
+      cmocka_unit_test(found_by_address),
+      cmocka_unit_test(nobody_by_address),
       cmocka_unit_test(work_is_shared),
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),
       cmocka_unit_test(a_rank_does_not_come),
+      cmocka_unit_test(a_save_moves_the_least),
       cmocka_unit_test(a_rank_is_killed_while_it_saves),
       cmocka_unit_test(a_rank_is_killed),
   };
+  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
   return cmocka_run_group_tests(tests, folders_made, folders_removed);
 }

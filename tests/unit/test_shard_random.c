@@ -132,7 +132,8 @@ static Pair step(const Program *p) {
   r.many = operation(op, x, y, z, a.many, fits ? b.many : NULL);
   r.one = tg_mod_scalar(r.one, tg_dtype(a.one) == TG_F32 ? 13 : 97);
   r.many = tg_mod_scalar(r.many, tg_dtype(a.one) == TG_F32 ? 13 : 97);
-  int then = tg_numel(r.one) ? below(6) : 0; /* without elements it may be a number, which no device has */
+  int then = tg_numel(r.one) ? below(6) : 0;
+  if (tg_shard_count(r.many) < 2) then = 0; /* a number, which no device has: of a sum of nothing, say */
   if (then == 0) r.many = split_at_random(p, r.many);
   if (then == 1) r.many = tg_shard_like(r.many, r.many);
   if (then == 2 && tg_realize(r.many)) r.many = NULL;

@@ -10,9 +10,9 @@
 
 enum { MOST_DEEP = 24, MOST_VALUES = 24, MOST_STEPS = 200, MOST_PAIRS = 1 << 16 };
 
-/* The place of an access: c + by[i] * of[i], from first to last lane. */
+/* The place of an access: c + by[i] * of[i], from first to last lane. begun: where its loops do in the list. */
 typedef struct Access {
-  int at, nloop, steps, n, lanes;
+  int at, nloop, steps, n, lanes, begun[MOST_DEEP];
   bool known;
   const UOp *index, *loop[MOST_DEEP], *of[MOST_VALUES];
   int64_t by[MOST_VALUES], c;
@@ -50,7 +50,7 @@ static bool place_add(Access *a, const UOp *u, int64_t by) {
 static bool access_next(const Linear *lin, Access *a, Ops op, int slot) {
   while (++a->at < lin->n) {
     const UOp *u = lin->at[a->at], *x = u->nsrc ? uop_base(u->src[0]) : u;
-    if (u->op == OPS_RANGE) a->loop[a->nloop++] = u;
+    if (u->op == OPS_RANGE) a->begun[a->nloop] = a->at, a->loop[a->nloop++] = u;
     if (u->op == OPS_END) a->nloop--;
     if ((Ops)u->op != op || param_of(x) != slot) continue;
     memset(a->by, 0, sizeof a->by);
@@ -131,15 +131,16 @@ static bool are_apart(const Access *store, const Access *load, int n, bool same)
   return is_never_zero(&d);
 }
 
-/* Vectors that are read and stored in one statement may be so lane by lane. */
+/* Vectors that are read and stored in the same turn of all loops may be so lane by lane. */
 static bool meet(const Access *store, const Access *load) {
   int common = 0;
-  while (common < store->nloop && common < load->nloop && store->loop[common] == load->loop[common])
+  while (common < store->nloop && common < load->nloop && store->begun[common] == load->begun[common])
     common++;
   for (int n = 0; n < common; n++)
     if (!are_apart(store, load, n, false)) return true;
   bool before = load->at < store->at;
-  bool by_lanes = before && load->lanes > 1 && store->lanes > 1 && load->index != store->index;
+  bool by_lanes = before && load->nloop == common && store->nloop == common && load->lanes > 1 &&
+                  store->lanes > 1 && load->index != store->index;
   return (!before || by_lanes) && !are_apart(store, load, common, true);
 }
 

@@ -30,7 +30,7 @@ static bool planning_failed(Export *x) {
 enum { MOST_SHARES = 1024 };
 
 /* How kernels are chosen. Where memory is slower, more is computed again and less is kept. Bytes of a local array
- * and of a copy of what a kernel reads; 0: as the target has it. room: the part of the bound that temporaries
+ * and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. room: the part of the bound that temporaries
  * may take, else kernels are done in bands of rows; 0: they are not. */
 typedef struct Manner {
   double memory_price;
@@ -76,7 +76,7 @@ static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   for (int l = 0; l < NLEVEL; l++)
     t->bytes_us[l] /= p->memory_price;
   if (p->local_most) t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
-  t->copy_most = p->copy_most;
+  t->copy_most = p->copy_most * t->vec_bytes / 16;
   t->memory = (int64_t)(p->room * (double)room);
   return true;
 }
@@ -591,7 +591,7 @@ static double run_us(const Export *x) {
     ops += text->ops * times;
     nbytes += text->nbytes * times;
   }
-  return ops / target_ops_us(&x->target) + nbytes / x->target.bytes_us[LEVEL_L2];
+  return ops / target_ops_us(&x->target) + nbytes / x->target.bytes_us[LEVEL_L1];
 }
 
 typedef struct Way {

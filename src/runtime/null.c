@@ -39,7 +39,8 @@ static bool stores_noted(Device *d, const Linear *lin, KernelText *t) {
   return true;
 }
 
-/* Operations, of which each vector is one, and a load or store of memory is one too. */
+/* Operations, and loads and stores of memory, of which a vector is one. What has no power of 2 of lanes is made of
+ * single ones. */
 static void work_counted(const Target *t, const Linear *lin, KernelText *text) {
   double trips = 1;
   for (int i = 0; i < lin->n; i++) {
@@ -49,7 +50,8 @@ static void work_counted(const Target *t, const Linear *lin, KernelText *text) {
     bool moves = (u->op == OPS_LOAD || u->op == OPS_STORE) && uop_base(u->src[0])->op == OPS_INDEX;
     const UOp *v = u->op == OPS_STORE ? u->src[1] : u;
     double size = v->lanes * (double)dtype_size((DType)v->dtype);
-    text->ops += trips * (target_weight(t, u) + moves) * ceil(size / t->vec_bytes);
+    double each = v->lanes & (v->lanes - 1) ? v->lanes : ceil(size / t->vec_bytes);
+    text->ops += trips * (target_weight(t, u) + moves) * each;
     if (moves) text->nbytes += trips * size;
   }
 }

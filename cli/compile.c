@@ -30,6 +30,7 @@ static void say(const Options *o, const char *path, const TgCText *c) {
   printf("arena %lld bytes; what lives at once is %lld", (long long)c->arena_bytes,
          (long long)c->arena_least);
   printf(c->stack_bytes ? "; stack at most %lld\n" : "\n", (long long)c->stack_bytes);
+  printf("%s\n", c->plans);
 }
 
 /* What the numbers of inputs and outputs stand for. */

@@ -148,10 +148,10 @@ if(CMOCKA_FOUND)
   target_include_directories(export_machines PRIVATE src . tests)
   target_link_libraries(export_machines PRIVATE tinygrad_static PkgConfig::CMOCKA)
   target_compile_definitions(export_machines PRIVATE TG_TESTS="${CMAKE_SOURCE_DIR}/tests")
-  foreach(name test_export test_export_nodes test_onnx_integers export_machines)   # C that was written, compiled and loaded
+  foreach(name test_export test_export_nodes test_export_nets test_onnx_integers export_machines)   # C that was written, compiled and loaded
     target_sources(${name} PRIVATE tests/export/exported.c tests/export/nodes.c
       tests/export/cases.c tests/export/checked.c
-      tests/export/qdq.c)
+      tests/export/qdq.c tests/export/nets.c)
     target_link_libraries(${name} PRIVATE ${CMAKE_DL_LIBS})
   endforeach()
   file(GLOB NETWORKS CONFIGURE_DEPENDS tests/networks/*.c)   # random networks

@@ -1540,13 +1540,15 @@ TG_API TgJit *tg_jit_from_text_on(TgContext *ctx, const char *text, const char *
 /* header, source: text. weights: what NAME_reset takes where weights are in a file, else NULL. Bytes:
  * arena_bytes of what a run needs between its kernels, of which arena_least live at once; state_bytes of
  * what it changes and keeps; weight_bytes of what it only reads; stack_bytes that it takes at most, of
- * portable text. operations: of floats and of data, of a run. */
+ * portable text. operations: of floats and of data, of a run. plans: which of several plans this is, and the
+ * bytes of arena and state that others need, with their estimated time beside the least. */
 typedef struct TgCText {
   const char *header, *source;
   const void *weights;
   size_t weights_nbytes;
   int64_t arena_bytes, arena_least, state_bytes, weight_bytes, operations, stack_bytes;
   int kernels, launches;
+  const char *plans;
 } TgCText;
 
 /* [options] .name: what the text's names begin with, an identifier ("model"). .header: the file that the
@@ -1555,8 +1557,8 @@ typedef struct TgCText {
  * in the text; .big_endian: numbers of their file begin with the high byte, for machines that do so.
  * .streamed: weights are apart, and a function of the host brings those of each kernel to the arena.
  * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
- * the same time, the results are the same. .max_ram: kernels are chosen so that arena and state are no more
- * bytes (0: no bound). .target: a processor to plan for, "generic" (the default), "native", "x86-64-v2",
+ * the same time, the results are the same. .max_ram: of the plans whose arena and state are no more
+ * bytes the fastest is taken (0: no bound). .target: a processor to plan for, "generic" (the default), "native", "x86-64-v2",
  * -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the source is GNU C
  * with vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the header names;
  * own_math has no meaning there. "none": C99. NULL: as is usual for the target, vectors where it has some

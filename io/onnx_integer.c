@@ -599,14 +599,18 @@ static bool function_values(OnnxCall *c, double scale, int most, double (*of)(do
   if (of) return true;
   TgOnnx *m = c->run->m;
   int64_t n = 2 * (int64_t)most + 1;
+  for (int i = 1; i < c->nin; i++) {
+    const OnnxScaled *s = c->raw[i] ? c->raw[i]->scaled : NULL;
+    if (s && !(s->real && s->nreal == 1))
+      return call_fail(c, TG_ERR_VALUE, "integers alone: input %d must be a constant number", i), false;
+    c->in[i] = s ? tg_full(m->host, TG_SCALAR, s->real[0]) : c->raw[i] ? c->raw[i]->t : NULL;
+  }
   float *x = tg_alloc(m->ctx, (size_t)n * sizeof *x);
   for (int64_t i = 0; x && i < n; i++)
     x[i] = (float)(scale * (double)(i - most));
   c->ctx = m->host;
   TgTensor *t = x ? tg_from(m->host, x, TG_F32, TG_SHAPE(n)) : NULL;
   tg_free(m->ctx, x);
-  for (int i = 1; i < c->nin; i++)
-    c->in[i] = c->raw[i] ? c->raw[i]->t : NULL;
   c->in[0] = t;
   TgTensor *y = t ? onnx_op_called(c) : NULL;
   bool ok = y && tg_numel(y) == n && !tg_read_f64(as(y, TG_F32), v, (size_t)n);
@@ -652,11 +656,37 @@ static Scaled looked_up(OnnxCall *c, Scaled x, double (*of)(double x)) {
 
 static Scaled op_table(OnnxCall *c) { return looked_up(c, operand(c, 0, 11), NULL); }
 
-/* Along an axis: exponentials of how far each lies below the largest, from a table, over their sum. Both have 15
- * bits. */
-static Scaled softmax_along(OnnxCall *c, Scaled x, int axis) {
-  enum { BITS = 15 };
+enum { BITS = 15 }; /* of exponentials and their quotients */
 
+/* The logarithm of n exponentials' sum, and how far each number lies below the largest, taken together: the sum is
+ * a power of 2, times what its first TOP bits say, of which there is a table, times a little more than 1. */
+static Scaled log_of(OnnxCall *c, double scale, TgTensor *below, TgTensor *sum, int64_t n) {
+  enum { TOP = 8, ENTRIES = 1 << TOP };
+
+  int bits = 4;
+  while (bits < 16 && scale > ldexp(1, bits - 15))
+    bits++;
+  double unit = ldexp(scale, -bits), most = log((double)n + 1) / unit;
+  if (most >= ldexp(1, SUM_BITS))
+    return call_fail(c, TG_ERR_VALUE, "integers alone: a scale of %g", scale), none;
+  int32_t table[ENTRIES];
+  for (int i = 0; i < ENTRIES; i++)
+    table[i] = (int32_t)nearbyint(log1p((double)i / ENTRIES) / unit);
+  TgTensor *power = tg_zeros_like(sum);
+  for (int i = 1; INT64_C(1) << i <= n; i++)
+    power = tg_add(power, as(tg_ge_scalar(sum, ldexp(1, BITS + i)), TG_I32));
+  TgTensor *by = tg_add_scalar(power, BITS - TOP), *first = tg_shr(sum, by), *whole = tg_shl(first, by);
+  TgTensor *more =
+      tg_floordiv(tg_mul_scalar(as(tg_sub(sum, whole), TG_I64), nearbyint(1 / unit)), as(whole, TG_I64));
+  TgTensor *y = chosen(call_constant(c, table, TG_I32, TG_SHAPE(ENTRIES)), tg_sub_scalar(first, ENTRIES));
+  y = tg_add(tg_add(y, as(more, TG_I32)), tg_mul_scalar(power, nearbyint(log(2) / unit)));
+  y = tg_neg(tg_add(tg_shl_scalar(below, bits), y));
+  return (Scaled){y, with_scale(c, unit, ldexp(2 * TABLE_MOST, bits) + most)};
+}
+
+/* Along an axis: exponentials of how far each lies below the largest, from a table, over their sum, or the
+ * logarithm of that. */
+static Scaled softmax_along(OnnxCall *c, Scaled x, int axis, bool log) {
   x = for_table(c, x);
   if (!x.t) return none;
   if (tg_dim(x.t, axis) >= INT64_C(1) << (31 - BITS))
@@ -673,16 +703,17 @@ static Scaled softmax_along(OnnxCall *c, Scaled x, int axis) {
   if (!t || !below) return none;
   TgTensor *e = chosen(t, tg_clamp(below, 0, range - 1));
   TgTensor *sum = as(tg_sum(e, .axis = TG_AXES(axis), .keepdim = true, .dtype = TG_I32), TG_I32);
+  if (log) return log_of(c, x.s->scale[0], below, sum, tg_dim(x.t, axis));
   TgTensor *half = tg_shr(sum, tg_full_i64(c->ctx, TG_SCALAR, 1, TG_I32));
   TgTensor *y = tg_floordiv(tg_add(tg_shl(e, tg_full_i64(c->ctx, TG_SCALAR, BITS, TG_I32)), half), sum);
   return (Scaled){y, with_scale(c, ldexp(1, -BITS), ldexp(1, BITS))};
 }
 
 /* Before opset 13 over all axes from `axis` on. */
-static Scaled softmax(OnnxCall *c, Scaled x, int opset) {
+static Scaled softmax(OnnxCall *c, Scaled x, int opset, bool log) {
   int axis, rank = x.t ? tg_ndim(x.t) : 0;
   if (!x.t || !call_axis(c, attr_i(c, "axis", opset < 13 ? 1 : -1), rank, &axis)) return none;
-  if (opset >= 13) return softmax_along(c, x, axis);
+  if (opset >= 13) return softmax_along(c, x, axis, log);
   int64_t lead = 1, dims[RANK];
   memcpy(dims, tg_shape(x.t), (size_t)rank * sizeof *dims);
   for (int a = 0; a < axis; a++)
@@ -690,11 +721,13 @@ static Scaled softmax(OnnxCall *c, Scaled x, int opset) {
   x = uniform(c, x);
   if (!x.t) return none;
   x.t = tg_reshape(x.t, TG_SHAPE(lead, lead ? tg_numel(x.t) / lead : 0));
-  Scaled y = softmax_along(c, x, 1);
+  Scaled y = softmax_along(c, x, 1, log);
   return y.t ? (Scaled){tg_reshape(y.t, rank, dims), y.s} : none;
 }
 
-static Scaled op_softmax(OnnxCall *c) { return softmax(c, operand(c, 0, 11), c->opset); }
+static Scaled op_softmax(OnnxCall *c) {
+  return softmax(c, operand(c, 0, 11), c->opset, !strcmp(c->n->op, "LogSoftmax"));
+}
 
 /* ---- what moves numbers: the operator itself, on integers */
 static Scaled op_moves(OnnxCall *c) {
@@ -717,6 +750,18 @@ static Scaled op_moves(OnnxCall *c) {
   for (int i = 0; i < c->nin; i++)
     c->in[i] = c->raw[i] ? val_main(c->run, c->raw[i]) : NULL;
   return (Scaled){onnx_op_called(c), x.s};
+}
+
+/* Places of numbers are integers that stand for themselves. */
+static Scaled op_places(OnnxCall *c) {
+  c->in[0] = uniform(c, operand(c, 0, 24)).t;
+  return (Scaled){c->in[0] ? onnx_op_called(c) : NULL, NULL};
+}
+
+static Scaled op_resize(OnnxCall *c) {
+  if (strcmp(attr_s(c, "mode", "nearest"), "nearest"))
+    return call_fail(c, TG_ERR_VALUE, "integers alone: numbers between two"), none;
+  return op_moves(c);
 }
 
 enum { MOST_PARTS = 64 };
@@ -831,7 +876,7 @@ static Scaled op_q_sigmoid(OnnxCall *c) {
 }
 
 static Scaled op_q_softmax(OnnxCall *c) {
-  Scaled y = softmax(c, dequantised(c, 0, 1, 2, 1), (int)attr_i(c, "opset", 13));
+  Scaled y = softmax(c, dequantised(c, 0, 1, 2, 1), (int)attr_i(c, "opset", 13), false);
   return (Scaled){quantised(c, y, 3, 4, dtype_asked(c, 4), 1), NULL};
 }
 
@@ -875,7 +920,7 @@ static const struct Row {
     {" QLinearConcat ", op_q_concat, true},
     {" Conv ", op_conv, false},
     {" ConvTranspose ", op_conv_transpose, false},
-    {" Softmax ", op_softmax, false},
+    {" Softmax LogSoftmax ", op_softmax, false},
     {" MatMul ", op_matmul, false},
     {" Gemm ", op_gemm, false},
     {" Add ", op_add, false},
@@ -891,8 +936,11 @@ static const struct Row {
     {" ReduceMean ", op_reduce_mean, false},
     {" ReduceSum ", op_reduce_sum, false},
     {" Concat ", op_concat, false},
+    {" ArgMax ArgMin ", op_places, false},
+    {" Resize Upsample ", op_resize, false},
     {" Sigmoid Tanh HardSigmoid HardSwish Elu Selu Celu Gelu Erf Exp Softplus Softsign Mish Swish Sqrt Log "
-     "Reciprocal Sin Cos Tan Atan Abs Neg Floor Ceil Round Sign ThresholdedRelu Shrink ",
+     "Reciprocal Sin Cos Tan Atan Abs Neg Floor Ceil Round Sign ThresholdedRelu Shrink "
+     "Pow Div PRelu ",
      op_table, false},
     {" Reshape Flatten Squeeze Unsqueeze Transpose Slice Identity Dropout Gather Split Expand Tile "
      "DepthToSpace "

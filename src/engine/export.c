@@ -29,21 +29,38 @@ static bool planning_failed(Export *x) {
 
 enum { MOST_SHARES = 1024 };
 
-/* How kernels are chosen. Where memory is slower, more is computed again and less is kept; local copies are
- * kept as well. room: the part of the bound that temporaries may take, else kernels are done in bands of rows;
- * 0: they are not. */
+/* How kernels are chosen. Where memory is slower, more is computed again and less is kept. Bytes of a local array
+ * and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. room: the part of the bound that temporaries
+ * may take, else kernels are done in bands of rows; 0: they are not. */
 typedef struct Manner {
   double memory_price;
-  int64_t local_most;
+  int64_t local_most, copy_most;
   double room;
 } Manner;
 
-/* Those that a bound on memory may ask for, from the fastest on. */
-static const Manner manners[] = {{1, INT64_MAX, 0},   {1, INT64_MAX, 1},    {1, INT64_MAX, 0.75},
-                                 {1, 1 << 12, 0.5},   {64, INT64_MAX, 0},   {64, INT64_MAX, 0.75},
-                                 {64, 1 << 10, 0},    {64, 1 << 10, 0.75},  {64, 1 << 10, 0.5},
-                                 {512, INT64_MAX, 0}, {512, 1 << 10, 0},    {512, 1 << 10, 0.5},
-                                 {4096, 1 << 10, 0},  {4096, 1 << 10, 0.5}, {4096, 1 << 10, 0.25}};
+/* The first UNBOUND are tried where there is no bound on memory. */
+enum { UNBOUND = 3 };
+
+static const Manner manners[] = {{1, 0, 0, 0},
+                                 {1, 0, 1 << 15, 0},
+                                 {1, 0, 1 << 13, 0},
+                                 {1, 0, 1 << 12, 0},
+                                 {1, 0, 0, 1},
+                                 {1, 0, 1 << 13, 1},
+                                 {1, 0, 0, 0.75},
+                                 {1, 0, 1 << 13, 0.75},
+                                 {1, 1 << 12, 1 << 12, 0.5},
+                                 {64, 0, 0, 0},
+                                 {64, 0, 1 << 12, 0.75},
+                                 {64, 1 << 10, 1 << 12, 0},
+                                 {64, 1 << 10, 1 << 12, 0.75},
+                                 {64, 1 << 10, 1 << 12, 0.5},
+                                 {512, 0, 0, 0},
+                                 {512, 1 << 10, 1 << 10, 0},
+                                 {512, 1 << 10, 1 << 10, 0.5},
+                                 {4096, 1 << 10, 1 << 10, 0},
+                                 {4096, 1 << 10, 1 << 10, 0.5},
+                                 {4096, 1 << 10, 1 << 10, 0.25}};
 
 static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   const TgMem *m = &x->ctx->mem;
@@ -58,7 +75,8 @@ static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   t->cores = t->streams = TG_MAX(x->o.threads, 1);
   for (int l = 0; l < NLEVEL; l++)
     t->bytes_us[l] /= p->memory_price;
-  t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
+  if (p->local_most) t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
+  t->copy_most = p->copy_most * t->vec_bytes / 16;
   t->memory = (int64_t)(p->room * (double)room);
   return true;
 }
@@ -306,6 +324,64 @@ static bool clear_add(Export *x, ExportPlace p, int64_t nbytes) {
   return arg_add(x, p, true) && call_add(x, c);
 }
 
+/* What this launch reads and what it stores, where these may lie in one place. Bands read rows again. */
+static bool pairs_noted(Export *x, const ExportCall *c, const KernelText *text) {
+  for (int i = 0; i < TG_MIN(c->narg, LIST_SLOTS) && !c->band; i++)
+    for (int k = 0; k < c->narg; k++) {
+      const ExportPlace *from = &x->args.at[c->arg + (size_t)i], *to = &x->args.at[c->arg + (size_t)k];
+      bool may = (text->in_place[i] >> k & 1) && from->kind == IN_ARENA && to->kind == IN_ARENA;
+      may = may && !from->offset && !to->offset;
+      ArenaPair p = {(int)x->calls.len, from->number, to->number, {i, k}, false};
+      if (may && !vec_push(&x->ctx->mem, &x->pairs, p)) return no_memory(x);
+    }
+  return true;
+}
+
+static bool may_join(const Export *x, const ArenaPair *p) {
+  return x->items.at[p->from].last == p->call && x->items.at[p->to].first == p->call && p->from != p->to;
+}
+
+/* Bytes that live at a launch; with what a pair would spare there, if `joined`. */
+static int64_t live_at(const Export *x, int call, bool joined) {
+  int64_t sum = 0, spared = 0;
+  for (size_t i = 0; i < x->items.len; i++) {
+    const ArenaItem *it = &x->items.at[i];
+    if (it->first <= call && call <= it->last) sum += it->nbytes;
+  }
+  for (size_t i = 0; i < x->pairs.len && joined; i++) {
+    const ArenaPair *p = &x->pairs.at[i];
+    if (p->call == call && may_join(x, p))
+      spared = TG_MAX(spared, TG_MIN(x->items.at[p->from].nbytes, x->items.at[p->to].nbytes));
+  }
+  return sum - spared;
+}
+
+/* A value takes the place of one that nobody needs any more, at launches where less than all that lives there
+ * makes the arena smaller: elsewhere a compiler had better know that memories are apart. */
+static bool items_joined(Export *x) {
+  ArenaItem *items = x->items.at;
+  int64_t most = 0, *live = mem_alloc(&x->ctx->mem, (x->calls.len + 1) * sizeof *live);
+  if (!live) return no_memory(x);
+  for (size_t c = 0; c < x->calls.len; c++) {
+    live[c] = live_at(x, (int)c, false);
+    most = TG_MAX(most, live_at(x, (int)c, true));
+  }
+  for (size_t i = 0; i < x->pairs.len; i++) {
+    ArenaPair *p = &x->pairs.at[i];
+    int root = items[p->from].in ? items[p->from].in - 1 : p->from;
+    ArenaItem *from = &items[root], *to = &items[p->to];
+    if (live[p->call] <= most || from->last != p->call || to->first != p->call || to->in || root == p->to)
+      continue;
+    from->nbytes = TG_MAX(from->nbytes, to->nbytes);
+    from->last = to->last;
+    to->nbytes = 0;
+    to->in = root + 1;
+    p->joined = true;
+  }
+  mem_free(&x->ctx->mem, live);
+  return true;
+}
+
 /* Where argument id of a kernel lies; temps: items of the step's temporaries, from number `first` on. */
 static bool argument(Export *x, const Step *s, int64_t id, size_t first, ExportPlace *out) {
   const Schedule *sched = &s->plan->sched;
@@ -359,7 +435,7 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
     item_used(x, &(ExportPlace){IN_ARENA, c.scratch, 0, DT_U8}, true);
   }
   x->operations += sk->flops;
-  return call_add(x, c);
+  return pairs_noted(x, &c, text) && call_add(x, c);
 }
 
 /* Temporaries that a kernel may read before all of them was written begin as zeros, as in a replay. */
@@ -462,8 +538,13 @@ static bool steps_listed(Export *x) {
     x->items.at[x->first_draw + i].first = 0;
   for (size_t i = 0; i < x->items.len; i++) /* of a memory that no launch is given */
     if (x->items.at[i].first < 0) x->items.at[i] = (ArenaItem){.nbytes = 0};
+  if (!items_joined(x)) return false;
   int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
-  return arena_placed(&x->ctx->mem, x->items.at, x->items.len, align, &x->arena, &x->bound) || no_memory(x);
+  if (!arena_placed(&x->ctx->mem, x->items.at, x->items.len, align, &x->arena, &x->bound))
+    return no_memory(x);
+  for (size_t i = 0; i < x->items.len; i++)
+    if (x->items.at[i].in) x->items.at[i].offset = x->items.at[x->items.at[i].in - 1].offset;
+  return true;
 }
 
 /* ---- the whole */
@@ -474,7 +555,8 @@ static void plan_free(Export *x) {
     mem_free(m, x->memories.at[i].value);
   for (size_t i = 0; i < x->names.len; i++)
     mem_free(m, x->names.at[i]);
-  vec_free(m, &x->kernels), vec_free(m, &x->args), vec_free(m, &x->calls), vec_free(m, &x->items);
+  vec_free(m, &x->kernels), vec_free(m, &x->args), vec_free(m, &x->calls), vec_free(m, &x->items),
+      vec_free(m, &x->pairs);
   vec_free(m, &x->memories), vec_free(m, &x->names), map_free(&x->places);
   mem_free(m, x->value);
   tg_close(x->planning);
@@ -497,20 +579,71 @@ static bool laid_out(Export *x, const char *text, const Manner *p, int64_t room)
          places_known(x) && steps_listed(x);
 }
 
-/* The first manner that fits; without a bound the first of all. */
-static bool laid_out_within(Export *x, const char *text) {
+/* What a run takes on the target, by what its kernels do. */
+static double run_us(const Export *x) {
+  double ops = 0, nbytes = 0;
+  for (size_t i = 0; i < x->calls.len; i++) {
+    const ExportCall *c = &x->calls.at[i];
+    if (c->kernel < 0) continue;
+    const CachedProgram *p = x->kernels.at[c->kernel];
+    const KernelText *text = p->dev->backend->text(p->prog);
+    double times = (double)c->shares * (c->band ? c->band->count : 1);
+    ops += text->ops * times;
+    nbytes += text->nbytes * times;
+  }
+  return ops / target_ops_us(&x->target) + nbytes / x->target.bytes_us[LEVEL_L1];
+}
+
+typedef struct Way {
+  int64_t nbytes; /* of arena and state */
+  double us;
+} Way;
+
+/* Which way was taken, and those of the others that no other one beats in both. */
+static void ways_said(const Way *way, int n, int taken, Str *out) {
+  double least = way[0].us;
+  for (int i = 1; i < n; i++)
+    least = TG_MIN(least, way[i].us);
+  str_printf(out, "of %d plans the one of %lld bytes and %.2f of the least time", n,
+             (long long)way[taken].nbytes, way[taken].us / least);
+  for (int i = 0, others = 0; i < n; i++) {
+    bool beaten = i == taken;
+    for (int k = 0; k < n; k++) {
+      bool no_worse = way[k].nbytes <= way[i].nbytes && way[k].us <= way[i].us;
+      beaten |= no_worse && (k < i || way[k].nbytes < way[i].nbytes || way[k].us < way[i].us);
+    }
+    if (!beaten)
+      str_printf(out, "%s %lld (%.2f)", others++ ? "," : "; others:", (long long)way[i].nbytes,
+                 way[i].us / least);
+  }
+}
+
+/* Of the manners that fit, the fastest; without a bound that of the first ones which takes least memory for its
+ * time. */
+static bool laid_out_within(Export *x, const char *text, Str *said) {
   int64_t most = x->o.max_ram, least = INT64_MAX, state = 0;
+  int n = most ? (int)TG_COUNT(manners) : UNBOUND, best = -1, last = -1;
+  Way way[TG_COUNT(manners)];
   if (most < 0) return refused(x, TG_ERR_VALUE, "max_ram is negative");
-  for (size_t i = 0; i < TG_COUNT(manners); i++) {
+  for (int i = 0; i < n; i++) {
     if (i) plan_free(x);
     if (!laid_out(x, text, &manners[i], TG_MAX(most - state, 1))) return false;
-    state = x->state;
-    if (!most || x->arena + x->state <= most) return true;
-    least = TG_MIN(least, x->arena + x->state);
+    state = x->state, last = i;
+    way[i] = (Way){x->arena + state, run_us(x)};
+    least = TG_MIN(least, way[i].nbytes);
+    if (most && way[i].nbytes > most) continue;
+    double cost = most ? way[i].us : way[i].us * (double)way[i].nbytes;
+    if (best < 0 || cost < (most ? way[best].us : way[best].us * (double)way[best].nbytes)) best = i;
+  }
+  if (best >= 0) {
+    ways_said(way, n, best, said);
+    if (best == last) return true;
+    plan_free(x);
+    return laid_out(x, text, &manners[best], TG_MAX(most - state, 1));
   }
   error_set(&x->ctx->err, TG_ERR_LIMIT,
             "export: state of %lld bytes and an arena of %lld are %lld more than the %lld that there may be",
-            (long long)x->state, (long long)(least - x->state), (long long)(least - most), (long long)most);
+            (long long)state, (long long)(least - state), (long long)(least - most), (long long)most);
   return false;
 }
 
@@ -526,14 +659,14 @@ static bool target_chosen(Export *x) {
          refused(x, TG_ERR_VALUE, "threads are 1 to 1024");
 }
 
-static bool exported(Export *x, Str out[3]) {
+static bool exported(Export *x, Str out[4]) {
   const char *text = tg_jit_to_text(x->jit, x->o.names, x->o.tensors, x->o.count);
   if (text && x->jit->devices.len > 1)
     return error_set(&x->ctx->err, TG_ERR_DEVICE,
                      "export: the program is of several devices, %s and %s among them; C is of one",
                      tg_jit_device(x->jit, 0), tg_jit_device(x->jit, 1)),
            false;
-  return text && target_chosen(x) && export_named(x) && laid_out_within(x, text) &&
+  return text && target_chosen(x) && export_named(x) && laid_out_within(x, text, &out[3]) &&
          export_header(x, &out[0]) && export_source(x, &out[1]) &&
          (!x->o.weights_apart || export_weights(x, &out[2]));
 }
@@ -549,15 +682,16 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
   if (ctx->err.status) return ctx->err.status;
   map_init(&x.helpers, &ctx->mem);
   Str *text = ctx->c_text;
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 4; i++)
     str_free(&text[i]), str_init(&text[i], &ctx->mem);
   bool ok = exported(&x, text);
-  if (ok && (text[0].oom || text[1].oom || text[2].oom)) ok = no_memory(&x);
+  if (ok && (text[0].oom || text[1].oom || text[2].oom || text[3].oom)) ok = no_memory(&x);
   if (ok)
     *out = (TgCText){.header = str_text(&text[0]),
                      .source = str_text(&text[1]),
                      .weights = text[2].at,
                      .weights_nbytes = text[2].len,
+                     .plans = str_text(&text[3]),
                      .arena_bytes = x.arena,
                      .arena_least = x.bound,
                      .stack_bytes = export_stack(&x),

@@ -4,11 +4,18 @@
 #define TG_EXPORT_H
 #include "engine/jit.h"
 
-/* A value that is needed for a while: of the launches first .. last, counted from 0. */
+/* A value that is needed for a while: of the launches first .. last, counted from 0. in: 1 + the number of the
+ * item in whose place it lies; 0: it has one of its own. */
 typedef struct ArenaItem {
   int64_t nbytes, offset;
-  int first, last;
+  int first, last, in;
 } ArenaItem;
+
+/* At launch `call`, item `to` may lie in the place of item `from`. param: their numbers there. joined: it does. */
+typedef struct ArenaPair {
+  int call, from, to, param[2];
+  bool joined;
+} ArenaPair;
 
 /* Offsets, multiples of `align`, so that items that live at the same time do not overlap. In *bytes: of all;
  * in *bound: of what lives at once where that is most, below which no plan can be. False: out of memory. */
@@ -70,6 +77,7 @@ typedef struct Export {
   Vec(ExportPlace) args;
   Vec(ExportCall) calls;
   Vec(ArenaItem) items;
+  Vec(ArenaPair) pairs;
   Vec(ExportMemory) memories;
   Vec(char *) names; /* identifiers that are taken */
   Map helpers;       /* those of kernels of GNU C that are written */

@@ -414,6 +414,29 @@ static bool put_helpers(Export *x, Str *out, const char *at, const char *kernel)
   return true;
 }
 
+/* Whether a memory of a kernel is another one too, in some call of it. */
+static bool is_joined(const Export *x, int kernel, int param) {
+  for (size_t i = 0; i < x->pairs.len; i++) {
+    const ArenaPair *p = &x->pairs.at[i];
+    bool here = p->joined && x->calls.at[p->call].kernel == kernel;
+    if (here && (p->param[0] == param || p->param[1] == param)) return true;
+  }
+  return false;
+}
+
+/* The parameters of a kernel: those that are one memory do not say that they are apart. */
+static void put_kernel_text(Export *x, Str *out, int number, const char *at) {
+  static const char word[] = "RESTRICT ";
+  const char *end = at + strcspn(at, "\n"), *next;
+  while ((next = strstr(at, word)) && next < end) {
+    const char *name = next + strlen(word);
+    str_putn(out, at, (size_t)((is_joined(x, number, atoi(name + 1)) ? next : name) - at));
+    at = name;
+  }
+  str_put(out, at);
+  str_put(out, "\n");
+}
+
 /* A kernel's name is made from its loops, and others may have it: its number comes first. */
 static bool put_kernel(Export *x, Str *out, int number) {
   const CachedProgram *p = x->kernels.at[number];
@@ -424,8 +447,7 @@ static bool put_kernel(Export *x, Str *out, int number) {
   if (NEVER(!at)) return false;
   if (!put_helpers(x, out, text, at)) return false;
   str_printf(out, "static void k%d_%s(", number, p->name);
-  str_put(out, at + strlen(begins));
-  str_put(out, "\n");
+  put_kernel_text(x, out, number, at + strlen(begins));
   return true;
 }
 

@@ -220,6 +220,21 @@ static void stage_other_blocks(Search *s, const Roles *r) {
   }
 }
 
+/* Blocks of a loop outside all copies, with what surrounds its rows: where a copy must be small. */
+static void stage_row_blocks(Search *s, const Roles *r) {
+  const KernelShape *c = s->c;
+  static const int sizes[] = {1, 2, 4, 8, 16};
+  for (int g = 0; g < c->n && c->target->copy_most; g++)
+    for (size_t i = 0; i < TG_COUNT(sizes); i++) {
+      if (!is_out(c, g) || g == r->lane || sizes[i] >= c->size[g] || (g == r->tile && sizes[i] % r->rows))
+        continue;
+      Taken t = r->batch;
+      take(&t, OPT_TILE, g, sizes[i]);
+      take_stages(&t, &r->need);
+      with_swap(s, &t, r);
+    }
+}
+
 /* A short reduction written out: windows of a depthwise convolution. */
 static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   const KernelShape *c = s->c;
@@ -564,6 +579,7 @@ static void try_copies(Search *s, Roles *r) {
   stage_once(s, r);
   stage_lane_blocks(s, r);
   stage_other_blocks(s, r);
+  stage_row_blocks(s, r);
   unrolled(s, r);
   unstaged(s, r);
   blocks_of_sum(s, r);

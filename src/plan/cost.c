@@ -182,7 +182,8 @@ static bool plan_blocks(Plan *p, double trips) {
   p->blocks *= trips;
   for (int r = 0; r < p->c->n; r++)
     sums *= is_summed_over(p->c, r) ? 1 : p->ext[r];
-  return p->c->plain || (p->c->whole && sums <= (double)p->c->target->local_bytes);
+  return p->c->plain ||
+         (p->c->whole && sums <= (double)TG_MIN(p->c->target->local_bytes, target_copy_most(p->c->target)));
 }
 
 static bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {

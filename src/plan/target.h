@@ -56,8 +56,9 @@ typedef struct Target {
   bool copies; /* to shared memory by itself: no thread waits for what it reads */
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes, local_most; /* plans fill so much; a list of opts may ask for more, up to local_most */
-  int64_t memory;                  /* bytes that temporaries may take; 0: no bound */
-  LaunchLimits most;               /* zeros on a CPU */
+  int64_t copy_most; /* bytes of a copy of what a kernel reads; 0: it is to stay in the last level */
+  int64_t memory;    /* bytes that temporaries may take; 0: no bound */
+  LaunchLimits most; /* zeros on a CPU */
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
   double distribute_us;
@@ -76,8 +77,8 @@ static inline MemoryLevel target_level(const Target *t, double nbytes) {
   return LEVEL_MEMORY;
 }
 
-/* Bytes that a copy of what a kernel reads may have: it is to stay in the last level. */
 static inline int64_t target_copy_most(const Target *t) {
+  if (t->copy_most) return t->copy_most;
   return t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes;
 }
 

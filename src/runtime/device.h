@@ -20,14 +20,16 @@ typedef struct KernelSpec {
   void *user;
 } KernelSpec;
 
-/* A kernel of a device that renders and runs nothing. stored: by parameter, whether the kernel stores to it;
- * NULL where its list was gone. */
+/* A kernel of a device that renders and runs nothing. in_place: by parameter that is only read, those that are
+ * stored to and may be the same memory (uop.h). ops, nbytes: what one call does, by weight, and reads and writes. */
 typedef struct KernelText {
   const char *source;
   int64_t local_bytes;   /* of its arrays */
   int64_t scratch_bytes; /* of the same, as kernels of C take them from scratch */
   int nparam, nthread;   /* nthread: shares, each a call with its number */
-  bool *stored;
+  bool *stored;          /* by parameter, whether the kernel stores to it; NULL where its list was gone */
+  uint64_t in_place[LIST_SLOTS];
+  double ops, nbytes;
 } KernelText;
 
 /* Who waits for a device that compiles: `stop`, set by another thread or a signal handler, ends it with

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
+#include <math.h>
 #include <string.h>
 
 struct Program {
@@ -38,6 +39,23 @@ static bool stores_noted(Device *d, const Linear *lin, KernelText *t) {
   return true;
 }
 
+/* Operations, and loads and stores of memory, of which a vector is one. What has no power of 2 of lanes is made of
+ * single ones. */
+static void work_counted(const Target *t, const Linear *lin, KernelText *text) {
+  double trips = 1;
+  for (int i = 0; i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    if (u->op == OPS_RANGE) trips *= (double)u->vmax + 1;
+    if (u->op == OPS_END) trips /= (double)u->src[0]->vmax + 1;
+    bool moves = (u->op == OPS_LOAD || u->op == OPS_STORE) && uop_base(u->src[0])->op == OPS_INDEX;
+    const UOp *v = u->op == OPS_STORE ? u->src[1] : u;
+    double size = v->lanes * (double)dtype_size((DType)v->dtype);
+    double each = v->lanes & (v->lanes - 1) ? v->lanes : ceil(size / t->vec_bytes);
+    text->ops += trips * (target_weight(t, u) + moves) * each;
+    if (moves) text->nbytes += trips * size;
+  }
+}
+
 static Program *program_of(Device *d, const KernelSpec *k) {
   Program *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return NULL;
@@ -46,7 +64,11 @@ static Program *program_of(Device *d, const KernelSpec *k) {
                          .nparam = k->linear->nparam,
                          .nthread = TG_MAX(k->linear->nthread, 1)};
   p->text.source = mem_strdup(d->mem, k->source ? k->source : "");
-  if (p->text.source && stores_noted(d, k->linear, &p->text)) return p;
+  if (p->text.source && stores_noted(d, k->linear, &p->text)) {
+    if (k->linear->at)
+      list_in_place(k->linear, p->text.in_place), work_counted(&d->target, k->linear, &p->text);
+    return p;
+  }
   null_unload(d, p);
   return NULL;
 }

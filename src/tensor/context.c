@@ -88,7 +88,7 @@ void context_free(TgContext *ctx) {
   origins_free(ctx);
   Str *const texts[] = {&ctx->text,         &ctx->describe,  &ctx->opt_text,    &ctx->origin_text,
                         &ctx->explain_text, &ctx->info_text, &ctx->bundle_text, &ctx->c_text[0],
-                        &ctx->c_text[1],    &ctx->c_text[2]};
+                        &ctx->c_text[1],    &ctx->c_text[2], &ctx->c_text[3]};
   for (size_t i = 0; i < TG_COUNT(texts); i++)
     str_free(texts[i]);
   if (ctx->store) store_free(ctx->store);

@@ -213,7 +213,7 @@ struct TgContext {
   TgProgress progress; /* the last that was told, and when */
   double progress_s;
   Str bundle_text;        /* of the last tg_bundle */
-  Str c_text[3];          /* of the last tg_jit_to_c: header, source, weights */
+  Str c_text[4];          /* of the last tg_jit_to_c: header, source, weights, plans */
   struct Bundle *bundle;  /* kernels that were given, for its devices; or NULL */
   _Atomic bool cancelled; /* tg_cancel, until it is reported */
 };

@@ -530,6 +530,12 @@ typedef struct Linear { /* a program for one kernel, in order */
   int global[3], local[3]; /* GPU: grid and block sizes */
 } Linear;
 
+/* By number of a memory that the list only reads: those that it stores to, as bits, that may lie in the very same
+ * place: no element is read after it may have been stored to (in_place.c). */
+enum { LIST_SLOTS = 64 };
+
+void list_in_place(const Linear *lin, uint64_t of[LIST_SLOTS]);
+
 bool uop_print_list(Str *out, const Linear *lin, TgMem *mem);
 
 /* Of a DEFINE_LOCAL on a GPU, where each begins at a multiple of 16; and of all that a block has. */

@@ -140,7 +140,7 @@ void net_node(Net *n, const char *op, const char *in, const char *out, const cha
 }
 
 /* ---- parts */
-static const char *new_name(Net *n, const char *what) {
+const char *net_name(Net *n, const char *what) {
   char *name = n->names[n->count];
   snprintf(name, sizeof n->names[0], "%s%d", what, n->count++);
   return name;
@@ -151,8 +151,21 @@ static int random_of(Net *n, int lo, int hi) {
   return lo + (int)((n->random >> 8) % (unsigned)(hi - lo + 1));
 }
 
+const char *net_floats(Net *n, int ndim, const int64_t *dims, double lo, double hi) {
+  const char *name = net_name(n, "f");
+  size_t count = 1;
+  for (int i = 0; i < ndim; i++)
+    count *= (size_t)dims[i];
+  float *v = malloc(count * sizeof *v);
+  for (size_t i = 0; i < count; i++)
+    v[i] = (float)(lo + (hi - lo) * random_of(n, 0, 1 << 20) / (1 << 20));
+  net_constant(n, name, TG_F32, ndim, dims, v);
+  free(v);
+  return name;
+}
+
 static const char *scale_constant(Net *n, double scale, int64_t count, bool each) {
-  const char *name = new_name(n, "scale");
+  const char *name = net_name(n, "scale");
   float *v = malloc((size_t)count * sizeof *v);
   for (int64_t i = 0; i < count; i++)
     v[i] = (float)(scale * (each ? 0.75 + 0.5 * (double)(i % 7) / 7 : 1));
@@ -162,7 +175,7 @@ static const char *scale_constant(Net *n, double scale, int64_t count, bool each
 }
 
 static const char *zero_constant(Net *n, int zero, TgDType d) {
-  const char *name = new_name(n, "zero");
+  const char *name = net_name(n, "zero");
   net_constant(n, name, d, 0, NULL, &zero); /* the low byte comes first */
   return name;
 }
@@ -173,7 +186,7 @@ const char *net_zero(Net *n, int zero, TgDType d) { return zero_constant(n, zero
 
 const char *net_quantised(Net *n, const char *x, double scale, int zero, bool signed_) {
   const char *s = scale_constant(n, scale, 1, false), *z = zero_constant(n, zero, signed_ ? TG_I8 : TG_U8);
-  const char *q = new_name(n, "q"), *y = new_name(n, "y");
+  const char *q = net_name(n, "q"), *y = net_name(n, "y");
   char in[200];
   snprintf(in, sizeof in, "%s %s %s", x, s, z), net_node(n, "QuantizeLinear", in, q, NULL);
   snprintf(in, sizeof in, "%s %s %s", q, s, z), net_node(n, "DequantizeLinear", in, y, NULL);
@@ -181,7 +194,7 @@ const char *net_quantised(Net *n, const char *x, double scale, int zero, bool si
 }
 
 static const char *random_bytes(Net *n, int ndim, const int64_t *dims) {
-  const char *name = new_name(n, "w");
+  const char *name = net_name(n, "w");
   size_t count = 1;
   for (int i = 0; i < ndim; i++)
     count *= (size_t)dims[i];
@@ -194,7 +207,7 @@ static const char *random_bytes(Net *n, int ndim, const int64_t *dims) {
 }
 
 const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, int axis) {
-  const char *w = random_bytes(n, ndim, dims), *y = new_name(n, "d");
+  const char *w = random_bytes(n, ndim, dims), *y = net_name(n, "d");
   const char *s = scale_constant(n, scale, axis < 0 ? 1 : dims[axis], axis >= 0);
   char in[200];
   snprintf(in, sizeof in, "%s %s", w, s);
@@ -203,7 +216,7 @@ const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, int 
 }
 
 static const char *bias_words(Net *n, int64_t channels) {
-  const char *name = new_name(n, "b");
+  const char *name = net_name(n, "b");
   int32_t *v = malloc((size_t)channels * sizeof *v);
   for (int64_t i = 0; i < channels; i++)
     v[i] = random_of(n, -3000, 3000);
@@ -214,7 +227,7 @@ static const char *bias_words(Net *n, int64_t channels) {
 
 const char *net_bias(Net *n, int64_t channels, double x_scale, double w_scale, bool each) {
   const char *b = bias_words(n, channels), *s = scale_constant(n, x_scale * w_scale, channels, each),
-             *y = new_name(n, "e");
+             *y = net_name(n, "e");
   char in[200];
   snprintf(in, sizeof in, "%s %s", b, s);
   net_node(n, "DequantizeLinear", in, y, "axis=0");
@@ -237,7 +250,7 @@ static Layer conv_layer(Net *n, Layer x, int64_t in, int64_t out, int64_t h, int
   double s = 0.01, to = filled(x.scale, s, (double)((alone ? 1 : in) * h * w));
   char names[200];
   const char *weight = net_weight(n, 4, dims, s, 0), *bias = net_bias(n, out, x.scale, s, true),
-             *y = new_name(n, "c"), *r = new_name(n, "r");
+             *y = net_name(n, "c"), *r = net_name(n, "r");
   snprintf(names, sizeof names, "%s %s %s", x.x, weight, bias);
   net_node(n, "Conv", names, y, attrs);
   net_node(n, "Relu", y, r, NULL);
@@ -249,7 +262,7 @@ static void ending(Net *n, Layer x, int64_t in, int64_t classes) {
   double s = 0.01, to = filled(x.scale, s, (double)in);
   char names[200];
   const char *w = net_weight(n, 2, dims, s, -1), *b = net_bias(n, classes, x.scale, s, false),
-             *y = new_name(n, "g");
+             *y = net_name(n, "g");
   snprintf(names, sizeof names, "%s %s %s", x.x, w, b);
   net_node(n, "Gemm", names, y, "transB=1");
   const char *last = net_quantised(n, y, to, 3, true);
@@ -263,7 +276,7 @@ static const char *q_conv(Net *n, const char *x, double x_scale, int64_t in, int
   double s = 0.01;
   *to = filled(x_scale, s, (double)in * 25);
   char names[300];
-  const char *y = new_name(n, "c");
+  const char *y = net_name(n, "c");
   snprintf(names, sizeof names, "%s %s %s %s %s %s %s %s %s", x, scale_constant(n, x_scale, 1, false),
            zero_constant(n, 0, TG_U8), random_bytes(n, 4, dims), scale_constant(n, s, out, true),
            zero_constant(n, 0, TG_I8), scale_constant(n, *to, 1, false), zero_constant(n, 10, TG_U8),
@@ -279,9 +292,9 @@ static Net *digit_of_q(void) {
   int64_t wide[] = {784, 10}, flat[] = {1, 784};
   net_input(n, "x", TG_U8, 4, (int64_t[]){1, 1, 28, 28});
   net_constant(n, "flat", TG_I64, 1, (int64_t[]){2}, flat);
-  const char *a = q_conv(n, "x", s, 1, 8, &t), *b = new_name(n, "p");
+  const char *a = q_conv(n, "x", s, 1, 8, &t), *b = net_name(n, "p");
   net_node(n, "MaxPool", a, b, "kernel_shape=2,2 strides=2,2");
-  const char *c = q_conv(n, b, t, 8, 16, &u), *d = new_name(n, "p"), *f = new_name(n, "f");
+  const char *c = q_conv(n, b, t, 8, 16, &u), *d = net_name(n, "p"), *f = net_name(n, "f");
   net_node(n, "MaxPool", c, d, "kernel_shape=2,2 strides=2,2");
   snprintf(names, sizeof names, "%s flat", d), net_node(n, "Reshape", names, f, NULL);
   snprintf(names, sizeof names, "%s %s %s %s %s %s %s %s", f, scale_constant(n, u, 1, false),
@@ -294,7 +307,7 @@ static Net *digit_of_q(void) {
 }
 
 static Layer pooled(Net *n, Layer x) {
-  const char *y = new_name(n, "p");
+  const char *y = net_name(n, "p");
   net_node(n, "MaxPool", x.x, y, "kernel_shape=2,2 strides=2,2");
   return (Layer){y, x.scale};
 }
@@ -306,7 +319,7 @@ Net *net_digit(bool q) {
   Layer x = {net_quantised(n, "x", 1.0 / 255, 0, false), 1.0 / 255};
   x = pooled(n, conv_layer(n, x, 1, 8, 5, 5, "pads=2,2,2,2", false));
   x = pooled(n, conv_layer(n, x, 8, 16, 5, 5, "pads=2,2,2,2", false));
-  const char *f = new_name(n, "f");
+  const char *f = net_name(n, "f");
   net_node(n, "Flatten", x.x, f, NULL);
   ending(n, (Layer){f, x.scale}, 16 * 49, 10);
   return n;
@@ -324,13 +337,13 @@ Net *net_keyword(void) {
   for (int i = 0; i < 3; i++) {
     Layer y = conv_layer(n, x, CHANNELS, CHANNELS, 3, 3, "group=24 pads=1,1,1,1", true);
     y = conv_layer(n, y, CHANNELS, CHANNELS, 1, 1, NULL, false);
-    const char *sum = new_name(n, "sum"), *h = new_name(n, "h");
+    const char *sum = net_name(n, "sum"), *h = net_name(n, "h");
     snprintf(names, sizeof names, "%s %s", x.x, y.x), net_node(n, "Add", names, sum, NULL);
     if (i == 1) net_node(n, "HardSwish", sum, h, NULL); /* a table */
     double to = fmax(x.scale, y.scale) * 1.3;
     x = (Layer){net_quantised(n, i == 1 ? h : sum, to, 5, false), to};
   }
-  const char *mean = new_name(n, "m"), *f = new_name(n, "f");
+  const char *mean = net_name(n, "m"), *f = net_name(n, "f");
   net_node(n, "GlobalAveragePool", x.x, mean, NULL);
   x.x = net_quantised(n, mean, x.scale, 0, false);
   net_node(n, "Flatten", x.x, f, NULL);

@@ -22,6 +22,10 @@ const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, int 
 /* .. and a bias of 32 bits by the scale of the sums. */
 const char *net_bias(Net *n, int64_t channels, double x_scale, double w_scale, bool each);
 
+/* A name that nothing else has, and random floats in lo .. hi as a constant. */
+const char *net_name(Net *n, const char *what);
+const char *net_floats(Net *n, int ndim, const int64_t *dims, double lo, double hi);
+
 /* A constant that is such a scale, or zero point; their names. */
 const char *net_scale(Net *n, double scale);
 const char *net_zero(Net *n, int zero, TgDType d);

@@ -409,6 +409,94 @@ static void test_max_ram(void **state) {
   tg_close(c);
 }
 
+/* Of the plans that fit none is faster by the estimate, and what is said of the plan is so. */
+static void test_plans(void **state) {
+  (void)state;
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
+  TgJit *jit = tg_jit(c, padded_twice, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgCText t;
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  int64_t whole = t.arena_bytes, most = 64;
+  int fit = 0, slow = 0;
+  for (; most <= 2 * whole; most += most / 8) {
+    int plans;
+    long long nbytes;
+    double slower;
+    if (tg_jit_to_c(jit, &t, .max_ram = most)) {
+      assert_false(fit);
+      tg_clear_error(c);
+      continue;
+    }
+    fit++;
+    if (sscanf(t.plans, "of %d plans the one of %lld bytes and %lf", &plans, &nbytes, &slower) != 3)
+      fail_msg("%s", t.plans);
+    assert_true(plans > 3 && nbytes == t.arena_bytes + t.state_bytes && nbytes <= most);
+    assert_true(slower >= 1);
+    slow += slower > 1;
+    const char *more = strstr(t.plans, "others: ");
+    long long other;
+    double time;
+    for (more = more ? more + 7 : NULL; more && sscanf(more + 1, "%lld (%lf)", &other, &time) == 2;) {
+      assert_true(other > most || time >= slower);
+      more = strchr(more + 1, ',');
+    }
+  }
+  assert_true(fit > 3 && slow > 0 && slow < fit);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
+/* ---- memory that is used again: what a layer adds to has the sum's place, and a layer that sees one channel at a
+ * time its result's */
+static TgStatus residual(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor **w = user;
+  (void)nin, (void)nout;
+  TgTensor *x = tg_contiguous(tg_relu(tg_conv2d(in[0], w[0], NULL, .padding = TG_SIZES(1, 1))));
+  for (int i = 1; i < 3; i++) {
+    TgTensor *y = tg_contiguous(tg_relu(tg_conv2d(x, w[i], NULL, .padding = TG_SIZES(1, 1))));
+    x = tg_contiguous(tg_add(tg_conv2d(y, w[i + 2], NULL, .padding = TG_SIZES(1, 1)), x));
+  }
+  x = tg_contiguous(tg_relu(tg_conv2d(x, w[5], NULL, .padding = TG_SIZES(1, 1), .groups = 8)));
+  out[0] = tg_mean(x, .axis = TG_AXES(2, 3));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_one_place(void **state) {
+  (void)state;
+
+  enum { LAYER = 8 * 24 * 24 * (int)sizeof(float), CLASSES_OUT = 8 };
+
+  static const char *const targets[] = {"generic", "x86-64-v2"};
+  TgContext *c = opened("CPU");
+  TgTensor *w[6];
+  for (int i = 0; i < 6; i++)
+    w[i] = tg_clone(tg_randn(c, TG_SHAPE(8, i == 0 ? 3 : i == 5 ? 1 : 8, 3, 3)));
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 3, 24, 24))), *out;
+  TgJit *jit = tg_jit(c, residual, w);
+  for (int i = 0; i < 2; i++)
+    if (tg_jit_run(jit, &in, 1, &out, 1)) fail_msg("%s", tg_errmsg(c));
+  static float x[3 * 24 * 24];
+  float want[CLASSES_OUT], got[CLASSES_OUT];
+  tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
+  for (int i = 0; i < 2; i++) {
+    Exported e;
+    TgCOptions o = {.target = targets[i]};
+    if (!exported_new(&e, jit, folder, i ? "gcc -O2" : trapping, o)) fail_msg("%s", targets[i]);
+    if (e.about.arena_bytes >= 3 * LAYER) fail_msg("%s: %lld", targets[i], (long long)e.about.arena_bytes);
+    assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 0);
+    for (int k = 0; k < CLASSES_OUT; k++)
+      if (!(fabsf(got[k] - want[k]) <= 1e-4f * fabsf(want[k]) + 1e-2f))
+        fail_msg("%s [%d]: %g, not %g", targets[i], k, (double)got[k], (double)want[k]);
+    exported_free(&e);
+  }
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- the stack: no compiler takes more than the header says, even where it keeps each variable in memory */
 static int64_t stack_used(const char *cc) {
   char line[600];
@@ -1157,13 +1245,14 @@ static void test_models(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),     cmocka_unit_test(test_training),   cmocka_unit_test(test_draws),
-      cmocka_unit_test(test_instances), cmocka_unit_test(test_threads),    cmocka_unit_test(test_max_ram),
-      cmocka_unit_test(test_stream),    cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),
-      cmocka_unit_test(test_text),      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_models),    cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),
-      cmocka_unit_test(test_bands),     cmocka_unit_test(test_targets),    cmocka_unit_test(test_incbin),
-      cmocka_unit_test(test_vectors),   cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),
-      cmocka_unit_test(test_no_memory), cmocka_unit_test(test_lanes)};
+      cmocka_unit_test(test_cases),      cmocka_unit_test(test_training),  cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_instances),  cmocka_unit_test(test_threads),   cmocka_unit_test(test_max_ram),
+      cmocka_unit_test(test_plans),      cmocka_unit_test(test_one_place), cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),     cmocka_unit_test(test_text),
+      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),
+      cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),      cmocka_unit_test(test_bands),
+      cmocka_unit_test(test_targets),    cmocka_unit_test(test_incbin),    cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),     cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_lanes)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

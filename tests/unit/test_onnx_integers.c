@@ -82,13 +82,22 @@ static const Operator operators[] = {
     {"ConvTranspose", "x pairs", "group=2 output_padding=1,0 strides=2,1", 0.1, 0, true, 1},
     {"Softmax", "x", NULL, 1.0 / 256, 0, false, 1},
     {"Softmax", "z", "axis=1", 1.0 / 256, -128, true, 1},
+    {"LogSoftmax", "x", NULL, 0.03, 255, false, 1},
+    {"LogSoftmax", "z", "axis=1", 0.03, 127, true, 1},
+    {"Pow", "x two", NULL, 0.025, 0, false, 1},
+    {"Div", "x high", NULL, 0.025, 128, false, 1},
+    {"PRelu", "x high", NULL, 0.02, 128, false, 1},
+    {"Resize", "x nothing grown", NULL, 0.02, 128, false, 1},
 };
 
 static void put_constants(Net *n) {
-  float low = -0.5f, high = 0.9f, some[CHANNELS] = {0.4f, -1.1f, 0.02f, 1.6f};
+  float low = -0.5f, high = 0.9f, two = 2, grown[] = {1, 1, 2, 1.5f},
+        some[CHANNELS] = {0.4f, -1.1f, 0.02f, 1.6f};
   float many[SIDE] = {1, -2, 0.001f, 0.5f, 0.7f, -0.01f};
   int64_t pads[] = {0, 0, 1, 2, 0, 1, 0, 3}, axes[] = {2, 3};
   net_constant(n, "low", TG_F32, 0, NULL, &low), net_constant(n, "high", TG_F32, 0, NULL, &high);
+  net_constant(n, "two", TG_F32, 0, NULL, &two), net_constant(n, "grown", TG_F32, 1, (int64_t[]){4}, grown);
+  net_constant(n, "nothing", TG_F32, 1, (int64_t[]){0}, grown);
   net_constant(n, "some", TG_F32, 3, (int64_t[]){CHANNELS, 1, 1}, some);
   net_constant(n, "many", TG_F32, 1, (int64_t[]){SIDE}, many);
   net_constant(n, "pads", TG_I64, 1, (int64_t[]){8}, pads),
@@ -187,6 +196,41 @@ static void test_operators(void **state) {
     both_run(what, n, v, NUMBERS, 2, 4, dims, operators[i].off);
     net_free(n);
   }
+}
+
+/* Places are numbers as they are. A long row has sums of exponentials that need all their bits. */
+static void test_places_and_rows(void **state) {
+  (void)state;
+
+  enum { ROW = 3000 };
+
+  static float v[2 * ROW];
+  int64_t dims[] = {2, ROW};
+  random_floats(v, 2 * ROW, -2.5, 2.5);
+  Net *n = net_new();
+  net_input(n, "x", TG_F32, 2, dims);
+  net_node(n, "LogSoftmax", net_quantised(n, "x", 0.02, 128, false), "result", NULL);
+  net_output(n, net_quantised(n, "result", 0.05, 255, false), TG_F32);
+  both_run("a row of 3000", n, v, 2 * ROW, 1, 2, dims, 1);
+  net_free(n);
+  n = net_new();
+  net_input(n, "x", TG_F32, 2, dims);
+  net_node(n, "ArgMax", net_quantised(n, "x", 0.02, 128, false), "y", "axis=1 keepdims=0");
+  net_output(n, "y", TG_I64);
+  TgContext *c = opened("INTERP");
+  TgOnnx *whole = net_open(n, c);
+  assert_true(whole && !tg_onnx_integers(whole));
+  TgTensor *q = tg_cast(
+      tg_clamp(tg_round(tg_add_scalar(tg_div_scalar(tg_from(c, v, TG_F32, 2, dims), 0.02), 128)), 0, 255),
+      TG_U8);
+  const char *name = "x";
+  TgTensor *got, *want = tg_argmax(q, .axis = TG_AXES(1));
+  double a[2], b[2];
+  if (tg_onnx_run(whole, &name, &q, 1, &got, 1)) fail_msg("%s", tg_errmsg(c));
+  assert_true(!tg_read_f64(got, a, 2) && !tg_read_f64(want, b, 2));
+  assert_true(a[0] == b[0] && a[1] == b[1]);
+  tg_onnx_free(whole), tg_close(c);
+  net_free(n);
 }
 
 /* Operators that are quantised within, beside their results with floats. */
@@ -327,8 +371,14 @@ static void test_refused(void **state) {
   net_node(n, "Relu", "x", "y", NULL), net_output(n, "y", TG_F32);
   refused(n, "input x is of floats");
   n = of_four();
-  net_node(n, "LogSoftmax", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
-  refused(n, "y (LogSoftmax): integers alone: the operator has no form without floats");
+  net_node(n, "LpNormalization", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
+  refused(n, "y (LpNormalization): integers alone: the operator has no form without floats");
+  n = of_four();
+  char both[100];
+  const char *x = net_quantised(n, "x", .1, 0, false);
+  snprintf(both, sizeof both, "%s %s", x, x);
+  net_node(n, "Div", both, "y", NULL), net_output(n, "y", TG_F32);
+  refused(n, "y (Div): integers alone: input 1 must be a constant number");
   n = of_four();
   net_node(n, "Relu", net_quantised(n, "x", .1, 0, false), "y", NULL), net_output(n, "y", TG_F32);
   refused(n, "output y is of floats");
@@ -343,8 +393,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_qlinear),
-                                     cmocka_unit_test(test_networks), cmocka_unit_test(test_text),
-                                     cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_places_and_rows),
+                                     cmocka_unit_test(test_qlinear),   cmocka_unit_test(test_networks),
+                                     cmocka_unit_test(test_text),      cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -137,6 +137,10 @@ static bool improved(Search *s, const Info *f) {
       }
       if (ok && has_number(o->op)) ok = scaled(s, &from, i);
       if (ok) ok = changed(s, &from, (int)i, -1, 0, NULL, false);
+      for (size_t j = 0; ok && j < from.len; j++) /* in its place, another of its loop twice as large */
+        if (j != i && from.at[j].r == o->r && has_number(from.at[j].op) &&
+            (has_number(o->op) || o->op == OPT_DOUBLE_BUFFER))
+          ok = changed(s, &from, (int)i, (int)j, 2 * from.at[j].n, NULL, false);
     }
     ok = ok && grown(s, f, &from);
   } while (ok && s->better && s->left > 0);

@@ -31,7 +31,8 @@ enum {
   WORD = 4,
   MOST_VARS = 64,
   MOST_DIGITS = 96,
-  MOST_DEPTH = 16
+  MOST_DEPTH = 16,
+  MOST_OPS = 3000 /* with their addresses, more than the cache of instructions has room for */
 };
 
 /* Indices of a grid are often taken apart by quotients and remainders: how far a place moves is asked for
@@ -601,7 +602,7 @@ bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out) {
   double threads = 1, blocks = 1, sum = 0;
   *out = (GridCost){0};
   bool ok = opened(&p);
-  if (ok && looked_through(&p)) {
+  if (ok && lin->n <= MOST_OPS && looked_through(&p)) {
     for (int d = 0; d < 3; d++)
       threads *= TG_MAX(lin->local[d], 1), blocks *= TG_MAX(lin->global[d], 1);
     double warps = ceil(threads / WARP), most = ceil(blocks / t->cores);

@@ -15,7 +15,7 @@ typedef struct GridCost {
   int resident;  /* blocks that a core has at once */
 } GridCost;
 
-/* us is INFINITY where there are too many loops. False: out of memory. */
+/* us is INFINITY where there are too many loops, or instructions. False: out of memory. */
 bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out);
 /* "   12.3  compute 1.2, ..  ": us. */
 void grid_cost_print(Str *out, const GridCost *c);

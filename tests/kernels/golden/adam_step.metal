@@ -1,53 +1,26 @@
-/* r, METAL, grid 1 1 1 of blocks 16 1 1, opts GROUP r0 16 */
+/* r, METAL, grid 1 1 1 of blocks 1 1 1, no opts */
 kernel void r(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], device f32 *p3 [[buffer(3)]], device f32 *p4 [[buffer(4)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
-  i32 v0 = (i32)lid.x;   /* < 16 */
-  f32 v1 = p1[v0];
-  f32 v2 = p2[v0];
-  f32 v3 = fma_f32(v1, v2, 0.0f);
-  alignas(16) threadgroup f32 l0[16];
-  l0[v0] = v3;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v4 = v0 < 8;
-  f32 v5 = v4 ? l0[v0] : 0;
-  i32 v6 = v0 + 8;
-  f32 v7 = v4 ? l0[v6] : 0;
-  f32 v8 = v5 + v7;
-  if (v4) l0[v0] = v8;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v9 = v0 < 4;
-  f32 v10 = v9 ? l0[v0] : 0;
-  i32 v11 = v0 + 4;
-  f32 v12 = v9 ? l0[v11] : 0;
-  f32 v13 = v10 + v12;
-  if (v9) l0[v0] = v13;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v14 = v0 < 2;
-  f32 v15 = v14 ? l0[v0] : 0;
-  i32 v16 = v0 + 2;
-  f32 v17 = v14 ? l0[v16] : 0;
-  f32 v18 = v15 + v17;
-  if (v14) l0[v0] = v18;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v19 = v0 < 1;
-  f32 v20 = v19 ? l0[v0] : 0;
-  i32 v21 = v0 + 1;
-  f32 v22 = v19 ? l0[v21] : 0;
-  f32 v23 = v20 + v22;
-  if (v19) l0[v0] = v23;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  f32 v24 = l0[0];
-  f32 v25 = v19 ? p3[0] : 0;
-  f32 v26 = v25 * 0.9f;
-  f32 v27 = v19 ? p4[0] : 0;
-  f32 v28 = v27 * 0.999f;
-  if (v19) p0[0] = v24;
-  if (v19) p3[0] = v26;
-  if (v19) p4[0] = v28;
+  f32 acc0 = 0.0f;
+  for (i32 r0 = 0; r0 < 16; r0++) {
+    f32 v0 = p1[r0];
+    f32 v1 = p2[r0];
+    f32 v2 = acc0;
+    f32 v3 = fma_f32(v0, v1, v2);
+    acc0 = v3;
+  }
+  f32 v4 = acc0;
+  f32 v5 = p3[0];
+  f32 v6 = v5 * 0.9f;
+  f32 v7 = p4[0];
+  f32 v8 = v7 * 0.999f;
+  p0[0] = v4;
+  p3[0] = v6;
+  p4[0] = v8;
 }
 
-/* e_16, METAL, grid 16 1 1 of blocks 1 1 1, no opts */
+/* e_16, METAL, grid 1 1 1 of blocks 16 1 1, opts LOCAL r0 16 */
 kernel void e_16(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device f32 *p2 [[buffer(2)]], device f32 *p3 [[buffer(3)]], device const f32 *p4 [[buffer(4)]], device const f32 *p5 [[buffer(5)]], device const f32 *p6 [[buffer(6)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
-  i32 v0 = (i32)gid.x;   /* < 16 */
+  i32 v0 = (i32)lid.x;   /* < 16 */
   f32 v1 = p0[v0];
   f32 v2 = v1 * 0.9f;
   f32 v3 = p1[v0];

@@ -1,30 +1,34 @@
-/* e_40, CUDA, grid 40 1 1 of blocks 1 1 1, no opts */
-extern "C" __global__ void __launch_bounds__(1) e_40(u8 *__restrict__ p0, const u8 *__restrict__ p1, const u8 *__restrict__ p2, u8 *__restrict__ p3, const u8 *__restrict__ p4, const u8 *__restrict__ p5) {
-  i32 v0 = (i32)blockIdx.x;   /* < 40 */
-  u8 v1 = p1[v0];
-  f32 v2 = f32_fp8e5m2(v1);
-  u8 v3 = p2[v0];
-  f32 v4 = f32_fp8e5m2(v3);
-  f32 v5 = v2 * v4;
-  u8 v6 = fp8e5m2_f32(v5);
-  f32 v7 = f32_fp8e5m2(v6);
-  f32 v8 = v7 + v2;
-  u8 v9 = fp8e5m2_f32(v8);
-  f32 v10 = f32_fp8e5m2(v9);
-  f32 v11 = v10 * v4;
-  u8 v12 = fp8e5m2_f32(v11);
-  u8 v13 = p4[v0];
-  f32 v14 = f32_fp8e4m3(v13);
-  u8 v15 = p5[v0];
-  f32 v16 = f32_fp8e4m3(v15);
-  f32 v17 = v14 * v16;
-  u8 v18 = fp8e4m3_f32(v17);
-  f32 v19 = f32_fp8e4m3(v18);
-  f32 v20 = v19 + v14;
-  u8 v21 = fp8e4m3_f32(v20);
-  f32 v22 = f32_fp8e4m3(v21);
-  f32 v23 = v22 * v16;
-  u8 v24 = fp8e4m3_f32(v23);
-  p0[v0] = v12;
-  p3[v0] = v24;
+/* e_40, CUDA, grid 2 1 1 of blocks 32 1 1, opts LOCAL r0 32 */
+extern "C" __global__ void __launch_bounds__(32) e_40(u8 *__restrict__ p0, const u8 *__restrict__ p1, const u8 *__restrict__ p2, u8 *__restrict__ p3, const u8 *__restrict__ p4, const u8 *__restrict__ p5) {
+  i32 v0 = (i32)blockIdx.x;   /* < 2 */
+  i32 v1 = v0 * 32;
+  i32 v2 = (i32)threadIdx.x;   /* < 32 */
+  i32 v3 = v1 + v2;
+  u8 v4 = v3 < 40;
+  u8 v5 = v4 ? p1[v3] : 0;
+  f32 v6 = f32_fp8e5m2(v5);
+  u8 v7 = v4 ? p2[v3] : 0;
+  f32 v8 = f32_fp8e5m2(v7);
+  f32 v9 = v6 * v8;
+  u8 v10 = fp8e5m2_f32(v9);
+  f32 v11 = f32_fp8e5m2(v10);
+  f32 v12 = v11 + v6;
+  u8 v13 = fp8e5m2_f32(v12);
+  f32 v14 = f32_fp8e5m2(v13);
+  f32 v15 = v14 * v8;
+  u8 v16 = fp8e5m2_f32(v15);
+  u8 v17 = v4 ? p4[v3] : 0;
+  f32 v18 = f32_fp8e4m3(v17);
+  u8 v19 = v4 ? p5[v3] : 0;
+  f32 v20 = f32_fp8e4m3(v19);
+  f32 v21 = v18 * v20;
+  u8 v22 = fp8e4m3_f32(v21);
+  f32 v23 = f32_fp8e4m3(v22);
+  f32 v24 = v23 + v18;
+  u8 v25 = fp8e4m3_f32(v24);
+  f32 v26 = f32_fp8e4m3(v25);
+  f32 v27 = v26 * v20;
+  u8 v28 = fp8e4m3_f32(v27);
+  if (v4) p0[v3] = v16;
+  if (v4) p3[v3] = v28;
 }

@@ -1,30 +1,43 @@
-/* e_20_12, METAL, grid 20 1 1 of blocks 1 1 1, no opts */
+/* e_20_12, METAL, grid 1 1 1 of blocks 16 16 1, opts LOCAL r0 16, LOCAL r0 16 */
 kernel void e_20_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   f32 acc0 = 0.0f;
-  i32 v0 = (i32)gid.x;   /* < 20 */
+  i32 v0 = (i32)lid.y;   /* < 16 */
+  i32 v1 = v0 * 16;
+  i32 v2 = (i32)lid.x;   /* < 16 */
+  i32 v3 = v1 + v2;
+  u8 v4 = v3 < 20;
+  u8 v5 = v0 < 2;
+  u8 v6 = v4 & v5;
   for (i32 r1 = 0; r1 < 12; r1++) {
-    f32 v1 = acc0;
-    i32 v2 = r1 * 20;
-    i32 v3 = v2 + v0;
-    f32 v4 = p1[v3];
-    f32 v5 = v1 + v4;
-    acc0 = v5;
-    p0[v3] = v5;
+    f32 v7 = acc0;
+    i32 v8 = r1 * 20;
+    i32 v9 = v8 + v1;
+    i32 v10 = v9 + v2;
+    f32 v11 = v4 ? p1[v10] : 0;
+    f32 v12 = v7 + v11;
+    acc0 = v12;
+    if (v6) p0[v10] = v12;
   }
 }
 
-/* e_5_12, METAL, grid 5 1 1 of blocks 1 1 1, no opts */
+/* e_5_12, METAL, grid 2 1 1 of blocks 4 1 1, opts LOCAL r0 4 */
 kernel void e_5_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   f32 acc0 = 0.0f;
-  i32 v0 = (i32)gid.x;   /* < 5 */
+  i32 v0 = (i32)lid.x;   /* < 4 */
   i32 v1 = v0 * 12;
+  i32 v2 = (i32)gid.x;   /* < 2 */
+  i32 v3 = v2 * 48;
+  i32 v4 = v2 * 4;
+  i32 v5 = v0 + v4;
+  u8 v6 = v5 < 5;
   for (i32 r1 = 0; r1 < 12; r1++) {
-    i32 v2 = v1 + r1;
-    f32 v3 = p1[v2];
-    f32 v4 = p2[r1];
-    f32 v5 = acc0;
-    f32 v6 = fma_f32(v3, v4, v5);
-    acc0 = v6;
-    p0[v2] = v6;
+    i32 v7 = r1 + v1;
+    i32 v8 = v7 + v3;
+    f32 v9 = v6 ? p1[v8] : 0;
+    f32 v10 = p2[r1];
+    f32 v11 = acc0;
+    f32 v12 = fma_f32(v9, v10, v11);
+    acc0 = v12;
+    if (v6) p0[v8] = v12;
   }
 }

@@ -45,16 +45,16 @@ extern "C" __global__ void __launch_bounds__(16) e_2_9(f32 *__restrict__ p0, con
   if (v4) p0[v3] = v5;
 }
 
-/* e_2_3, CUDA, grid 2 1 1 of blocks 1 1 1, no opts */
-extern "C" __global__ void __launch_bounds__(1) e_2_3(f32 *__restrict__ p0, const i32 *__restrict__ p1, const f32 *__restrict__ p2) {
-  i64 v0 = (i64)blockIdx.x;   /* < 2ll */
-  i64 v1 = v0 * 9ll;
-  i64 v2 = v0 * 3ll;
+/* e_2_3, CUDA, grid 1 1 1 of blocks 2 1 1, opts LOCAL r0 2 */
+extern "C" __global__ void __launch_bounds__(2) e_2_3(f32 *__restrict__ p0, const i32 *__restrict__ p1, const f32 *__restrict__ p2) {
+  i64 v0 = (i64)threadIdx.x;   /* < 2ll */
+  i64 v1 = v0 * 3ll;
+  i64 v2 = v0 * 9ll;
   for (i64 r1 = 0; r1 < 3ll; r1++) {
-    i64 v3 = r1 + v2;
+    i64 v3 = r1 + v1;
     i32 v4 = p1[v3];
     i64 v5 = (i64)v4;
-    i64 v6 = v1 + v5;
+    i64 v6 = v5 + v2;
     u8 v7 = v5 < 0ll;
     u8 v8 = v7 ^ 1;
     u8 v9 = v5 < 9ll;

@@ -45,16 +45,16 @@ kernel void e_2_9(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)
   if (v4) p0[v3] = v5;
 }
 
-/* e_2_3, METAL, grid 2 1 1 of blocks 1 1 1, no opts */
+/* e_2_3, METAL, grid 1 1 1 of blocks 2 1 1, opts LOCAL r0 2 */
 kernel void e_2_3(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
-  i64 v0 = (i64)gid.x;   /* < 2l */
-  i64 v1 = v0 * 9l;
-  i64 v2 = v0 * 3l;
+  i64 v0 = (i64)lid.x;   /* < 2l */
+  i64 v1 = v0 * 3l;
+  i64 v2 = v0 * 9l;
   for (i64 r1 = 0; r1 < 3l; r1++) {
-    i64 v3 = r1 + v2;
+    i64 v3 = r1 + v1;
     i32 v4 = p1[v3];
     i64 v5 = (i64)v4;
-    i64 v6 = v1 + v5;
+    i64 v6 = v5 + v2;
     u8 v7 = v5 < 0l;
     u8 v8 = v7 ^ 1;
     u8 v9 = v5 < 9l;

@@ -42,12 +42,13 @@ static bool cost_written(Kernel *k, Str *to, const GridCost *cost, const OptVec 
   return ok;
 }
 
-/* Takes the list where it is better. False: out of memory. */
-static bool looked_at(Search *s, const OptVec *list) {
+/* Takes the list where it is better; *us, unless NULL: what it takes. False: out of memory. */
+static bool looked_at(Search *s, const OptVec *list, double *us) {
   GridCost cost;
   bool fits;
   if (!kernel_grid_cost(s->k, list, &cost, &fits)) return false;
   if (!fits) return true;
+  if (us) *us = cost.us;
   Str *to = s->k->opt->costs;
   if (to && !cost_written(s->k, to, &cost, list)) return false;
   if (s->any && cost.us >= s->us * (1 - 1e-6)) return true;
@@ -75,7 +76,7 @@ static bool changed(Search *s, const OptVec *from, int without, int at, int64_t 
     if ((int)i != without) ok = vec_push(s->k->mem, &list, o);
   }
   if (ok && also && !first) ok = vec_push(s->k->mem, &list, *also);
-  ok = ok && looked_at(s, &list);
+  ok = ok && looked_at(s, &list, NULL);
   vec_free(s->k->mem, &list);
   return ok;
 }
@@ -116,7 +117,7 @@ static bool scaled(Search *s, const OptVec *from, size_t first) {
       ok = list_copy(s->k, &list, from);
       if (!ok) break;
       list.at[first].n = larger ? 2 * t->n : t->n / 2, list.at[i].n = other ? 2 * o->n : o->n / 2;
-      ok = s->left-- <= 0 || looked_at(s, &list);
+      ok = s->left-- <= 0 || looked_at(s, &list, NULL);
     }
     vec_free(s->k->mem, &list);
   }
@@ -137,10 +138,6 @@ static bool improved(Search *s, const Info *f) {
       }
       if (ok && has_number(o->op)) ok = scaled(s, &from, i);
       if (ok) ok = changed(s, &from, (int)i, -1, 0, NULL, false);
-      for (size_t j = 0; ok && j < from.len; j++) /* in its place, another of its loop twice as large */
-        if (j != i && from.at[j].r == o->r && has_number(from.at[j].op) &&
-            (has_number(o->op) || o->op == OPT_DOUBLE_BUFFER))
-          ok = changed(s, &from, (int)i, (int)j, 2 * from.at[j].n, NULL, false);
     }
     ok = ok && grown(s, f, &from);
   } while (ok && s->better && s->left > 0);
@@ -148,19 +145,47 @@ static bool improved(Search *s, const Info *f) {
   return ok;
 }
 
+/* The best of what the named lists become, one after another: the first of them, and those after it that are
+ * nearly as good, as they lead elsewhere. */
+static bool climbed(Search *s, const Info *f, const ListVec *lists, const double *us) {
+  enum { STARTS = 3 };
+
+  static const double NEARLY = 2;
+  double from = s->us;
+  bool ok = improved(s, f);
+  for (int starts = 1; ok && starts < STARTS; starts++) {
+    size_t next = lists->len;
+    for (size_t i = 0; i < lists->len; i++) /* after the last one, by cost */
+      if (us[i] > from && us[i] < INFINITY && (next == lists->len || us[i] < us[next])) next = i;
+    if (next == lists->len || us[next] > NEARLY * s->us) break;
+    Search other = {.k = s->k, .us = INFINITY, .left = MOST_CHANGES};
+    from = us[next];
+    ok = looked_at(&other, &lists->at[next], NULL) && improved(&other, f);
+    if (ok && other.us < s->us) {
+      s->us = other.us;
+      ok = list_copy(s->k, &s->best, &other.best);
+    }
+    vec_free(s->k->mem, &other.best);
+  }
+  return ok;
+}
+
 bool heuristic_gpu(Kernel *k, OptVec *out) {
   Info f;
   ListVec lists = {0};
   Search s = {.k = k, .us = INFINITY, .left = MOST_CHANGES};
-  double little = k->opt->target->launch_us * LITTLE;
-  bool ok = info_get(k, &f) && grid_lists(k, &f, &lists);
-  for (size_t i = 0; ok && i < lists.len && s.us > little; i++)
-    ok = looked_at(&s, &lists.at[i]);
-  if (ok && s.us > little && s.us < INFINITY) ok = improved(&s, &f);
+  double little = k->opt->target->launch_us * LITTLE, *us = NULL;
+  bool ok =
+      info_get(k, &f) && grid_lists(k, &f, &lists) && (us = mem_alloc(k->mem, (lists.len + 1) * sizeof *us));
+  for (size_t i = 0; ok && i < lists.len; i++) {
+    us[i] = INFINITY;
+    if (s.us > little) ok = looked_at(&s, &lists.at[i], &us[i]);
+  }
+  if (ok && s.us > little && s.us < INFINITY) ok = climbed(&s, &f, &lists, us);
   if (ok) ok = list_copy(k, out, &s.best);
   for (size_t i = 0; i < lists.len; i++)
     vec_free(k->mem, &lists.at[i]);
-  vec_free(k->mem, &lists), vec_free(k->mem, &s.best);
+  vec_free(k->mem, &lists), vec_free(k->mem, &s.best), mem_free(k->mem, us);
   info_free(k, &f);
   return ok;
 }
@@ -168,7 +193,7 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
 /* Of the list that the kernel has. */
 bool grid_costs(Kernel *k) {
   Search s = {.k = k, .us = INFINITY};
-  bool ok = looked_at(&s, &k->list);
+  bool ok = looked_at(&s, &k->list, NULL);
   vec_free(k->mem, &s.best);
   return ok;
 }

@@ -625,10 +625,10 @@ bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out) {
     out->shared = p.shared * warps * most / t->mhz;
     traffic_of(&p, blocks, out);
     out->waits = warp_run(&p, 0, lin->n, 0) * ceil(most / out->resident) / t->mhz;
-    double part[] = {out->compute, out->shared, out->l2, out->memory, out->waits, blocks / t->mhz};
+    double part[] = {out->compute, out->shared, out->l2, out->memory, out->waits};
     for (size_t i = 0; i < TG_COUNT(part); i++)
       out->us = fmax(out->us, part[i]), sum += part[i];
-    out->us += OVERLAP * (sum - out->us);
+    out->us = fmax(out->us + OVERLAP * (sum - out->us), blocks / t->mhz);
     double spilled = out->registers - fmin(t->registers, REGISTER_WORDS / threads);
     if (spilled > 0) out->us *= 1 + spilled / SPILLED_TWICE;
   } else

@@ -450,7 +450,7 @@ bool choose_opts(Kernel *k, const CodegenOptions *opt) {
   if (opt->opts) {
     k->strict = true;
     ok = opts_parse(opt->opts, k->mem, &k->list, k->err);
-    if (ok && opt->costs) ok = k->ren->has_grid ? grid_costs(k) : list_costs(k, opt->ncores);
+    if (ok && opt->costs) ok = has_grid(k->ren) ? grid_costs(k) : list_costs(k, opt->ncores);
   } else if (!opt->noopt)
     ok = has_grid(k->ren) ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
   if (ok && !opt->opts && few_lanes(k->ren)) ok = scalar_opts(k, &k->list);

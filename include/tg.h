@@ -585,8 +585,8 @@ TG_API int tg_comm_devices(TgContext *ctx, const char *device, int most, const c
 /* Waits for all ranks; *value becomes the largest that any of them gives. For what a rank alone knows: a
  * signal that came, a file that could not be written. Alone it is as it was. TG_ERR_DEVICE: as above. */
 TG_API TgStatus tg_comm_max(TgContext *ctx, int64_t *value);
-/* As tg_read, on one rank alone: all call it, the others give what they have of t, and out may be NULL. What that
- * rank has on a device of its own, or all ranks have, does not move. TG_ERR_VALUE: no such rank. */
+/* As tg_read, on one rank alone: all call it, the others give what they have of t, and out may be NULL.
+ * What that rank has on a device of its own, or all ranks have, does not move. TG_ERR_VALUE: no such rank. */
 TG_API TgStatus tg_comm_read(TgTensor *t, int rank, void *out, size_t nbytes);
 /* How what one device has reaches another (NULL: the default), which open: "same", they are one; "memory"
  * that both have in place; "peer", the one reads the other's memory; "host", a copy in its memory; "ranks",
@@ -1506,10 +1506,10 @@ TG_API bool tg_jit_output(const TgJit *jit, size_t i, TgJitValue *v);
  * for this capture. TG_ERR_STATE: nothing is captured yet. */
 TG_API TgStatus tg_jit_name(TgJit *jit, const char *const *inputs, const char *const *outputs);
 /* names[i]: what the memory of tensors[i] is to be called, and that tensor's shape is its; memories without
- * are "memory.0" and so on. A tensor that is split has a memory for each part, "w.part0" .., one that is whole
- * on several devices has as many of that name, with the same values. What was loaded keeps its names. Valid until
- * the next call with a tensor of the context. NULL: TG_ERR_STATE, nothing is captured yet; TG_ERR_DEVICE: an
- * input or output is on DISK; TG_ERR_VALUE: two equal names. */
+ * are "memory.0" and so on. A tensor that is split has a memory for each part, "w.part0" .., one that is
+ * whole on several devices has as many of that name, with the same values. What was loaded keeps its names.
+ * Valid until the next call with a tensor of the context. NULL: TG_ERR_STATE, nothing is captured yet;
+ * TG_ERR_DEVICE: an input or output is on DISK; TG_ERR_VALUE: two equal names. */
 TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor *const *tensors, int n);
 /* Variable i of the last text, or of what was loaded, where it is unbound and to be bound before a run. NULL:
  * past the last. */
@@ -1520,13 +1520,14 @@ TG_API TgVariable *tg_jit_variable(TgJit *jit, size_t i);
 TG_API TgTensor *tg_jit_memory(TgJit *jit, size_t i, const char **name);
 /* The name of device i of the last text, or of what was loaded. NULL: past the last. */
 TG_API const char *tg_jit_device(const TgJit *jit, size_t i);
-/* A captured function of text: tg_jit_run replays it, on the context's default device, or, where the text is of
- * several, on the devices of the same names, which are opened. tensors[i] is the memory names[i]: used where it is if the program does not write it and it may be (no copy of a model's
- * file), else copied; names that the text does not have are left alone. If the program draws, the context's
- * random numbers go on from where they were when the text was written; tg_manual_seed begins others. The text
- * is not trusted: no memory is read or written outside of its bounds. NULL: TG_ERR_VALUE, with the line: what
- * is no such text, of another version, or has no tensor of a name; TG_ERR_DTYPE, TG_ERR_SHAPE: a tensor
- * unlike its memory; TG_ERR_VALUE, TG_ERR_DEVICE: a device that is not there, or does not open. */
+/* A captured function of text: tg_jit_run replays it, on the context's default device, or, where the text
+ * is of several, on the devices of the same names, which are opened. tensors[i] is the memory names[i]:
+ * used where it is if the program does not write it and it may be (no copy of a model's file), else copied;
+ * names that the text does not have are left alone. If the program draws, the context's random numbers go
+ * on from where they were when the text was written; tg_manual_seed begins others. The text is not trusted:
+ * no memory is read or written outside of its bounds. NULL: TG_ERR_VALUE, with the line: what is no such
+ * text, of another version, or has no tensor of a name; TG_ERR_DTYPE, TG_ERR_SHAPE: a tensor unlike its
+ * memory; TG_ERR_VALUE, TG_ERR_DEVICE: a device that is not there, or does not open. */
 TG_API TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *names,
                                TgTensor *const *tensors, int n);
 /* The same on other devices: devices[i] instead of the i-th that the text names, or that its one device is,
@@ -1557,13 +1558,13 @@ typedef struct TgCText {
  * in the text; .big_endian: numbers of their file begin with the high byte, for machines that do so.
  * .streamed: weights are apart, and a function of the host brings those of each kernel to the arena.
  * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
- * the same time, the results are the same. .max_ram: of the plans whose arena and state are no more
- * bytes the fastest is taken (0: no bound). .target: a processor to plan for, "generic" (the default), "native", "x86-64-v2",
- * -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the source is GNU C
- * with vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the header names;
- * own_math has no meaning there. "none": C99. NULL: as is usual for the target, vectors where it has some
- * and is no generic one. .linked: weights are apart, and a symbol NAME_weights that is linked has them;
- * NAME_reset takes none. The texts live until the next call with this context. Errors: those of
+ * the same time, the results are the same. .max_ram: of the plans whose arena and state are no more bytes
+ * the fastest is taken (0: no bound). .target: a processor to plan for, "generic" (the default), "native",
+ * "x86-64-v2", -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the
+ * source is GNU C with vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the
+ * header names; own_math has no meaning there. "none": C99. NULL: as is usual for the target, vectors where
+ * it has some and is no generic one. .linked: weights are apart, and a symbol NAME_weights that is linked
+ * has them; NAME_reset takes none. The texts live until the next call with this context. Errors: those of
  * tg_jit_to_text; TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits .max_ram, with
  * how much the least is more. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);

@@ -7,7 +7,10 @@
 #include <string.h>
 
 /* Lists that are looked at past those that are named. */
-enum { MOST_CHANGES = 96 };
+enum { MOST_CHANGES = 160 };
+
+/* Iterations of a loop that are written out beside each other: more loads than these are never under way. */
+enum { MOST_UNROLLED = 16 };
 
 /* Of its launch, what a kernel may take and need not be made faster: launches of a graph follow each other
  * sooner than one alone begins. */
@@ -42,19 +45,33 @@ static bool cost_written(Kernel *k, Str *to, const GridCost *cost, const OptVec 
   return ok;
 }
 
-/* Takes the list where it is better; *us, unless NULL: what it takes. False: out of memory. */
-static bool looked_at(Search *s, const OptVec *list, double *us) {
+/* Takes the list where it is better. False: out of memory. */
+static bool looked_at(Search *s, const OptVec *list) {
   GridCost cost;
   bool fits;
   if (!kernel_grid_cost(s->k, list, &cost, &fits)) return false;
   if (!fits) return true;
-  if (us) *us = cost.us;
   Str *to = s->k->opt->costs;
   if (to && !cost_written(s->k, to, &cost, list)) return false;
   if (s->any && cost.us >= s->us * (1 - 1e-6)) return true;
   s->us = cost.us;
   s->better = s->any = true;
   return list_copy(s->k, &s->best, list);
+}
+
+static bool is_long(const OptVec *list) {
+  for (size_t i = 0; i < list->len; i++) {
+    int64_t n = 1;
+    for (size_t j = 0; j < list->len; j++)
+      if (list->at[j].op == OPT_UNROLL && list->at[j].r == list->at[i].r) n *= list->at[j].n;
+    if (n > MOST_UNROLLED) return true;
+  }
+  return false;
+}
+
+/* One that was made here. */
+static bool tried(Search *s, const OptVec *list) {
+  return s->left-- <= 0 || is_long(list) || looked_at(s, list);
 }
 
 /* Opts that split a loop in n: their number may be another. */
@@ -67,16 +84,14 @@ static bool has_number(OptOp op) {
 static bool changed(Search *s, const OptVec *from, int without, int at, int64_t n, const Opt *also,
                     bool first) {
   OptVec list = {0};
-  bool ok = s->left-- > 0;
-  if (!ok) return true;
-  ok = !also || !first || vec_push(s->k->mem, &list, *also);
+  bool ok = !also || !first || vec_push(s->k->mem, &list, *also);
   for (size_t i = 0; ok && i < from->len; i++) {
     Opt o = from->at[i];
     if ((int)i == at) o.n = n;
     if ((int)i != without) ok = vec_push(s->k->mem, &list, o);
   }
   if (ok && also && !first) ok = vec_push(s->k->mem, &list, *also);
-  ok = ok && looked_at(s, &list, NULL);
+  ok = ok && tried(s, &list);
   vec_free(s->k->mem, &list);
   return ok;
 }
@@ -87,11 +102,13 @@ static bool grown(Search *s, const Info *f, const OptVec *from) {
   for (int i = 0; ok && i < f->nr; i++) {
     const RInfo *r = &f->r[i];
     if (r->n < 2) continue;
-    Opt inside = {r->grid ? OPT_UPCAST : OPT_UNROLL, r->r->arg.range.id, 4}, lanes = {OPT_VEC, inside.r, 4},
+    Opt inside = {r->reduce ? OPT_UNROLL : OPT_UPCAST, r->r->arg.range.id, TG_MIN(r->n, 4)},
+        lanes = {OPT_VEC, inside.r, 4},
         apart = {r->reduce ? OPT_GROUP : OPT_LOCAL, inside.r, TG_MIN(power_below(r->n, WARP), WARP)};
     ok = changed(s, from, -1, -1, 0, &inside, true) && changed(s, from, -1, -1, 0, &inside, false);
-    if (ok && r->grid) ok = changed(s, from, -1, -1, 0, &lanes, true);
-    if (ok) ok = changed(s, from, -1, -1, 0, &apart, false);
+    if (ok && !r->reduce) ok = changed(s, from, -1, -1, 0, &lanes, true);
+    for (; ok && apart.n > 1; apart.n /= 4)
+      ok = changed(s, from, -1, -1, 0, &apart, false);
   }
   return ok;
 }
@@ -117,56 +134,33 @@ static bool scaled(Search *s, const OptVec *from, size_t first) {
       ok = list_copy(s->k, &list, from);
       if (!ok) break;
       list.at[first].n = larger ? 2 * t->n : t->n / 2, list.at[i].n = other ? 2 * o->n : o->n / 2;
-      ok = s->left-- <= 0 || looked_at(s, &list, NULL);
+      ok = tried(s, &list);
     }
     vec_free(s->k->mem, &list);
   }
   return ok;
 }
 
+/* Whatever is better is taken at once; the opt after it is the next one to change. */
 static bool improved(Search *s, const Info *f) {
   OptVec from = {0};
   bool ok = true;
+  size_t at = 0;
   do {
     s->better = false;
     ok = list_copy(s->k, &from, &s->best);
-    for (size_t i = 0; ok && i < from.len; i++) {
+    for (size_t n = 0; ok && !s->better && n < from.len; n++, at++) {
+      size_t i = at % from.len;
       const Opt *o = &from.at[i];
-      if (has_number(o->op)) {
-        if (2 * o->n <= iterations_of(f, o->r)) ok = changed(s, &from, -1, (int)i, 2 * o->n, NULL, false);
-        if (ok && o->n > 2) ok = changed(s, &from, -1, (int)i, o->n / 2, NULL, false);
-      }
-      if (ok && has_number(o->op)) ok = scaled(s, &from, i);
-      if (ok) ok = changed(s, &from, (int)i, -1, 0, NULL, false);
+      ok = changed(s, &from, (int)i, -1, 0, NULL, false);
+      if (!has_number(o->op)) continue;
+      if (ok && 2 * o->n <= iterations_of(f, o->r)) ok = changed(s, &from, -1, (int)i, 2 * o->n, NULL, false);
+      if (ok && o->n > 2) ok = changed(s, &from, -1, (int)i, o->n / 2, NULL, false);
+      if (ok) ok = scaled(s, &from, i);
     }
-    ok = ok && grown(s, f, &from);
+    if (ok && !s->better) ok = grown(s, f, &from);
   } while (ok && s->better && s->left > 0);
   vec_free(s->k->mem, &from);
-  return ok;
-}
-
-/* The best of what the named lists become, one after another: the first of them, and those after it that are
- * nearly as good, as they lead elsewhere. */
-static bool climbed(Search *s, const Info *f, const ListVec *lists, const double *us) {
-  enum { STARTS = 3 };
-
-  static const double NEARLY = 2;
-  double from = s->us;
-  bool ok = improved(s, f);
-  for (int starts = 1; ok && starts < STARTS; starts++) {
-    size_t next = lists->len;
-    for (size_t i = 0; i < lists->len; i++) /* after the last one, by cost */
-      if (us[i] > from && us[i] < INFINITY && (next == lists->len || us[i] < us[next])) next = i;
-    if (next == lists->len || us[next] > NEARLY * s->us) break;
-    Search other = {.k = s->k, .us = INFINITY, .left = MOST_CHANGES};
-    from = us[next];
-    ok = looked_at(&other, &lists->at[next], NULL) && improved(&other, f);
-    if (ok && other.us < s->us) {
-      s->us = other.us;
-      ok = list_copy(s->k, &s->best, &other.best);
-    }
-    vec_free(s->k->mem, &other.best);
-  }
   return ok;
 }
 
@@ -174,18 +168,15 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
   Info f;
   ListVec lists = {0};
   Search s = {.k = k, .us = INFINITY, .left = MOST_CHANGES};
-  double little = k->opt->target->launch_us * LITTLE, *us = NULL;
-  bool ok =
-      info_get(k, &f) && grid_lists(k, &f, &lists) && (us = mem_alloc(k->mem, (lists.len + 1) * sizeof *us));
-  for (size_t i = 0; ok && i < lists.len; i++) {
-    us[i] = INFINITY;
-    if (s.us > little) ok = looked_at(&s, &lists.at[i], &us[i]);
-  }
-  if (ok && s.us > little && s.us < INFINITY) ok = climbed(&s, &f, &lists, us);
+  double little = k->opt->target->launch_us * LITTLE;
+  bool ok = info_get(k, &f) && grid_lists(k, &f, &lists);
+  for (size_t i = 0; ok && i < lists.len && s.us > little; i++)
+    ok = looked_at(&s, &lists.at[i]);
+  if (ok && s.us > little && s.us < INFINITY) ok = improved(&s, &f);
   if (ok) ok = list_copy(k, out, &s.best);
   for (size_t i = 0; i < lists.len; i++)
     vec_free(k->mem, &lists.at[i]);
-  vec_free(k->mem, &lists), vec_free(k->mem, &s.best), mem_free(k->mem, us);
+  vec_free(k->mem, &lists), vec_free(k->mem, &s.best);
   info_free(k, &f);
   return ok;
 }
@@ -193,7 +184,7 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
 /* Of the list that the kernel has. */
 bool grid_costs(Kernel *k) {
   Search s = {.k = k, .us = INFINITY};
-  bool ok = looked_at(&s, &k->list, NULL);
+  bool ok = looked_at(&s, &k->list);
   vec_free(k->mem, &s.best);
   return ok;
 }

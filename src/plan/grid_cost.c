@@ -11,6 +11,8 @@
  *   waits:   one thread from its begin to its end, alone, times the blocks that follow each other
  *   blocks:  one begins in a cycle, on the whole GPU
  *
+ * and the time in which its text arrives: loops that are written out pay for it.
+ *
  * The key fact: places are not analysed but computed. The program's own index arithmetic is evaluated for
  * each thread of a warp, and once more for each loop and each digit of each axis of the grid: that gives the
  * sectors and banks of a warp, and how far everything moves.
@@ -49,6 +51,11 @@ static const double READY = 4, READY_SHARED = 25, READY_L1 = 36, READY_MATRIX = 
 /* Words that a thread has asked for and not got: for more a compiler keeps no registers. */
 enum { UNDER_WAY = 32 };
 
+/* Iterations that a compiler writes out beside each other, and what one of them may be. */
+static const double BESIDE = 4, BESIDE_TEXT = 16;
+/* Cycles in which an instruction arrives that no warp of a core had before: eight are in a line, and the next line is
+ * asked for meanwhile. */
+static const double FETCHED = 16;
 /* Of what a memory's clock and width say, what copies reach. */
 static const double REACHED = 0.9;
 /* Instructions of an iteration of a loop; of a division of indices; of a conversion of 16 bits. */
@@ -90,7 +97,7 @@ typedef struct Program {
   uint8_t *needed; /* by number: it is part of an address */
   int *end;        /* by number: where a RANGE ends; of a LOAD or STORE, which access it is */
   int64_t *value;
-  double *ready, *cost, issued; /* issued: instructions of all iterations */
+  double *ready, *cost, issued, text; /* issued: instructions of all iterations; text: each once */
   const UOp *var[MOST_VARS];
   int64_t size[MOST_VARS], at[MOST_VARS];
   Digit digit[MOST_DIGITS];
@@ -211,7 +218,7 @@ static bool looked_through(Program *p) {
     }
     p->cost[i] = cost_of_op(p, u);
     if (u->op == OPS_WMMA) p->products += trips * matrix_shapes[u->arg.i].cycles;
-    p->issued += trips * p->cost[i];
+    p->issued += trips * p->cost[i], p->text += p->cost[i];
     access_found(p, u, loop, depth, trips);
     if (u->op == OPS_END && depth) {
       p->end[number_of(p, u->src[0])] = i;
@@ -498,6 +505,18 @@ static double load_begins(Program *p, const UOp *u, double start, double latency
   return start;
 }
 
+/* Instructions of an iteration, where a compiler writes some of them out beside each other: there are few, no
+ * loop and no wait for other threads is inside, and no load has a condition. Else 0. */
+static double written_out(const Program *p, int range) {
+  double text = 0;
+  for (int i = range + 1; i < p->end[range]; i++) {
+    const UOp *u = p->lin->at[i], *x = place_of(u);
+    if (u->op == OPS_BARRIER || u->op == OPS_RANGE || (u->op == OPS_LOAD && x && index_gate(x))) return 0;
+    text += p->cost[i];
+  }
+  return text <= BESIDE_TEXT ? text : 0;
+}
+
 /* The cycle in which the warp is past `to`, which was at `from` in cycle `now`. Between two loops or barriers
  * a compiler orders instructions so that each begins once what it reads is there, and one begins in a cycle;
  * an iteration takes what the second one takes. */
@@ -507,7 +526,12 @@ static double warp_run(Program *p, int from, int to, double now) {
     const UOp *u = p->lin->at[i], *x = place_of(u), *m = x ? uop_base(x->src[0]) : NULL;
     if (u->op == OPS_RANGE) {
       double n = trips_of(u), first = warp_run(p, i + 1, p->end[i], last + OF_LOOP);
-      now = n > 1 ? first + (warp_run(p, i + 1, p->end[i], first + OF_LOOP) - first) * (n - 1) : first;
+      now = first;
+      if (n > 1) {
+        double each = warp_run(p, i + 1, p->end[i], first + OF_LOOP) - first, text = written_out(p, i);
+        if (text > 0) each = fmax(text, each / fmin(BESIDE, n));
+        now += each * (n - 1);
+      }
       i = p->end[i];
       last = now, issued = 0;
       continue;
@@ -628,7 +652,7 @@ bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out) {
     double part[] = {out->compute, out->shared, out->l2, out->memory, out->waits};
     for (size_t i = 0; i < TG_COUNT(part); i++)
       out->us = fmax(out->us, part[i]), sum += part[i];
-    out->us = fmax(out->us + OVERLAP * (sum - out->us), blocks / t->mhz);
+    out->us = fmax(out->us + OVERLAP * (sum - out->us), blocks / t->mhz) + FETCHED * p.text / t->mhz;
     double spilled = out->registers - fmin(t->registers, REGISTER_WORDS / threads);
     if (spilled > 0) out->us *= 1 + spilled / SPILLED_TWICE;
   } else

@@ -78,7 +78,7 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   if (b->temp_of[i] < 0) {
     Schedule *o = b->out;
     SchedTemp *t = &o->temp[o->ntemp];
-    *t = (SchedTemp){dt, stage_out_size(g), -1, -1, g->root};
+    *t = (SchedTemp){.dtype = dt, .nelem = stage_out_size(g), .first = -1, .last = -1, .root = g->root};
     b->temp_of[i] = o->ntemp++;
   }
   int64_t ext[MAX_RANK];

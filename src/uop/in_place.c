@@ -1,16 +1,18 @@
-/* in_place.c: memories that may be one. In: the list of a kernel. Out: for each memory that it only reads, those
- * that it stores to and that may lie in the same place, element upon element: no element is read when it may have
- * been stored to already.
+/* in_place.c: memories that may be one. In: the list of a kernel. Out: for each memory that it only reads,
+ * those that it stores to and that may lie in the same place, element upon element: no element is read when
+ * it may have been stored to already.
  *
- * A place is c plus multiples of values, mostly of loops. Where a store comes before a load, in an earlier turn of
- * a loop or in the same one, their places must differ: the difference is a sum of values with bounds. If its
- * largest multiple is more than all the rest can make up for, the difference is 0 only where that value is. */
+ * A place is c plus multiples of values, mostly of loops. Where a store comes before a load, in an earlier
+ * iteration of a loop or in the same one, their places must differ: the difference is a sum of values with
+ * bounds. If its largest multiple is more than all the rest can make up for, the difference is 0 only where
+ * that value is. */
 #include "uop/uop.h"
 #include <string.h>
 
 enum { MOST_DEEP = 24, MOST_VALUES = 24, MOST_STEPS = 200, MOST_PAIRS = 1 << 16 };
 
-/* The place of an access: c + by[i] * of[i], from first to last lane. begun: where its loops do in the list. */
+/* The place of an access: c + by[i] * of[i], from first to last lane. begun: where its loops do in the
+ * list. */
 typedef struct Access {
   int at, nloop, steps, n, lanes, begun[MOST_DEEP];
   bool known;
@@ -110,8 +112,8 @@ static bool is_fixed(const Access *a, const UOp *u, int n) {
   return !moves && !(u->ranges >> 63) && !uop_has(u, INDEX);
 }
 
-/* Whether their places differ, where the first n loops are in the same turn and the next one, unless `same`, in
- * an earlier turn for the store. */
+/* Whether their places differ, where the first n loops are in the same iteration and the next one, unless
+ * `same`, in an earlier iteration for the store. */
 static bool are_apart(const Access *store, const Access *load, int n, bool same) {
   Difference d = {.c = load->c - store->c};
   const UOp *earlier = same ? NULL : load->loop[n];
@@ -131,7 +133,7 @@ static bool are_apart(const Access *store, const Access *load, int n, bool same)
   return is_never_zero(&d);
 }
 
-/* Vectors that are read and stored in the same turn of all loops may be so lane by lane. */
+/* Vectors that are read and stored in the same iteration of all loops may be so lane by lane. */
 static bool meet(const Access *store, const Access *load) {
   int common = 0;
   while (common < store->nloop && common < load->nloop && store->begun[common] == load->begun[common])

@@ -153,18 +153,6 @@ static void changed(char *list, unsigned *seed) {
   memcpy(list, to, LONGEST);
 }
 
-/* What the search does not find yet: two opts have to change at once. */
-static const struct {
-  const char *program, *machine;
-  double factor;
-} missed[] = {{"matmul_tall", "plain", 1.26}, {"matmul_deep", "metal", 1.26}, {"conv_f16", "plain", 1.45}};
-
-static double allowed(const char *program, const char *machine) {
-  for (size_t i = 0; i < TG_COUNT(missed); i++)
-    if (!strcmp(missed[i].program, program) && !strcmp(missed[i].machine, machine)) return missed[i].factor;
-  return 1.2;
-}
-
 static bool near_the_best(const char *program, const char *machine) {
   Bench b = bench_open(program, machine);
   char own[LONGEST], from[LONGEST], best[LONGEST], tried[LONGEST];
@@ -182,7 +170,7 @@ static bool near_the_best(const char *program, const char *machine) {
     if (s.known && s.all < found.all) found = s, snprintf(best, sizeof best, "%s", tried);
   }
   double launch = b.c->devices.at[0]->target.launch_us / 3;
-  bool near = chosen.all <= allowed(program, machine) * fmax(found.all, launch);
+  bool near = chosen.all <= 1.2 * fmax(found.all, launch);
   if (!near)
     print_message("%s on %s: %.2f us by %s\n    %.2f us by %s\n", program, machine, chosen.all, own,
                   found.all, best);

@@ -54,7 +54,7 @@ static int tensors_of(Tensor *t) {
   for (int i = 0; i < LAYERS; i++)
     for (size_t k = 0; k < sizeof layer / sizeof *layer; k++) {
       t[n] = layer[k];
-      snprintf(t[n++].name, sizeof t->name, "blk.%d.%s.weight", i, layer[k].name);
+      snprintf(t[n++].name, sizeof t->name, "blk.%d.%.20s.weight", i, layer[k].name);
     }
   return n;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST_SOURCE = 350 << 10, MAX_RESULTS = 64 };
+enum { MOST_SOURCE = 200 << 10, MAX_RESULTS = 64 };
 
 /* plain: with loops, and no opts */
 typedef struct Seen {

@@ -1,55 +1,21 @@
-/* r_3_7, CUDA, grid 2 2 1 of blocks 4 4 2, opts LOCAL r1 4, LOCAL r0 2, GROUP r2 4, UNROLL r2 4 */
-extern "C" __global__ void __launch_bounds__(32) r_3_7(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2) {
-  i32 v0 = (i32)threadIdx.x;   /* < 4 */
-  i32 v1 = (i32)threadIdx.z;   /* < 2 */
-  i32 v2 = v1 * 13;
-  i32 v3 = v0 + v2;
-  i32 v4 = (i32)blockIdx.y;   /* < 2 */
-  i32 v5 = v4 * 26;
-  i32 v6 = v3 + v5;
-  i32 v7 = v4 * 2;
-  i32 v8 = v1 + v7;
-  u8 v9 = v8 < 3;
-  f32 v10 = v9 ? p1[v6] : 0;
-  i32 v11 = v0 * 7;
-  i32 v12 = (i32)threadIdx.y;   /* < 4 */
-  i32 v13 = v11 + v12;
-  i32 v14 = (i32)blockIdx.x;   /* < 2 */
-  i32 v15 = v14 * 4;
-  i32 v16 = v13 + v15;
-  i32 v17 = v12 + v15;
-  u8 v18 = v17 < 7;
-  f32 v19 = v18 ? p2[v16] : 0;
-  f32 v20 = fma_f32(v10, v19, 0.0f);
-  i32 v21 = v6 + 4;
-  f32 v22 = v9 ? p1[v21] : 0;
-  i32 v23 = v16 + 28;
-  f32 v24 = v18 ? p2[v23] : 0;
-  f32 v25 = fma_f32(v22, v24, v20);
-  i32 v26 = v6 + 8;
-  f32 v27 = v9 ? p1[v26] : 0;
-  i32 v28 = v16 + 56;
-  f32 v29 = v18 ? p2[v28] : 0;
-  f32 v30 = fma_f32(v27, v29, v25);
-  u8 v31 = v0 < 1;
-  i32 v32 = v6 + 12;
-  u8 v33 = v9 & v31;
-  f32 v34 = v33 ? p1[v32] : 0;
-  i32 v35 = v16 + 84;
-  u8 v36 = v18 & v31;
-  f32 v37 = v36 ? p2[v35] : 0;
-  f32 v38 = v34 * v37;
-  f32 v39 = v31 ? v38 : 0.0f;
-  f32 v40 = v30 + v39;
-  f32 v41 = __shfl_xor_sync(0xffffffffu, v40, 2);
-  f32 v42 = v40 + v41;
-  f32 v43 = __shfl_xor_sync(0xffffffffu, v42, 1);
-  f32 v44 = v42 + v43;
-  i32 v45 = v1 * 7;
-  i32 v46 = v17 + v45;
-  i32 v47 = v4 * 14;
-  i32 v48 = v46 + v47;
-  u8 v49 = v18 & v9;
-  u8 v50 = v49 & v31;
-  if (v50) p0[v48] = v44;
+/* r_3_7, CUDA, grid 7 3 1 of blocks 1 1 1, no opts */
+extern "C" __global__ void __launch_bounds__(1) r_3_7(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2) {
+  f32 acc0 = 0.0f;
+  i32 v0 = (i32)blockIdx.y;   /* < 3 */
+  i32 v1 = v0 * 13;
+  i32 v2 = (i32)blockIdx.x;   /* < 7 */
+  for (i32 r2 = 0; r2 < 13; r2++) {
+    i32 v3 = v1 + r2;
+    f32 v4 = p1[v3];
+    i32 v5 = r2 * 7;
+    i32 v6 = v2 + v5;
+    f32 v7 = p2[v6];
+    f32 v8 = acc0;
+    f32 v9 = fma_f32(v4, v7, v8);
+    acc0 = v9;
+  }
+  i32 v10 = v0 * 7;
+  i32 v11 = v2 + v10;
+  f32 v12 = acc0;
+  p0[v11] = v12;
 }

@@ -1,22 +1,15 @@
-/* e_20_12, METAL, grid 1 1 1 of blocks 16 16 1, opts LOCAL r0 16, LOCAL r0 16 */
+/* e_20_12, METAL, grid 20 1 1 of blocks 1 1 1, no opts */
 kernel void e_20_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   f32 acc0 = 0.0f;
-  i32 v0 = (i32)lid.y;   /* < 16 */
-  i32 v1 = v0 * 16;
-  i32 v2 = (i32)lid.x;   /* < 16 */
-  i32 v3 = v1 + v2;
-  u8 v4 = v3 < 20;
-  u8 v5 = v0 < 2;
-  u8 v6 = v4 & v5;
+  i32 v0 = (i32)gid.x;   /* < 20 */
   for (i32 r1 = 0; r1 < 12; r1++) {
-    f32 v7 = acc0;
-    i32 v8 = r1 * 20;
-    i32 v9 = v8 + v1;
-    i32 v10 = v9 + v2;
-    f32 v11 = v4 ? p1[v10] : 0;
-    f32 v12 = v7 + v11;
-    acc0 = v12;
-    if (v6) p0[v10] = v12;
+    f32 v1 = acc0;
+    i32 v2 = r1 * 20;
+    i32 v3 = v2 + v0;
+    f32 v4 = p1[v3];
+    f32 v5 = v1 + v4;
+    acc0 = v5;
+    p0[v3] = v5;
   }
 }
 

@@ -1,83 +1,33 @@
-/* r_6_8, CUDA, grid 2 1 1 of blocks 8 4 1, opts UNROLL r3 8, UNROLL r2 8, LOCAL r0 4, LOCAL r1 8 */
-extern "C" __global__ void __launch_bounds__(32) r_6_8(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
-  i32 v0 = (i32)threadIdx.y;   /* < 4 */
+/* r_6_8, CUDA, grid 6 1 1 of blocks 1 1 1, no opts */
+extern "C" __global__ void __launch_bounds__(1) r_6_8(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+  f32 acc0 = (-f32_bits(0x7f800000u));
+  i32 v0 = (i32)blockIdx.x;   /* < 6 */
   i32 v1 = v0 * 8;
-  i32 v2 = (i32)blockIdx.x;   /* < 2 */
-  i32 v3 = v2 * 32;
-  i32 v4 = v1 + v3;
-  i32 v5 = v2 * 4;
-  i32 v6 = v0 + v5;
-  u8 v7 = v6 < 6;
-  f32 v8 = v7 ? p1[v4] : 0;
-  f32 v9 = (-f32_bits(0x7f800000u)) > v8 || (-f32_bits(0x7f800000u)) != (-f32_bits(0x7f800000u)) ? (-f32_bits(0x7f800000u)) : v8;
-  i32 v10 = v4 + 1;
-  f32 v11 = v7 ? p1[v10] : 0;
-  f32 v12 = v9 > v11 || v9 != v9 ? v9 : v11;
-  i32 v13 = v4 + 2;
-  f32 v14 = v7 ? p1[v13] : 0;
-  f32 v15 = v12 > v14 || v12 != v12 ? v12 : v14;
-  i32 v16 = v4 + 3;
-  f32 v17 = v7 ? p1[v16] : 0;
-  f32 v18 = v15 > v17 || v15 != v15 ? v15 : v17;
-  i32 v19 = v4 + 4;
-  f32 v20 = v7 ? p1[v19] : 0;
-  f32 v21 = v18 > v20 || v18 != v18 ? v18 : v20;
-  i32 v22 = v4 + 5;
-  f32 v23 = v7 ? p1[v22] : 0;
-  f32 v24 = v21 > v23 || v21 != v21 ? v21 : v23;
-  i32 v25 = v4 + 6;
-  f32 v26 = v7 ? p1[v25] : 0;
-  f32 v27 = v24 > v26 || v24 != v24 ? v24 : v26;
-  i32 v28 = v4 + 7;
-  f32 v29 = v7 ? p1[v28] : 0;
-  f32 v30 = v27 > v29 || v27 != v27 ? v27 : v29;
-  f32 v31 = v8 - v30;
-  f32 v32 = exp_f32(v31);
-  f32 v33 = 0.0f + v32;
-  f32 v34 = v11 - v30;
-  f32 v35 = exp_f32(v34);
-  f32 v36 = v33 + v35;
-  f32 v37 = v14 - v30;
-  f32 v38 = exp_f32(v37);
-  f32 v39 = v36 + v38;
-  f32 v40 = v17 - v30;
-  f32 v41 = exp_f32(v40);
-  f32 v42 = v39 + v41;
-  f32 v43 = v20 - v30;
-  f32 v44 = exp_f32(v43);
-  f32 v45 = v42 + v44;
-  f32 v46 = v23 - v30;
-  f32 v47 = exp_f32(v46);
-  f32 v48 = v45 + v47;
-  f32 v49 = v26 - v30;
-  f32 v50 = exp_f32(v49);
-  f32 v51 = v48 + v50;
-  f32 v52 = v29 - v30;
-  f32 v53 = exp_f32(v52);
-  f32 v54 = v51 + v53;
-  __shared__ __attribute__((aligned(16))) f32 l0[32];
-  i32 v55 = (i32)threadIdx.x;   /* < 8 */
-  u8 v56 = v55 < 1;
-  if (v56) l0[v0] = v32;
-  i32 v57 = v0 + 4;
-  if (v56) l0[v57] = v35;
-  i32 v58 = v0 + 8;
-  if (v56) l0[v58] = v38;
-  i32 v59 = v0 + 12;
-  if (v56) l0[v59] = v41;
-  i32 v60 = v0 + 16;
-  if (v56) l0[v60] = v44;
-  i32 v61 = v0 + 20;
-  if (v56) l0[v61] = v47;
-  i32 v62 = v0 + 24;
-  if (v56) l0[v62] = v50;
-  i32 v63 = v0 + 28;
-  if (v56) l0[v63] = v53;
-  __syncthreads();
-  i32 v64 = v4 + v55;
-  i32 v65 = v55 * 4;
-  i32 v66 = v0 + v65;
-  f32 v67 = l0[v66];
-  f32 v68 = v67 / v54;
-  if (v7) p0[v64] = v68;
+  for (i32 r3 = 0; r3 < 8; r3++) {
+    f32 v2 = acc0;
+    i32 v3 = v1 + r3;
+    f32 v4 = p1[v3];
+    f32 v5 = v2 > v4 || v2 != v2 ? v2 : v4;
+    acc0 = v5;
+  }
+  f32 acc1 = 0.0f;
+  f32 v6 = acc0;
+  __shared__ __attribute__((aligned(16))) f32 l0[8];
+  for (i32 r2 = 0; r2 < 8; r2++) {
+    f32 v7 = acc1;
+    i32 v8 = v1 + r2;
+    f32 v9 = p1[v8];
+    f32 v10 = v9 - v6;
+    f32 v11 = exp_f32(v10);
+    f32 v12 = v7 + v11;
+    acc1 = v12;
+    l0[r2] = v11;
+  }
+  f32 v13 = acc1;
+  for (i32 r1 = 0; r1 < 8; r1++) {
+    i32 v14 = v1 + r1;
+    f32 v15 = l0[r1];
+    f32 v16 = v15 / v13;
+    p0[v14] = v16;
+  }
 }

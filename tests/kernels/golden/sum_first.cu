@@ -1,40 +1,27 @@
-/* r_20, CUDA, grid 1 1 1 of blocks 4 16 1, opts VEC r0 2, LOCAL r0 16, GROUP r1 4, UNROLL r1 4 */
-extern "C" __global__ void __launch_bounds__(64) r_20(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
-  f32x2 v0 = f32x2{0.0f, 0.0f};
-  i32 v1 = (i32)threadIdx.x;   /* < 4 */
-  i32 v2 = v1 * 20;
-  i32 v3 = (i32)threadIdx.y;   /* < 16 */
-  i32 v4 = v3 * 2;
-  i32 v5 = v2 + v4;
-  u8 v6 = v3 < 10;
-  f32x2 v7 = f32x2{0, 0};
-  if (v6) v7 = *(const f32x2 *)(p1 + v5);
-  f32x2 v8 = f32x2{v0.x + v7.x, v0.y + v7.y};
-  i32 v9 = v5 + 80;
-  f32x2 v10 = f32x2{0, 0};
-  if (v6) v10 = *(const f32x2 *)(p1 + v9);
-  f32x2 v11 = f32x2{v8.x + v10.x, v8.y + v10.y};
-  i32 v12 = v5 + 160;
-  f32x2 v13 = f32x2{0, 0};
-  if (v6) v13 = *(const f32x2 *)(p1 + v12);
-  f32x2 v14 = f32x2{v11.x + v13.x, v11.y + v13.y};
-  i32 v15 = v5 + 240;
-  f32x2 v16 = f32x2{0, 0};
-  if (v6) v16 = *(const f32x2 *)(p1 + v15);
-  f32x2 v17 = f32x2{v14.x + v16.x, v14.y + v16.y};
-  i32 v18 = v5 + 320;
-  f32x2 v19 = f32x2{0, 0};
-  if (v6) v19 = *(const f32x2 *)(p1 + v18);
-  f32x2 v20 = f32x2{v17.x + v19.x, v17.y + v19.y};
-  i32 v21 = v5 + 400;
-  f32x2 v22 = f32x2{0, 0};
-  if (v6) v22 = *(const f32x2 *)(p1 + v21);
-  f32x2 v23 = f32x2{v20.x + v22.x, v20.y + v22.y};
-  f32x2 v24 = f32x2{__shfl_xor_sync(0xffffffffu, v23.x, 2), __shfl_xor_sync(0xffffffffu, v23.y, 2)};
-  f32x2 v25 = f32x2{v23.x + v24.x, v23.y + v24.y};
-  f32x2 v26 = f32x2{__shfl_xor_sync(0xffffffffu, v25.x, 1), __shfl_xor_sync(0xffffffffu, v25.y, 1)};
-  f32x2 v27 = f32x2{v25.x + v26.x, v25.y + v26.y};
-  u8 v28 = v1 < 1;
-  u8 v29 = v6 & v28;
-  if (v29) *(f32x2 *)(p0 + v4) = v27;
+/* r_20, CUDA, grid 20 1 1 of blocks 1 1 1, opts UNROLL r1 4 */
+extern "C" __global__ void __launch_bounds__(1) r_20(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+  f32 acc0 = 0.0f;
+  i32 v0 = (i32)blockIdx.x;   /* < 20 */
+  for (i32 r2 = 0; r2 < 6; r2++) {
+    f32 v1 = acc0;
+    i32 v2 = r2 * 80;
+    i32 v3 = v2 + v0;
+    f32 v4 = p1[v3];
+    f32 v5 = v1 + v4;
+    acc0 = v5;
+    i32 v6 = v3 + 20;
+    f32 v7 = p1[v6];
+    f32 v8 = v5 + v7;
+    acc0 = v8;
+    i32 v9 = v3 + 40;
+    f32 v10 = p1[v9];
+    f32 v11 = v8 + v10;
+    acc0 = v11;
+    i32 v12 = v3 + 60;
+    f32 v13 = p1[v12];
+    f32 v14 = v11 + v13;
+    acc0 = v14;
+  }
+  f32 v15 = acc0;
+  p0[v0] = v15;
 }

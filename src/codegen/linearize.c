@@ -14,7 +14,7 @@
 typedef struct OpenLoop {
   UOp *range;      /* lowered; NULL: the kernel */
   uint64_t writes; /* memories that are written in it */
-  bool once;       /* it has one iteration or none: its range is 0, and in no index */
+  bool skipped;    /* it may have no iteration */
   uint32_t begun;  /* at this time */
   uint32_t serial;
   UOpVec body, stores;
@@ -102,16 +102,29 @@ static uint64_t read_in_place(const Lin *l, const UOp *u) {
   return m;
 }
 
-static int level_of(const Lin *l, const UOp *u) {
+static int level_of_sources(const Lin *l, const UOp *u) {
   int level = 0;
   for (int i = 0; i < u->nsrc; i++)
     level = TG_MAX(level, l->level[u->src[i]->id]);
-  if (u->op == OPS_LOAD) { /* in the innermost loop that writes what it reads, or has no iteration where it is
-                              no place */
-    const UOp *memory = place_memory(u->src[0]);
-    uint64_t m = memory_bit(l, memory);
+  return level;
+}
+
+/* Whether bounds prove that an INDEX is a place of its memory, in any iteration of any loop. One that is not
+ * proved may be a place only because a loop around it has no iteration where it is none. */
+static bool is_in_bounds(const UOp *index) {
+  if (index->op != OPS_INDEX) return true;
+  const UOp *at = index->src[1];
+  return at->vmin >= 0 && at->vmax <= memory_of(index)->arg.param.nelem - index->lanes;
+}
+
+static int level_of(const Lin *l, const UOp *u) {
+  int level = level_of_sources(l, u);
+  if (u->op ==
+      OPS_LOAD) { /* in the innermost loop that writes what it reads, or that may keep it from running */
+    uint64_t m = memory_bit(l, place_memory(u->src[0]));
+    bool anywhere = is_in_bounds(u->src[0]);
     for (int d = (int)l->open.len - 1; d > level; d--)
-      if ((l->open.at[d].writes & m) || (l->open.at[d].once && memory->op != OPS_DEFINE_REG)) return d;
+      if ((l->open.at[d].writes & m) || (l->open.at[d].skipped && !anywhere)) return d;
   }
   uint64_t in_place = read_in_place(l, u);
   for (int d = (int)l->open.len - 1; in_place && d > level; d--)
@@ -157,7 +170,8 @@ static bool make(Lin *l, UOp *u) { /* its sources are made */
     Arg arg = u->arg;
     uint64_t m = u->op == OPS_LOAD ? memory_bit(l, place_memory(u->src[0])) : 0;
     if (m) arg.i = last_change(l, m);
-    if (u->op == OPS_LOAD && l->open.at[level].once) arg.i = TG_MAX(arg.i, l->open.at[level].begun);
+    if (u->op == OPS_LOAD && level > level_of_sources(l, u)) /* not the one of another loop */
+      arg.i = TG_MAX(arg.i, l->open.at[level].begun);
     UOp *known = m ? held(l, u->src[0], m) : NULL;
     if (known)
       level = l->last[__builtin_ctzll(m)].level; /* what is made of it may be made there, for others too */
@@ -245,7 +259,7 @@ static bool statement(Lin *l, UOp *u);
 
 static bool loop(Lin *l, UOp *u) {
   UOp *range = u->src[0];
-  OpenLoop open = {.writes = writes_of(l, u), .once = range->vmax <= 0, .serial = ++l->serial};
+  OpenLoop open = {.writes = writes_of(l, u), .skipped = range->src[0]->vmin < 1, .serial = ++l->serial};
   if (!value(l, range->src[0])) return false;
   Arg arg = {.range = {range->arg.range.id, range->arg.range.type, 0}};
   open.range = uop_new(l->k->st, OPS_RANGE, l->ix, 1, 1, &l->repl[range->src[0]->id], arg);

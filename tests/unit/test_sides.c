@@ -302,8 +302,37 @@ static void test_windows(void **state) { /* of every size and step, far past the
   tg_close(c);
 }
 
+/* An element that is in no window has a sum of none: its loop has no iteration, and nothing that the loop
+ * reads may be read before it. */
+static void test_gradients_of_windows(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  double v[24], got[24];
+  for (int i = 0; i < 24; i++)
+    v[i] = i * .125;
+  for (int n = 1; n <= 8; n++)
+    for (int size = 1; size <= n; size++)
+      for (int step = 1; step <= size + 1; step++)
+        TG_SCOPE(c) {
+          TgTensor *x = tg_from_f64(c, v, TG_F64, TG_SHAPE(n, 3)), *w = tg_unfold(x, 0, size, step), *g;
+          TgTensor *y = tg_sum(tg_mul(tg_contiguous(tg_exp(w)), w));
+          assert_int_equal(tg_gradient(y, &x, 1, &g), TG_OK);
+          if (tg_read_f64(g, got, (size_t)n * 3))
+            fail_msg("windows of %d in %d, step %d: %s", size, n, step, tg_errmsg(c));
+          for (int k = 0; k < n * 3; k++) {
+            int windows = 0;
+            for (int at = 0; at + size <= n; at += step)
+              windows += k / 3 >= at && k / 3 < at + size;
+            if (!near(got[k], windows * (v[k] + 1) * exp(v[k]), 1e-12))
+              fail_msg("windows of %d in %d, step %d: slope %d is %g", size, n, step, k, got[k]);
+          }
+        }
+  tg_close(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_reads_inside),
-                                     cmocka_unit_test(test_windows)};
+                                     cmocka_unit_test(test_windows),
+                                     cmocka_unit_test(test_gradients_of_windows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

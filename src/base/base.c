@@ -309,6 +309,8 @@ void str_json(Str *s, const char *text) {
   const unsigned char *p = (const unsigned char *)text, *from = p; /* from: what is yet to be put as it is */
   str_put(s, "\"");
   for (int n;; p += n ? n : 1) {
+    while (*p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\')
+      p++;
     n = utf8_bytes(p);
     if (n && *p >= 0x20 && *p != 0x7f && *p != '"' && *p != '\\') continue;
     str_putn(s, (const char *)from, (size_t)(p - from));

@@ -119,8 +119,7 @@ static bool is_in_bounds(const UOp *index) {
 
 static int level_of(const Lin *l, const UOp *u) {
   int level = level_of_sources(l, u);
-  if (u->op ==
-      OPS_LOAD) { /* in the innermost loop that writes what it reads, or that may keep it from running */
+  if (u->op == OPS_LOAD) { /* in the innermost loop that writes what it reads, or may keep it from running */
     uint64_t m = memory_bit(l, place_memory(u->src[0]));
     bool anywhere = is_in_bounds(u->src[0]);
     for (int d = (int)l->open.len - 1; d > level; d--)

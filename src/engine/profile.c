@@ -60,39 +60,54 @@ static void event_end(TgContext *ctx, Profile *p) {
 /* ---- what is told */
 double profile_now(const TgContext *ctx) { return ctx->profile ? time_now_s() : 0; }
 
-/* Numbers are put one by one, because printf would take most of the time of a profile. */
-static void whole_put(Str *s, const char *key, int64_t v) {
-  str_put(s, key);
-  str_int(s, v);
+/* An event is put into room that is there for the whole of it, piece by piece: printf, or asking for room for
+ * each piece, would take most of the time of a profile. */
+enum { EVENT_BYTES = 512 }; /* more than an event has beside its names */
+
+static char *put(char *at, const char *text) {
+  size_t n = strlen(text);
+  memcpy(at, text, n);
+  return at + n;
 }
 
-static void thousandths_put(Str *s, const char *key, int64_t v) {
-  char rest[] = {'.', (char)('0' + v / 100 % 10), (char)('0' + v / 10 % 10), (char)('0' + v % 10)};
-  whole_put(s, key, v / 1000);
-  str_putn(s, rest, sizeof rest);
+static char *whole_put(char *at, const char *key, int64_t v) {
+  char b[INT_TEXT];
+  return put(put(at, key), int_text(b, v));
+}
+
+static char *thousandths_put(char *at, const char *key, int64_t v) {
+  at = whole_put(at, key, v / 1000);
+  *at++ = '.';
+  for (int ten = 100; ten; ten /= 10)
+    *at++ = (char)('0' + v / ten % 10);
+  return at;
 }
 
 static int64_t thousandths(double v) { return v > 0 ? (int64_t)(v * 1e3 + 0.5) : 0; }
 
 /* Where it begins and where it ends are rounded, to ns: slices that follow one another do not come to
  * overlap. */
-static void slice_begin(Profile *p, const char *name, const char *kind, int track, double at_us, double us) {
-  Str *s = &p->text;
+static char *slice_begin(Profile *p, const char *name, const char *kind, int track, double at_us, double us) {
+  if (!str_reserve(&p->text, strlen(name) + EVENT_BYTES)) return NULL;
   int64_t begin = thousandths(at_us), end = thousandths(at_us + us);
-  event_begin(p);
-  str_put(s, "{\"name\":\""), str_put(s, name);
-  str_put(s, "\",\"cat\":\""), str_put(s, kind);
-  whole_put(s, "\",\"ph\":\"X\",\"pid\":1,\"tid\":", track);
-  thousandths_put(s, ",\"ts\":", begin);
-  thousandths_put(s, ",\"dur\":", end - begin);
-  str_put(s, ",\"args\":{");
+  char *at = put(p->text.at + p->text.len, ",\n{\"name\":\"");
+  at = put(put(at, name), "\",\"cat\":\"");
+  at = whole_put(put(at, kind), "\",\"ph\":\"X\",\"pid\":1,\"tid\":", track);
+  at = thousandths_put(at, ",\"ts\":", begin);
+  at = thousandths_put(at, ",\"dur\":", end - begin);
+  return put(at, ",\"args\":{");
+}
+
+static void put_end(Profile *p, char *at) {
+  *at = 0;
+  p->text.len = (size_t)(at - p->text.at);
 }
 
 static void slice(TgContext *ctx, const char *name, const char *kind, int track, double at_us, double us,
                   const char *args) {
   Profile *p = ctx->profile;
-  slice_begin(p, name, kind, track, at_us, us);
-  str_put(&p->text, args), str_put(&p->text, "}}");
+  char *at = slice_begin(p, name, kind, track, at_us, us);
+  if (at) put_end(p, put(put(at, args), "}}"));
   event_end(ctx, p);
 }
 
@@ -196,18 +211,20 @@ void profile_launch(TgContext *ctx, const PlanRun *run, int k, double begin, dou
   if (at > *busy + IDLE_US) slice(ctx, "idle", "wait", DEVICE_TRACK + d->index, *busy, at - *busy, "");
   *busy = at + us;
   uint64_t nbytes = touched(run, sk);
-  Str *t = &p->text;
-  slice_begin(p, plan->prog[k]->name, "kernel", DEVICE_TRACK + d->index, at, us);
-  whole_put(t, "\"flops\":", sk->flops);
-  whole_put(t, ",\"bytes\":", (int64_t)nbytes);
-  thousandths_put(t, ",\"roof_percent\":", thousandths(roof_share(d, (double)sk->flops, (double)nbytes, us)));
-  thousandths_put(t, ",\"estimated_us\":", thousandths(sk->est_us));
-  str_put(t, queue ? ",\"queue\":true" : ",\"queue\":false");
-  whole_put(t, ",\"plan\":", (int64_t)plan->number);
-  whole_put(t, ",\"kernel\":", k);
-  str_put(t, ",\"origin\":");
-  str_json(&p->text, kernel_origin(plan, k));
-  str_put(&p->text, "}}");
+  double roof = roof_share(d, (double)sk->flops, (double)nbytes, us);
+  char *t = slice_begin(p, plan->prog[k]->name, "kernel", DEVICE_TRACK + d->index, at, us);
+  if (t) {
+    t = whole_put(t, "\"flops\":", sk->flops);
+    t = whole_put(t, ",\"bytes\":", (int64_t)nbytes);
+    t = thousandths_put(t, ",\"roof_percent\":", thousandths(roof));
+    t = thousandths_put(t, ",\"estimated_us\":", thousandths(sk->est_us));
+    t = put(t, queue ? ",\"queue\":true" : ",\"queue\":false");
+    t = whole_put(t, ",\"plan\":", (int64_t)plan->number);
+    t = whole_put(t, ",\"kernel\":", k);
+    put_end(p, put(t, ",\"origin\":"));
+    str_json(&p->text, kernel_origin(plan, k));
+    str_put(&p->text, "}}");
+  }
   event_end(ctx, p);
   threads_told(ctx, d, plan->prog[k]->name, begin);
 }

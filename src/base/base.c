@@ -239,6 +239,13 @@ void map_drop(Map *m, uint64_t key) {
   m->len--;
 }
 
+void map_replace_ptr(Map *m, uint64_t key, void *v) {
+  if (v)
+    map_put_ptr(m, (uintptr_t)key, v);
+  else
+    map_drop(m, key);
+}
+
 /* ---- strings */
 void str_init(Str *s, TgMem *mem) { *s = (Str){.mem = mem}; }
 

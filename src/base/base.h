@@ -166,6 +166,8 @@ void map_clear(Map *m);                           /* empty, its memory kept */
 bool map_put(Map *m, uint64_t key, uint64_t val); /* false: out of memory */
 bool map_get(const Map *m, uint64_t key, uint64_t *val);
 void map_drop(Map *m, uint64_t key); /* the key is not there any more */
+/* Of a key that is there, so that no memory is needed. NULL: drops it. */
+void map_replace_ptr(Map *m, uint64_t key, void *v);
 #define map_put_ptr(m, k, v) map_put((m), (uint64_t)(uintptr_t)(k), (uint64_t)(uintptr_t)(v))
 
 static inline void *map_get_ptr(const Map *m, const void *k) {

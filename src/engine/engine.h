@@ -127,9 +127,21 @@ const void *engine_map(TgContext *ctx, TgTensor *t);
 /* collect.c */
 void engine_files_written(TgContext *ctx);   /* runs the stores that wait on files, at the end */
 TgStatus engine_scope_ended(TgContext *ctx); /* of EngineCalls */
-/* engine.c: the programs of a plan's kernels, made or found; where one fails the plan has none */
+
+/* programs.c: the programs of a plan's kernels, made or found; where one fails the plan has none */
+typedef struct ProgramCache {
+  Map by_hash; /* of the key: the first CachedProgram of a list */
+  Str prelude; /* what stands over every text of prelude_of */
+  const Renderer *prelude_of;
+} ProgramCache;
+
 TgStatus programs_make(TgContext *ctx, Plan *plan);
 void program_release(TgContext *ctx, CachedProgram *p);
+/* A plan has it no more. What only the cache still has goes, or new shapes would fill that for ever. */
+void program_left(TgContext *ctx, CachedProgram *p);
+void programs_init(ProgramCache *c, TgMem *mem);
+void programs_forget(TgContext *ctx, ProgramCache *c); /* what a captured function runs stays */
+ProgramCache *engine_programs(TgContext *ctx);         /* engine.c */
 /* options.c: for kernels of `dev`, or text that `ren` renders (NULL: that INTERP runs); opts: instead of
  * TG_OPTS, or NULL */
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren);

@@ -1,7 +1,7 @@
-/* spec.c: the laws. One row per op: the kinds of graph it may stand in, how many sources, which operands, and
- * a function for the rest. Elementwise ops share one function; loops and their closing are laws of the whole
- * graph. In: a graph. Out: the first offender. */
-#include "uop/spec.h"
+/* spec.c: the laws of a node. In: a node with its sources. Out: whether it may stand in a graph of that kind.
+ * One row per op: the kinds of graph, how many sources, which operands, and a function for the rest.
+ * Elementwise ops share one function. */
+#include "uop/spec_private.h"
 #include "uop/dims.h"
 #include "uop/matrix.h"
 #include <stdio.h>
@@ -9,18 +9,9 @@
 
 const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "nest", "loops", "linear"};
 
-/* st: knows symbolic sizes; NULL: there are none */
-typedef struct Check {
-  GraphKind kind;
-  const Linear *lin;
-  SpecError *bad;
-  UOpStore *st;
-} Check;
-
 #define MAX_NELEM (INT64_C(1) << 48)
-static bool broken(Check *c, const UOp *u, const char *fmt, ...) TG_PRINTF(3, 4);
 
-static bool broken(Check *c, const UOp *u, const char *fmt, ...) {
+bool spec_broken(Check *c, const UOp *u, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
   c->bad->node = u;
@@ -38,38 +29,39 @@ static const UOp *under(const UOp *u) {
 static const char *dt(const UOp *u) { return dtype_name((DType)u->dtype); }
 
 static bool same_type(Check *c, const UOp *u, const UOp *s, const char *what) {
-  if (s->dtype != u->dtype) return broken(c, u, "%s is %s, the result %s", what, dt(s), dt(u));
-  if (s->lanes != u->lanes) return broken(c, u, "%s has %d lanes, the result %d", what, s->lanes, u->lanes);
+  if (s->dtype != u->dtype) return spec_broken(c, u, "%s is %s, the result %s", what, dt(s), dt(u));
+  if (s->lanes != u->lanes)
+    return spec_broken(c, u, "%s has %d lanes, the result %d", what, s->lanes, u->lanes);
   return true;
 }
 
 static bool no_arg(Check *c, const UOp *u) {
-  return (!u->arg.raw.a && !u->arg.raw.b) || broken(c, u, "takes no arg");
+  return (!u->arg.raw.a && !u->arg.raw.b) || spec_broken(c, u, "takes no arg");
 }
 
 /* A program tells reads and writes of one place at several times apart by arg.i. */
 static bool at_a_time(Check *c, const UOp *u) {
-  return c->kind == GRAPH_LINEAR ? u->arg.i >= 0 || broken(c, u, "time %lld", (long long)u->arg.i)
+  return c->kind == GRAPH_LINEAR ? u->arg.i >= 0 || spec_broken(c, u, "time %lld", (long long)u->arg.i)
                                  : no_arg(c, u);
 }
 
 static bool one_lane(Check *c, const UOp *u) {
-  return u->lanes == 1 || broken(c, u, "has %d lanes", u->lanes);
+  return u->lanes == 1 || spec_broken(c, u, "has %d lanes", u->lanes);
 }
 
 static bool is_void(Check *c, const UOp *u) {
-  return (u->dtype == DT_VOID && u->lanes == 1) || broken(c, u, "is no value, yet of dtype %s", dt(u));
+  return (u->dtype == DT_VOID && u->lanes == 1) || spec_broken(c, u, "is no value, yet of dtype %s", dt(u));
 }
 
 static bool is_data(Check *c, const UOp *u) {
-  return (u->dtype > DT_INDEX && u->dtype < DT_COUNT) || broken(c, u, "dtype %s", dt(u));
+  return (u->dtype > DT_INDEX && u->dtype < DT_COUNT) || spec_broken(c, u, "dtype %s", dt(u));
 }
 
 /* Expressions of addresses and loop bounds: index until lowering, int32 or int64 after it. */
 static bool is_address(Check *c, const UOp *u, const UOp *s, const char *what) {
-  if (s->lanes != 1) return broken(c, u, "%s has %d lanes", what, s->lanes);
+  if (s->lanes != 1) return spec_broken(c, u, "%s has %d lanes", what, s->lanes);
   if (c->kind == GRAPH_LINEAR ? s->dtype == DT_I32 || s->dtype == DT_I64 : s->dtype == DT_INDEX) return true;
-  return broken(c, u, "%s is %s, not %s", what, dt(s), c->kind == GRAPH_LINEAR ? "i32 or i64" : "index");
+  return spec_broken(c, u, "%s is %s, not %s", what, dt(s), c->kind == GRAPH_LINEAR ? "i32 or i64" : "index");
 }
 
 static bool is_reduce_op(int64_t op) {
@@ -94,44 +86,46 @@ static bool is_statement(const UOp *u) {
 static bool check_sink(Check *c, const UOp *u) {
   for (int i = 0; c->kind != GRAPH_TENSOR && i < u->nsrc; i++)
     if (u->src[i]->op != OPS_STORE && (c->kind < GRAPH_NEST || !is_statement(u->src[i])))
-      return broken(c, u, "source %d is %s, not %s", i, op_name((Ops)u->src[i]->op),
-                    c->kind < GRAPH_NEST ? "STORE" : "a statement");
+      return spec_broken(c, u, "source %d is %s, not %s", i, op_name((Ops)u->src[i]->op),
+                         c->kind < GRAPH_NEST ? "STORE" : "a statement");
   return is_void(c, u) && no_arg(c, u);
 }
 
 static bool check_loop(Check *c, const UOp *u) {
-  if (u->src[0]->op != OPS_RANGE) return broken(c, u, "over %s, not RANGE", op_name((Ops)u->src[0]->op));
-  if (u->src[0]->arg.range.type >= AXIS_UPCAST) return broken(c, u, "a range of expanded type is no loop");
+  if (u->src[0]->op != OPS_RANGE) return spec_broken(c, u, "over %s, not RANGE", op_name((Ops)u->src[0]->op));
+  if (u->src[0]->arg.range.type >= AXIS_UPCAST)
+    return spec_broken(c, u, "a range of expanded type is no loop");
   for (int i = 1; i < u->nsrc; i++)
     if (!is_statement(u->src[i]))
-      return broken(c, u, "source %d is %s, not a statement", i, op_name((Ops)u->src[i]->op));
+      return spec_broken(c, u, "source %d is %s, not a statement", i, op_name((Ops)u->src[i]->op));
   return is_void(c, u) && no_arg(c, u);
 }
 
 static bool check_const(Check *c, const UOp *u) {
-  if (u->dtype == DT_VOID || u->dtype >= DT_COUNT) return broken(c, u, "dtype %s", dt(u));
+  if (u->dtype == DT_VOID || u->dtype >= DT_COUNT) return spec_broken(c, u, "dtype %s", dt(u));
   Scalar r = scalar_round((DType)u->dtype, u->arg.v);
   bool nan = dtype_is_float((DType)u->dtype) && u->arg.v.f != u->arg.v.f;
-  if (u->arg.raw.b || (!nan && r.i != u->arg.v.i)) return broken(c, u, "is no value of %s", dt(u));
+  if (u->arg.raw.b || (!nan && r.i != u->arg.v.i)) return spec_broken(c, u, "is no value of %s", dt(u));
   return one_lane(c, u);
 }
 
 static bool check_memory(Check *c, const UOp *u) {
   if (u->arg.param.nelem < 0 || (u->arg.param.slot < 0 && c->kind != GRAPH_STAGES) ||
       u->arg.param.nelem > MAX_NELEM)
-    return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot,
-                  (long long)u->arg.param.nelem);
+    return spec_broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot,
+                       (long long)u->arg.param.nelem);
   if (u->op == OPS_PARAM && c->lin && u->arg.param.slot >= c->lin->nparam)
-    return broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
+    return spec_broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
   return is_data(c, u) && (u->op == OPS_DEFINE_REG || one_lane(c, u));
 }
 
 static bool check_var(Check *c, const UOp *u) {
-  if (!dtype_is_int((DType)u->dtype)) return broken(c, u, "dtype %s", dt(u));
+  if (!dtype_is_int((DType)u->dtype)) return spec_broken(c, u, "dtype %s", dt(u));
   if (u->nsrc > 1 || (u->nsrc && !is_const(u->src[0])))
-    return broken(c, u, "which variable it is, is not said by a CONST");
-  return (u->arg.var.lo <= u->arg.var.hi || broken(c, u, "no value between %lld and %lld",
-                                                   (long long)u->arg.var.lo, (long long)u->arg.var.hi)) &&
+    return spec_broken(c, u, "which variable it is, is not said by a CONST");
+  return (u->arg.var.lo <= u->arg.var.hi ||
+          spec_broken(c, u, "no value between %lld and %lld", (long long)u->arg.var.lo,
+                      (long long)u->arg.var.hi)) &&
          one_lane(c, u);
 }
 
@@ -154,8 +148,8 @@ static bool check_axis(Check *c, const UOp *u, const Ints *s, int i, int64_t a, 
   case OPS_FLIP: ok = a <= 1; break;
   default: break;
   }
-  return ok ||
-         broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a, (long long)b);
+  return ok || spec_broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a,
+                           (long long)b);
 }
 
 /* Sizes of the result; PERMUTE and FLIP keep the elements. */
@@ -167,7 +161,7 @@ static bool check_result_size(Check *c, const UOp *u, const Ints *s, int naxes) 
     if (u->op == OPS_RESHAPE || u->op == OPS_EXPAND) n = p->v[i];
     if (u->op == OPS_PAD) n = dim_add(c->st, dim_add(c->st, s->v[i], p->v[2 * i]), p->v[2 * i + 1]);
     if (!is_size(c, n) || __builtin_mul_overflow(most, dim_max(c->st, n), &most) || most > MAX_NELEM)
-      return broken(c, u, "more than 2^48 elements");
+      return spec_broken(c, u, "more than 2^48 elements");
   }
   return true;
 }
@@ -184,18 +178,19 @@ static bool check_movement(Check *c, const UOp *u) {
   const Ints *p = u->arg.ints, *s = u->src[0]->is_tensor ? u->src[0]->shape : &scalar;
   if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR &&
       !(u->src[0]->symbolic && op_is_alu((Ops)u->src[0]->op)))
-    return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
+    return spec_broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
   if (!u->src[0]->is_tensor && (u->op == OPS_PAD || u->op == OPS_SHRINK || u->op == OPS_FLIP))
-    return broken(c, u, "of a number, which has no axes");
+    return spec_broken(c, u, "of a number, which has no axes");
   int per = u->op == OPS_PAD || u->op == OPS_SHRINK ? 2 : 1, seen = 0;
   bool reshape = u->op == OPS_RESHAPE;
-  if (!reshape && p->n != per * s->n) return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
-  if (p->n > per * MAX_RANK) return broken(c, u, "rank %d", p->n / per);
+  if (!reshape && p->n != per * s->n)
+    return spec_broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
+  if (p->n > per * MAX_RANK) return spec_broken(c, u, "rank %d", p->n / per);
   for (int i = 0; i < p->n; i++)
-    if (!is_size(c, p->v[i])) return broken(c, u, "%lld", (long long)p->v[i]);
+    if (!is_size(c, p->v[i])) return spec_broken(c, u, "%lld", (long long)p->v[i]);
   int64_t in = reshape ? size_product(c, s) : 1, out = reshape ? size_product(c, p) : 1;
   if (!check_result_size(c, u, s, p->n / per)) return false;
-  if (in != out) return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
+  if (in != out) return spec_broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
   for (int i = 0; !reshape && i < s->n; i++)
     if (!check_axis(c, u, s, i, p->v[per * i], per == 2 ? p->v[2 * i + 1] : 0, &seen)) return false;
   return same_type(c, u, u->src[0], "the source");
@@ -203,11 +198,11 @@ static bool check_movement(Check *c, const UOp *u) {
 
 static bool check_axes(Check *c, const UOp *u) {
   const Ints *a = u->arg.reduce.axes;
-  if (!is_reduce_op(u->arg.reduce.op) || !a) return broken(c, u, "not a reduction");
-  if (!u->src[0]->is_tensor) return broken(c, u, "source has no shape");
+  if (!is_reduce_op(u->arg.reduce.op) || !a) return spec_broken(c, u, "not a reduction");
+  if (!u->src[0]->is_tensor) return spec_broken(c, u, "source has no shape");
   for (int i = 0; i < a->n; i++)
     if (a->v[i] < 0 || a->v[i] >= u->src[0]->shape->n || (i && a->v[i] <= a->v[i - 1]))
-      return broken(c, u, "axis %lld", (long long)a->v[i]);
+      return spec_broken(c, u, "axis %lld", (long long)a->v[i]);
   return true;
 }
 
@@ -222,19 +217,19 @@ static bool scan_type(Check *c, const UOp *u) {
 
 static bool check_scan_axis(Check *c, const UOp *u) {
   return check_axes(c, u) && scan_type(c, u) &&
-         (u->arg.reduce.axes->n == 1 || broken(c, u, "along %d axes", u->arg.reduce.axes->n));
+         (u->arg.reduce.axes->n == 1 || spec_broken(c, u, "along %d axes", u->arg.reduce.axes->n));
 }
 
 /* Integers that name places of `of`, all of one shape. */
 static bool check_places(Check *c, const UOp *u, int first, const UOp *of, const Ints *shape) {
-  if (!of->is_tensor || !shape) return broken(c, u, "source has no shape");
+  if (!of->is_tensor || !shape) return spec_broken(c, u, "source has no shape");
   if (of->shape->n != u->nsrc - first || of->shape->n < 1)
-    return broken(c, u, "%d indices into rank %d", u->nsrc - first, of->shape->n);
+    return spec_broken(c, u, "%d indices into rank %d", u->nsrc - first, of->shape->n);
   for (int i = first; i < u->nsrc; i++) {
     if (!dtype_is_int((DType)u->src[i]->dtype) || u->src[i]->dtype == DT_INDEX)
-      return broken(c, u, "index %d is %s", i - first, dt(u->src[i]));
+      return spec_broken(c, u, "index %d is %s", i - first, dt(u->src[i]));
     if (!u->src[i]->is_tensor || u->src[i]->shape != shape)
-      return broken(c, u, "index %d has another shape", i - first);
+      return spec_broken(c, u, "index %d has another shape", i - first);
   }
   return same_type(c, u, of, "the source");
 }
@@ -246,23 +241,24 @@ static bool check_gather(Check *c, const UOp *u) {
 static bool check_scatter(Check *c, const UOp *u) {
   int64_t op = u->arg.scatter.op;
   if ((op != OPS_STORE && !is_reduce_op(op)) || u->arg.scatter.how < 0 || u->arg.scatter.how > 3)
-    return broken(c, u, "combines by nothing known");
-  if (u->src[1]->dtype != u->src[0]->dtype) return broken(c, u, "%s into %s", dt(u->src[1]), dt(u->src[0]));
+    return spec_broken(c, u, "combines by nothing known");
+  if (u->src[1]->dtype != u->src[0]->dtype)
+    return spec_broken(c, u, "%s into %s", dt(u->src[1]), dt(u->src[0]));
   return check_places(c, u, 2, u->src[0], u->src[1]->is_tensor ? u->src[1]->shape : NULL);
 }
 
 static bool check_tuple(Check *c, const UOp *u) { return is_void(c, u) && no_arg(c, u); }
 
 static bool check_arange(Check *c, const UOp *u) {
-  if (u->arg.ints->n != 1 || !is_size(c, u->arg.ints->v[0])) return broken(c, u, "takes one length");
-  return dtype_is_int((DType)u->dtype) || broken(c, u, "dtype %s", dt(u));
+  if (u->arg.ints->n != 1 || !is_size(c, u->arg.ints->v[0])) return spec_broken(c, u, "takes one length");
+  return dtype_is_int((DType)u->dtype) || spec_broken(c, u, "dtype %s", dt(u));
 }
 
 static bool check_custom_gradient(Check *c, const UOp *u) {
   for (int i = 1; i < u->nsrc; i++)
-    if (!u->src[i]->is_tensor) return broken(c, u, "source %d has no shape", i);
+    if (!u->src[i]->is_tensor) return spec_broken(c, u, "source %d has no shape", i);
   return same_type(c, u, u->src[0], "the source") &&
-         (u->arg.i >= 0 || broken(c, u, "function %lld", (long long)u->arg.i));
+         (u->arg.i >= 0 || spec_broken(c, u, "function %lld", (long long)u->arg.i));
 }
 
 static bool check_same(Check *c, const UOp *u) {
@@ -272,28 +268,28 @@ static bool check_same(Check *c, const UOp *u) {
 static bool check_copy(Check *c, const UOp *u) {
   bool known = u->arg.i >= 0 && u->arg.i < 64;
   return same_type(c, u, u->src[0], "the source") &&
-         (known || broken(c, u, "device %lld", (long long)u->arg.i));
+         (known || spec_broken(c, u, "device %lld", (long long)u->arg.i));
 }
 
 /* Bounds of n parts of an axis of x: from 0 to its size, none before the one before. */
 static bool check_bounds(Check *c, const UOp *u, const Ints *shape, const int64_t *at, int n) {
   int64_t axis = at[0];
-  if (axis < 0 || axis >= shape->n) return broken(c, u, "axis %lld", (long long)axis);
+  if (axis < 0 || axis >= shape->n) return spec_broken(c, u, "axis %lld", (long long)axis);
   bool ok = at[1] == 0 && at[1 + n] == shape->v[axis];
   for (int i = 0; i < n; i++)
     ok = ok && at[1 + i] <= at[2 + i];
-  return ok || broken(c, u, "the parts of axis %lld do not make it up", (long long)axis);
+  return ok || spec_broken(c, u, "the parts of axis %lld do not make it up", (long long)axis);
 }
 
 static bool check_multi(Check *c, const UOp *u) {
   const Ints *p = u->arg.ints;
   bool split = p->n > 0 && p->v[0] >= 0;
-  if (p->n != (split ? u->nsrc + 2 : 1)) return broken(c, u, "%d numbers for %d parts", p->n, u->nsrc);
+  if (p->n != (split ? u->nsrc + 2 : 1)) return spec_broken(c, u, "%d numbers for %d parts", p->n, u->nsrc);
   uint64_t on = 0;
   for (int i = 0; i < u->nsrc; i++) {
     uint64_t d = u->src[i]->devices;
     if (!same_type(c, u, u->src[i], "a part")) return false;
-    if (!d || (d & (d - 1)) || (d & on)) return broken(c, u, "part %d has no device of its own", i);
+    if (!d || (d & (d - 1)) || (d & on)) return spec_broken(c, u, "part %d has no device of its own", i);
     on |= d;
   }
   return !split || check_bounds(c, u, u->shape, p->v, u->nsrc);
@@ -303,7 +299,8 @@ static bool check_shard(Check *c, const UOp *u) {
   const Ints *p = u->arg.ints;
   bool split = p->n > 1 && p->v[0] >= 0;
   if (!same_type(c, u, u->src[0], "the source")) return false;
-  if (p->n < 3 || p->n != (split ? 3 + 2 * p->v[1] : 2 + p->v[1])) return broken(c, u, "%d numbers", p->n);
+  if (p->n < 3 || p->n != (split ? 3 + 2 * p->v[1] : 2 + p->v[1]))
+    return spec_broken(c, u, "%d numbers", p->n);
   if (!split) return true;
   int64_t at[2 + 64] = {p->v[0]};
   for (int64_t i = 0; i <= p->v[1] && i <= 64; i++)
@@ -321,65 +318,68 @@ static bool check_range(Check *c, const UOp *u) {
   int64_t t = u->arg.range.type;
   if (!is_address(c, u, u, "the loop variable") || !is_address(c, u, u->src[0], "the extent")) return false;
   if (u->arg.range.id < 0 || t < 0 || t > AXIS_GROUP)
-    return broken(c, u, "id %lld, type %lld", (long long)u->arg.range.id, (long long)t);
+    return spec_broken(c, u, "id %lld, type %lld", (long long)u->arg.range.id, (long long)t);
   if ((c->kind <= GRAPH_KERNEL && t != AXIS_GLOBAL && t != AXIS_LOOP && t != AXIS_REDUCE &&
        t != AXIS_ORDERED) ||
       (c->kind >= GRAPH_LOOPS && t >= AXIS_UPCAST))
-    return broken(c, u, "a loop of type %lld in a %s graph", (long long)t, graph_kind_names[c->kind]);
+    return spec_broken(c, u, "a loop of type %lld in a %s graph", (long long)t, graph_kind_names[c->kind]);
   if (t >= AXIS_UPCAST && !is_const(u->src[0]))
-    return broken(c, u, "the extent of an unrolled loop must be a constant");
-  return u->src[0]->vmax >= 0 || broken(c, u, "extent below 0");
+    return spec_broken(c, u, "the extent of an unrolled loop must be a constant");
+  return u->src[0]->vmax >= 0 || spec_broken(c, u, "extent below 0");
 }
 
 static bool check_index(Check *c, const UOp *u) {
   bool gated = u->arg.i != 0;
   int n = u->nsrc - 1 - gated;
-  if (u->arg.raw.a < 0 || u->arg.raw.a > 1 || u->arg.raw.b) return broken(c, u, "gated or not, nothing else");
-  if (!is_memory(u->src[0])) return broken(c, u, "into %s, not memory", op_name((Ops)u->src[0]->op));
+  if (u->arg.raw.a < 0 || u->arg.raw.a > 1 || u->arg.raw.b)
+    return spec_broken(c, u, "gated or not, nothing else");
+  if (!is_memory(u->src[0])) return spec_broken(c, u, "into %s, not memory", op_name((Ops)u->src[0]->op));
   const UOp *memory = under(u->src[0]);
   int axes = memory->op == OPS_PARAM        ? TG_MAX(memory->nsrc, 1)
              : memory->op == OPS_DEFINE_REG ? memory->nsrc
                                             : 1;
   if (n < 0 || (c->kind >= GRAPH_LOOPS && n != 1) || (c->kind != GRAPH_STAGES && n != axes))
-    return broken(c, u, "%d offsets", n);
-  if (u->dtype != u->src[0]->dtype) return broken(c, u, "%s in a buffer of %s", dt(u), dt(u->src[0]));
-  if (c->kind < GRAPH_LOOPS && u->lanes != 1) return broken(c, u, "has %d lanes", u->lanes);
+    return spec_broken(c, u, "%d offsets", n);
+  if (u->dtype != u->src[0]->dtype) return spec_broken(c, u, "%s in a buffer of %s", dt(u), dt(u->src[0]));
+  if (c->kind < GRAPH_LOOPS && u->lanes != 1) return spec_broken(c, u, "has %d lanes", u->lanes);
   for (int i = 1; i <= n; i++)
     if (!is_address(c, u, u->src[i], "an offset")) return false;
   const UOp *g = gated ? u->src[u->nsrc - 1] : NULL;
   return !g || (g->dtype == DT_BOOL && g->lanes == 1) ||
-         broken(c, u, "the gate is %s of %d lanes", dt(g), g->lanes);
+         spec_broken(c, u, "the gate is %s of %d lanes", dt(g), g->lanes);
 }
 
 static bool check_reduce(Check *c, const UOp *u) {
-  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a reduction");
+  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return spec_broken(c, u, "not a reduction");
   int n = 0;
   while (n < u->nsrc && u->src[n]->op != OPS_RANGE)
     n++;
-  if (c->kind != GRAPH_LOOPS && n != 1) return broken(c, u, "%d values", n);
+  if (c->kind != GRAPH_LOOPS && n != 1) return spec_broken(c, u, "%d values", n);
   for (int i = 0; i < u->nsrc; i++) {
     if (i < n) {
       if (!same_type(c, u, u->src[i], "a value")) return false;
     } else if (u->src[i]->op != OPS_RANGE)
-      return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+      return spec_broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
     else if (u->src[i]->arg.range.type == AXIS_ORDERED)
-      return broken(c, u, "over the ordered loop r%lld", (long long)u->src[i]->arg.range.id);
+      return spec_broken(c, u, "over the ordered loop r%lld", (long long)u->src[i]->arg.range.id);
   }
-  return n > 0 && n < u->nsrc ? true : broken(c, u, "%d values over %d ranges", n, u->nsrc - n);
+  return n > 0 && n < u->nsrc ? true : spec_broken(c, u, "%d values over %d ranges", n, u->nsrc - n);
 }
 
 static bool check_scan(Check *c, const UOp *u) {
-  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a running reduction");
+  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes)
+    return spec_broken(c, u, "not a running reduction");
   if (u->src[1]->op != OPS_RANGE || u->src[1]->arg.range.type != AXIS_ORDERED)
-    return broken(c, u, "along %s, not an ordered loop", op_name((Ops)u->src[1]->op));
+    return spec_broken(c, u, "along %s, not an ordered loop", op_name((Ops)u->src[1]->op));
   return scan_type(c, u);
 }
 
 static bool check_load(Check *c, const UOp *u) {
   const UOp *x = under(u->src[0]);
-  if (!is_index(x) && !is_reg(x)) return broken(c, u, "of %s", op_name((Ops)x->op));
-  if (is_index(x) && u->nsrc > 1 && !x->arg.i) return broken(c, u, "a value for a gate that is not there");
-  if (is_index(x) && u->nsrc > 2) return broken(c, u, "%d sources", u->nsrc);
+  if (!is_index(x) && !is_reg(x)) return spec_broken(c, u, "of %s", op_name((Ops)x->op));
+  if (is_index(x) && u->nsrc > 1 && !x->arg.i)
+    return spec_broken(c, u, "a value for a gate that is not there");
+  if (is_index(x) && u->nsrc > 2) return spec_broken(c, u, "%d sources", u->nsrc);
   return at_a_time(c, u) && same_type(c, u, x, "the source") &&
          (is_reg(x) || u->nsrc < 2 || same_type(c, u, u->src[1], "the other value"));
 }
@@ -388,9 +388,9 @@ static bool check_load(Check *c, const UOp *u) {
 static bool check_list(Check *c, const UOp *u) {
   for (int i = 2; i < u->nsrc; i++) {
     if (u->src[i]->op != OPS_RANGE)
-      return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+      return spec_broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
     if (c->kind == GRAPH_NEST && u->src[i]->arg.range.type < AXIS_UPCAST)
-      return broken(c, u, "lists the loop r%lld", (long long)u->src[i]->arg.range.id);
+      return spec_broken(c, u, "lists the loop r%lld", (long long)u->src[i]->arg.range.id);
   }
   return true;
 }
@@ -399,24 +399,24 @@ static bool check_store(Check *c, const UOp *u) {
   const UOp *to = u->src[0], *v = u->src[1];
   if (c->kind == GRAPH_TENSOR) {
     if (v->is_tensor && to->is_tensor && v->shape != to->shape)
-      return broken(c, u, "a value of another shape");
-    return v->dtype == to->dtype ? no_arg(c, u) : broken(c, u, "%s into %s", dt(v), dt(to));
+      return spec_broken(c, u, "a value of another shape");
+    return v->dtype == to->dtype ? no_arg(c, u) : spec_broken(c, u, "%s into %s", dt(v), dt(to));
   }
   if (!is_index(to) && !(c->kind >= GRAPH_LOOPS && is_reg(to)))
-    return broken(c, u, "into %s", op_name((Ops)to->op));
+    return spec_broken(c, u, "into %s", op_name((Ops)to->op));
   if (v->dtype != to->dtype || v->lanes != to->lanes)
-    return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
-  if (c->kind >= GRAPH_LOOPS && u->nsrc != 2) return broken(c, u, "%d sources", u->nsrc);
+    return spec_broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
+  if (c->kind >= GRAPH_LOOPS && u->nsrc != 2) return spec_broken(c, u, "%d sources", u->nsrc);
   return check_list(c, u) && is_void(c, u) && at_a_time(c, u);
 }
 
 static bool check_acc(Check *c, const UOp *u) {
   const UOp *to = u->src[0], *v = u->src[1];
   if (!is_reg(c->kind == GRAPH_NEST && is_index(to) ? to->src[0] : to))
-    return broken(c, u, "into %s, not a register", op_name((Ops)to->op));
-  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a reduction");
+    return spec_broken(c, u, "into %s, not a register", op_name((Ops)to->op));
+  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return spec_broken(c, u, "not a reduction");
   if (v->dtype != to->dtype || v->lanes != to->lanes)
-    return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
+    return spec_broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
   return check_list(c, u) && is_void(c, u);
 }
 
@@ -426,84 +426,86 @@ static bool check_after(Check *c, const UOp *u) {
 
 static bool check_end(Check *c, const UOp *u) {
   Ops open = u->op == OPS_END ? OPS_RANGE : OPS_IF;
-  return (u->src[0]->op == open || broken(c, u, "of %s", op_name((Ops)u->src[0]->op))) && is_void(c, u) &&
-         no_arg(c, u);
+  return (u->src[0]->op == open || spec_broken(c, u, "of %s", op_name((Ops)u->src[0]->op))) &&
+         is_void(c, u) && no_arg(c, u);
 }
 
 static bool check_if(Check *c, const UOp *u) {
   return (u->src[0]->dtype == DT_BOOL && u->src[0]->lanes == 1) ||
-         broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
+         spec_broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
 }
 
 static bool check_barrier(Check *c, const UOp *u) { return is_void(c, u) && at_a_time(c, u); }
 
 static bool check_prefetch(Check *c, const UOp *u) {
-  if (!is_index(u->src[0])) return broken(c, u, "source 0 is %s", op_name((Ops)u->src[0]->op));
+  if (!is_index(u->src[0])) return spec_broken(c, u, "source 0 is %s", op_name((Ops)u->src[0]->op));
   return is_void(c, u) && no_arg(c, u);
 }
 
 static bool check_special(Check *c, const UOp *u) {
   if (u->arg.special.dim < 0 || u->arg.special.dim > 2 || u->arg.special.local < 0 ||
       u->arg.special.local > 1)
-    return broken(c, u, "dim %lld, local %lld", (long long)u->arg.special.dim,
-                  (long long)u->arg.special.local);
+    return spec_broken(c, u, "dim %lld, local %lld", (long long)u->arg.special.dim,
+                       (long long)u->arg.special.local);
   return is_address(c, u, u, "it") && is_address(c, u, u->src[0], "the extent");
 }
 
 static bool check_vectorize(Check *c, const UOp *u) {
-  if (u->nsrc != 1 && u->nsrc != u->lanes) return broken(c, u, "%d sources for %d lanes", u->nsrc, u->lanes);
+  if (u->nsrc != 1 && u->nsrc != u->lanes)
+    return spec_broken(c, u, "%d sources for %d lanes", u->nsrc, u->lanes);
   for (int i = 0; i < u->nsrc; i++)
     if (u->src[i]->dtype != u->dtype || u->src[i]->lanes != 1)
-      return broken(c, u, "source %d is %s x%d", i, dt(u->src[i]), u->src[i]->lanes);
+      return spec_broken(c, u, "source %d is %s x%d", i, dt(u->src[i]), u->src[i]->lanes);
   return no_arg(c, u);
 }
 
 static bool check_gep(Check *c, const UOp *u) {
   if (u->arg.i < 0 || u->arg.raw.b || u->arg.i > u->src[0]->lanes - u->lanes)
-    return broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
-  return u->dtype == u->src[0]->dtype || broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
+    return spec_broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
+  return u->dtype == u->src[0]->dtype || spec_broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
 }
 
 static bool check_exchange(Check *c, const UOp *u) {
   int64_t block = u->arg.exchange.block;
   if (block < 1 || block & (block - 1) || u->lanes % (2 * block) || u->arg.exchange.second < 0 ||
       u->arg.exchange.second > 1)
-    return broken(c, u, "blocks of %lld in %d lanes", (long long)block, u->lanes);
+    return spec_broken(c, u, "blocks of %lld in %d lanes", (long long)block, u->lanes);
   return same_type(c, u, u->src[0], "source 0") && same_type(c, u, u->src[1], "source 1");
 }
 
 static bool check_alternate(Check *c, const UOp *u) {
   const UOp *a = u->src[0], *b = u->src[1];
   if (u->arg.i < 1 || a->lanes % u->arg.i || u->lanes != 2 * a->lanes)
-    return broken(c, u, "%d lanes of %d by %lld", u->lanes, a->lanes, (long long)u->arg.i);
+    return spec_broken(c, u, "%d lanes of %d by %lld", u->lanes, a->lanes, (long long)u->arg.i);
   if (a->dtype != u->dtype || b->dtype != u->dtype || b->lanes != a->lanes || u->dtype == DT_BOOL)
-    return broken(c, u, "of %s x%d and %s x%d", dt(a), a->lanes, dt(b), b->lanes);
+    return spec_broken(c, u, "of %s x%d and %s x%d", dt(a), a->lanes, dt(b), b->lanes);
   return true;
 }
 
 static bool check_lookup(Check *c, const UOp *u) {
   const UOp *table = u->src[0], *at = u->src[1];
   if (dtype_size((DType)u->dtype) != 1 || table->dtype != u->dtype || table->lanes != 16)
-    return broken(c, u, "of %s x%d", dt(table), table->lanes);
+    return spec_broken(c, u, "of %s x%d", dt(table), table->lanes);
   if (at->dtype != DT_U8 || at->lanes != u->lanes)
-    return broken(c, u, "%d lanes by %s x%d", u->lanes, dt(at), at->lanes);
+    return spec_broken(c, u, "%d lanes by %s x%d", u->lanes, dt(at), at->lanes);
   return true;
 }
 
 static bool check_shuffle(Check *c, const UOp *u) {
   enum { WARP = 32 };
 
-  if (u->arg.i < 1 || u->arg.i >= WARP) return broken(c, u, "%lld threads apart", (long long)u->arg.i);
+  if (u->arg.i < 1 || u->arg.i >= WARP) return spec_broken(c, u, "%lld threads apart", (long long)u->arg.i);
   return is_data(c, u) && same_type(c, u, u->src[0], "the source");
 }
 
 static bool check_fragment(Check *c, const UOp *u) {
   int size = (int)dtype_size((DType)u->dtype), words = u->lanes * size / MATRIX_WORD_BYTES;
-  if (u->arg.i != 0 && (u->arg.i != 1 || size != 2)) return broken(c, u, "turned %lld", (long long)u->arg.i);
+  if (u->arg.i != 0 && (u->arg.i != 1 || size != 2))
+    return spec_broken(c, u, "turned %lld", (long long)u->arg.i);
   if (u->src[0]->dtype != u->dtype || u->src[0]->lanes * size != MATRIX_ROW_BYTES)
-    return broken(c, u, "of a row of %s x%d", dt(u->src[0]), u->src[0]->lanes);
+    return spec_broken(c, u, "of a row of %s x%d", dt(u->src[0]), u->src[0]->lanes);
   bool whole = u->lanes * size == words * MATRIX_WORD_BYTES && (words == 1 || words == 2 || words == 4);
-  return whole ? is_data(c, u) : broken(c, u, "has %d lanes", u->lanes);
+  return whole ? is_data(c, u) : spec_broken(c, u, "has %d lanes", u->lanes);
 }
 
 /* In a nest two values; in a list the vectors of the fragments of a, b and c, as many as they have. */
@@ -513,24 +515,25 @@ static bool check_wmma_in_memory(Check *c, const UOp *u, const MatrixShape *s) {
   bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
   if (dtype_size((DType)u->dtype) != 4 ||
       dtype_is_float((DType)u->dtype) != dtype_is_float(s->operand[MATRIX_C].dtype) || u->lanes != 1)
-    return broken(c, u, "gives %s x%d", dt(u), u->lanes);
-  if (u->nsrc != (c->kind == GRAPH_LINEAR ? 8 : whole ? 7 : 3)) return broken(c, u, "%d sources", u->nsrc);
+    return spec_broken(c, u, "gives %s x%d", dt(u), u->lanes);
+  if (u->nsrc != (c->kind == GRAPH_LINEAR ? 8 : whole ? 7 : 3))
+    return spec_broken(c, u, "%d sources", u->nsrc);
   for (int role = MATRIX_A; role <= MATRIX_B; role++) {
     const UOp *v = u->src[role];
     if (v->op != OPS_INDEX || v->dtype != s->operand[role].dtype || v->arg.i)
-      return broken(c, u, "source %d is no place of %s", role, dtype_name(s->operand[role].dtype));
+      return spec_broken(c, u, "source %d is no place of %s", role, dtype_name(s->operand[role].dtype));
   }
-  if (!whole) return u->src[2]->op == OPS_RANGE || broken(c, u, "source 2 is no loop");
+  if (!whole) return u->src[2]->op == OPS_RANGE || spec_broken(c, u, "source 2 is no loop");
   for (int i = 2; i < u->nsrc; i++)
-    if (!is_const(u->src[i])) return broken(c, u, "source %d is not constant", i);
+    if (!is_const(u->src[i])) return spec_broken(c, u, "source %d is not constant", i);
   bool fits = u->src[2]->arg.v.i > 0 && u->src[2]->arg.v.i % s->m == 0 && u->src[3]->arg.v.i > 0 &&
               u->src[3]->arg.v.i % s->n == 0 && u->src[4]->arg.v.i > 0 && u->src[4]->arg.v.i % s->k == 0;
   fits = fits && u->src[2]->arg.v.i * u->src[3]->arg.v.i <= s->blocks.most[0] * s->blocks.most[1];
-  return fits || broken(c, u, "is no block of this unit");
+  return fits || spec_broken(c, u, "is no block of this unit");
 }
 
 static bool check_wmma(Check *c, const UOp *u) {
-  if (u->arg.i < 0 || u->arg.i >= MATRIX_COUNT) return broken(c, u, "row %lld", (long long)u->arg.i);
+  if (u->arg.i < 0 || u->arg.i >= MATRIX_COUNT) return spec_broken(c, u, "row %lld", (long long)u->arg.i);
   const MatrixShape *s = &matrix_shapes[u->arg.i];
   if (matrix_in_memory(s)) return check_wmma_in_memory(c, u, s);
   const MatrixOperand *sum = &s->operand[MATRIX_C];
@@ -538,8 +541,8 @@ static bool check_wmma(Check *c, const UOp *u) {
   if (dtype_size((DType)u->dtype) != dtype_size(sum->dtype) ||
       dtype_is_float((DType)u->dtype) != dtype_is_float(sum->dtype) ||
       u->lanes != (whole ? sum->elements : 1))
-    return broken(c, u, "gives %s x%d", dt(u), u->lanes);
-  if (!whole && u->nsrc != 2) return broken(c, u, "%d values", u->nsrc);
+    return spec_broken(c, u, "gives %s x%d", dt(u), u->lanes);
+  if (!whole && u->nsrc != 2) return spec_broken(c, u, "%d values", u->nsrc);
   int at = 0;
   for (int role = MATRIX_A; role <= (whole ? MATRIX_C : MATRIX_B); role++) {
     const MatrixOperand *o = &s->operand[role];
@@ -547,10 +550,10 @@ static bool check_wmma(Check *c, const UOp *u) {
       const UOp *v = at < u->nsrc ? u->src[at++] : NULL;
       DType want = role == MATRIX_C ? (DType)u->dtype : o->dtype;
       if (!v || v->dtype != want || v->lanes != (whole ? o->together : 1))
-        return broken(c, u, "source %d is no fragment of %s", at, dtype_name(want));
+        return spec_broken(c, u, "source %d is no fragment of %s", at, dtype_name(want));
     }
   }
-  return at == u->nsrc || broken(c, u, "%d sources", u->nsrc);
+  return at == u->nsrc || spec_broken(c, u, "%d sources", u->nsrc);
 }
 
 /* Elementwise. */
@@ -562,22 +565,23 @@ static bool check_alu(Check *c, const UOp *u) {
     const UOp *s = u->src[i];
     DType d = (DType)s->dtype,
           want = kind == OPERANDS_CHOICE ? (i ? (DType)u->dtype : DT_BOOL) : (DType)a->dtype;
-    if (d == DT_VOID) return broken(c, u, "source %d is no value", i);
-    if (d != want) return broken(c, u, "source %d is %s, not %s", i, dt(s), dtype_name(want));
+    if (d == DT_VOID) return spec_broken(c, u, "source %d is no value", i);
+    if (d != want) return spec_broken(c, u, "source %d is %s, not %s", i, dt(s), dtype_name(want));
     if (s->lanes != u->lanes)
-      return broken(c, u, "source %d has %d lanes, the result %d", i, s->lanes, u->lanes);
+      return spec_broken(c, u, "source %d has %d lanes, the result %d", i, s->lanes, u->lanes);
     if (c->kind == GRAPH_TENSOR && (s->is_tensor != u->is_tensor || (s->is_tensor && s->shape != u->shape)))
-      return broken(c, u, "source %d has another shape", i);
-    if (!op_takes((Ops)u->op, i, d)) return broken(c, u, "on %s", dt(s));
+      return spec_broken(c, u, "source %d has another shape", i);
+    if (!op_takes((Ops)u->op, i, d)) return spec_broken(c, u, "on %s", dt(s));
   }
   if (u->op == OPS_BITCAST &&
       (!dtype_size((DType)a->dtype) || dtype_size((DType)a->dtype) != dtype_size((DType)u->dtype)))
-    return broken(c, u, "%s to %s: sizes differ", dt(a), dt(u));
+    return spec_broken(c, u, "%s to %s: sizes differ", dt(a), dt(u));
   DType r = flags & OPF_CMP                                    ? DT_BOOL
             : kind == OPERANDS_FREE || kind == OPERANDS_CHOICE ? (DType)u->dtype
                                                                : (DType)a->dtype;
-  if (u->dtype != r || u->dtype == DT_VOID) return broken(c, u, "gives %s, not %s", dt(u), dtype_name(r));
-  if (u->op == OPS_LOOKUP4) return u->arg.ints->n == 16 || broken(c, u, "a table of %d", u->arg.ints->n);
+  if (u->dtype != r || u->dtype == DT_VOID)
+    return spec_broken(c, u, "gives %s, not %s", dt(u), dtype_name(r));
+  if (u->op == OPS_LOOKUP4) return u->arg.ints->n == 16 || spec_broken(c, u, "a table of %d", u->arg.ints->n);
   return no_arg(c, u);
 }
 
@@ -658,8 +662,8 @@ static const OpSpec specs[OPS_COUNT] = {
 static bool check_count(Check *c, const UOp *u) {
   int want = op_nsrc((Ops)u->op), least = specs[u->op].least;
   return (want >= 0 ? u->nsrc == want : u->nsrc >= least) ||
-         broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ",
-                want >= 0 ? want : least);
+         spec_broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ",
+                     want >= 0 ? want : least);
 }
 
 bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg,
@@ -677,7 +681,7 @@ bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc
   bool ok = check_count(&c, u), tensor = nsrc && src[0]->is_tensor;
   for (int i = 0; ok && i < nsrc; i++) /* facts of a node are read from all its sources alike */
     if (op != OPS_SINK && src[i]->is_tensor != tensor && (op_is_alu(op) || !(op_flags(op) & OPF_TENSOR)))
-      ok = broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
+      ok = spec_broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
   if (ok && op_flags(op) & OPF_MOV)
     ok = check_movement(&c, u);
   else if (ok && op == OPS_REDUCE_AXIS)
@@ -693,197 +697,22 @@ bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc
   else if (ok && op == OPS_BUFFER)
     ok = check_memory(&c, u);
   else if (ok && (op_flags(op) & OPF_KERNEL) && tensor)
-    ok = broken(&c, u, "source 0 has a shape");
+    ok = spec_broken(&c, u, "source 0 has a shape");
   bad->node = NULL; /* it was never made */
   mem_free(mem, u);
   return ok;
 }
 
-static bool check_node(Check *c, const UOp *u) {
+bool spec_node(Check *c, const UOp *u) {
   const OpSpec *s = &specs[u->op];
   bool alu = op_is_alu((Ops)u->op);
   if (!alu && !(s->in >> c->kind & 1))
-    return broken(c, u, "%s does not stand in a %s graph", op_name((Ops)u->op), graph_kind_names[c->kind]);
+    return spec_broken(c, u, "%s does not stand in a %s graph", op_name((Ops)u->op),
+                       graph_kind_names[c->kind]);
   if (!check_count(c, u)) return false;
-  if (c->kind == GRAPH_LINEAR && u->dtype == DT_INDEX) return broken(c, u, "index is not lowered");
-  if (c->kind != GRAPH_TENSOR && u->is_tensor) return broken(c, u, "has a shape");
-  if (!u->lanes || (c->kind < GRAPH_LOOPS && u->lanes != 1)) return broken(c, u, "has %d lanes", u->lanes);
+  if (c->kind == GRAPH_LINEAR && u->dtype == DT_INDEX) return spec_broken(c, u, "index is not lowered");
+  if (c->kind != GRAPH_TENSOR && u->is_tensor) return spec_broken(c, u, "has a shape");
+  if (!u->lanes || (c->kind < GRAPH_LOOPS && u->lanes != 1))
+    return spec_broken(c, u, "has %d lanes", u->lanes);
   return alu ? check_alu(c, u) : s->check(c, u);
-}
-
-/* ---- loops: an id names one loop; what a statement computes uses only the loops around it and those it
- * lists */
-typedef Vec(const UOp *) Around;
-
-static bool opened(const Around *open, const UOp *r) {
-  for (size_t i = 0; i < open->len; i++)
-    if (open->at[i] == r) return true;
-  return false;
-}
-
-static bool ids_unique(Check *c, TgMem *mem, const UOpVec *order) {
-  Map by_id;
-  bool ok = true;
-  uint64_t had;
-  map_init(&by_id, mem);
-  for (size_t i = 0; ok && i < order->len; i++) {
-    const UOp *u = order->at[i];
-    if (u->op != OPS_RANGE) continue;
-    if (map_get(&by_id, (uint64_t)u->arg.range.id, &had))
-      ok = broken(c, u, "two loops have the id %lld", (long long)u->arg.range.id);
-    else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u)) {
-      c->bad->node = NULL;
-      ok = false;
-    }
-  }
-  map_free(&by_id);
-  return ok;
-}
-
-/* A free loop below u that is not among `open`, as far as bits tell; NULL: none. */
-static const UOp *stray(const UOpVec *ranges, const UOp *u, const Around *open) {
-  for (size_t i = 0; i < ranges->len; i++) {
-    const UOp *r = ranges->at[i];
-    if (r->arg.range.id < 63 && (u->ranges & range_bit(r->arg.range.id)) && !opened(open, r)) return r;
-  }
-  return NULL;
-}
-
-static bool uses_open(Check *c, const UOpVec *ranges, const UOp *u, const UOp *value, const Around *open) {
-  const UOp *r = stray(ranges, value, open);
-  return !r || broken(c, u, "uses loop r%lld but does not close it", (long long)r->arg.range.id);
-}
-
-static bool open_range(Check *c, TgMem *mem, const UOpVec *ranges, const UOp *u, const UOp *r, Around *open) {
-  const UOp *out = stray(ranges, r->src[0], open);
-  if (out)
-    return broken(c, u, "loop r%lld depends on r%lld, which is not outside it", (long long)r->arg.range.id,
-                  (long long)out->arg.range.id);
-  if (opened(open, r)) return broken(c, u, "loop r%lld stands inside itself", (long long)r->arg.range.id);
-  if (vec_push(mem, open, r)) return true;
-  c->bad->node = NULL;
-  return false;
-}
-
-static bool check_statement(Check *c, TgMem *mem, const UOpVec *ranges, const UOp *u, Around *open) {
-  size_t outside = open->len;
-  bool ok = true;
-  if (u->op == OPS_LOOP) {
-    ok = open_range(c, mem, ranges, u, u->src[0], open);
-    for (int i = 1; ok && i < u->nsrc; i++)
-      ok = check_statement(c, mem, ranges, u->src[i], open);
-  } else if (u->op == OPS_STORE || u->op == OPS_ACC) {
-    for (int i = 2; ok && i < u->nsrc; i++)
-      ok = open_range(c, mem, ranges, u, u->src[i], open);
-    ok = ok && uses_open(c, ranges, u, u->src[0], open) && uses_open(c, ranges, u, u->src[1], open);
-  }
-  open->len = outside;
-  return ok;
-}
-
-/* A carried value lives in the innermost loop of its store. */
-static bool carried_innermost(Check *c, const UOpVec *order, const UOp *store) {
-  for (size_t i = 0; i < order->len; i++) {
-    const UOp *scan = order->at[i];
-    if (scan->op != OPS_SCAN) continue;
-    for (int k = 2; k + 1 < store->nsrc; k++)
-      if (store->src[k] == scan->src[1])
-        return broken(c, store, "carries a value along a loop that is not its innermost");
-  }
-  return true;
-}
-
-static bool check_loops(Check *c, TgMem *mem, const UOpVec *order, const UOp *root) {
-  UOpVec ranges = {0};
-  Around open = {0};
-  bool ok = ids_unique(c, mem, order);
-  for (size_t i = 0; ok && i < order->len; i++)
-    if (order->at[i]->op == OPS_RANGE && !vec_push(mem, &ranges, order->at[i])) {
-      c->bad->node = NULL;
-      ok = false;
-    }
-  for (int i = 0; ok && i < root->nsrc; i++) {
-    if (c->kind == GRAPH_KERNEL) ok = carried_innermost(c, order, root->src[i]);
-    ok = ok && check_statement(c, mem, &ranges, root->src[i], &open);
-  }
-  vec_free(mem, &ranges), vec_free(mem, &open);
-  return ok;
-}
-
-bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, size_t nroots, SpecError *bad) {
-  Check c = {.kind = kind, .bad = bad, .st = st};
-  UOpVec order = {0};
-  *bad = (SpecError){0};
-  bool ok = uop_toposort(st, mem, roots, nroots, &order);
-  for (size_t i = 0; ok && i < order.len; i++)
-    ok = check_node(&c, order.at[i]);
-  if (kind >= GRAPH_KERNEL)
-    for (size_t i = 0; ok && i < nroots; i++)
-      ok = roots[i]->op == OPS_SINK ||
-           broken(&c, roots[i], "the root of a kernel is %s, not SINK", op_name((Ops)roots[i]->op));
-  if (ok && kind >= GRAPH_KERNEL) { /* kernels number their loops each on their own */
-    for (size_t i = 0; ok && i < nroots; i++) {
-      order.len = 0;
-      ok = uop_toposort(st, mem, &roots[i], 1, &order) && check_loops(&c, mem, &order, roots[i]);
-    }
-  }
-  vec_free(mem, &order);
-  return ok;
-}
-
-/* ---- a list: sources before users, in a block that is still open; blocks nest */
-typedef struct Blocks {
-  TgMem *mem;
-  Map of; /* node -> number of the block it was defined in */
-  Vec(const UOp *) open;
-  Vec(int) number; /* of the open blocks, from the outermost in */
-  Vec(uint8_t) closed;
-  int count;
-} Blocks;
-
-static bool block_open(Blocks *b, const UOp *u) {
-  return (!u || vec_push(b->mem, &b->open, u)) && vec_push(b->mem, &b->number, b->count++) &&
-         vec_push(b->mem, &b->closed, 0);
-}
-
-static bool source_defined(Check *c, const Blocks *b, const UOp *u, int k) {
-  const UOp *s = u->src[k];
-  uint64_t block;
-  if (is_const(s)) return check_node(c, s); /* constants may stand anywhere, or nowhere */
-  if (!map_get(&b->of, (uint64_t)(uintptr_t)s, &block))
-    return broken(c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
-  if (!b->closed.at[block] || s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) ||
-      u->op == OPS_BARRIER)
-    return true;
-  return broken(c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
-}
-
-static bool place_checked(Check *c, Blocks *b, const UOp *u) {
-  uint64_t had;
-  if (!check_node(c, u)) return false;
-  if (!is_const(u) && map_get(&b->of, (uint64_t)(uintptr_t)u, &had))
-    return broken(c, u, "stands twice in the program");
-  for (int k = 0; k < u->nsrc; k++)
-    if (!source_defined(c, b, u, k)) return false;
-  if (u->op == OPS_END || u->op == OPS_ENDIF) {
-    if (!b->open.len || b->open.at[b->open.len - 1] != u->src[0])
-      return broken(c, u, "closes something else than the innermost block");
-    b->closed.at[b->number.at[--b->number.len]] = 1;
-    b->open.len--;
-  }
-  if (!map_put(&b->of, (uint64_t)(uintptr_t)u, (uint64_t)b->number.at[b->number.len - 1])) return false;
-  return (u->op != OPS_RANGE && u->op != OPS_IF) || block_open(b, u);
-}
-
-bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
-  Check c = {.kind = GRAPH_LINEAR, .lin = lin, .bad = bad};
-  Blocks b = {.mem = mem};
-  map_init(&b.of, mem);
-  *bad = (SpecError){0};
-  bool ok = block_open(&b, NULL);
-  for (int i = 0; ok && i < lin->n; i++)
-    ok = place_checked(&c, &b, lin->at[i]);
-  if (ok && b.open.len) ok = broken(&c, b.open.at[b.open.len - 1], "is never closed");
-  map_free(&b.of), vec_free(mem, &b.open), vec_free(mem, &b.number), vec_free(mem, &b.closed);
-  return ok;
 }

@@ -45,6 +45,9 @@ struct UOpStore {
   struct DimTable *dims; /* symbolic sizes (dims.h), or NULL: shapes are numbers */
 };
 
+/* Shape or bounds, and the rest that a node knows, of its sources' (facts.c). False: out of memory. */
+bool facts_set(UOpStore *st, UOp *u);
+
 static inline UOp *map_node(const UOpMap *m, const UOp *u) {
   uint64_t e = u->id < m->cap ? m->at[u->id] : 0;
   return e >> 32 == m->epoch ? m->values->all.at[(uint32_t)e] : NULL;

@@ -1,0 +1,422 @@
+/* programs.c: the programs of a plan's kernels. In: a schedule. Out: for each of its kernels a program that
+ * its device can launch. A kernel is lowered to a list, rendered as text, and compiled with the others of its
+ * plan. Kernels that are the same graph have one program: the cache finds it by the bytes of the graph. */
+#include "engine/graph_copy.h"
+#include "uop/dims.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the cache */
+static bool kernel_key(Str *key, const Device *dev, UOpStore *st, TgMem *mem, UOp *ast) {
+  UOpVec order = {0};
+  UOpMap *num = uop_map_begin(st, st);
+  bool ok = num && uop_toposort(st, mem, &ast, 1, &order);
+  str_putn(key, (const char *)&dev->index, sizeof dev->index);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    key_put(key, u);
+    for (int k = 0; k < u->nsrc; k++) {
+      uint32_t n = uop_map_number(num, u->src[k]);
+      str_putn(key, (char *)&n, sizeof n);
+    }
+    ok = uop_map_put_number(st, num, u, (uint32_t)i);
+  }
+  uop_map_end(st, num);
+  vec_free(mem, &order);
+  return ok && !key->oom;
+}
+
+static CachedProgram *programs_at(const ProgramCache *c, uint64_t hash) {
+  return map_get_ptr(&c->by_hash, (void *)(uintptr_t)hash);
+}
+
+static CachedProgram *program_find(const ProgramCache *c, const Str *key, uint64_t hash) {
+  for (CachedProgram *p = programs_at(c, hash); p; p = p->next)
+    if (p->nkey == key->len && !memcmp(p->key, key->at, key->len)) return p;
+  return NULL;
+}
+
+/* in the order in which the program asks for them */
+static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {
+  for (int i = 0; i < lin->n; i++)
+    p->nvar += lin->at[i]->op == OPS_VAR;
+  if (!p->nvar) return true;
+  if (!(p->var = mem_alloc(&ctx->mem, (size_t)p->nvar * sizeof *p->var))) return false;
+  for (int i = 0, n = 0; i < lin->n; i++)
+    if (lin->at[i]->op == OPS_VAR) p->var[n++] = var_number(lin->at[i]);
+  return true;
+}
+
+static void program_forget(TgContext *ctx, CachedProgram *p) {
+  mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->var), mem_free(&ctx->mem, p);
+}
+
+/* An entry of the cache for a program; NULL: out of memory. */
+static CachedProgram *program_new(TgContext *ctx, Device *dev, const Str *key, uint64_t hash,
+                                  const Linear *lin) {
+  CachedProgram *p = mem_alloc(&ctx->mem, sizeof *p);
+  if (!p) return NULL;
+  p->hash = hash;
+  p->dev = dev;
+  snprintf(p->name, sizeof p->name, "%s", lin->name);
+  if ((p->key = mem_alloc(&ctx->mem, key->len))) {
+    memcpy(p->key, key->at, key->len);
+    p->nkey = key->len;
+  }
+  if (p->key && program_vars(ctx, lin, p)) return p;
+  program_forget(ctx, p);
+  return NULL;
+}
+
+/* Nothing half-made stays in the cache. */
+static void program_withdraw(TgContext *ctx, CachedProgram *p) {
+  ProgramCache *c = engine_programs(ctx);
+  CachedProgram *head = programs_at(c, p->hash), **link = &head;
+  while (*link && *link != p)
+    link = &(*link)->next;
+  if (*link) *link = p->next;
+  map_replace_ptr(&c->by_hash, p->hash, head);
+  if (p->prog) p->dev->backend->unload(p->dev, p->prog); /* of a plan that went, or was never run */
+  program_forget(ctx, p);
+}
+
+void program_release(TgContext *ctx, CachedProgram *p) {
+  if (!p || --p->refs) return;
+  p->dev->backend->unload(p->dev, p->prog);
+  program_forget(ctx, p);
+}
+
+void program_left(TgContext *ctx, CachedProgram *p) {
+  if (p && p->cached && p->refs == 2)
+    program_withdraw(ctx, p);
+  else
+    program_release(ctx, p);
+}
+
+void programs_init(ProgramCache *c, TgMem *mem) { map_init(&c->by_hash, mem), str_init(&c->prelude, mem); }
+
+void programs_forget(TgContext *ctx, ProgramCache *c) {
+  for (size_t i = 0; i < c->by_hash.cap; i++)
+    if (c->by_hash.at[i].used)
+      for (CachedProgram *p = (CachedProgram *)(uintptr_t)c->by_hash.at[i].val, *n; p; p = n) {
+        n = p->next;
+        p->cached = false;
+        program_release(ctx, p);
+      }
+  map_free(&c->by_hash);
+}
+
+/* ---- what is shown of a kernel */
+static void kernel_print(TgContext *ctx, const Schedule *s, int k) { /* TG_DEBUG=5 */
+  Str t;
+  str_init(&t, NULL);
+  uop_print(&t, s->store, NULL, &s->kernel[k].ast, 1);
+  context_say(ctx, "%s", str_text(&t));
+  str_free(&t);
+}
+
+/* TG_DEBUG=6: one line per UOp, loops indented. */
+static void linear_print(TgContext *ctx, const Linear *lin) {
+  int depth = 0;
+  for (int i = 0; i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    Str t;
+    str_init(&t, NULL);
+    uop_expr(&t, u, 6);
+    if (u->op == OPS_END) depth--;
+    context_say(ctx, "%4d %*s%s x%d  %s\n", i, 2 * TG_MAX(depth, 0), "", op_name((Ops)u->op), u->lanes,
+                str_text(&t));
+    if (u->op == OPS_RANGE) depth++;
+    str_free(&t);
+  }
+}
+
+/* The line over each kernel: what it is called, for which language, how it is launched and shaped. */
+static void header_put(Str *out, const Renderer *r, const Linear *lin, const char *opts) {
+  str_printf(out, "/* %s, %s, ", lin->name, r->name);
+  if (r->has_grid)
+    str_printf(out, "grid %d %d %d of blocks %d %d %d", lin->global[0], lin->global[1], lin->global[2],
+               lin->local[0], lin->local[1], lin->local[2]);
+  else
+    str_printf(out, "%d thread%s", TG_MAX(lin->nthread, 1), lin->nthread > 1 ? "s" : "");
+  str_printf(out, ", %s%s */\n", *opts ? "opts " : "no opts", opts);
+}
+
+static void kernel_seen(TgContext *ctx, const Renderer *r, const Linear *lin, const char *opts,
+                        const char *source) {
+  TgKernelText k = {.size = sizeof k,
+                    .name = lin->name,
+                    .language = r ? r->name : "",
+                    .opts = opts,
+                    .source = source,
+                    .threads = TG_MAX(lin->nthread, 1)};
+  for (int i = 0; i < 3; i++) {
+    k.grid[i] = TG_MAX(lin->global[i], 1);
+    k.block[i] = TG_MAX(lin->local[i], 1);
+  }
+  ctx->seen(&k, ctx->seen_user);
+}
+
+const char *tg_source_prelude(TgContext *ctx) {
+  if (!ctx || !ctx->dev_open) return "";
+  const Renderer *r = device_at(ctx, ctx->default_device)->backend->renderer;
+  if (!r) return "";
+  ProgramCache *c = engine_programs(ctx);
+  Str *s = &c->prelude;
+  if (s->oom) str_free(s), str_init(s, &ctx->mem);
+  if (r != c->prelude_of) str_free(s), str_init(s, &ctx->mem);
+  if (!s->len) r->prelude(s);
+  c->prelude_of = r;
+  if (!s->oom) return str_text(s);
+  error_set(&ctx->err, TG_ERR_NOMEM, "source prelude: out of memory");
+  return NULL;
+}
+
+/* ---- from a kernel to its program */
+/* The programs of a plan, while they are made. */
+typedef struct Making {
+  TgContext *ctx;
+  Plan *plan;
+  CodegenOptions options;
+  Arena arena;
+  Vec(struct Todo) todo;
+  Map made; /* graph of a kernel -> its program: equal kernels of a schedule are one graph */
+} Making;
+
+/* A program that is made but not compiled yet. Its list goes once its text is there, unless the device runs
+ * lists: the memory of one kernel, which is in the caches, is that of the next. */
+typedef struct Todo {
+  Making *of;
+  int kernel; /* of the plan */
+  bool tried; /* its opts are what TG_BEAM found */
+  int64_t opts_before;
+  Linear lin;
+  UOpStore *st;
+  Str source, opts;
+  KernelSpec spec;
+  CachedProgram *prog;
+} Todo;
+
+static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source), str_free(&t->opts); }
+
+static TgStatus todo_lower(Todo *t, const char *opts) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  CodegenOptions options = m->options;
+  if (opts) options.opts = opts;
+  store_free(t->st);
+  t->st = NULL;
+  Str taken;
+  str_init(&taken, &ctx->mem);
+  TgStatus s =
+      codegen_lower(&ctx->mem, m->plan->sched.kernel[t->kernel].ast, m->plan->sched.store,
+                    m->plan->dev->backend->renderer, &options, &m->arena, &t->st, &t->lin, &taken, &ctx->err);
+  str_free(&t->opts);
+  t->opts = taken;
+  return s;
+}
+
+/* For a device that would rather have the list, now that it is gone. */
+static const Linear *todo_listed(void *user) {
+  Todo *t = user;
+  Str opts = t->opts;
+  str_init(&t->opts, opts.mem);
+  Choices *count = &t->of->ctx->passes.opts, now = *count;
+  count->taken = t->opts_before; /* the same opts as the first time */
+  TgStatus s = todo_lower(t, t->tried ? str_text(&opts) : NULL);
+  *count = now;
+  str_free(&opts);
+  return s ? NULL : &t->lin;
+}
+
+/* Where TG_BEAM asks for it, the kernel is lowered again, with the opts that ran fastest. */
+static TgStatus todo_tried(Todo *t) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  Device *d = m->plan->dev;
+  bool tries =
+      ctx->env.beam && d->backend->renderer && (d->backend->has & HAS_RUN) && !(d->backend->has & HAS_CHECKS);
+  bool counted = ctx->passes.opts.limit >= 0;
+  if (!tries || counted || m->options.opts || m->options.noopt) return TG_OK;
+  Str best;
+  str_init(&best, &ctx->mem);
+  UOp *ast = m->plan->sched.kernel[t->kernel].ast;
+  TgStatus s = beam_opts(ctx, d, m->plan->sched.store, ast, &m->options, str_text(&t->opts), &best);
+  t->tried = !s && strcmp(str_text(&best), str_text(&t->opts));
+  if (t->tried) s = todo_lower(t, str_text(&best));
+  str_free(&best);
+  return s;
+}
+
+static TgStatus dtypes_fit(TgContext *ctx, const Plan *plan, const Renderer *r, const Linear *lin) {
+  bool has = false;
+  for (int i = 0; r && !r->has_f64 && i < lin->n; i++)
+    has |= lin->at[i]->dtype == DT_F64;
+  if (!has) return TG_OK;
+  return error_set(&ctx->err, TG_ERR_DTYPE,
+                   "realize: %s is f64, which %s does not compute; cast it to f32, or move it to another "
+                   "device (tg_to)",
+                   *plan->f64 ? plan->f64 : lin->name, plan->dev->name);
+}
+
+/* Each of its opts with its number (TG_OPT_LIMIT), where TG_TRACE asks. */
+static void opts_said(Todo *t, const char *opts) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  int64_t number = t->opts_before;
+  char *origin = ctx->passes.trace_choices ? kernel_origin_asked(ctx, m->plan, t->kernel) : NULL;
+  for (const char *at = opts, *end; ctx->passes.trace_choices && *at; at = *end ? end + 2 : end) {
+    end = strchr(at, ',');
+    if (!end) end = at + strlen(at);
+    context_say(ctx, "opt %lld: %.*s of kernel %s (%s)\n", (long long)++number, (int)(end - at), at,
+                t->lin.name, origin ? origin : "");
+  }
+  mem_free(&ctx->mem, origin);
+}
+
+/* The kernel as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
+static TgStatus todo_text(Todo *t) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  Plan *plan = m->plan;
+  const Renderer *r = plan->dev->backend->renderer;
+  t->opts_before = ctx->passes.opts.taken;
+  TgStatus s = todo_lower(t, NULL);
+  if (*ctx->passes.fallback && ctx->env.debug >= 1)
+    context_say(ctx, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
+  *ctx->passes.fallback = 0;
+  if (!s && !m->options.opts) opts_said(t, str_text(&t->opts));
+  if (!s) s = todo_tried(t);
+  const char *opts = str_text(&t->opts);
+  if (!s && ctx->env.debug >= 6) linear_print(ctx, &t->lin);
+  if (!s) s = dtypes_fit(ctx, plan, r, &t->lin);
+  if (!s && r) header_put(&t->source, r, &t->lin, opts);
+  if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))
+    s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
+  ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
+
+  if (ctx->env.debug >= 5) kernel_print(ctx, &plan->sched, t->kernel);
+  if (ctx->env.debug >= 3) context_say(ctx, "%s %s: opts %s\n", plan->dev->name, t->lin.name, opts);
+  if (ctx->env.debug >= 4) context_say(ctx, "%s\n", str_text(&t->source));
+  if (!s) inside_kernel(ctx, plan, t->kernel, &t->lin, opts, str_text(&t->source));
+  if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, opts, str_text(&t->source));
+  if (t->st) ctx->counters.nodes += store_created(t->st);
+  return s;
+}
+
+/* Its text stands for it from here on. */
+static void todo_unlist(Todo *t) {
+  const TgBackend *be = t->of->plan->dev->backend;
+  t->spec = kernel_spec(&t->lin, be->renderer ? str_text(&t->source) : NULL);
+  if (be->has & HAS_LISTS) return;
+  store_free(t->st);
+  t->st = NULL;
+  t->lin.at = NULL;
+  t->spec.listed = todo_listed;
+}
+
+/* The program of kernel k is found, or made and put on the list. Once there it is found by the next equal
+ * kernel of this very schedule. */
+static TgStatus program_get(Making *m, int k, const Str *key) {
+  TgContext *ctx = m->ctx;
+  ProgramCache *c = engine_programs(ctx);
+  uint64_t hash = hash_bytes(1, key->at, key->len);
+  if ((m->plan->prog[k] = program_find(c, key, hash))) {
+    ctx->counters.cache_hits++;
+    return TG_OK;
+  }
+  Todo t = {.of = m, .kernel = k};
+  str_init(&t.source, &ctx->mem), str_init(&t.opts, &ctx->mem);
+  TgStatus s = todo_text(&t);
+  if (!s && !(t.prog = program_new(ctx, m->plan->dev, key, hash, &t.lin))) s = TG_ERR_NOMEM;
+  if (!s) todo_unlist(&t);
+  if (!s && !vec_push(&ctx->mem, &m->todo, t)) s = TG_ERR_NOMEM;
+  if (s) {
+    if (t.prog) program_forget(ctx, t.prog);
+    todo_end(&t);
+    return s;
+  }
+  m->plan->prog[k] = t.prog;
+  t.prog->next = programs_at(c, hash);
+  t.prog->cached = true;
+  return map_put_ptr(&c->by_hash, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
+}
+
+/* All in one call: the device may compile them side by side. */
+static TgStatus programs_compile(Making *m) {
+  TgContext *ctx = m->ctx;
+  Device *d = m->plan->dev;
+  size_t n = m->todo.len;
+  if (!n) return TG_OK;
+  KernelSpec *spec = mem_alloc(&ctx->mem, n * sizeof *spec);
+  Program **out = mem_alloc(&ctx->mem, n * sizeof *out);
+  TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
+  for (size_t i = 0; !s && i < n; i++) {
+    spec[i] = m->todo.at[i].spec;
+    spec[i].linear = &m->todo.at[i].lin;
+    spec[i].user = &m->todo.at[i];
+  }
+  context_progress(ctx, "compile", 0, (int)n);
+  double begin = profile_now(ctx);
+  if (!s) s = d->backend->compile(d, spec, (int)n, out);
+  profile_span(ctx, "compile", begin, "\"kernels\":%zu", n);
+  if (s == TG_ERR_CANCELLED) s = context_cancelled(ctx);
+  if (!s) {
+    ctx->counters.compiled += n;
+    context_progress(ctx, "compile", (int)n, (int)n);
+  }
+  for (size_t i = 0; !s && i < n; i++) {
+    m->todo.at[i].prog->prog = out[i];
+    m->todo.at[i].prog->refs = 1;
+  }
+  mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
+  return s;
+}
+
+static TgStatus program_known(Making *m, int k) {
+  Plan *plan = m->plan;
+  TgMem *mem = &m->ctx->mem;
+  UOp *ast = plan->sched.kernel[k].ast;
+  if ((plan->prog[k] = map_get_ptr(&m->made, ast))) {
+    m->ctx->counters.cache_hits++;
+    return TG_OK;
+  }
+  Str key;
+  str_init(&key, mem);
+  TgStatus s = TG_ERR_NOMEM;
+  if (kernel_key(&key, plan->dev, plan->sched.store, mem, ast)) s = program_get(m, k, &key);
+  str_free(&key);
+  if (!s && !map_put_ptr(&m->made, (uintptr_t)ast, plan->prog[k])) s = TG_ERR_NOMEM;
+  return s;
+}
+
+/* Lowered one after the other, compiled all at once; where anything fails, nothing of it stays. */
+TgStatus programs_make(TgContext *ctx, Plan *plan) {
+  Making m = {.ctx = ctx, .plan = plan};
+  arena_init(&m.arena, &ctx->mem), map_init(&m.made, &ctx->mem);
+  TgStatus s = TG_OK;
+  m.options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
+  double begin = profile_now(ctx);
+  for (int k = 0; k < plan->sched.nkernel && !s; k++) {
+    if (!(s = context_cancelled(ctx))) s = program_known(&m, k);
+    if (!s) context_progress(ctx, "lower", k + 1, plan->sched.nkernel);
+  }
+  profile_span(ctx, "lower", begin, "\"kernels\":%zu", m.todo.len);
+  if (!s) s = context_cancelled(ctx);
+  if (!s) s = programs_compile(&m);
+  if (!s) s = context_cancelled(ctx);
+
+  for (size_t i = 0; i < m.todo.len; i++) {
+    if (s) program_withdraw(ctx, m.todo.at[i].prog);
+    todo_end(&m.todo.at[i]);
+  }
+  for (int k = 0; k < plan->sched.nkernel; k++) {
+    if (s)
+      plan->prog[k] = NULL;
+    else
+      plan->prog[k]->refs++;
+  }
+  vec_free(&ctx->mem, &m.todo), map_free(&m.made);
+  arena_free(&m.arena);
+  return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
+}

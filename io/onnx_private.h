@@ -229,6 +229,8 @@ struct OnnxCall {
   int narrow;           /* of out[0], as an OnnxTensor's; fn sets it */
 };
 
+/* onnx_call.c. Whether the operator takes inputs of these dtypes; false: recorded */
+bool onnx_types_fit(OnnxCall *c);
 /* TG_ERR_VALUE with the text; NULL. */
 TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

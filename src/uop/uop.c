@@ -15,15 +15,7 @@
 #define KERNEL OPF_KERNEL
 #define MARK   OPF_MARK
 
-static const struct {
-  const char *name;
-  int nsrc;
-  ArgForm arg;
-  unsigned flags;
-  OpOperands operands;
-  OpWeight weight;
-  const char *c;
-} op_table[OPS_COUNT] = {
+const OpRow op_table[OPS_COUNT] = {
 
 #define OP(name, nsrc, arg, flags, operands, weight, c, meaning)                                             \
   {#name, nsrc, ARG_##arg, flags, OPERANDS_##operands, WEIGHT_##weight, c},
@@ -34,16 +26,6 @@ static const struct {
 #undef U
 #undef B
 #undef T
-
-const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
-
-int op_nsrc(Ops op) { return op_table[op].nsrc; }
-
-ArgForm op_arg(Ops op) { return op_table[op].arg; }
-
-unsigned op_flags(Ops op) { return op_table[op].flags; }
-
-OpOperands op_operands(Ops op) { return op_table[op].operands; }
 
 bool op_takes(Ops op, int operand, DType d) {
   switch (op_operands(op)) {
@@ -56,10 +38,6 @@ bool op_takes(Ops op, int operand, DType d) {
   default: return true;
   }
 }
-
-OpWeight op_weight(Ops op) { return op_table[op].weight; }
-
-const char *op_c(Ops op) { return op_table[op].c; }
 
 /* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, id} */
 UOpStore *store_new(TgMem *mem) {

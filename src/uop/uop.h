@@ -265,14 +265,34 @@ typedef enum OpWeight {
   WEIGHT_COUNT
 } OpWeight;
 
-const char *op_name(Ops op);
-int op_nsrc(Ops op); /* -1: any */
-ArgForm op_arg(Ops op);
-unsigned op_flags(Ops op);
-OpOperands op_operands(Ops op);
+/* A row of ops.def. */
+typedef struct OpRow {
+  const char *name;
+  int nsrc; /* -1: any */
+  ArgForm arg;
+  unsigned flags;
+  OpOperands operands;
+  OpWeight weight;
+  const char *c; /* its operator or function in C-like languages; "": neither */
+} OpRow;
+
+extern const OpRow op_table[OPS_COUNT];
+
+static inline const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
+
+static inline int op_nsrc(Ops op) { return op_table[op].nsrc; }
+
+static inline ArgForm op_arg(Ops op) { return op_table[op].arg; }
+
+static inline unsigned op_flags(Ops op) { return op_table[op].flags; }
+
+static inline OpOperands op_operands(Ops op) { return op_table[op].operands; }
+
+static inline OpWeight op_weight(Ops op) { return op_table[op].weight; }
+
+static inline const char *op_c(Ops op) { return op_table[op].c; }
+
 bool op_takes(Ops op, int operand, DType d); /* of an elementwise op: whether this operand may have it */
-OpWeight op_weight(Ops op);
-const char *op_c(Ops op); /* its operator or function in C-like languages; "": neither */
 
 static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
 

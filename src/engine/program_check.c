@@ -24,7 +24,7 @@ static const UOp *bottom_of(const UOp *u) { /* of a view */
 }
 
 /* Whether each element of a view is one place of memory, and no other element is. Nothing is seen of what a
- * PAD below a view adds (MARK_VIEW, uop/facts.c). */
+ * PAD below a view adds (MARK_VIEW, uop/node_facts.c). */
 static bool is_target(const UOp *u) {
   for (; u->op != OPS_BUFFER; u = u->src[0])
     if (u->op == OPS_EXPAND || u->op == OPS_AFTER) return false;

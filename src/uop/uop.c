@@ -1,5 +1,5 @@
 /* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its structural
- * hash and its facts (facts.c). Nothing here recurses: a million-node chain needs no stack. */
+ * hash and its facts (node_facts.c). Nothing here recurses: a million-node chain needs no stack. */
 #include "uop/uop_private.h"
 #include <string.h>
 

@@ -45,7 +45,7 @@ struct UOpStore {
   struct DimTable *dims; /* symbolic sizes (dims.h), or NULL: shapes are numbers */
 };
 
-/* Shape or bounds, and the rest that a node knows, of its sources' (facts.c). False: out of memory. */
+/* Shape or bounds, and the rest that a node knows, of its sources' (node_facts.c). False: out of memory. */
 bool facts_set(UOpStore *st, UOp *u);
 
 static inline UOp *map_node(const UOpMap *m, const UOp *u) {

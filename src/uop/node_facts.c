@@ -1,4 +1,4 @@
-/* facts.c: what a node knows. In: a node with its sources. Out: its shape or its bounds, the ops and the
+/* node_facts.c: what a node knows. In: a node with its sources. Out: its shape or its bounds, the ops and the
  * ranges below it, its devices, whether it is a view. They are computed once, when the node is made, from the
  * facts of its sources alone, so that making a node takes no longer for what is below. */
 #include "uop/dims.h"

@@ -6,6 +6,7 @@
 #include "export/cases.h"
 #include "export/exported.h"
 #include "export/nodes.h"
+#include "fixture.h"
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -47,11 +48,7 @@ static int teardown(void **state) {
   return system(line);
 }
 
-static TgContext *opened(const char *device) {
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 7});
-  assert_int_equal(tg_error(c), TG_OK);
-  return c;
-}
+static TgContext *opened(const char *device) { return opened_with_seed(device, 7); }
 
 static void refused(TgContext *c, TgStatus got, TgStatus want, const char *says) {
   if (got != want || !strstr(tg_errmsg(c), says)) fail_msg("%d: %s", (int)got, tg_errmsg(c));
@@ -380,14 +377,21 @@ static TgStatus padded_twice(TgContext *c, TgTensor *const *in, int nin, TgTenso
   return out[0] ? TG_OK : tg_error(c);
 }
 
+static TgJit *padded_captured(TgContext *c, TgTensor *w[2], TgTensor **in, TgTensor **out) {
+  w[0] = tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5)));
+  w[1] = tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)));
+  *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28)));
+  TgJit *jit = tg_jit(c, padded_twice, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, in, 1, out, 1), TG_OK);
+  return jit;
+}
+
 static void test_max_ram(void **state) {
   (void)state;
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   TgCText t;
   float x[28 * 28], want[16], got[16];
   tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
@@ -413,11 +417,8 @@ static void test_max_ram(void **state) {
 static void test_plans(void **state) {
   (void)state;
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   TgCText t;
   assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
   int64_t whole = t.arena_bytes, most = 64;
@@ -880,14 +881,6 @@ static void test_no_memory(void **state) {
 }
 
 /* ---- models of files */
-static const char *data(const char *name, char room[600]) {
-  const char *own = getenv("TG_DATA");
-  snprintf(room, 600, "%s/%s", own && *own ? own : "../shared/data", name);
-  if (!access(room, R_OK)) return room;
-  print_message("skipped: no %s in the shared data\n", name);
-  return NULL;
-}
-
 typedef struct Model {
   TgOnnx *m;
   const char *names[4];
@@ -902,7 +895,7 @@ static TgStatus run_model(TgContext *c, TgTensor *const *in, int nin, TgTensor *
 /* A model with one input, on random numbers: the library's plan for its own machine sums in another order. */
 static void model_runs(const char *name, int ndim, const int64_t *dims) {
   char room[600];
-  if (!data(name, room)) return;
+  if (!data_file(name, room)) return;
   TgContext *c = opened("CPU");
   Model k = {tg_onnx_open(c, room), {NULL}};
   fine(c);
@@ -1125,11 +1118,8 @@ static void test_targets(void **state) {
             {"wasm-simd", "none", "-msimd128", false}};
 
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   TgCText t;
   float x[28 * 28], want[16], got[16];
   tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
@@ -1157,11 +1147,8 @@ static void test_targets(void **state) {
 static void test_incbin(void **state) {
   (void)state;
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   char path[600], file[600], line[2000];
   float x[28 * 28], want[16];
   tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
@@ -1208,7 +1195,7 @@ static void test_incbin(void **state) {
 static void test_fixed(void **state) {
   (void)state;
   char room[600];
-  if (!data("onnx-mnist/mnist.onnx", room)) skip();
+  if (!data_file("onnx-mnist/mnist.onnx", room)) skip();
   TgContext *c = opened("CPU");
   TgOnnx *m = tg_onnx_open(c, room);
   TgTensor *x = tg_contiguous(tg_rand(c, TG_SHAPE(1, 1, 28, 28))), *want, *got;
@@ -1235,7 +1222,7 @@ static void test_some_nodes(void **state) {
   (void)state;
   char room[600];
   NodeCounts n;
-  if (!data("onnx-node-tests/node.tar.xz", room) || !nodes_exported(room, folder, 60, &n)) skip();
+  if (!data_file("onnx-node-tests/node.tar.xz", room) || !nodes_exported(room, folder, 60, &n)) skip();
   assert_int_equal(n.wrong, 0);
   assert_true(n.same[0] > n.refused);
 }

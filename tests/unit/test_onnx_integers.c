@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "export/exported.h"
 #include "export/qdq.h"
+#include "fixture.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,11 +28,7 @@ static int teardown(void **state) {
   return rmdir(folder);
 }
 
-static TgContext *opened(const char *device) {
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 7});
-  assert_int_equal(tg_error(c), TG_OK);
-  return c;
-}
+static TgContext *opened(const char *device) { return opened_with_seed(device, 7); }
 
 /* ---- one operator: x and z (quantised) go in, y comes out quantised */
 typedef struct Operator {

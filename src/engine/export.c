@@ -39,12 +39,14 @@ typedef struct Manner {
 } Manner;
 
 /* The first UNBOUND are tried where there is no bound on memory. */
-enum { UNBOUND = 3 };
+enum { UNBOUND = 4 };
 
 static const Manner manners[] = {{1, 0, 0, 0},
                                  {1, 0, 1 << 15, 0},
                                  {1, 0, 1 << 13, 0},
                                  {1, 0, 1 << 12, 0},
+                                 {1, 0, 1 << 11, 0},
+                                 {1, 0, 1 << 10, 0},
                                  {1, 0, 0, 1},
                                  {1, 0, 1 << 13, 1},
                                  {1, 0, 0, 0.75},

@@ -413,6 +413,41 @@ static void test_max_ram(void **state) {
   tg_close(c);
 }
 
+/* Pairs of convolutions of 64 channels, each alone and then together: within the two memories that they need there is a
+ * plan that keeps its copies small instead of computing everything again. */
+static TgStatus paired(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor **w = user, *x = in[0];
+  (void)nin, (void)nout;
+  for (int i = 0; i < 2; i++) {
+    x = tg_relu(tg_conv2d(x, w[0], NULL, .groups = 64, .padding = TG_SIZES(1, 1)));
+    x = tg_relu(tg_conv2d(x, w[1], NULL));
+  }
+  out[0] = tg_mean(x, .axis = TG_AXES(2, 3));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_small_copies(void **state) {
+  (void)state;
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(64, 1, 3, 3))),
+                   tg_clone(tg_randn(c, TG_SHAPE(64, 64, 1, 1)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 64, 25, 5))), *out;
+  TgJit *jit = tg_jit(c, paired, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgCText t;
+  double times;
+  int64_t maps = 2 * tg_numel(in) * 4;
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  assert_true(t.arena_bytes <= maps + 4096);
+  assert_int_equal(tg_jit_to_c(jit, &t, .max_ram = maps), TG_OK);
+  const char *at = strstr(t.plans, "bytes and ");
+  assert_true(at && sscanf(at, "bytes and %lf of the least time", &times) == 1);
+  if (times > 1.5) fail_msg("%s", t.plans);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* Of the plans that fit none is faster by the estimate, and what is said of the plan is so. */
 static void test_plans(void **state) {
   (void)state;
@@ -1234,15 +1269,18 @@ static void test_models(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),      cmocka_unit_test(test_training),  cmocka_unit_test(test_draws),
-      cmocka_unit_test(test_instances),  cmocka_unit_test(test_threads),   cmocka_unit_test(test_max_ram),
-      cmocka_unit_test(test_plans),      cmocka_unit_test(test_one_place), cmocka_unit_test(test_stream),
-      cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),     cmocka_unit_test(test_text),
-      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),
-      cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),      cmocka_unit_test(test_bands),
-      cmocka_unit_test(test_targets),    cmocka_unit_test(test_incbin),    cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),     cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_lanes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),        cmocka_unit_test(test_training),
+                                     cmocka_unit_test(test_draws),        cmocka_unit_test(test_instances),
+                                     cmocka_unit_test(test_threads),      cmocka_unit_test(test_max_ram),
+                                     cmocka_unit_test(test_small_copies), cmocka_unit_test(test_plans),
+                                     cmocka_unit_test(test_one_place),    cmocka_unit_test(test_stream),
+                                     cmocka_unit_test(test_stack),        cmocka_unit_test(test_sizes),
+                                     cmocka_unit_test(test_text),         cmocka_unit_test(test_integers),
+                                     cmocka_unit_test(test_refused),      cmocka_unit_test(test_models),
+                                     cmocka_unit_test(test_some_nodes),   cmocka_unit_test(test_wasm),
+                                     cmocka_unit_test(test_bands),        cmocka_unit_test(test_targets),
+                                     cmocka_unit_test(test_incbin),       cmocka_unit_test(test_vectors),
+                                     cmocka_unit_test(test_fixed),        cmocka_unit_test(test_names),
+                                     cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_lanes)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -39,12 +39,14 @@ typedef struct Manner {
 } Manner;
 
 /* The first UNBOUND are tried where there is no bound on memory. */
-enum { UNBOUND = 3 };
+enum { UNBOUND = 4 };
 
 static const Manner manners[] = {{1, 0, 0, 0},
                                  {1, 0, 1 << 15, 0},
                                  {1, 0, 1 << 13, 0},
                                  {1, 0, 1 << 12, 0},
+                                 {1, 0, 1 << 11, 0},
+                                 {1, 0, 1 << 10, 0},
                                  {1, 0, 0, 1},
                                  {1, 0, 1 << 13, 1},
                                  {1, 0, 0, 0.75},
@@ -227,9 +229,7 @@ static bool memories_listed(Export *x) {
   for (size_t i = 0; i < memory_count(j); i++) {
     const Memory *from = &j->memories.at[i];
     ExportMemory m = {.called = from->name, .dtype = from->buffer->dtype, .n = from->n, .dims = from->dims};
-    m.nelem = 1;
-    for (int k = 0; k < m.n; k++)
-      m.nelem *= m.dims[k];
+    m.nelem = dims_nelem(m.n, m.dims);
     m.state = is_stored(j, from->buffer);
     int64_t *at = m.state ? &x->state : &x->weights;
     m.offset = *at;
@@ -503,14 +503,10 @@ static bool step_listed(Export *x, const Step *s) {
 static bool copy_listed(Export *x, Step *s) {
   ExportPlace from, to;
   if (!place_of(x, &s->from, s->offset, &from) || !place_of(x, &s->to, 0, &to)) return false;
-  int64_t nelem = 1;
   const Want *w = to.kind == IN_OUTPUT ? &x->planned->out[to.number] : NULL;
-  for (int k = 0; w && k < w->n; k++)
-    nelem *= w->dims[k];
-  if (!w) nelem = s->to->nelem;
   if (!brought(x, &from)) return false;
   ExportCall c = {.kernel = CALL_COPY, .arg = x->args.len, .narg = 2, .scratch = -1};
-  c.nbytes = nelem * (int64_t)dtype_size(to.dtype);
+  c.nbytes = (w ? dims_nelem(w->n, w->dims) : s->to->nelem) * (int64_t)dtype_size(to.dtype);
   return arg_add(x, to, true) && arg_add(x, from, false) && call_add(x, c);
 }
 
@@ -518,9 +514,7 @@ static bool copy_listed(Export *x, Step *s) {
 static bool outputs_cleared(Export *x) {
   const TgJit *j = x->planned;
   for (int i = 0; j->cleared && i < j->nout; i++) {
-    int64_t nbytes = (int64_t)dtype_size(j->out[i].dtype);
-    for (int k = 0; k < j->out[i].n; k++)
-      nbytes *= j->out[i].dims[k];
+    int64_t nbytes = dims_nelem(j->out[i].n, j->out[i].dims) * (int64_t)dtype_size(j->out[i].dtype);
     if (nbytes && !clear_add(x, (ExportPlace){IN_OUTPUT, i, 0, j->out[i].dtype}, nbytes)) return false;
   }
   return true;

@@ -1,5 +1,5 @@
 /* export.h: a captured function as C, as the files of src/engine see it: export.c finds what runs on what,
- * arena.c where each value lies, export_text.c writes it. */
+ * arena.c where each value lies, export_text.c and export_values.c write it. */
 #ifndef TG_EXPORT_H
 #define TG_EXPORT_H
 #include "engine/jit.h"
@@ -90,6 +90,10 @@ typedef struct Export {
 /* export_text.c: false: out of memory, or recorded */
 bool export_header(Export *x, Str *out);
 bool export_source(Export *x, Str *out);
-int64_t export_stack(const Export *x);    /* bytes that a run takes at most; 0: not known */
+int64_t export_stack(const Export *x); /* bytes that a run takes at most; 0: not known */
+/* export_values.c */
+const char *export_type(DType d);                    /* of an element, in the source */
+void export_memory(Str *out, const ExportMemory *m); /* a constant w_NAME, whose member `at` is its value */
+bool export_written(const Export *x, const ExportMemory *m); /* whether the source has such a constant */
 bool export_weights(Export *x, Str *out); /* the bytes of all weights and of the state at first */
 #endif

@@ -1,9 +1,7 @@
-/* export_text.c: what export.c found, as C99. In: kernels, what they are launched on, memories with their
- * values. Out: a header, which tells all that a caller must know, and a source. Text depends on the capture
+/* export_text.c: what export.c found, as C99. In: kernels, what they are launched on, memories. Out: a header, which tells all that a caller must know, and a source. Text depends on the capture
  * alone: no date, no path, no address. */
 #include "engine/export.h"
 #include "uop/dims.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +24,6 @@ static const char *header_type(DType d) {
   }
 }
 
-static const char *source_type(DType d) {
-  static const char *const type[DT_COUNT] = {
-#define DTYPE(name, text, bytes, storage) storage,
-#include "uop/dtypes.def"
-  };
-  return type[d];
-}
-
 static void put_shape(Str *out, DType d, int n, const int64_t *dims) {
   str_put(out, dtype_name(d));
   str_put(out, " (");
@@ -48,11 +38,11 @@ static void put_quoted(Str *out, const char *s) {
     if ((unsigned char)*s >= ' ' && (unsigned char)*s < 127 && *s != '*' && *s != '\\') str_putn(out, s, 1);
 }
 
-static int64_t want_nelem(const Want *w) {
-  int64_t n = 1;
-  for (int i = 0; i < w->n; i++)
-    n *= w->dims[i];
-  return n;
+/* Of an input, or after those of an output. */
+static const Want *want_at(const TgJit *j, int i) { return i < j->nin ? &j->in[i] : &j->out[i - j->nin]; }
+
+static int64_t value_nelem(const TgJit *j, int i) {
+  return dims_nelem(want_at(j, i)->n, want_at(j, i)->dims);
 }
 
 static void put_upper(Str *out, const char *name) {
@@ -143,7 +133,7 @@ int64_t export_stack(const Export *x) {
 static void put_constants(Export *x, Str *out) {
   const TgJit *j = x->planned;
   for (int i = 0; i < j->nin + j->nout; i++)
-    put_constant(x, out, x->value[i], "SIZE", want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]));
+    put_constant(x, out, x->value[i], "SIZE", value_nelem(j, i));
   put_constant(x, out, NULL, "ARENA_BYTES", x->arena);
   put_constant(x, out, NULL, "STATE_BYTES", x->state);
   put_constant(x, out, NULL, "WEIGHT_BYTES", x->weights);
@@ -210,7 +200,7 @@ static void put_signature(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_printf(out, "int %s_run(%s *m", x->name, x->name);
   for (int i = 0; i < j->nin + j->nout; i++) {
-    const Want *w = i < j->nin ? &j->in[i] : &j->out[i - j->nin];
+    const Want *w = want_at(j, i);
     str_printf(out, ", %s%s *%s", i < j->nin && !input_stored(j, i) ? "const " : "", header_type(w->dtype),
                x->value[i]);
   }
@@ -258,132 +248,6 @@ bool export_header(Export *x, Str *out) {
   if (x->o.streamed) str_put(out, "/* 4: weights could not be brought; the state may be changed. */\n");
   put_signature(x, out);
   str_put(out, ";\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
-  return !out->oom;
-}
-
-/* ---- numbers of weights */
-/* The shortest decimal that reads back as v. A locale may have another point. */
-static void put_float(Str *out, double v, bool f64) {
-  char s[40];
-  for (int digits = f64 ? 15 : 6; digits <= 17; digits++) {
-    snprintf(s, sizeof s, "%.*g", digits, v);
-    double read = strtod(s, NULL); /* of a float too: as compilers read it that evaluate in double */
-    if (f64 ? read == v : strtof(s, NULL) == (float)v && (float)read == (float)v) break;
-  }
-  bool whole = true;
-  for (char *p = s; *p; p++) {
-    if (!strchr("0123456789+-e", *p)) *p = '.';
-    whole &= *p != '.' && *p != 'e';
-  }
-  str_put(out, s);
-  str_put(out, whole ? ".0" : "");
-  str_put(out, f64 ? "" : "f");
-}
-
-static double float_at(const ExportMemory *m, int64_t i) {
-  float f;
-  double d;
-  if (m->dtype == DT_F64) return memcpy(&d, (const char *)m->value + 8 * i, 8), d;
-  return memcpy(&f, (const char *)m->value + 4 * i, 4), f;
-}
-
-static void put_integer(Str *out, const ExportMemory *m, int64_t i, bool bits) {
-  size_t size = dtype_size(m->dtype);
-  const char *at = (const char *)m->value + (size_t)i * size;
-  bool is_signed =
-      !bits && (m->dtype == DT_I8 || m->dtype == DT_I16 || m->dtype == DT_I32 || m->dtype == DT_I64);
-  uint64_t u = 0;
-  memcpy(&u, at, size); /* the library runs on little-endian machines alone */
-  int shift = 64 - 8 * (int)size;
-  int64_t s = (int64_t)(u << shift) >> shift;
-  if (is_signed && size == 8 && s == INT64_MIN)
-    str_put(out, "-9223372036854775807ll - 1");
-  else if (is_signed && size == 4 && s == INT32_MIN)
-    str_put(out, "-2147483647 - 1");
-  else if (is_signed)
-    str_int(out, s), str_put(out, size == 8 ? "ll" : "");
-  else {
-    char digits[24];
-    snprintf(digits, sizeof digits, size == 8 ? "%lluull" : "%lluu", (unsigned long long)u);
-    str_put(out, digits);
-  }
-}
-
-static bool all_zero(const ExportMemory *m) {
-  const char *p = m->value;
-  for (int64_t i = m->nelem * (int64_t)dtype_size(m->dtype); i-- > 0;)
-    if (p[i]) return false;
-  return true;
-}
-
-/* C has no number for an infinity or a NaN: an array with one is written as bits. */
-static bool by_bits(const ExportMemory *m) {
-  bool is_float = m->dtype == DT_F32 || m->dtype == DT_F64;
-  for (int64_t i = 0; is_float && i < m->nelem; i++)
-    if (!isfinite(float_at(m, i))) return true;
-  return false;
-}
-
-static void put_numbers(Str *out, const ExportMemory *m, bool bits) {
-  bool is_float = !bits && (m->dtype == DT_F32 || m->dtype == DT_F64);
-
-  enum { LINE = 110, NUMBER = 26 };
-
-  size_t line = out->len;
-  for (int64_t i = 0; i < m->nelem && !out->oom; i++) {
-    if (i) str_put(out, ",");
-    if (out->len - line > LINE - NUMBER) str_put(out, "\n"), line = out->len;
-    if (is_float)
-      put_float(out, float_at(m, i), m->dtype == DT_F64);
-    else
-      put_integer(out, m, i, bits);
-  }
-}
-
-/* w_ stands before its name, which may be that of a function of C. */
-static void put_memory(Str *out, const ExportMemory *m) {
-  const char *type = source_type(m->dtype);
-  bool bits = by_bits(m);
-  if (bits)
-    str_printf(out, "static const union { %s bits[%lld]; %s at[%lld]; } w_%s = {{\n",
-               m->dtype == DT_F64 ? "u64" : "u32", (long long)m->nelem, type, (long long)m->nelem, m->name);
-  else
-    str_printf(out, "static const struct { %s at[%lld]; } w_%s = {{\n", type, (long long)m->nelem, m->name);
-  if (all_zero(m))
-    str_put(out, "0");
-  else
-    put_numbers(out, m, bits);
-  str_put(out, "}};\n");
-}
-
-/* What is all zeros in the state is there after a memset. */
-static bool is_written(const Export *x, const ExportMemory *m) {
-  return m->nelem && !x->o.weights_apart && !(m->state && all_zero(m));
-}
-
-/* The elements of a memory, in the byte order of the file. */
-static void put_bytes(Str *out, const ExportMemory *m, bool big_endian) {
-  size_t size = dtype_size(m->dtype);
-  if (!big_endian || size == 1) {
-    str_putn(out, m->value, (size_t)m->nelem * size);
-    return;
-  }
-  for (int64_t i = 0; i < m->nelem; i++)
-    for (size_t k = size; k-- > 0;)
-      str_putn(out, (const char *)m->value + (size_t)i * size + k, 1);
-}
-
-bool export_weights(Export *x, Str *out) {
-  for (int state = 0; state < 2; state++) {
-    size_t begin = out->len;
-    for (size_t i = 0; i < x->memories.len; i++) {
-      const ExportMemory *m = &x->memories.at[i];
-      static const char zeros[8];
-      if (m->state != (state == 1)) continue;
-      put_bytes(out, m, x->o.big_endian);
-      str_putn(out, zeros, -(out->len - begin) & 7);
-    }
-  }
   return !out->oom;
 }
 
@@ -496,7 +360,7 @@ static bool put_prelude(Export *x, Str *out) {
 /* ---- launches */
 /* An argument: a pointer of the kernel's type. */
 static void put_arg(Export *x, Str *out, const ExportPlace *p) {
-  const char *type = source_type(p->dtype);
+  const char *type = export_type(p->dtype);
   long long elements = (long long)(p->offset / (int64_t)dtype_size(p->dtype));
   const ExportMemory *m = p->kind == IN_WEIGHT || p->kind == IN_STATE ? &x->memories.at[p->number] : NULL;
   switch (p->kind) {
@@ -659,7 +523,7 @@ static void put_shared_struct(Export *x, Str *out) {
   str_put(out, "typedef struct shared {\n  u8 *a, *s;\n  const u8 *w;\n");
   if (x->bands) str_put(out, "  int turn;\n");
   for (int i = 0; i < j->nin + j->nout; i++) {
-    const Want *w = i < j->nin ? &j->in[i] : &j->out[i - j->nin];
+    const Want *w = want_at(j, i);
     str_printf(out, "  %s%s *%s;\n", value_const(x, i), header_type(w->dtype), x->value[i]);
   }
   for (size_t i = 0; i < j->variables.len; i++)
@@ -728,13 +592,12 @@ static void put_checks(Export *x, Str *out) {
   const TgJit *j = x->planned;
   str_put(out, "  if (!m");
   for (int i = 0; i < j->nin + j->nout; i++)
-    if (want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin])) str_printf(out, " || !%s", x->value[i]);
+    if (value_nelem(j, i)) str_printf(out, " || !%s", x->value[i]);
   str_put(out, ") return 1;\n");
   if (x->o.weights_apart)
     str_put(out, x->o.streamed ? "  if (!m->bring) return 3;\n" : "  if (!m->weights) return 3;\n");
   for (int i = 0; i < j->nin + j->nout; i++)
-    if (!want_nelem(i < j->nin ? &j->in[i] : &j->out[i - j->nin]))
-      str_printf(out, "  (void)%s;\n", x->value[i]);
+    if (!value_nelem(j, i)) str_printf(out, "  (void)%s;\n", x->value[i]);
   for (size_t i = 0; i < j->variables.len; i++) {
     const DimVar *v = dims_var_at(x->planning->dims, j->variables.at[i]);
     const char *name = x->value[j->nin + j->nout + (int)i];
@@ -771,7 +634,7 @@ static void put_bytes_moved(Export *x, Str *out) {
   for (size_t i = 0; i < x->calls.len; i++)
     copies |= x->calls.at[i].kernel == CALL_COPY;
   for (size_t i = 0; i < x->memories.len; i++)
-    copies |= x->memories.at[i].state && is_written(x, &x->memories.at[i]);
+    copies |= x->memories.at[i].state && export_written(x, &x->memories.at[i]);
   str_put(out,
           "static void cleared(void *to, size_t n) {\n  u8 *p = (u8 *)to;\n  while (n--) *p++ = 0;\n}\n\n");
   if (copies)
@@ -808,7 +671,7 @@ static void put_reset_body(Export *x, Str *out) {
                (long long)x->state);
   for (size_t i = 0; i < x->memories.len; i++) {
     const ExportMemory *m = &x->memories.at[i];
-    if (m->state && is_written(x, m))
+    if (m->state && export_written(x, m))
       str_printf(out, "  copied(m->state.bytes + %lld, w_%s.at, sizeof w_%s.at);\n", (long long)m->offset,
                  m->name, m->name);
   }
@@ -839,7 +702,7 @@ bool export_source(Export *x, Str *out) {
   str_put(out, "\"\n#include <stddef.h>\n");
   if (!put_prelude(x, out)) return false;
   for (size_t i = 0; i < x->memories.len; i++)
-    if (is_written(x, &x->memories.at[i])) put_memory(out, &x->memories.at[i]);
+    if (export_written(x, &x->memories.at[i])) export_memory(out, &x->memories.at[i]);
   str_put(out, "\n");
   for (size_t i = 0; i < x->kernels.len; i++)
     if (!put_kernel(x, out, (int)i)) return false;

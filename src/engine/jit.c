@@ -496,13 +496,18 @@ static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
   return TG_OK;
 }
 
+int64_t dims_nelem(int n, const int64_t *dims) {
+  int64_t nelem = 1;
+  for (int k = 0; k < n; k++)
+    nelem *= dims[k];
+  return nelem;
+}
+
 /* Memory for an output, or for one part of it. */
 static UOp *output_memory(TgJit *j, const Want *w, Buffer **b) {
   TgContext *ctx = j->ctx;
-  int64_t nelem = 1;
-  for (int k = 0; k < w->n; k++)
-    nelem *= w->dims[k];
-  UOp *u = buffer_node(ctx, w->device, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
+  UOp *u =
+      buffer_node(ctx, w->device, w->dtype, dims_nelem(w->n, w->dims), ints_get(ctx->store, w->n, w->dims));
   *b = u ? buffer_get(ctx, view_bottom(u)) : NULL;
   if (!*b) return NULL;
   (*b)->partly = j->cleared;

@@ -41,6 +41,8 @@ typedef struct Want {
   int64_t dims[TG_MAX_RANK];
 } Want;
 
+int64_t dims_nelem(int n, const int64_t *dims);
+
 /* An input or output as the function has it: on at.n devices a tensor for each of them in the list. name:
  * the context's, or NULL. device: the names of those. */
 typedef struct Given {

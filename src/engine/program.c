@@ -348,13 +348,6 @@ static bool put_plan(Writer *w, Step *s) {
   return ok;
 }
 
-static int64_t want_nelem(const Want *v) {
-  int64_t n = 1;
-  for (int i = 0; i < v->n; i++)
-    n *= v->dims[i];
-  return n;
-}
-
 /* A copy fills all of `to`, which may be an output. */
 static bool put_copy(Writer *w, Step *s) {
   TgJit *j = w->j;
@@ -363,7 +356,7 @@ static bool put_copy(Writer *w, Step *s) {
   const Want *v = output && (int)number > j->nin ? &j->out[(int)number - 1 - j->nin] : NULL;
   if (NEVER(output && !v)) return refused(w, TG_ERR_INTERNAL, "a copy to an input");
   DType d = v ? v->dtype : s->to->dtype;
-  int64_t nelem = v ? want_nelem(v) : s->to->nelem;
+  int64_t nelem = v ? dims_nelem(v->n, v->dims) : s->to->nelem;
   str_put(&w->steps, "copy");
   int home =
       s->to ? s->to->device : j->devices.at[0]; /* of what was loaded and never ran: none is in a file */
@@ -553,9 +546,7 @@ TgTensor *tg_jit_memory(TgJit *j, size_t i, const char **name) {
   const Memory *m = &j->memories.at[i];
   UOpStore *st = ctx->store;
   if (!memory_flush(ctx, m->buffer)) return NULL;
-  int64_t n = 1, start = (int64_t)(m->offset / dtype_size(m->buffer->dtype));
-  for (int k = 0; k < m->n; k++)
-    n *= m->dims[k];
+  int64_t n = dims_nelem(m->n, m->dims), start = (int64_t)(m->offset / dtype_size(m->buffer->dtype));
   UOp *u = memory_node(ctx, m->buffer);
   if (u && n != m->buffer->nelem) u = u_shrink(st, u, (int64_t[]){start, start + n});
   u = u ? u_reshape(st, u, m->n, m->dims) : NULL;

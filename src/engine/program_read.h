@@ -1,4 +1,4 @@
-/* program_read.h: a program's text as it is read: what program_read.c and program_check.c share. */
+/* program_read.h: a program's text as it is read: what program_read.c, program_check.c and program_bind.c share. */
 #ifndef TG_PROGRAM_READ_H
 #define TG_PROGRAM_READ_H
 #include "engine/jit.h"
@@ -57,4 +57,7 @@ bool program_no_memory(Reader *r);
 /* program_check.c: whether the graph of the step at hand, well formed by uop/spec.c, is one that the front
  * end could have built over the step's memories; notes which of them it stores to. false: recorded */
 bool program_graph_fits(Reader *r, UOpStore *st, const UOpVec *roots);
+/* program_bind.c: devices and tensors for what is declared, which all was read. false: recorded */
+bool program_bound(Reader *r, const char *const *device, int ndevice, const char *const *names,
+                   TgTensor *const *tensors, int n);
 #endif

@@ -7,6 +7,7 @@
 #include "export/checked.h"
 #include "export/exported.h"
 #include "export/trained.h"
+#include "fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -179,8 +180,7 @@ static TgStatus run_model(TgContext *c, TgTensor *const *in, int nin, TgTensor *
 
 static void put_mnist(Checked *k) {
   char path[600];
-  const char *own = getenv("TG_DATA");
-  snprintf(path, sizeof path, "%s/onnx-mnist/mnist.onnx", own && *own ? own : "../shared/data");
+  snprintf(path, sizeof path, "%s/onnx-mnist/mnist.onnx", data_folder());
   if (access(path, R_OK)) {
     print_message("no onnx-mnist in the shared data\n");
     return;
@@ -315,8 +315,7 @@ static void put_digits(const Trained *t, const uint8_t *said) {
 static void test_trained(void **state) {
   (void)state;
   char path[600], line[1000];
-  const char *own = getenv("TG_DATA");
-  snprintf(path, sizeof path, "%s/mnist", own && *own ? own : "../shared/data");
+  snprintf(path, sizeof path, "%s/mnist", data_folder());
   if (access(path, R_OK)) {
     print_message("no mnist in the shared data\n");
     skip();

@@ -15,7 +15,7 @@ typedef struct Bytes {
 struct Net {
   Bytes graph;
   unsigned random;
-  int count;
+  int count, opset;
   char names[400][40];
 };
 
@@ -47,14 +47,17 @@ static void put_part(Bytes *m, int field, Bytes *x) {
 }
 
 static int data_type(TgDType d) {
-  return d == TG_F32 ? 1 : d == TG_U8 ? 2 : d == TG_I8 ? 3 : d == TG_I32 ? 6 : 7;
+  return d == TG_F32 ? 1 : d == TG_U8 ? 2 : d == TG_I8 ? 3 : d == TG_I16 ? 5 : d == TG_I32 ? 6 : 7;
 }
 
 Net *net_new(void) {
   Net *n = calloc(1, sizeof *n);
   n->random = 12345;
+  n->opset = 18;
   return n;
 }
+
+void net_opset(Net *n, int opset) { n->opset = opset; }
 
 void net_free(Net *n) {
   free(n->graph.b);
@@ -63,7 +66,7 @@ void net_free(Net *n) {
 
 TgOnnx *net_open(Net *n, TgContext *c) {
   Bytes m = {0}, opset = {0};
-  put_int(&opset, 2, 18), put_int(&m, 1, 8);
+  put_int(&opset, 2, n->opset), put_int(&m, 1, 8);
   put_bytes(&m, 7, n->graph.b, n->graph.n);
   put_part(&m, 8, &opset);
   opset = (Bytes){0};
@@ -185,7 +188,11 @@ const char *net_scale(Net *n, double scale) { return scale_constant(n, scale, 1,
 const char *net_zero(Net *n, int zero, TgDType d) { return zero_constant(n, zero, d); }
 
 const char *net_quantised(Net *n, const char *x, double scale, int zero, bool signed_) {
-  const char *s = scale_constant(n, scale, 1, false), *z = zero_constant(n, zero, signed_ ? TG_I8 : TG_U8);
+  return net_quantised_as(n, x, scale, zero, signed_ ? TG_I8 : TG_U8);
+}
+
+const char *net_quantised_as(Net *n, const char *x, double scale, int zero, TgDType d) {
+  const char *s = scale_constant(n, scale, 1, false), *z = zero_constant(n, zero, d);
   const char *q = net_name(n, "q"), *y = net_name(n, "y");
   char in[200];
   snprintf(in, sizeof in, "%s %s %s", x, s, z), net_node(n, "QuantizeLinear", in, q, NULL);

@@ -7,6 +7,7 @@ typedef struct Net Net;
 
 Net *net_new(void);
 void net_free(Net *n);
+void net_opset(Net *n, int opset); /* 18 without it; i16 wants 21 */
 TgOnnx *net_open(Net *n, TgContext *c);
 void net_input(Net *n, const char *name, TgDType d, int ndim, const int64_t *dims);
 void net_output(Net *n, const char *name, TgDType d);
@@ -17,6 +18,7 @@ void net_node(Net *n, const char *op, const char *in, const char *out, const cha
 /* ---- what quantised models are made of. Names that they return live as long as n. */
 /* x through QuantizeLinear and DequantizeLinear; signed_: i8, else u8. */
 const char *net_quantised(Net *n, const char *x, double scale, int zero, bool signed_);
+const char *net_quantised_as(Net *n, const char *x, double scale, int zero, TgDType d);
 /* Weights of 8 bits and their DequantizeLinear, with a scale for each of an axis (-1: one for all) .. */
 const char *net_weight(Net *n, int ndim, const int64_t *dims, double scale, int axis);
 /* .. and a bias of 32 bits by the scale of the sums. */

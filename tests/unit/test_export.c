@@ -6,6 +6,7 @@
 #include "export/cases.h"
 #include "export/exported.h"
 #include "export/nodes.h"
+#include "fixture.h"
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -47,11 +48,7 @@ static int teardown(void **state) {
   return system(line);
 }
 
-static TgContext *opened(const char *device) {
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 7});
-  assert_int_equal(tg_error(c), TG_OK);
-  return c;
-}
+static TgContext *opened(const char *device) { return opened_with_seed(device, 7); }
 
 static void refused(TgContext *c, TgStatus got, TgStatus want, const char *says) {
   if (got != want || !strstr(tg_errmsg(c), says)) fail_msg("%d: %s", (int)got, tg_errmsg(c));
@@ -380,14 +377,21 @@ static TgStatus padded_twice(TgContext *c, TgTensor *const *in, int nin, TgTenso
   return out[0] ? TG_OK : tg_error(c);
 }
 
+static TgJit *padded_captured(TgContext *c, TgTensor *w[2], TgTensor **in, TgTensor **out) {
+  w[0] = tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5)));
+  w[1] = tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)));
+  *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28)));
+  TgJit *jit = tg_jit(c, padded_twice, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, in, 1, out, 1), TG_OK);
+  return jit;
+}
+
 static void test_max_ram(void **state) {
   (void)state;
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   TgCText t;
   float x[28 * 28], want[16], got[16];
   tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
@@ -409,15 +413,47 @@ static void test_max_ram(void **state) {
   tg_close(c);
 }
 
+/* Pairs of convolutions of 64 channels, each alone and then together: within the two memories that they need there is a
+ * plan that keeps its copies small instead of computing everything again. */
+static TgStatus paired(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor **w = user, *x = in[0];
+  (void)nin, (void)nout;
+  for (int i = 0; i < 2; i++) {
+    x = tg_relu(tg_conv2d(x, w[0], NULL, .groups = 64, .padding = TG_SIZES(1, 1)));
+    x = tg_relu(tg_conv2d(x, w[1], NULL));
+  }
+  out[0] = tg_mean(x, .axis = TG_AXES(2, 3));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_small_copies(void **state) {
+  (void)state;
+  TgContext *c = opened("CPU");
+  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(64, 1, 3, 3))),
+                   tg_clone(tg_randn(c, TG_SHAPE(64, 64, 1, 1)))};
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 64, 25, 5))), *out;
+  TgJit *jit = tg_jit(c, paired, w);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgCText t;
+  double times;
+  int64_t maps = 2 * tg_numel(in) * 4;
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  assert_true(t.arena_bytes <= maps + 4096);
+  assert_int_equal(tg_jit_to_c(jit, &t, .max_ram = maps), TG_OK);
+  const char *at = strstr(t.plans, "bytes and ");
+  assert_true(at && sscanf(at, "bytes and %lf of the least time", &times) == 1);
+  if (times > 1.5) fail_msg("%s", t.plans);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* Of the plans that fit none is faster by the estimate, and what is said of the plan is so. */
 static void test_plans(void **state) {
   (void)state;
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   TgCText t;
   assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
   int64_t whole = t.arena_bytes, most = 64;
@@ -880,14 +916,6 @@ static void test_no_memory(void **state) {
 }
 
 /* ---- models of files */
-static const char *data(const char *name, char room[600]) {
-  const char *own = getenv("TG_DATA");
-  snprintf(room, 600, "%s/%s", own && *own ? own : "../shared/data", name);
-  if (!access(room, R_OK)) return room;
-  print_message("skipped: no %s in the shared data\n", name);
-  return NULL;
-}
-
 typedef struct Model {
   TgOnnx *m;
   const char *names[4];
@@ -902,7 +930,7 @@ static TgStatus run_model(TgContext *c, TgTensor *const *in, int nin, TgTensor *
 /* A model with one input, on random numbers: the library's plan for its own machine sums in another order. */
 static void model_runs(const char *name, int ndim, const int64_t *dims) {
   char room[600];
-  if (!data(name, room)) return;
+  if (!data_file(name, room)) return;
   TgContext *c = opened("CPU");
   Model k = {tg_onnx_open(c, room), {NULL}};
   fine(c);
@@ -1125,11 +1153,8 @@ static void test_targets(void **state) {
             {"wasm-simd", "none", "-msimd128", false}};
 
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   TgCText t;
   float x[28 * 28], want[16], got[16];
   tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
@@ -1157,11 +1182,8 @@ static void test_targets(void **state) {
 static void test_incbin(void **state) {
   (void)state;
   TgContext *c = opened("CPU");
-  TgTensor *w[] = {tg_clone(tg_randn(c, TG_SHAPE(8, 1, 5, 5))), tg_clone(tg_randn(c, TG_SHAPE(16, 8, 5, 5)))};
-  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(1, 1, 28, 28))), *out;
-  TgJit *jit = tg_jit(c, padded_twice, w);
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(tg_jit_run(jit, &in, 1, &out, 1), TG_OK);
+  TgTensor *w[2], *in, *out;
+  TgJit *jit = padded_captured(c, w, &in, &out);
   char path[600], file[600], line[2000];
   float x[28 * 28], want[16];
   tg_read(in, x, sizeof x), tg_read(out, want, sizeof want);
@@ -1208,7 +1230,7 @@ static void test_incbin(void **state) {
 static void test_fixed(void **state) {
   (void)state;
   char room[600];
-  if (!data("onnx-mnist/mnist.onnx", room)) skip();
+  if (!data_file("onnx-mnist/mnist.onnx", room)) skip();
   TgContext *c = opened("CPU");
   TgOnnx *m = tg_onnx_open(c, room);
   TgTensor *x = tg_contiguous(tg_rand(c, TG_SHAPE(1, 1, 28, 28))), *want, *got;
@@ -1235,7 +1257,7 @@ static void test_some_nodes(void **state) {
   (void)state;
   char room[600];
   NodeCounts n;
-  if (!data("onnx-node-tests/node.tar.xz", room) || !nodes_exported(room, folder, 60, &n)) skip();
+  if (!data_file("onnx-node-tests/node.tar.xz", room) || !nodes_exported(room, folder, 60, &n)) skip();
   assert_int_equal(n.wrong, 0);
   assert_true(n.same[0] > n.refused);
 }
@@ -1247,15 +1269,18 @@ static void test_models(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),      cmocka_unit_test(test_training),  cmocka_unit_test(test_draws),
-      cmocka_unit_test(test_instances),  cmocka_unit_test(test_threads),   cmocka_unit_test(test_max_ram),
-      cmocka_unit_test(test_plans),      cmocka_unit_test(test_one_place), cmocka_unit_test(test_stream),
-      cmocka_unit_test(test_stack),      cmocka_unit_test(test_sizes),     cmocka_unit_test(test_text),
-      cmocka_unit_test(test_integers),   cmocka_unit_test(test_refused),   cmocka_unit_test(test_models),
-      cmocka_unit_test(test_some_nodes), cmocka_unit_test(test_wasm),      cmocka_unit_test(test_bands),
-      cmocka_unit_test(test_targets),    cmocka_unit_test(test_incbin),    cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_fixed),      cmocka_unit_test(test_names),     cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_lanes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),        cmocka_unit_test(test_training),
+                                     cmocka_unit_test(test_draws),        cmocka_unit_test(test_instances),
+                                     cmocka_unit_test(test_threads),      cmocka_unit_test(test_max_ram),
+                                     cmocka_unit_test(test_small_copies), cmocka_unit_test(test_plans),
+                                     cmocka_unit_test(test_one_place),    cmocka_unit_test(test_stream),
+                                     cmocka_unit_test(test_stack),        cmocka_unit_test(test_sizes),
+                                     cmocka_unit_test(test_text),         cmocka_unit_test(test_integers),
+                                     cmocka_unit_test(test_refused),      cmocka_unit_test(test_models),
+                                     cmocka_unit_test(test_some_nodes),   cmocka_unit_test(test_wasm),
+                                     cmocka_unit_test(test_bands),        cmocka_unit_test(test_targets),
+                                     cmocka_unit_test(test_incbin),       cmocka_unit_test(test_vectors),
+                                     cmocka_unit_test(test_fixed),        cmocka_unit_test(test_names),
+                                     cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_lanes)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,6 +2,7 @@
  * ../shared/data): it compiles without a warning and has the bits of the interpreter. */
 #define _GNU_SOURCE
 #include "export/nodes.h"
+#include "fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +14,8 @@
 static void test_nodes(void **state) {
   (void)state;
   char folder[] = "/tmp/tg-export-nodes-XXXXXX", path[600];
-  const char *own = getenv("TG_DATA"), *every = getenv("TG_EVERY");
-  snprintf(path, sizeof path, "%s/onnx-node-tests/node.tar.xz", own && *own ? own : "../shared/data");
-  if (access(path, R_OK)) {
-    print_message("skipped: no onnx-node-tests/node.tar.xz in the shared data\n");
-    skip();
-  }
+  const char *every = getenv("TG_EVERY");
+  if (!data_file("onnx-node-tests/node.tar.xz", path)) skip();
   assert_non_null(mkdtemp(folder));
   NodeCounts n;
   int unpacked = nodes_exported(path, folder, every ? atoi(every) : 1, &n);

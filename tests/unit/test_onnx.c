@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "tests/files/protobuf.h"
+#include "fixture.h"
 
 static TgContext *open_on(const char *device) {
   return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
@@ -1169,10 +1170,9 @@ static void test_ops_by_name(void **s) {
 /* The trained models of the shared data: skipped where they are absent. */
 static void test_mnist(void **s) {
   (void)s;
-  const char *root = getenv("TG_DATA");
   char path[600];
   TgContext *c = open_on(NULL);
-  snprintf(path, sizeof path, "%s/onnx-mnist/mnist.onnx", root && *root ? root : "../shared/data");
+  snprintf(path, sizeof path, "%s/onnx-mnist/mnist.onnx", data_folder());
   if (access(path, R_OK)) {
     assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
     tg_close(c);
@@ -1184,8 +1184,7 @@ static void test_mnist(void **s) {
   for (int k = 0; k < 3; k++) {
     static const int digit[] = {2, 0, 9};
     TgTensor *x, *y, *want;
-    snprintf(path, sizeof path, "%s/onnx-mnist/test_data_set_%d/input_0.pb",
-             root && *root ? root : "../shared/data", k);
+    snprintf(path, sizeof path, "%s/onnx-mnist/test_data_set_%d/input_0.pb", data_folder(), k);
     x = tg_onnx_tensor(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
     memcpy(strstr(path, "input_0"), "output_", 7), strcpy(strstr(path, "output_") + 7, "0.pb");
     want = tg_onnx_tensor(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));

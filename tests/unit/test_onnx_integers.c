@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "export/exported.h"
 #include "export/qdq.h"
+#include "fixture.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,11 +28,7 @@ static int teardown(void **state) {
   return rmdir(folder);
 }
 
-static TgContext *opened(const char *device) {
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 7});
-  assert_int_equal(tg_error(c), TG_OK);
-  return c;
-}
+static TgContext *opened(const char *device) { return opened_with_seed(device, 7); }
 
 /* ---- one operator: x and z (quantised) go in, y comes out quantised */
 typedef struct Operator {
@@ -39,61 +36,90 @@ typedef struct Operator {
   double scale; /* of y */
   int zero;
   bool signed_;
-  double off; /* units that y may be off */
+  int opset;
 } Operator;
 
 enum { BATCH = 2, CHANNELS = 4, SIDE = 6, NUMBERS = BATCH * CHANNELS * SIDE * SIDE };
 
 static const Operator operators[] = {
-    {"Add", "x z", NULL, 0.05, 7, false, 1},
-    {"Sub", "x z", NULL, 0.05, 120, false, 1},
-    {"Mul", "x z", NULL, 0.09, 100, false, 1},
-    {"Max", "x z", NULL, 0.03, -3, true, 1},
-    {"Min", "x z", NULL, 0.03, -3, true, 1},
-    {"Add", "x some", NULL, 0.03, 90, false, 1},
-    {"Mul", "x some", NULL, 0.03, 90, false, 1},
-    {"Mul", "x many", NULL, 0.05, 90, false, 1},
-    {"Relu", "x", NULL, 0.0125, 0, false, 1},
-    {"LeakyRelu", "x", "alpha=0.1", 0.015, 20, false, 1},
-    {"Clip", "x low high", NULL, 0.01, 100, false, 1},
-    {"Sigmoid", "x", NULL, 1.0 / 256, 0, false, 1},
-    {"Tanh", "x", NULL, 1.0 / 128, 0, true, 1},
-    {"HardSwish", "x", NULL, 0.02, 30, false, 1},
-    {"Elu", "x", NULL, 0.02, 30, false, 1},
-    {"Gelu", "x", NULL, 0.02, 30, false, 1},
-    {"MaxPool", "x", "kernel_shape=3,3 pads=1,1,1,1", 0.02, 128, false, 1},
-    {"AveragePool", "x", "kernel_shape=2,2 strides=2,2", 0.0107, 128, false, 1},
-    {"AveragePool", "x", "kernel_shape=3,3 pads=1,1,1,1 count_include_pad=1", 0.01, 128, false, 1},
-    {"AveragePool", "x", "kernel_shape=3,3 pads=1,1,1,1", 0.011, 128, false, 1},
-    {"AveragePool", "x", "kernel_shape=3,2 pads=0,1,2,0 strides=2,1", 0.013, 128, false, 1},
-    {"GlobalAveragePool", "x", NULL, 0.004, 128, false, 1},
-    {"ReduceMean", "x axes", "keepdims=0", 0.004, 128, false, 1},
-    {"Concat", "x z", "axis=1", 0.03, 100, false, 1},
-    {"Transpose", "x", "perm=0,2,3,1", 0.02, 128, false, 1},
-    {"Pad", "x pads low", NULL, 0.02, 128, false, 1},
-    {"Conv", "x filters bias", "pads=1,1,1,1", 0.25, 128, false, 1},
-    {"Conv", "x filters", "strides=2,2", 0.25, 0, true, 1},
-    {"Conv", "x alone", "group=4 pads=1,1,1,1", 0.15, 0, true, 1},
-    {"MatMul", "x square", NULL, 0.2, 128, false, 1},
-    {"MatMul", "x z", NULL, 0.2, 128, false, 1},
-    {"Identity", "x", NULL, 0.0125, 100, false, 1},
-    {"ConvTranspose", "x turned bias", "strides=2,2 pads=1,1,1,1", 0.2, 128, false, 1},
-    {"ConvTranspose", "x paired", "group=2 strides=2,2", 0.1, 0, true, 1},
-    {"ConvTranspose", "x pairs", "group=2 output_padding=1,0 strides=2,1", 0.1, 0, true, 1},
-    {"Softmax", "x", NULL, 1.0 / 256, 0, false, 1},
-    {"Softmax", "z", "axis=1", 1.0 / 256, -128, true, 1},
-    {"LogSoftmax", "x", NULL, 0.03, 255, false, 1},
-    {"LogSoftmax", "z", "axis=1", 0.03, 127, true, 1},
-    {"Pow", "x two", NULL, 0.025, 0, false, 1},
-    {"Div", "x high", NULL, 0.025, 128, false, 1},
-    {"PRelu", "x high", NULL, 0.02, 128, false, 1},
-    {"Resize", "x nothing grown", NULL, 0.02, 128, false, 1},
+    {"Add", "x z", NULL, 0.05, 7, false, 18},
+    {"Sub", "x z", NULL, 0.05, 120, false, 18},
+    {"Mul", "x z", NULL, 0.09, 100, false, 18},
+    {"Max", "x z", NULL, 0.03, -3, true, 18},
+    {"Min", "x z", NULL, 0.03, -3, true, 18},
+    {"Add", "x some", NULL, 0.03, 90, false, 18},
+    {"Mul", "x some", NULL, 0.03, 90, false, 18},
+    {"Mul", "x many", NULL, 0.05, 90, false, 18},
+    {"Relu", "x", NULL, 0.0125, 0, false, 18},
+    {"LeakyRelu", "x", "alpha=0.1", 0.015, 20, false, 18},
+    {"Clip", "x low high", NULL, 0.01, 100, false, 18},
+    {"Sigmoid", "x", NULL, 1.0 / 256, 0, false, 18},
+    {"Tanh", "x", NULL, 1.0 / 128, 0, true, 18},
+    {"HardSwish", "x", NULL, 0.02, 30, false, 18},
+    {"Elu", "x", NULL, 0.02, 30, false, 18},
+    {"Gelu", "x", NULL, 0.02, 30, false, 18},
+    {"MaxPool", "x", "kernel_shape=3,3 pads=1,1,1,1", 0.02, 128, false, 18},
+    {"AveragePool", "x", "kernel_shape=2,2 strides=2,2", 0.0107, 128, false, 18},
+    {"AveragePool", "x", "kernel_shape=3,3 pads=1,1,1,1 count_include_pad=1", 0.01, 128, false, 18},
+    {"AveragePool", "x", "kernel_shape=3,3 pads=1,1,1,1", 0.011, 128, false, 18},
+    {"AveragePool", "x", "kernel_shape=3,2 pads=0,1,2,0 strides=2,1", 0.013, 128, false, 18},
+    {"GlobalAveragePool", "x", NULL, 0.004, 128, false, 18},
+    {"ReduceMean", "x axes", "keepdims=0", 0.004, 128, false, 18},
+    {"Concat", "x z", "axis=1", 0.03, 100, false, 18},
+    {"Transpose", "x", "perm=0,2,3,1", 0.02, 128, false, 18},
+    {"Pad", "x pads low", NULL, 0.02, 128, false, 18},
+    {"Conv", "x filters bias", "pads=1,1,1,1", 0.25, 128, false, 18},
+    {"Conv", "x filters", "strides=2,2", 0.25, 0, true, 18},
+    {"Conv", "x alone", "group=4 pads=1,1,1,1", 0.15, 0, true, 18},
+    {"MatMul", "x square", NULL, 0.2, 128, false, 18},
+    {"MatMul", "x z", NULL, 0.2, 128, false, 18},
+    {"Identity", "x", NULL, 0.0125, 100, false, 18},
+    {"ConvTranspose", "x turned bias", "strides=2,2 pads=1,1,1,1", 0.2, 128, false, 18},
+    {"ConvTranspose", "x paired", "group=2 strides=2,2", 0.1, 0, true, 18},
+    {"ConvTranspose", "x pairs", "group=2 output_padding=1,0 strides=2,1", 0.1, 0, true, 18},
+    {"Softmax", "x", NULL, 1.0 / 256, 0, false, 18},
+    {"Softmax", "z", "axis=1", 1.0 / 256, -128, true, 18},
+    {"LogSoftmax", "x", NULL, 0.03, 255, false, 18},
+    {"LogSoftmax", "z", "axis=1", 0.03, 127, true, 18},
+    {"Pow", "x two", NULL, 0.025, 0, false, 18},
+    {"Div", "x high", NULL, 0.025, 128, false, 18},
+    {"PRelu", "x high", NULL, 0.02, 128, false, 18},
+    {"Resize", "x nothing grown", NULL, 0.02, 128, false, 18},
+    {"Max", "x z some", NULL, 0.03, -3, true, 18},
+    {"Sum", "x z many", NULL, 0.06, -3, true, 18},
+    {"LayerNormalization", "x many", NULL, 0.03, 0, true, 18},
+    {"LayerNormalization", "z many shift", NULL, 0.03, 20, true, 18},
+    {"LayerNormalization", "x square", "epsilon=3.5", 0.02, 0, true, 18},
+    {"LayerNormalization", "x layer layer", "axis=1", 0.05, 0, true, 18},
+    {"LayerNormalization", "x gain shift", NULL, 0.03, 0, true, 18},
+    {"RMSNormalization", "x many", NULL, 0.03, 0, true, 23},
+    {"RMSNormalization", "z layer", "axis=-3", 0.05, 0, true, 23},
+    {"SimplifiedLayerNormalization", "x many", NULL, 0.03, 0, true, 18},
+    {"InstanceNormalization", "x four some4", NULL, 0.04, 0, true, 18},
+    {"GroupNormalization", "x two2 four2", "num_groups=2", 0.04, 0, true, 18},
+    {"GroupNormalization", "x four some4", "num_groups=2", 0.04, 0, true, 21},
 };
+
+static void random_floats(float *v, int n, double lo, double hi) {
+  unsigned r = 77;
+  for (int i = 0; i < n; i++) {
+    r = r * 1664525u + 1013904223u;
+    v[i] = (float)(lo + (hi - lo) * (double)(r >> 8) / (1 << 24));
+  }
+}
 
 static void put_constants(Net *n) {
   float low = -0.5f, high = 0.9f, two = 2, grown[] = {1, 1, 2, 1.5f},
         some[CHANNELS] = {0.4f, -1.1f, 0.02f, 1.6f};
   float many[SIDE] = {1, -2, 0.001f, 0.5f, 0.7f, -0.01f};
+  float shift[SIDE] = {0.1f, 0, -0.4f, 1, -1.5f, 0.01f}, layer[CHANNELS * SIDE * SIDE];
+  random_floats(layer, CHANNELS * SIDE * SIDE, -2, 2);
+  net_constant(n, "shift", TG_F32, 1, (int64_t[]){SIDE}, shift);
+  net_constant(n, "layer", TG_F32, 3, (int64_t[]){CHANNELS, SIDE, SIDE}, layer);
+  net_constant(n, "four", TG_F32, 1, (int64_t[]){CHANNELS}, many);
+  net_constant(n, "some4", TG_F32, 1, (int64_t[]){CHANNELS}, some);
+  net_constant(n, "two2", TG_F32, 1, (int64_t[]){2}, many),
+      net_constant(n, "four2", TG_F32, 1, (int64_t[]){2}, some);
   int64_t pads[] = {0, 0, 1, 2, 0, 1, 0, 3}, axes[] = {2, 3};
   net_constant(n, "low", TG_F32, 0, NULL, &low), net_constant(n, "high", TG_F32, 0, NULL, &high);
   net_constant(n, "two", TG_F32, 0, NULL, &two), net_constant(n, "grown", TG_F32, 1, (int64_t[]){4}, grown);
@@ -116,6 +142,7 @@ static void put_operator(Net *n, const Operator *o) {
                      : !strcmp(s, "alone")   ? net_weight(n, 4, (int64_t[]){CHANNELS, 1, 3, 3}, 0.01, 0)
                      : !strcmp(s, "bias")    ? net_bias(n, 5, 0.02, 0.01, true)
                      : !strcmp(s, "square")  ? net_weight(n, 2, (int64_t[]){SIDE, SIDE}, 0.01, -1)
+                     : !strcmp(s, "gain")    ? net_weight(n, 1, (int64_t[]){SIDE}, 0.01, 0)
                      : !strcmp(s, "turned")  ? net_weight(n, 4, (int64_t[]){CHANNELS, 5, 3, 3}, 0.01, 1)
                      : !strcmp(s, "paired")  ? net_weight(n, 4, (int64_t[]){CHANNELS, 2, 2, 3}, 0.01, 1)
                      : !strcmp(s, "pairs")   ? net_weight(n, 4, (int64_t[]){CHANNELS, 2, 2, 3}, 0.01, -1)
@@ -155,7 +182,9 @@ static void both_run(const char *what, Net *n, const float *v, int count, int ni
     if (tg_onnx_run(plain, names, in, nin, &want, 1) || tg_onnx_run(whole, names, q, nin, &got, 1))
       fail_msg("%s: %s", what, tg_errmsg(c));
     assert_true(tg_onnx_output(whole, 0, &out));
-    assert_true(tg_dtype(got) == TG_U8 || tg_dtype(got) == TG_I8);
+    TgDType made = tg_dtype(got);
+    double lo = made == TG_U8 ? 0 : made == TG_I8 ? -128 : -32768, hi = made == TG_I16 ? 32767 : lo + 255;
+    assert_true(made == TG_U8 || made == TG_I8 || made == TG_I16);
     size_t m = (size_t)tg_numel(want), wrong = 0, lowest = 0;
     double *a = malloc((m + 1) * sizeof *a), *b = malloc((m + 1) * sizeof *b);
     if (tg_read_f64(want, a, m) || tg_read_f64(got, b, m)) fail_msg("%s: %s", what, tg_errmsg(c));
@@ -163,7 +192,7 @@ static void both_run(const char *what, Net *n, const float *v, int count, int ni
     for (size_t i = 0; i < m; i++) {
       double w = nearbyint(a[i] / scale) + (double)zero;
       wrong += w != b[i];
-      lowest += b[i] <= -128 || b[i] >= 255 || b[i] == (double)zero;
+      lowest += b[i] == lo || b[i] == hi || b[i] == (double)zero;
       if (fabs(w - b[i]) > off) fail_msg("%s [%zu]: %g, with floats %g", what, i, b[i], w);
     }
     if (wrong * 20 > m + 20) fail_msg("%s: %zu of %zu numbers are off by one", what, wrong, m);
@@ -172,14 +201,6 @@ static void both_run(const char *what, Net *n, const float *v, int count, int ni
     tg_onnx_free(plain), tg_onnx_free(whole);
   }
   tg_close(c);
-}
-
-static void random_floats(float *v, int n, double lo, double hi) {
-  unsigned r = 77;
-  for (int i = 0; i < n; i++) {
-    r = r * 1664525u + 1013904223u;
-    v[i] = (float)(lo + (hi - lo) * (double)(r >> 8) / (1 << 24));
-  }
 }
 
 static void test_operators(void **state) {
@@ -191,9 +212,10 @@ static void test_operators(void **state) {
     int64_t dims[] = {BATCH, CHANNELS, SIDE, SIDE};
     char what[100];
     net_input(n, "x", TG_F32, 4, dims), net_input(n, "z", TG_F32, 4, dims);
+    net_opset(n, operators[i].opset);
     put_constants(n), put_operator(n, &operators[i]);
     snprintf(what, sizeof what, "%s of %s", operators[i].op, operators[i].in);
-    both_run(what, n, v, NUMBERS, 2, 4, dims, operators[i].off);
+    both_run(what, n, v, NUMBERS, 2, 4, dims, 1);
     net_free(n);
   }
 }
@@ -231,6 +253,44 @@ static void test_places_and_rows(void **state) {
   assert_true(a[0] == b[0] && a[1] == b[1]);
   tg_onnx_free(whole), tg_close(c);
   net_free(n);
+}
+
+/* Norms in 16 bits, which shows what they compute: a row of random numbers, of one that stands out, of equal ones, of
+ * two neighbours, of what epsilon outweighs. */
+static void test_norms_fine(void **state) {
+  (void)state;
+
+  enum { ROWS = 5, MOST = 3000 };
+
+  static float v[ROWS * MOST];
+  static const int lengths[] = {1, 2, 7, 64, 768, MOST};
+  for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+    for (int rms = 0; rms < 2; rms++) {
+      int n = lengths[k];
+      int64_t dims[] = {ROWS, n};
+      random_floats(v, n, -2, 1.98);
+      for (int i = 0; i < n; i++) {
+        v[n + i] = i == n / 2 ? 1.96875f : -0.015625f;
+        v[2 * n + i] = 0.7f;
+        v[3 * n + i] = i % 3 ? 1.96875f : 1.953125f;
+        v[4 * n + i] = i % 2 ? 0.015625f : -0.015625f;
+      }
+      Net *net = net_new();
+      net_opset(net, 23);
+      net_input(net, "x", TG_F32, 2, dims);
+      float *ones = malloc((size_t)n * sizeof *ones);
+      for (int i = 0; i < n; i++)
+        ones[i] = 1;
+      net_constant(net, "ones", TG_F32, 1, &dims[1], ones), free(ones);
+      char in[100];
+      snprintf(in, sizeof in, "%s ones", net_quantised(net, "x", 1.0 / 64, 0, true));
+      net_node(net, rms ? "RMSNormalization" : "LayerNormalization", in, "result",
+               k % 2 ? "epsilon=0.003" : NULL);
+      net_output(net, net_quantised_as(net, "result", (n > 64 ? sqrt(n) : 8) / 32000, 0, TG_I16), TG_F32);
+      snprintf(in, sizeof in, "%s of %d", rms ? "root mean square" : "layers", n);
+      both_run(in, net, v, 0, 1, 2, dims, 1);
+      net_free(net);
+    }
 }
 
 /* Operators that are quantised within, beside their results with floats. */
@@ -306,7 +366,7 @@ static void text_of(const char *what, Net *n, int64_t *dims, TgDType d) {
   if (!m || tg_onnx_integers(m)) fail_msg("%s: %s", what, tg_errmsg(c));
   TgJit *jit = tg_jit(c, run_net, m);
   TgTensor *x = tg_clone(tg_randint(c, 4, dims, 0, 100, d)), *out;
-  static char pixels[1000], want[100], got[100];
+  static char pixels[1000], want[100], got[sizeof want];
   TgCText t;
   Exported e;
   for (int i = 0; i < 2; i++)
@@ -321,6 +381,7 @@ static void text_of(const char *what, Net *n, int64_t *dims, TgDType d) {
   assert_true(exported_new(&e, jit, folder, "gcc -O1 -fsanitize=undefined -fsanitize-undefined-trap-on-error",
                            (TgCOptions){0}));
   size_t count = tg_nbytes(out);
+  assert_true(count <= sizeof want && tg_nbytes(x) <= sizeof pixels);
   tg_read(x, pixels, tg_nbytes(x)), tg_read(out, want, count);
   assert_int_equal(exported_run(&e, e.m, (void *[]){pixels, got}), 0);
   assert_memory_equal(got, want, count);
@@ -340,6 +401,19 @@ static void test_text(void **state) {
   text_of("digit by QLinear", n, (int64_t[]){1, 1, 28, 28}, TG_U8), net_free(n);
   n = net_keyword();
   text_of("keyword", n, (int64_t[]){1, 1, 49, 10}, TG_I8), net_free(n);
+  static const char *const norms[][2] = {
+      {"LayerNormalization", "axis=2"}, {"RMSNormalization", NULL}, {"GroupNormalization", "num_groups=1"}};
+  for (size_t i = 0; i < 3; i++) {
+    int64_t dims[] = {1, 3, 4, SIDE}, each[] = {i ? i > 1 ? 3 : SIDE : 4, SIDE};
+    n = net_new(), net_opset(n, 23);
+    net_input(n, "x", TG_F32, 4, dims);
+    char in[200];
+    const char *w = net_floats(n, i ? 1 : 2, each, -1, 2);
+    snprintf(in, sizeof in, "%s %s %s", net_quantised(n, "x", 0.02, 128, false), w, i == 1 ? "" : w);
+    net_node(n, norms[i][0], in, "y", norms[i][1]);
+    net_output(n, net_quantised(n, "y", 0.03, 3, true), TG_F32);
+    text_of(norms[i][0], n, dims, TG_U8), net_free(n);
+  }
 }
 
 /* ---- what has no such form */
@@ -393,8 +467,10 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_places_and_rows),
-                                     cmocka_unit_test(test_qlinear),   cmocka_unit_test(test_networks),
-                                     cmocka_unit_test(test_text),      cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_operators),  cmocka_unit_test(test_places_and_rows),
+      cmocka_unit_test(test_norms_fine), cmocka_unit_test(test_qlinear),
+      cmocka_unit_test(test_networks),   cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -9,6 +9,7 @@
  *   test_onnx_models --device CPU sr=16000 MODELS/ */
 #define _GNU_SOURCE
 #include "tg_io.h"
+#include "fixture.h"
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -414,12 +415,11 @@ static void test_models(void **state) {
                 /* captured it computes both branches of its If */
                 {"silero-vad/silero_vad_op18_ifless.onnx", false}};
 
-  const char *own = getenv("TG_DATA");
   int n = 0;
   settings[0] = "sr=16000", settings[1] = "sequence=576", nsettings = 2;
   for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
     char path[700];
-    snprintf(path, sizeof path, "%s/%s", own && *own ? own : "../shared/data", models[i].name);
+    snprintf(path, sizeof path, "%s/%s", data_folder(), models[i].name);
     if (!there(path)) continue;
     Check k = checked(path);
     if (k.wrong || k.refused || !k.captured) fail_msg("%s: %s", models[i].name, k.said);

@@ -4,6 +4,7 @@
  * the cases, instead of INTERP; those of f64 must be refused by name where it has none. */
 #define _POSIX_C_SOURCE 200809L
 #include "tg_io.h"
+#include "fixture.h"
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -18,14 +19,6 @@
 enum { LEAST = 981, MOST_IO = 32 };
 
 static const char *device = "INTERP";
-
-static const char *data(const char *name, char room[600]) {
-  const char *own = getenv("TG_DATA");
-  snprintf(room, 600, "%s/%s", own && *own ? own : "../shared/data", name);
-  if (!access(room, R_OK)) return room;
-  print_message("skipped: no %s in the shared data\n", name);
-  return NULL;
-}
 
 static TgTensor *tensor_file(TgContext *c, const char *folder, const char *kind, int i) {
   char path[900];
@@ -154,7 +147,7 @@ static bool node_case(TgContext *c, const char *name, const char *folder) {
 static void test_nodes(void **state) {
   (void)state;
   char room[600], folder[] = "/tmp/tg-onnx-XXXXXX", line[800];
-  const char *archive = data("onnx-node-tests/node.tar.xz", room);
+  const char *archive = data_file("onnx-node-tests/node.tar.xz", room);
   if (!archive || !mkdtemp(folder)) skip();
   snprintf(line, sizeof line, "tar xf '%s' -C %s", archive, folder);
   int unpacked = system(line);
@@ -188,7 +181,9 @@ static void test_speech(void **state) {
   enum { HEAD = 44, CHUNK = 512, BEFORE = 64, STEPS = 400 };
 
   char room[600], path[600];
-  if (!data("silero-vad/silero_vad_16k_op15.onnx", room) || !data("silero-vad/speech_16k.wav", path)) skip();
+  if (!data_file("silero-vad/silero_vad_16k_op15.onnx", room) ||
+      !data_file("silero-vad/speech_16k.wav", path))
+    skip();
   TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU"});
   TgOnnx *m = tg_onnx_open(c, room);
   if (!m) fail_msg("%s", tg_errmsg(c));
@@ -197,7 +192,7 @@ static void test_speech(void **state) {
   FILE *f = fopen(path, "rb");
   assert_true(f && !fseek(f, HEAD, SEEK_SET) && fread(sound, 2, STEPS * CHUNK, f) == STEPS * CHUNK);
   fclose(f);
-  TgTensor *probs = tg_npy_load_file(c, data("silero-vad/probs.npy", path));
+  TgTensor *probs = tg_npy_load_file(c, data_file("silero-vad/probs.npy", path));
   assert_int_equal(tg_read_f64(tg_reshape(probs, TG_SHAPE(-1)), want, STEPS), TG_OK);
   static const char *const names[] = {"input", "state", "sr"};
   TgTensor *memory = tg_keep(tg_contiguous(tg_zeros(c, TG_SHAPE(2, 1, 128))));

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "tg_io.h"
 #include "tg_nn.h"
+#include "fixture.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,11 +19,7 @@ static TgContext *C;
 static const char *device;
 static char path[128];
 
-static TgContext *opened(const char *on) {
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = on, .seed = 5});
-  if (tg_error(c)) fail_msg("%s", tg_errmsg(c));
-  return c;
-}
+static TgContext *opened(const char *on) { return opened_with_seed(on, 5); }
 
 static int open_on(const char *on) {
   const char *tmp = getenv("TMPDIR");
@@ -140,6 +137,16 @@ static void runs_of(TgJit *j, int from, int to, Results *r, int n, const int64_t
     }
 }
 
+/* The program of the file gives the first `to` results again. It is returned. */
+static TgJit *reopened_same(int line, const Results *plain, int to, int n, const int64_t *dims, int nout) {
+  static Results loaded;
+  memset(&loaded, 0, sizeof loaded);
+  TgJit *j = reopened(device);
+  runs_of(j, 0, to, &loaded, n, dims, nout);
+  results_equal(line, plain, &loaded, 0, to, 0);
+  return j;
+}
+
 /* ---- inference */
 static void saved_mlp(Results *plain) {
   Model m = {{random_of(TG_SHAPE(7, 13)), random_of(TG_SHAPE(13)), random_of(TG_SHAPE(13, 3))}, NULL, NULL};
@@ -200,14 +207,12 @@ static void test_inference(void **state) {
 
 static void test_conv(void **state) {
   (void)state;
-  static Results plain, loaded;
+  static Results plain;
   Model m = {{random_of(TG_SHAPE(4, 3, 3, 3)), random_of(TG_SHAPE(4 * 3 * 2, 5))}, NULL, NULL};
   TgJit *j = tg_jit(C, cnn, &m);
   runs_of(j, 0, 3, &plain, TG_SHAPE(1, 3, 7, 5), 1);
   OK(tg_jit_save(j, path));
-  j = reopened(device);
-  runs_of(j, 0, 3, &loaded, TG_SHAPE(1, 3, 7, 5), 1);
-  results_equal(__LINE__, &plain, &loaded, 0, 3, 0);
+  reopened_same(__LINE__, &plain, 3, TG_SHAPE(1, 3, 7, 5), 1);
 }
 
 static void test_devices(void **state) {
@@ -389,24 +394,20 @@ static TgStatus pieces(TgContext *c, TgTensor *const *in, int nin, TgTensor **ou
 
 static void test_pieces(void **state) {
   (void)state;
-  static Results plain, loaded;
+  static Results plain;
   Model m = {{random_of(TG_SHAPE(6, 16)), random_of(TG_SHAPE(11))}, NULL, NULL};
   TgJit *j = tg_jit(C, pieces, &m);
   runs_of(j, 0, 3, &plain, TG_SHAPE(11), 3);
   OK(tg_jit_save(j, path));
-  j = reopened(device);
-  runs_of(j, 0, 3, &loaded, TG_SHAPE(11), 3);
-  results_equal(__LINE__, &plain, &loaded, 0, 3, 0);
+  j = reopened_same(__LINE__, &plain, 3, TG_SHAPE(11), 3);
   OK(tg_jit_save(j, path));
-  j = reopened(device);
-  runs_of(j, 0, 3, &loaded, TG_SHAPE(11), 3);
-  results_equal(__LINE__, &plain, &loaded, 0, 3, 0);
+  reopened_same(__LINE__, &plain, 3, TG_SHAPE(11), 3);
 }
 
 /* ---- weights that lie in a file: only what is used of it is written, and a capture keeps the file */
 static void test_file_weights(void **state) {
   (void)state;
-  static Results plain, loaded;
+  static Results plain;
   Model m = {{random_of(TG_SHAPE(7, 13)), random_of(TG_SHAPE(13)), random_of(TG_SHAPE(13, 3)),
               random_of(TG_SHAPE(5000))},
              NULL,
@@ -430,9 +431,7 @@ static void test_file_weights(void **state) {
   OK(tg_jit_save(j, path)); /* the very file that it reads */
   struct stat st;
   assert_true(!stat(path, &st) && st.st_size < 16000);
-  j = reopened(device);
-  runs_of(j, 0, RUNS, &loaded, TG_SHAPE(5, 7), 2);
-  results_equal(__LINE__, &plain, &loaded, 0, RUNS, 0);
+  reopened_same(__LINE__, &plain, RUNS, TG_SHAPE(5, 7), 2);
 }
 
 /* What lies on DISK is read at each run; in the file it is memory as any other. */
@@ -445,7 +444,7 @@ static TgStatus from_disk(TgContext *c, TgTensor *const *in, int nin, TgTensor *
 
 static void test_disk(void **state) {
   (void)state;
-  static Results plain, loaded;
+  static Results plain;
   float v[60];
   char raw[160];
   snprintf(raw, sizeof raw, "%s.raw", path);
@@ -458,9 +457,7 @@ static void test_disk(void **state) {
   runs_of(j, 0, RUNS, &plain, TG_SHAPE(5, 7), 1);
   OK(tg_jit_save(j, path));
   unlink(raw);
-  j = reopened(device);
-  runs_of(j, 0, RUNS, &loaded, TG_SHAPE(5, 7), 1);
-  results_equal(__LINE__, &plain, &loaded, 0, RUNS, 0);
+  reopened_same(__LINE__, &plain, RUNS, TG_SHAPE(5, 7), 1);
 }
 
 /* ---- sizes that vary: a cache of which `n` rows are used, one more each run, and a value in between */

@@ -148,15 +148,6 @@ static void mpi_idle(void *transport, int times) {
 }
 
 __attribute__((visibility("default"))) const Transport *tg_transport(void) {
-  static const Transport transport = {.size = sizeof(Transport),
-                                      .name = "mpi",
-                                      .join = mpi_join,
-                                      .leave = mpi_leave,
-                                      .send = mpi_send,
-                                      .receive = mpi_receive,
-                                      .tell = mpi_tell,
-                                      .ask = mpi_ask,
-                                      .ended = mpi_ended,
-                                      .idle = mpi_idle};
+  static const Transport transport = TRANSPORT(mpi, false);
   return &transport;
 }

@@ -1,8 +1,9 @@
 /* tcp.c: ranks that find each other by an address: TG_COMM_NAME=HOST:PORT, where rank 0 listens, TG_COMM_RANK
  * and TG_COMM_SIZE. In: sockets. Out: a transport (runtime/transport.h) as a shared library of its own,
- * libtg_tcp.so. It is there for what TG_COMM=nccl does not carry between machines: heads of messages, values
- * that all read, where each rank is. Between two ranks are two connections, one of bytes and one of states, so
- * that no state waits behind bytes. Whoever reaches the port may join: for networks that are trusted. */
+ * libtg_tcp.so. It carries no tensors. It is there for what TG_COMM=nccl does not do between machines: the
+ * ncclUniqueId, heads of messages, what ranks agree on, where each rank is. Between two ranks are two
+ * connections, one of bytes and one of states, so that no state waits behind bytes. Whoever reaches the port
+ * may join: for networks that are trusted. */
 #define _GNU_SOURCE
 #include "runtime/transport.h"
 #include <errno.h>
@@ -23,7 +24,7 @@
 
 enum { BYTES, STATES, KINDS };
 
-enum { MAGIC = 0x74676331, PORTION = 1 << 20, RETRY_MS = 50, RESTS_AFTER = 200, REST_MS = 20 };
+enum { MAGIC = 0x74676331, RETRY_MS = 50, RESTS_AFTER = 200, REST_MS = 20 };
 
 /* The first thing on a connection, from the higher rank to the lower. port: where it listens itself. */
 typedef struct Hello {
@@ -253,13 +254,11 @@ static size_t moved_now(bool *waits, ssize_t k) {
 
 static size_t tcp_send(void *transport, int to, const void *p, size_t n) {
   Link *l = &((Tcp *)transport)->link[to];
-  n = n < PORTION ? n : PORTION;
   return moved_now(&l->waits_out, send(l->fd[BYTES], p, n, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 static size_t tcp_receive(void *transport, int from, void *p, size_t n) {
   Link *l = &((Tcp *)transport)->link[from];
-  n = n < PORTION ? n : PORTION;
   return moved_now(&l->waits_in, recv(l->fd[BYTES], p, n, MSG_DONTWAIT));
 }
 
@@ -343,15 +342,6 @@ static void tcp_leave(void *transport) {
 }
 
 __attribute__((visibility("default"))) const Transport *tg_transport(void) {
-  static const Transport transport = {.size = sizeof(Transport),
-                                      .name = "tcp",
-                                      .join = tcp_join,
-                                      .leave = tcp_leave,
-                                      .send = tcp_send,
-                                      .receive = tcp_receive,
-                                      .tell = tcp_tell,
-                                      .ask = tcp_ask,
-                                      .ended = tcp_ended,
-                                      .idle = tcp_idle};
+  static const Transport transport = TRANSPORT(tcp, true);
   return &transport;
 }

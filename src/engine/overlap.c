@@ -58,7 +58,7 @@ static bool flies_beside(TgContext *ctx, const Step *s) {
 bool copy_flies(TgContext *ctx, const Step *s) {
   if (s->plan) return false;
   if (flies_beside(ctx, s)) return true;
-  if (!ctx->comm) return false;
+  if (!ctx->comm || ctx->comm->transport->heads_only) return false;
   const Device *to = device_of(ctx, s->to), *from = device_of(ctx, s->from);
   return copy_crosses(to, from) && to->of_rank && in_place(to) && in_place(from);
 }

@@ -144,48 +144,6 @@ enum { PIECE = 4 << 20 }; /* bytes that go through the host at a time, where a d
 
 static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
 
-/* Bytes from one rank to another (-1: to all), by the host. */
-static TgStatus piece_moved(Comm *c, int from, int to, void *host, size_t n) {
-  if (to < 0) return comm_broadcast(c, from, host, n);
-  return c->rank == from ? comm_send(c, to, host, n) : comm_receive(c, from, host, n);
-}
-
-/* As moved, where the host cannot reach one of the two memories: in pieces, on both ranks. */
-static TgStatus moved_staged(TgContext *ctx, Device *to, char *dst, Device *from, char *src, size_t nbytes) {
-  Comm *c = ctx->comm;
-  bool sends = !from->remote, keeps = !to || !to->remote;
-  size_t room = TG_MIN(nbytes, (size_t)PIECE);
-  char *host = mem_alloc_raw(&ctx->mem, room + 1);
-  TgStatus s = host ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
-  for (size_t done = 0; !s && done < nbytes; done += room) {
-    size_t n = TG_MIN(room, nbytes - done);
-    if (sends) s = from->backend->copy_out(from, host, src + done, n);
-    if (!s) s = piece_moved(c, from->of_rank - 1, to ? to->of_rank - 1 : -1, host, n);
-    if (s || !keeps) continue;
-    if (to)
-      s = to->backend->copy_in(to, dst + done, host, n);
-    else
-      memcpy(dst + done, host, n);
-  }
-  mem_free(&ctx->mem, host);
-  return s;
-}
-
-/* dst of `to`, of the host where that is NULL, from src of `from`. This rank has one of the two, or both. */
-static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, char *dst, Device *from, char *src,
-                      size_t nbytes) {
-  Comm *c = ctx->comm;
-  bool sends = !from->remote, all = !to || !to->of_rank;
-  if (!in_place(from) || (to && !in_place(to))) return moved_staged(ctx, to, dst, from, src, nbytes);
-  if (all && sends) memcpy(dst, src, nbytes);
-  if (all) return comm_broadcast(c, from->of_rank - 1, dst, nbytes);
-  int rank = (sends ? to : from)->of_rank - 1;
-  TgStatus s = comm_post(c, e, rank, sends, sends ? src : dst, nbytes);
-  if (s || c->gathers) return s ? s : comm_advance(c);
-  comm_close(c, rank, sends);
-  return comm_await(c, NULL);
-}
-
 bool copy_crosses(const Device *to, const Device *from) {
   return from->of_rank && from->of_rank != to->of_rank;
 }
@@ -198,19 +156,28 @@ static Device *streaming(const TgContext *ctx, int rank) {
   return NULL;
 }
 
+/* The least rank without such a device; the number of ranks: all have one. */
+static int streamless(const TgContext *ctx) {
+  int r = 0;
+  while (r < ctx->comm->size && streaming(ctx, r))
+    r++;
+  return r;
+}
+
 /* From GPU to GPU; every rank comes to the same answer. */
 static bool by_nccl(const TgContext *ctx, const Device *to, const Device *from) {
-  bool all = ctx->comm->nccl && to->of_rank && streaming(ctx, to->of_rank - 1) == to &&
-             streaming(ctx, from->of_rank - 1) == from;
-  for (int r = 0; r < ctx->comm->size && all; r++)
-    all = streaming(ctx, r) != NULL;
-  return all;
+  return ctx->comm->nccl && to->of_rank && streaming(ctx, to->of_rank - 1) == to &&
+         streaming(ctx, from->of_rank - 1) == from && streamless(ctx) == ctx->comm->size;
 }
 
 /* At the first exchange, which every rank begins. */
 static TgStatus nccl_ready(TgContext *ctx) {
   Comm *c = ctx->comm;
   NcclId id = {{0}};
+  int without = streamless(ctx);
+  if (without < c->size)
+    return error_set(&ctx->err, TG_ERR_DEVICE, "comm: rank %d has no GPU for NCCL: take TG_COMM=mpi",
+                     without);
   if (nccl_joined(c->nccl)) return TG_OK;
   TgStatus s = c->rank ? TG_OK : nccl_id(c->nccl, &id);
   if (s) return s;
@@ -222,27 +189,87 @@ static TgStatus nccl_ready(TgContext *ctx) {
 }
 
 /* The heads go by the host: what does not fit is found before a byte moves. */
-static TgStatus moved_by_nccl(TgContext *ctx, const Exchange *e, Device *to, void *dst, Device *from,
-                              const void *src, size_t nbytes) {
-  Comm *c = ctx->comm;
-  bool sends = !from->remote;
-  Device *own = sends ? from : to;
-  int rank = (sends ? to : from)->of_rank - 1;
+static TgStatus posted_by_nccl(TgContext *ctx, const Exchange *e, int rank, bool sends, void *p,
+                               size_t nbytes) {
+  Device *own = streaming(ctx, ctx->comm->rank);
   void *stream = own->backend->stream(own);
   if (!stream) return error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", own->name);
-  TgStatus s = comm_post(c, e, rank, sends, NULL, 0);
-  if (!s) s = nccl_post(c->nccl, rank, sends, sends ? (void *)src : dst, nbytes, stream);
-  return s || c->gathers ? s : copies_awaited(ctx);
+  TgStatus s = comm_post(ctx->comm, e, rank, sends, NULL, 0);
+  return s ? s : nccl_post(ctx->comm->nccl, rank, sends, p, nbytes, stream);
+}
+
+/* As piece_moved, by way of the ranks' GPUs, whose memory alone NCCL reaches. */
+static TgStatus piece_by_nccl(TgContext *ctx, const Exchange *e, int from, int to, void *host, size_t n) {
+  const Comm *c = ctx->comm;
+  Device *own = streaming(ctx, c->rank);
+  bool sends = c->rank == from;
+  void *at = NULL;
+  TgStatus s = device_alloc(ctx, own->index, n, &at);
+  if (!s && sends) s = own->backend->copy_in(own, at, host, n);
+  for (int r = 0; r < c->size && !s; r++)
+    if (r != from && (to < 0 || r == to) && (sends || r == c->rank))
+      s = posted_by_nccl(ctx, e, sends ? r : from, sends, at, n);
+  if (!s) s = copies_awaited(ctx);
+  if (!s) s = own->backend->copy_out(own, host, at, n); /* also where it was sent: it is not used any more */
+  if (at) device_free(ctx, own->index, at, n);
+  return s;
+}
+
+/* Bytes from one rank to another (-1: to all), by the host. */
+static TgStatus piece_moved(TgContext *ctx, const Exchange *e, int from, int to, void *host, size_t n) {
+  Comm *c = ctx->comm;
+  if (c->transport->heads_only) return piece_by_nccl(ctx, e, from, to, host, n);
+  if (to < 0) return comm_broadcast(c, from, host, n);
+  return c->rank == from ? comm_send(c, to, host, n) : comm_receive(c, from, host, n);
+}
+
+/* As moved, where the host cannot reach one of the two memories: in pieces, on both ranks. */
+static TgStatus moved_staged(TgContext *ctx, const Exchange *e, Device *to, int rank, char *dst, Device *from,
+                             char *src, size_t nbytes) {
+  bool sends = !from->remote, keeps = to ? !to->remote : dst != NULL;
+  size_t room = TG_MIN(nbytes, (size_t)PIECE);
+  char *host = mem_alloc_raw(&ctx->mem, room + 1);
+  TgStatus s = host ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
+  for (size_t done = 0; !s && done < nbytes; done += room) {
+    size_t n = TG_MIN(room, nbytes - done);
+    if (sends) s = from->backend->copy_out(from, host, src + done, n);
+    if (!s) s = piece_moved(ctx, e, from->of_rank - 1, rank, host, n);
+    if (s || !keeps) continue;
+    if (to)
+      s = to->backend->copy_in(to, dst + done, host, n);
+    else
+      memcpy(dst + done, host, n);
+  }
+  mem_free(&ctx->mem, host);
+  return s;
+}
+
+/* dst of `to`, of the host where that is NULL, from src of `from`; rank: the one that has dst, -1: all have one.
+ * This rank has one of the two, or both. */
+static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, int rank, char *dst, Device *from,
+                      char *src, size_t nbytes) {
+  Comm *c = ctx->comm;
+  bool sends = !from->remote, reached = in_place(from) && (!to || in_place(to));
+  if (c->transport->heads_only || !reached) return moved_staged(ctx, e, to, rank, dst, from, src, nbytes);
+  if (rank < 0 && sends) memcpy(dst, src, nbytes);
+  if (rank < 0) return comm_broadcast(c, from->of_rank - 1, dst, nbytes);
+  int peer = sends ? rank : from->of_rank - 1;
+  TgStatus s = comm_post(c, e, peer, sends, sends ? src : dst, nbytes);
+  if (s || c->gathers) return s ? s : comm_advance(c);
+  comm_close(c, peer, sends);
+  return comm_await(c, NULL);
 }
 
 /* Every rank begins the exchange; those that have no part in it go on. */
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
-  bool nccl = by_nccl(ctx, to, from);
-  TgStatus s = nccl ? nccl_ready(ctx) : TG_OK;
-  Exchange e = comm_begin(ctx->comm, from->index, to->of_rank ? to->index : -1, nbytes);
+  Comm *c = ctx->comm;
+  bool nccl = by_nccl(ctx, to, from), sends = !from->remote;
+  TgStatus s = nccl || c->transport->heads_only ? nccl_ready(ctx) : TG_OK;
+  Exchange e = comm_begin(c, from->index, to->of_rank ? to->index : -1, nbytes);
   if (s || (from->remote && to->remote)) return s;
-  if (nccl) return moved_by_nccl(ctx, &e, to, dst, from, src, nbytes);
-  return moved(ctx, &e, to, dst, from, (char *)src, nbytes);
+  if (!nccl) return moved(ctx, &e, to, to->of_rank - 1, dst, from, (char *)src, nbytes);
+  s = posted_by_nccl(ctx, &e, (sends ? to : from)->of_rank - 1, sends, sends ? (void *)src : dst, nbytes);
+  return s || c->gathers ? s : copies_awaited(ctx);
 }
 
 void copies_gathered(TgContext *ctx, bool gathers) {
@@ -260,28 +287,16 @@ TgStatus copies_awaited(TgContext *ctx) {
   return s || !ctx->comm->nccl ? s : nccl_group(ctx->comm->nccl);
 }
 
-/* To the host of another rank, which alone reads. */
-static TgStatus given_to(TgContext *ctx, int rank, Device *d, const void *src, size_t nbytes) {
-  void *host = in_place(d) ? NULL : mem_alloc_raw(&ctx->mem, nbytes);
-  TgStatus s = TG_OK;
-  if (!in_place(d))
-    s = host ? d->backend->copy_out(d, host, src, nbytes)
-             : error_set(&ctx->err, TG_ERR_NOMEM, "read: out of memory");
-  if (!s) s = comm_send(ctx->comm, rank, host ? host : src, nbytes);
-  mem_free(&ctx->mem, host);
-  return s;
-}
-
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes) {
   int reader = abs(ctx->reader) - 1;
   bool here = ctx->reader >= 0;
   if (!d->of_rank || (reader >= 0 && reader == d->of_rank - 1))
     return here ? d->backend->copy_out(d, dst, src, nbytes) : TG_OK;
+  TgStatus s = ctx->comm->transport->heads_only ? nccl_ready(ctx) : TG_OK;
   Exchange e = comm_begin(ctx->comm, d->index, -1, nbytes);
   if (here && d->remote) ctx->counters.bytes_read += nbytes;
-  if (reader >= 0 && here) return comm_receive(ctx->comm, d->of_rank - 1, dst, nbytes);
-  if (reader >= 0) return d->remote ? TG_OK : given_to(ctx, reader, d, src, nbytes);
-  return moved(ctx, &e, NULL, dst, d, (char *)src, nbytes);
+  if (s || (!here && d->remote)) return s;
+  return moved(ctx, &e, NULL, reader, here ? dst : NULL, d, (char *)src, nbytes);
 }
 
 TgStatus tg_comm_read(TgTensor *t, int rank, void *out, size_t nbytes) {

@@ -341,7 +341,10 @@ Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint
              .system = os};
   if (nccl && !(c->nccl = nccl_load(mem, os, env, err))) return comm_leave(c), NULL;
   c->transport = transport_named(c, nccl ? beside_nccl(g.name) : env->comm);
-  if (c->transport && !(c->at = c->transport->join(&g)))
+  if (c->transport && c->transport->heads_only && !nccl)
+    error_set(err, TG_ERR_DEVICE, "comm: %s carries no tensors: TG_COMM is mpi, nccl or local",
+              c->transport->name);
+  else if (c->transport && !(c->at = c->transport->join(&g)))
     error_set(err, TG_ERR_DEVICE, "comm: %s: %s", c->transport->name, g.why);
   if (!c->at) return comm_leave(c), NULL;
   c->rank = g.rank;

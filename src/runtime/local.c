@@ -211,13 +211,4 @@ static void *local_join(Group *g) {
   return NULL;
 }
 
-const Transport transport_local = {.size = sizeof(Transport),
-                                   .name = "local",
-                                   .join = local_join,
-                                   .leave = local_leave,
-                                   .send = local_send,
-                                   .receive = local_receive,
-                                   .tell = local_tell,
-                                   .ask = local_ask,
-                                   .ended = local_ended,
-                                   .idle = local_idle};
+const Transport transport_local = TRANSPORT(local, false);

@@ -44,7 +44,16 @@ typedef struct Transport {
   bool (*ask)(void *t, int rank, RankState *out); /* false: not known now */
   int (*ended)(void *t, int rank);                /* 1: its process has ended; 0: it has not, or who knows */
   void (*idle)(void *t, int times); /* nothing moved so many times, one after another: rests a little */
+  bool heads_only;                  /* it carries no tensors: NCCL does, and it what NCCL does not know */
 } Transport;
+
+/* The table of a transport whose calls are NAME_join, NAME_leave .. */
+#define TRANSPORT(of, heads)                                                                                 \
+  {                                                                                                          \
+    .size = sizeof(Transport), .name = #of, .join = of##_join, .leave = of##_leave, .send = of##_send,       \
+    .receive = of##_receive, .tell = of##_tell, .ask = of##_ask, .ended = of##_ended, .idle = of##_idle,     \
+    .heads_only = heads                                                                                      \
+  }
 
 #define TRANSPORT_SYMBOL "tg_transport" /* const Transport *tg_transport(void) */
 #endif

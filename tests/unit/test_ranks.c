@@ -6,6 +6,10 @@
 #include "tg_io.h"
 #include <arpa/inet.h>
 #include <dirent.h>
+#ifdef __linux__
+#include <linux/tcp.h>
+#endif
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -120,7 +124,7 @@ static void works(void) {
   tg_clear_error(C);
   CHECK(!tg_to(r, "NONE@0") && tg_error(C) == TG_ERR_VALUE);
   tg_clear_error(C);
-  CHECK(!tg_to(r, "CUDA@0") && tg_error(C) == TG_ERR_DEVICE); /* rank 0 says why it does not open */
+  if (!getenv("TG_EMU")) CHECK(!tg_to(r, "CUDA@0") && tg_error(C) == TG_ERR_DEVICE); /* rank 0 says why */
   tg_clear_error(C);
   rounds_right(3);
   tg_close(C);
@@ -155,6 +159,12 @@ static void killed_saving(void) {
   if (rank == victim) signal(SIGALRM, SIG_DFL), setitimer(ITIMER_REAL, &at, NULL);
   while (!tg_safe_save(s, getenv("SAVED"))) {}
   tg_state_free(s);
+}
+
+static void dies(void) {
+  rounds_right(2);
+  if (rank == victim) raise(SIGKILL);
+  rounds_without_end();
 }
 
 static void hangs(void) {
@@ -358,6 +368,49 @@ static void gpus(void) {
   rounds_right(1);
 }
 
+/* Bytes that this process sent by TCP. */
+static uint64_t tcp_bytes(void) {
+  uint64_t sum = 0;
+#ifdef __linux__
+  for (int fd = 0; fd < 256; fd++) {
+    struct tcp_info i = {0};
+    socklen_t n = sizeof i;
+    if (!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &i, &n)) sum += i.tcpi_bytes_acked;
+  }
+#endif
+  return sum;
+}
+
+/* Of ranks that an address brought together NCCL moves all tensors, also those that no GPU has: what all read or
+ * one, what comes from a rank to a device without one, and memory of hosts, at once or in a captured function. */
+static void by_gpus_alone(void) {
+  enum { N = 1 << 18 };
+
+  static float got[N];
+  char name[MOST][16];
+  const char *host[MOST];
+  TgTensor *x = tg_shard(tg_cast(tg_arange(C, 0, N), TG_F32), size, D, 0);
+  rounds_right(1);
+  uint64_t before = tcp_bytes();
+  CHECK(size == 1 || before > 0);
+  CHECK(!tg_read(tg_mul_scalar(x, 2), got, sizeof got) && got[N - 1] == 2.f * (N - 1));
+  CHECK(!tg_comm_read(x, size - 1, rank == size - 1 ? got : NULL, sizeof got));
+  CHECK(got[N / 3] == (float)(N / 3) * (rank == size - 1 ? 1 : 2));
+  CHECK(tg_item_f64(tg_max(tg_to(tg_shard_part(x, size - 1), "CUDA"))) == N - 1);
+  for (int r = 0; r < size; r++)
+    snprintf(name[r], sizeof name[r], "CPU@%d", r), host[r] = name[r];
+  TgTensor *y = tg_shard(tg_to(tg_cast(tg_arange(C, 0, N), TG_F32), "CPU"), size, host, 0);
+  CHECK(tg_item_f64(tg_max(tg_gather_to(y, host[0]))) == N - 1);
+  CHECK(tg_item_f64(tg_sum(tg_sub(tg_gather_to(y, D[size - 1]), tg_gather_to(x, D[size - 1])))) == 0);
+  for (int r = 0; r < size; r++)
+    D[r] = host[r];
+  net_sized = 200;
+  tolerance = 1e-6;
+  overlaps();
+  uint64_t states = (tcp_bytes() - before) / 1024;
+  if (states > 300) fprintf(stderr, "rank %d sent %d KiB by TCP\n", rank, (int)states), exit(6);
+}
+
 /* ---- what ranks share */
 static int64_t over_ranks(int64_t own) {
   int64_t all = 0;
@@ -484,6 +537,8 @@ static int rank_main(const char *role) {
                {"overlaps", overlaps},
                {"explains", explains},
                {"gpus", gpus},
+               {"by_gpus_alone", by_gpus_alone},
+               {"dies", dies},
                {"compiles", compiles},
                {"saves_least", saves_least},
                {"loads", loads}};
@@ -715,23 +770,46 @@ static void fine_by_address(const char *role, int n) {
     assert_string_equal(said_by(r), "");
 }
 
-/* The same as by shared memory: values, ranks that end, fail and differ. With NCCL it carries the heads. */
+static int tcp_found(void **state) {
+  (void)state;
+  char path[300];
+  snprintf(path, sizeof path, "%s/libtg_tcp.so", folder);
+  setenv("TG_COMM", "nccl", 1), setenv("TG_DEV", "CUDA", 1), setenv("TG_EMU", "2", 1);
+  setenv("TG_COMM_TIMEOUT", "60", 1), setenv("LD_LIBRARY_PATH", folder, 1);
+  return access(path, F_OK) ? symlink(TG_TCP, path) : 0;
+}
+
+static int tcp_left(void **state) {
+  (void)state;
+  unsetenv("TG_EMU"), unsetenv("TG_DEV"), unsetenv("LD_LIBRARY_PATH");
+  unsetenv("TG_COMM"), unsetenv("TG_COMM_TIMEOUT");
+  return 0;
+}
+
+/* The same as by shared memory: values, ranks that end, fail and differ. NCCL moves all tensors. */
 static void found_by_address(void **state) {
   (void)state;
-  setenv("TG_COMM", TG_TCP, 1), setenv("TG_COMM_TIMEOUT", "60", 1);
-  for (int n = 1; n <= 4; n++)
+  static const char *const orders[] = {"1", "2", "3", "5"};
+  char command[400];
+  for (int n = 1; n <= 4; n++) {
+    setenv("TG_EMU", orders[n - 1], 1);
     fine_by_address("works", n);
-  fine_by_address("overlaps", 3);
-  set("VICTIM", 1);
-  for (int i = 0; i < 6; i++) {
-    set("AFTER_US", 1 + 37000 * i);
-    assert_int_equal(by_address("killed", 3), 3);
-    others_say(3, 1, "ended");
+    fine_by_address(n == 2 ? "gpus" : "by_gpus_alone", n < 4 ? n : 2);
   }
-  assert_int_equal(by_address("leaves", 3), 2);
-  others_say(3, 1, "has left");
-  assert_int_equal(by_address("fails", 3), 3);
-  others_say(3, 1, "@1: cannot allocate");
+  set("VICTIM", 1);
+
+  static const struct {
+    const char *role, *says;
+    int bad;
+  } cases[] = {{"dies", "ended", 3}, {"leaves", "has left", 2}, {"fails", "@1: cannot allocate", 3}};
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(by_address(cases[i].role, 3), cases[i].bad);
+    snprintf(command, sizeof command, "rm -rf %s/tg-nccl-*",
+             shared); /* NCCL's mock's, of a rank that was killed */
+    assert_int_equal(system(command), 0);
+    others_say(3, 1, cases[i].says);
+  }
   static const char *const other[] = {"other_shape", "other_constant", "one_call_more"};
   for (int i = 0; i < 3; i++) {
     assert_int_equal(by_address(other[i], 2), 2);
@@ -739,15 +817,22 @@ static void found_by_address(void **state) {
       if (!said_by(r) || !strstr(said_by(r), "run different programs"))
         fail_msg("%s: %s", other[i], said_by(r));
   }
-  setenv("TG_COMM", "nccl", 1), setenv("TG_DEV", "CUDA", 1);
-  setenv("LD_LIBRARY_PATH", folder, 1);
-  char path[300];
-  snprintf(path, sizeof path, "%s/libtg_tcp.so", folder);
-  assert_int_equal(symlink(TG_TCP, path), 0);
-  setenv("TG_EMU", "2", 1);
-  fine_by_address("gpus", 2);
-  unsetenv("TG_EMU"), unsetenv("TG_DEV"), unsetenv("LD_LIBRARY_PATH");
-  unsetenv("TG_COMM"), unsetenv("TG_COMM_TIMEOUT");
+}
+
+/* An address alone carries no tensors, nor does NCCL where there is no GPU. */
+static void no_tensors_by_address(void **state) {
+  (void)state;
+  setenv("TG_DEV", "CPU", 1), set("VICTIM", 9);
+  assert_int_equal(by_address("killed", 2), 2);
+  for (int r = 0; r < 2; r++)
+    assert_string_equal(said_by(r), "comm: rank 0 has no GPU for NCCL: take TG_COMM=mpi");
+  static const char *const names[] = {"tcp", TG_TCP};
+  for (int i = 0; i < 2; i++) {
+    setenv("TG_COMM", names[i], 1);
+    assert_int_equal(by_address("rounds", 2), 2);
+    for (int r = 0; r < 2; r++)
+      assert_string_equal(said_by(r), "comm: tcp carries no tensors: TG_COMM is mpi, nccl or local");
+  }
 }
 
 /* Who speaks to the port and is no rank; says nothing where `text` is NULL. */
@@ -768,38 +853,42 @@ static pid_t stranger(int port, const char *text, size_t nbytes) {
   _exit(0);
 }
 
+/* A rank that does not find the others by this address, and says why. */
+static void alone_by_address(const char *name, const char *r, const char *says) {
+  char command[1500];
+  setenv("TG_COMM_NAME", name, 1), setenv("TG_COMM_RANK", r, 1);
+  snprintf(command, sizeof command, "cd %s && rm -f rank* && ROLE=rounds exec %s 2>log", folder, own);
+  assert_int_not_equal(system(command), 0);
+  if (!said_by(atoi(r)) || !strstr(said_by(atoi(r)), says))
+    fail_msg("no \"%s\" in: %s", says, said_by(atoi(r)));
+}
+
 static void nobody_by_address(void **state) {
   (void)state;
   char name[64];
   int port = free_port();
   static const uint32_t wrong_size[] = {0x74676331, 0, 1, 3, 0, 0}; /* a hello of another version */
   snprintf(name, sizeof name, "127.0.0.1:%d", port);
-  setenv("TG_COMM", TG_TCP, 1), setenv("TG_COMM_TIMEOUT", "1", 1);
-  setenv("TG_COMM_SIZE", "2", 1), setenv("TG_COMM_RANK", "0", 1);
-  group_fails(name, "rank 1 does not come");
+  setenv("TG_COMM_TIMEOUT", "1", 1), setenv("TG_COMM_SIZE", "2", 1);
+  alone_by_address(name, "0", "rank 1 does not come");
   pid_t silent = stranger(port, NULL, 0),
         speaks = stranger(port, "GET / HTTP/1.1\r\n\r\n and more of it", 34);
-  group_fails(name, "rank 1 does not come");
+  alone_by_address(name, "0", "rank 1 does not come");
   setenv("TG_COMM_TIMEOUT", "10", 1);
   pid_t other = stranger(port, (const char *)wrong_size, sizeof wrong_size);
-  group_fails(name, "rank 1 has another TG_COMM_SIZE, or another version");
+  alone_by_address(name, "0", "rank 1 has another TG_COMM_SIZE, or another version");
   const pid_t all[] = {silent, speaks, other};
   for (int i = 0; i < 3; i++) {
     kill(all[i], SIGKILL);
     waitpid(all[i], NULL, 0);
   }
-  setenv("TG_COMM_TIMEOUT", "1", 1), setenv("TG_COMM_RANK", "1", 1);
-  group_fails(name, "rank 0 does not come");
-  setenv("TG_COMM_RANK", "0", 1);
-  group_fails("192.0.2.1:1", "rank 0 cannot listen"); /* an address that no machine has */
-  group_fails("nowhere", "is no address HOST:PORT");
-  group_fails("no.such.host.invalid:1", "is no address HOST:PORT");
-  setenv("TG_COMM_RANK", "2", 1);
-  group_fails(name, "rank 2 of 2");
-  static const char *const names[] = {"TG_COMM", "TG_COMM_TIMEOUT", "TG_COMM_SIZE", "TG_COMM_RANK",
-                                      "TG_COMM_NAME"};
-  for (int i = 0; i < 5; i++)
-    unsetenv(names[i]);
+  setenv("TG_COMM_TIMEOUT", "1", 1);
+  alone_by_address(name, "1", "rank 0 does not come");
+  alone_by_address("192.0.2.1:1", "0", "rank 0 cannot listen"); /* an address that no machine has */
+  alone_by_address(":1x", "0", "is no address HOST:PORT");
+  alone_by_address("no.such.host.invalid:1", "0", "is no address HOST:PORT");
+  alone_by_address(name, "2", "rank 2 of 2");
+  unsetenv("TG_COMM_SIZE"), unsetenv("TG_COMM_RANK"), unsetenv("TG_COMM_NAME");
 }
 
 /* A compiler that counts its runs, a line of the file runs each. False: there is no compiler here. */
@@ -994,8 +1083,9 @@ int main(int argc, char **argv) {
       cmocka_unit_test(exchanges_hide),
       cmocka_unit_test(memory_of_gpus),
       cmocka_unit_test(found_by_file),
-      cmocka_unit_test(found_by_address),
-      cmocka_unit_test(nobody_by_address),
+      cmocka_unit_test_setup_teardown(found_by_address, tcp_found, tcp_left),
+      cmocka_unit_test_setup_teardown(no_tensors_by_address, tcp_found, tcp_left),
+      cmocka_unit_test_setup_teardown(nobody_by_address, tcp_found, tcp_left),
       cmocka_unit_test(work_is_shared),
       cmocka_unit_test(programs_differ),
       cmocka_unit_test(a_rank_goes_its_own_way),

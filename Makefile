@@ -42,7 +42,7 @@ check-asan: setup
 	@rm -f build-asan.log
 	@tools/run-tests build-asan
 # what runs on threads, under ThreadSanitizer: the pool, queues of devices, loaders, captured functions, exchanges beside kernels
-TSAN = test_cancel test_devices test_jit test_launch test_loader test_multitensor test_program test_shard test_shard_random
+TSAN = test_cancel test_devices test_jit test_launch test_loader test_multitensor test_program test_shard test_shard_beside test_shard_random
 check-tsan: setup
 	@cmake -S . -B build-tsan -DTG_TSAN=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo > build-tsan.log 2>&1 || { cat build-tsan.log; exit 1; }
 	@cmake --build build-tsan -j $(JOBS) --target tg test_ranks $(TSAN) > build-tsan.log 2>&1 || { cat build-tsan.log; exit 1; }

@@ -616,12 +616,12 @@ static TgStatus steps_run_in(Steps *all, Step *s, size_t n) {
   return !st && f ? flight_end(f) : st;
 }
 
-static TgStatus steps_run(TgContext *ctx, Step *s, size_t n) {
+static TgStatus steps_run(TgContext *ctx, Step *s, size_t n, Buffer *const *stored, size_t nstored) {
   Steps all = {.ctx = ctx, .run = mem_alloc(&ctx->mem, (n + 1) * sizeof *all.run)};
   bool flies = ctx->comm != NULL;
   for (size_t i = 0; i < n && !flies; i++)
     flies = copy_flies(ctx, &s[i]);
-  if (flies) all.flight = flight_new(ctx);
+  if (flies) all.flight = flight_new(ctx, stored, nstored);
   bool room = all.run && (all.flight || !flies);
   TgStatus st = room ? steps_run_in(&all, s, n) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   flight_free(all.flight);
@@ -659,7 +659,7 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
     stored[nstored++] = b[k];
   }
   if (!s) s = engine_before_stores(ctx, stored, nstored);
-  if (!s) s = steps_run(ctx, j->c.steps.at, j->c.steps.len);
+  if (!s) s = steps_run(ctx, j->c.steps.at, j->c.steps.len, stored, nstored);
   if (!s && !stores_done(ctx, stored, nstored)) s = ctx->err.status;
   mem_free(&ctx->mem, b), mem_free(&ctx->mem, stored), mem_free(&ctx->mem, whole);
   return s;

@@ -86,7 +86,8 @@ struct TgJit {
 /* overlap.c: copies between ranks beside the kernels of plans. After an error only flight_free. */
 typedef struct Flight Flight;
 bool copy_flies(TgContext *ctx, const Step *copy); /* s is such a copy */
-Flight *flight_new(TgContext *ctx);                /* NULL: out of memory */
+/* stored: what the list stores to, of what was there before; stays as it is. NULL: out of memory */
+Flight *flight_new(TgContext *ctx, Buffer *const *stored, size_t nstored);
 /* n copies, none of what another one brings, that follow nplan plans. */
 TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *copies, size_t n);
 bool flight_waits(const Flight *f);                           /* something is to go, or on its way */

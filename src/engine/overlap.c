@@ -31,6 +31,8 @@ typedef struct Owned {
 
 struct Flight {
   TgContext *ctx;
+  Buffer *const *stored; /* what the list stores to, and was there before */
+  size_t nstored;
   Vec(Leaving) leaving; /* in the order in which they go */
   size_t gone;          /* of them */
   Vec(Moving) moving;   /* what may be on its way */
@@ -228,9 +230,9 @@ static TgStatus buffer_awaited(Flight *f, const Buffer *b, bool written) {
   return s;
 }
 
-Flight *flight_new(TgContext *ctx) {
+Flight *flight_new(TgContext *ctx, Buffer *const *stored, size_t nstored) {
   Flight *f = mem_alloc(&ctx->mem, sizeof *f);
-  if (f) f->ctx = ctx;
+  if (f) *f = (Flight){.ctx = ctx, .stored = stored, .nstored = nstored};
   return f;
 }
 
@@ -286,9 +288,10 @@ TgStatus flight_left(Flight *f) {
 bool flight_waits(const Flight *f) { return f->moving.len || f->gone < f->leaving.len; }
 
 /* ---- beside kernels */
-static bool is_written(const Plan *p, int64_t id) {
-  for (int r = 0; r < p->sched.nroot; r++)
-    if (p->sched.root[r] == id) return true;
+/* Memory that was there before the list ran. */
+static bool is_stored(const Flight *f, const Buffer *b) {
+  for (size_t i = 0; i < f->nstored; i++)
+    if (f->stored[i] == b) return true;
   return false;
 }
 
@@ -297,9 +300,9 @@ TgStatus flight_before(Flight *f, const PlanRun *run, int k) {
   TgStatus s = TG_OK;
   for (int a = 0; a < sk->narg && !s && f->moving.len; a++) {
     int64_t id = sk->arg[a];
-    bool made = id >= TEMP_BASE;
-    s = buffer_awaited(f, made ? run->temp[id - TEMP_BASE] : run->buf[id].buffer,
-                       !made && is_written(run->plan, id));
+    int64_t t = id - TEMP_BASE;
+    const Buffer *b = t >= 0 ? run->temp[t] : run->buf[id].buffer;
+    s = buffer_awaited(f, b, t >= 0 ? run->plan->sched.temp[t].first == k : is_stored(f, b));
   }
   return s;
 }

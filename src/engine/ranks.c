@@ -170,6 +170,13 @@ static bool by_nccl(const TgContext *ctx, const Device *to, const Device *from) 
          streaming(ctx, from->of_rank - 1) == from && streamless(ctx) == ctx->comm->size;
 }
 
+static void *own_stream(TgContext *ctx) {
+  Device *own = streaming(ctx, ctx->comm->rank);
+  void *stream = own->backend->stream(own);
+  if (!stream) error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", own->name);
+  return stream;
+}
+
 /* At the first exchange, which every rank begins. */
 static TgStatus nccl_ready(TgContext *ctx) {
   Comm *c = ctx->comm;
@@ -183,18 +190,15 @@ static TgStatus nccl_ready(TgContext *ctx) {
   if (s) return s;
   comm_begin(c, -1, -1, sizeof id);
   s = comm_broadcast(c, 0, &id, sizeof id);
-  Device *d = streaming(ctx, c->rank);
-  if (!s && !d->backend->stream(d)) s = error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", d->name);
+  if (!s && !own_stream(ctx)) s = TG_ERR_DEVICE;
   return s ? s : nccl_join(c->nccl, &id, c->rank, c->size);
 }
 
 /* The heads go by the host: what does not fit is found before a byte moves. */
 static TgStatus posted_by_nccl(TgContext *ctx, const Exchange *e, int rank, bool sends, void *p,
                                size_t nbytes) {
-  Device *own = streaming(ctx, ctx->comm->rank);
-  void *stream = own->backend->stream(own);
-  if (!stream) return error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", own->name);
-  TgStatus s = comm_post(ctx->comm, e, rank, sends, NULL, 0);
+  void *stream = own_stream(ctx);
+  TgStatus s = stream ? comm_post(ctx->comm, e, rank, sends, NULL, 0) : TG_ERR_DEVICE;
   return s ? s : nccl_post(ctx->comm->nccl, rank, sends, p, nbytes, stream);
 }
 

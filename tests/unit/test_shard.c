@@ -773,80 +773,6 @@ static void gradients_named(void **state) {
   unlink(path);
 }
 
-/* ---- gradients behind kernels, where devices have a queue of copies */
-enum { LAYERS = 8 };
-
-static TgStatus net_step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
-  (void)nin, (void)nout;
-  TgTensor **w = user, *y = in[0], *grad[LAYERS];
-  for (int i = 0; i < LAYERS; i++)
-    y = tg_tanh(tg_matmul(y, w[i]));
-  out[0] = tg_mean(tg_mul(y, y));
-  if (tg_gradient(out[0], w, LAYERS, grad)) return tg_error(ctx);
-  for (int i = 0; i < LAYERS; i++)
-    tg_assign(w[i], tg_sub(w[i], tg_mul_scalar(grad[i], 0.5)));
-  return tg_error(ctx);
-}
-
-/* The share of the bytes that are given to be copied while their device's plan has kernels to run. */
-static double given_early(const char *path) {
-  char line[4096];
-  long long plan = -1;
-  double early = 0, all = 0, waiting = 0;
-  FILE *f = fopen(path, "r");
-  assert_non_null(f);
-  while (fgets(line, sizeof line, f)) {
-    const char *at = strstr(line, "\"plan\":"), *bytes = strstr(line, "\"bytes\":");
-    if (bytes && strstr(line, ": copy\",\"cat\":\"host\""))
-      all += atof(bytes + 8), waiting += atof(bytes + 8);
-    if (!at) continue;
-    if (atoll(at + 7) == plan) early += waiting;
-    plan = atoll(at + 7), waiting = 0;
-  }
-  fclose(f);
-  return all > 0 ? early / all : 0;
-}
-
-static void copies_beside_kernels(void **state) {
-  (void)state;
-  char path[80];
-  TgTensor *w[2][LAYERS];
-  snprintf(path, sizeof path, "/tmp/tg_shard_beside_%ld", (long)getpid());
-  for (int i = 0; i < LAYERS; i++)
-    for (int k = 0; k < 2; k++)
-      w[k][i] =
-          tg_keep(tg_clone(tg_replicate(tg_mul_scalar(counted(2, (const int64_t[]){16, 16}), 0.125), 2, D)));
-  TgJit *j = tg_jit(C, net_step, w[0]);
-  for (int i = 0; i < 6; i++) {
-    OK(tg_scope_begin(C));
-    TgTensor *x = tg_shard(tg_add_scalar(counted(2, (const int64_t[]){8, 16}), i), 2, D, 0), *loss, *want;
-    OK(tg_realize(x));
-    OK(tg_jit_run(j, &x, 1, &loss, 1));
-    OK(net_step(C, &x, 1, &want, 1, w[1]));
-    EQUAL(loss, want);
-    OK(tg_scope_end(C));
-  }
-  for (int i = 0; i < LAYERS; i++)
-    EQUAL(w[0][i], w[1][i]);
-  tg_jit_free(j);
-  OK(tg_profile_start(C, path)); /* names of exchanges are those of a capture in a profile */
-  j = tg_jit(C, net_step, w[0]);
-  for (int i = 0; i < 3; i++) {
-    OK(tg_scope_begin(C));
-    TgTensor *x = tg_shard(counted(2, (const int64_t[]){8, 16}), 2, D, 0), *loss;
-    OK(tg_realize(x));
-    if (i == 2) OK(tg_profile_stop(C)), OK(tg_profile_start(C, path));
-    OK(tg_jit_run(j, &x, 1, &loss, 1));
-    OK(tg_scope_end(C));
-  }
-  OK(tg_profile_stop(C));
-  double share = given_early(path);
-  unlink(path);
-  if (!ranks_asked() && (!strcmp(D[0], "CUDA") || !strcmp(D[0], "METAL")) && share < 0.8)
-    fail_msg("%.3f of the bytes", share);
-  tg_jit_free(j);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(split, open_it, close_it),
@@ -866,7 +792,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(saved, open_it, close_it),
       cmocka_unit_test_setup_teardown(exchanges_named, open_it, close_it),
       cmocka_unit_test_setup_teardown(gradients_named, open_it, close_it),
-      cmocka_unit_test_setup_teardown(copies_beside_kernels, open_it, close_it),
       cmocka_unit_test_setup_teardown(volumes, open_it, close_it),
       cmocka_unit_test_setup_teardown(computed_once, open_it, close_it),
   };

@@ -248,8 +248,8 @@ static TgStatus moved_staged(TgContext *ctx, const Exchange *e, Device *to, int 
   return s;
 }
 
-/* dst of `to`, of the host where that is NULL, from src of `from`; rank: the one that has dst, -1: all have one.
- * This rank has one of the two, or both. */
+/* dst of `to`, of the host where that is NULL, from src of `from`; rank: the one that has dst, -1: all have
+ * one. This rank has one of the two, or both. */
 static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, int rank, char *dst, Device *from,
                       char *src, size_t nbytes) {
   Comm *c = ctx->comm;

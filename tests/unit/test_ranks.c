@@ -381,8 +381,8 @@ static uint64_t tcp_bytes(void) {
   return sum;
 }
 
-/* Of ranks that an address brought together NCCL moves all tensors, also those that no GPU has: what all read or
- * one, what comes from a rank to a device without one, and memory of hosts, at once or in a captured function. */
+/* Of ranks that an address brought together NCCL moves all tensors, also those that no GPU has: what all read
+ * or one, what comes from a rank to a device without one, memory of hosts, also in a captured function. */
 static void by_gpus_alone(void) {
   enum { N = 1 << 18 };
 

@@ -1,6 +1,6 @@
-/* test_shard_beside.c: copies between devices beside kernels, in captured functions. Expected: what the same function
- * gives that is not captured, where devices do one thing after another. Emulated GPUs do what queues were given as late
- * as they may, as soon as they may, or in an order by chance, so that a wait that is missing gives wrong values. */
+/* test_shard_beside.c: copies between devices beside kernels, in captured functions. Expected: what the same
+ * function gives that is not captured. Emulated GPUs do what queues were given as late as they may, as soon as
+ * they may, or in an order by chance, so that a wait that is missing gives wrong values. */
 #pragma GCC diagnostic ignored "-Wunused-function" /* of shard.inc it needs a part */
 #include "shard.inc"
 #include <unistd.h>
@@ -42,7 +42,7 @@ static double given_early(const char *path) {
 
 static bool gpus(void) { return !ranks_asked() && (!strcmp(D[0], "CUDA") || !strcmp(D[0], "METAL")); }
 
-/* Weights change in each step, by kernels that must not begin before the copies of the step before are done. */
+/* Weights change in each step, by kernels that must not begin before the last step's copies are done. */
 static void same_values(int side) {
   TgTensor *w[2][LAYERS];
   for (int i = 0; i < layers; i++)
@@ -77,8 +77,8 @@ static TgStatus taken(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **o
   return tg_error(ctx);
 }
 
-/* Replays one after another, of which nobody reads anything: what a device has still to read of the one before is not
- * overwritten, neither where a copy comes from nor where it goes. ahead: the device of the two that is read first. */
+/* Replays one after another, of which nobody reads anything: what a device has still to read of the one before
+ * is not overwritten, neither where a copy comes from nor where it goes. ahead: the device that is read first. */
 static void replays_in_a_row(int from, int ahead) {
   enum { N = 8, RUNS = 6 };
 

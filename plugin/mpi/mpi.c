@@ -1,6 +1,7 @@
 /* mpi.c: ranks of MPI's: `TG_COMM=mpi mpirun -n 4 PROGRAM`. In: what MPI knows of the processes. Out: a
- * transport (runtime/transport.h), as a shared library of its own, libtg_mpi.so, so that the library needs no
- * MPI. Messages go by MPI_Isend and MPI_Irecv, one at a time between two ranks; who fails tells all others in a message. */
+ * transport (runtime/transport.h), as a shared library of its own, libtg_mpi.so, so that the library needs
+ * no MPI. Messages go by MPI_Isend and MPI_Irecv, one at a time between two ranks; who fails tells all
+ * others in a message. */
 #include "runtime/transport.h"
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* export_text.c: what export.c found, as C99. In: kernels, what they are launched on, memories. Out: a header, which tells all that a caller must know, and a source. Text depends on the capture
- * alone: no date, no path, no address. */
+/* export_text.c: what export.c found, as C99. In: kernels, what they are launched on, memories. Out: a
+ * header, which tells all that a caller must know, and a source. Text depends on the capture alone: no
+ * date, no path, no address. */
 #include "engine/export.h"
 #include "uop/dims.h"
 #include <stdio.h>

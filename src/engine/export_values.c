@@ -1,5 +1,5 @@
-/* export_values.c: what memories hold, for a captured function as C. In: a memory and its value. Out: an array of C, the
- * same bits on every compiler, or the bytes of a file. */
+/* export_values.c: what memories hold, for a captured function as C. In: a memory and its value. Out: an
+ * array of C, the same bits on every compiler, or the bytes of a file. */
 #include "engine/export.h"
 #include <math.h>
 #include <stdio.h>

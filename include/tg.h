@@ -1563,10 +1563,10 @@ typedef struct TgCText {
  * "x86-64-v2", -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the
  * source is GNU C with vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the
  * header names; own_math has no meaning there. "none": C99. NULL: as is usual for the target, vectors where
- * it has some and is no generic one. .linked: weights are apart, and a symbol NAME_weights that is linked
- * has them; NAME_reset takes none. The texts live until the next call with this context. Errors: those of
- * tg_jit_to_text; TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits .max_ram, with
- * how much the least is more. */
+ * the target has some, unless it is "generic". .linked: weights are apart, and a symbol NAME_weights that is
+ * linked has them; NAME_reset takes none. The texts live until the next call with this context. Errors:
+ * those of tg_jit_to_text; TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits
+ * .max_ram, with how much the least is more. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes

@@ -1,7 +1,8 @@
-/* onnx_integer.c: a quantised model run with integers alone. In: a model whose tensors pass QuantizeLinear and
- * DequantizeLinear, or QLinear operators, with scales that are constants. Out: the same results, each 8-bit number
- * within one unit, and no float on the way. In the graph stand products and sums of integers (onnx_scaled.h), tables
- * and rows (onnx_integer_rows.c). What has no such form is refused by the name of its node. */
+/* onnx_integer.c: a quantised model run with integers alone. In: a model whose tensors pass QuantizeLinear
+ * and DequantizeLinear, or QLinear operators, with scales that are constants. Out: the same results, each
+ * 8-bit number within one unit, and no float on the way. In the graph stand products and sums of integers
+ * (onnx_scaled.h), tables and rows (onnx_integer_rows.c). What has no such form is refused by the name of
+ * its node. */
 #include "onnx_scaled.h"
 
 /* What is added to sums of this scale: n numbers of input i, the last axis along the scales. */
@@ -238,8 +239,8 @@ static Scaled op_reduce(OnnxCall *c, const Scaled *in) {
   return averaged(c, x, axes, keep, !strcmp(c->n->op, "ReduceMean"));
 }
 
-/* Sums of windows of which some have fewer numbers than the kernel along an axis, as they lie over the edge: the
- * sums that full windows would have, times 2^bits. */
+/* Sums of windows of which some have fewer numbers than the kernel along an axis, as they lie over the edge:
+ * the sums that full windows would have, times 2^bits. */
 static TgTensor *as_full(OnnxCall *c, TgTensor *sum, const Spatial *g, int i, int64_t dim, int bits) {
   int axis = 2 + i;
   int64_t n = tg_dim(sum, axis), before = g->padding.v[2 * (g->n - 1 - i)];
@@ -402,8 +403,8 @@ static Scaled op_constant(OnnxCall *c) {
   return (Scaled){a->t->main, NULL};
 }
 
-/* bits: of the first two inputs, where they are constants of floats; 0: it is not looked at before. along: the axis
- * of several scales in the inputs and the result of a QLinear operator. */
+/* bits: of the first two inputs, where they are constants of floats; 0: it is not looked at before. along:
+ * the axis of several scales in the inputs and the result of a QLinear operator. */
 typedef struct Row {
   const char *ops;
   Op *fn;
@@ -453,8 +454,8 @@ static bool is_word(const char *list, const char *word) {
   return false;
 }
 
-/* The linear operators of quantisation have floats or scales within, whatever comes in; others are called where an
- * input has a scale. */
+/* The linear operators of quantisation have floats or scales within, whatever comes in; others are called
+ * where an input has a scale. */
 static const Row *row_of(const char *op, bool scaled) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows && (scaled || strstr(op, "Linear")); i++)
     if (is_word(rows[i].ops, op)) return &rows[i];

@@ -1,6 +1,7 @@
-/* onnx_integer_rows.c: functions of a quantised model with integers alone that are no sums of products. In: an operand.
- * Out: of one number, a table that the node itself fills on the host; of the numbers along axes, softmax and norms,
- * with exponentials from a table, and an inverse square root by Newton's iteration in 30 bits. */
+/* onnx_integer_rows.c: functions of a quantised model with integers alone that are no sums of products. In:
+ * an operand. Out: of one number, a table that the node itself fills on the host; of the numbers along axes,
+ * softmax and norms, with exponentials from a table, and an inverse square root by Newton's iteration in 30
+ * bits. */
 #include "onnx_scaled.h"
 
 enum { TABLE_MOST = 2048 };
@@ -71,8 +72,9 @@ Scaled scaled_table(OnnxCall *c, Scaled x, double (*of)(double x)) {
 /* ---- along axes */
 enum { BITS = 15 }; /* of exponentials and their quotients */
 
-/* The logarithm of n exponentials' sum, and how far each number lies below the largest, taken together: the sum is
- * a power of 2, times what its first TOP bits say, of which there is a table, times a little more than 1. */
+/* The logarithm of n exponentials' sum, and how far each number lies below the largest, taken together: the
+ * sum is a power of 2, times what its first TOP bits say, of which there is a table, times a little more than
+ * 1. */
 static Scaled log_of(OnnxCall *c, double scale, TgTensor *below, TgTensor *sum, int64_t n) {
   enum { TOP = 8, ENTRIES = 1 << TOP };
 
@@ -151,8 +153,8 @@ static TgTensor *product_over(TgTensor *a, TgTensor *b, int bits) {
   return tg_shr_scalar(tg_add_scalar(tg_mul(a, b), ldexp(1, bits - 1)), bits);
 }
 
-/* 2^30 / sqrt(v / 4^k) for 0 < v < 2^62, i64, where 4^k is the greatest power of 4 in v. A line is within .086 of it;
- * three steps of Newton's iteration take that to 2^-24. */
+/* 2^30 / sqrt(v / 4^k) for 0 < v < 2^62, i64, where 4^k is the greatest power of 4 in v. A line is within
+ * .086 of it; three steps of Newton's iteration take that to 2^-24. */
 static TgTensor *inverse_root(TgTensor *v, TgTensor **k) {
   TgTensor *high = v, *power = tg_zeros_like(v);
   for (int bits = 16; bits; bits /= 2) {
@@ -172,9 +174,9 @@ static TgTensor *inverse_root(TgTensor *v, TgTensor **k) {
   return r;
 }
 
-/* Rows of n numbers, each over the root of its mean square and epsilon; about the mean if `centred`. With `deviation`,
- * that root in units of 2^-22 of x's bound, a result y is off by at most (1.5 + |y|) / deviation + |y| / 2^23 +
- * sqrt(n) / 2^27. */
+/* Rows of n numbers, each over the root of its mean square and epsilon; about the mean if `centred`. With
+ * `deviation`, that root in units of 2^-22 of x's bound, a result y is off by at most
+ * (1.5 + |y|) / deviation + |y| / 2^23 + sqrt(n) / 2^27. */
 static Scaled standardised(OnnxCall *c, Scaled x, int64_t n, bool centred) {
   const TgAxes along = TG_AXES(1);
   double eps = attr_f(c, "epsilon", 1e-5f) * (double)n;
@@ -203,7 +205,7 @@ Scaled scaled_norm(OnnxCall *c, const Scaled *in) {
   memcpy(dims, tg_shape(x.t), (size_t)rank * sizeof *dims);
   for (int a = 0; a < rank; a++) {
     rows *= a < axis ? dims[a] : 1;
-    beside[a] = a ? 1 : dims[1];
+    beside[a] = a || layers ? 1 : dims[1];
   }
   if (group) {
     int64_t groups = attr_i(c, "num_groups", 0);

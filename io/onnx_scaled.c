@@ -1,7 +1,7 @@
-/* onnx_scaled.c: integers and their scales, for a quantised model that is run with integers alone. In: inputs of a
- * node: tensors of 8 to 32 bits with scales and zero points, or constants of floats. Out: operands, changes of
- * scale, and results as 8-bit numbers. No float gets into the graph: where a scale changes stand a multiplication by 31
- * bits and a shift, which rounds halves to even as ONNX does. */
+/* onnx_scaled.c: integers and their scales, for a quantised model that is run with integers alone. In:
+ * inputs of a node: tensors of 8 to 32 bits with scales and zero points, or constants of floats. Out:
+ * operands, changes of scale, and results as 8-bit numbers. No float gets into the graph: where a scale
+ * changes stand a multiplication by 31 bits and a shift, which rounds halves to even as ONNX does. */
 #include "onnx_scaled.h"
 
 /* ---- numbers that are constants */

@@ -1,5 +1,6 @@
-/* onnx_scaled.h: values of a quantised model as integers beside a scale that is known: real = integer * scale.
- * Shared by the files that run such a model with integers alone. Scales are numbers of this process. */
+/* onnx_scaled.h: values of a quantised model as integers beside a scale that is known: the real number is the
+ * integer times the scale. Shared by the files that run such a model with integers alone. Scales are numbers
+ * of this process. */
 #ifndef TG_ONNX_SCALED_H
 #define TG_ONNX_SCALED_H
 #include "onnx_private.h"
@@ -8,8 +9,8 @@
 /* SUM_BITS: of sums of values whose scales differ; FACTOR_BITS: of factors */
 enum { RANK = TG_MAX_RANK, SUM_BITS = 28, FACTOR_BITS = 15 };
 
-/* most: a bound of the integers. scale: one number, or n along `axis`. plain: the quantised tensor that it was, or
- * NULL. real: its numbers where they are constants, nreal of them; else NULL. */
+/* most: a bound of the integers. scale: one number, or n along `axis`. plain: the quantised tensor that it
+ * was, or NULL. real: its numbers where they are constants, nreal of them; else NULL. */
 struct OnnxScaled {
   OnnxScaled *next;
   double most;
@@ -43,9 +44,10 @@ Scaled scaled_narrowed(OnnxCall *c, Scaled x, int bits); /* by one scale, of no 
 bool scaled_alike(OnnxCall *c, Scaled *x, int n);        /* all by one, with room for the sum of two */
 Scaled scaled_merged(OnnxCall *c, Scaled a, Scaled b, TgTensor *(*how)(TgTensor *, TgTensor *));
 
-/* Input ix, with its scale and zero point, along an axis where there are several .. */
+/* Reads input ix, a quantised tensor with the scale of input `is` and the zero point of input iz (several of
+ * them: along that axis). */
 Scaled scaled_read(OnnxCall *c, int ix, int is, int iz, int64_t along);
-/* .. and x as numbers of dtype d by those of inputs is and iz. */
+/* Quantises x to dtype d by the scale of input `is` and the zero point of input iz. */
 TgTensor *scaled_written(OnnxCall *c, Scaled x, int is, int iz, TgDType d, int64_t along);
 /* Input i; a constant of floats becomes integers of so many bits. */
 Scaled scaled_operand(OnnxCall *c, int i, int bits);

@@ -122,7 +122,8 @@ static bool mpi_ask(void *transport, int rank, RankState *out) {
   return out->phase == PHASE_FAILED;
 }
 
-/* Where all went well all ranks come here; else nobody may wait for the others, and what is on its way stays. */
+/* Where all went well all ranks come here; else nobody may wait for the others, and what is on its way
+ * stays. */
 static void mpi_leave(void *transport) {
   enum { AWAITED_S = 2 };
 

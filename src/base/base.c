@@ -447,7 +447,8 @@ static TgStatus env_text(TgError *err, const char *name, char *out, size_t cap) 
   return TG_OK;
 }
 
-/* "10:10,1.25:50": gigabytes a second and microseconds of a message, within a machine and between machines. */
+/* "10:10,1.25:50": gigabytes a second and microseconds of a message, within a machine and between
+ * machines. */
 static TgStatus env_links(TgError *err, double *links) {
   const double usual[] = {10, 10, 1.25, 50};
   const char *s = getenv("TG_LINKS");

@@ -42,8 +42,8 @@ typedef enum TgStatus {
 /* ---- allocation. All of it may return NULL. The counters serve the tests: `fail_at` n makes the n-th call
  * fail (1-based; 0 never), `live` counts blocks not yet freed. `failed` counts calls that gave NULL: who
  * cannot tell why a step failed looks whether it grew. The one of a context dies with it: `last` then
- * receives its final state. `apart`: arenas allocate each piece by itself, so that any node can be the one that
- * fails, and sanitizers see what is read beside one. */
+ * receives its final state. `apart`: arenas allocate each piece by itself, so that any node can be the one
+ * that fails, and sanitizers see what is read beside one. */
 typedef struct TgMem {
   uint64_t calls, fail_at, live, failed;
   bool fail_always_after, apart;

@@ -1,6 +1,7 @@
-/* choose_grid.c: the opts of a kernel on a GPU. In: a kernel before its nest. Out: the list that costs least
- * by plan/grid_cost.c, among those that heuristic_gpu.c names and what comes of the best of them by changing
- * one opt at a time. A list is costed as the program that it makes, so whatever an opt does is in its cost. */
+/* choose_grid.c: the opts of a kernel on a GPU. In: a kernel before its nest. Out: the list that costs
+ * least by plan/grid_cost.c, among those that heuristic_gpu.c names and what comes of the best of them by
+ * changing one opt at a time. A list is costed as the program that it makes, so whatever an opt does is
+ * in its cost. */
 #include "codegen/heuristic.h"
 #include "plan/grid_cost.h"
 #include <math.h>

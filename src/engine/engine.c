@@ -1,6 +1,7 @@
-/* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule ->
- * programs -> launches. Here: plans, which are schedules with their programs (programs.c), kept under the
- * bytes of the graph (graph_copy.c). launch.c runs them; kernel.c has the kernels that a user gives as text. */
+/* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule
+ * -> programs -> launches. Here: plans, which are schedules with their programs (programs.c), kept under
+ * the bytes of the graph (graph_copy.c). launch.c runs them; kernel.c has the kernels that a user gives
+ * as text. */
 #include "engine/graph_copy.h"
 #include "runtime/bundle.h"
 #include "runtime/comm.h"

@@ -182,7 +182,8 @@ KernelOrigins *kernel_origins_new(struct Graph *g);
 void kernel_origins_put(TgContext *ctx, KernelOrigins *o, Plan *p); /* o NULL: nothing; ends o */
 void kernel_origins_record(
     TgContext *ctx, KernelOrigins *o); /* the record of TG_VIZ and TG_TRACE ask o, until kernel_origins_put */
-/* While a plan is made that the record asks about: the text of kernel k, to be freed; NULL: nothing is known. */
+/* While a plan is made that the record asks about: the text of kernel k, to be freed; NULL: nothing is
+ * known. */
 char *kernel_origin_asked(TgContext *ctx, const Plan *p, int k);
 void kernel_origins_forget(TgContext *ctx, Plan *p);
 const char *kernel_origin(const Plan *p, int k); /* "" where nothing is known */
@@ -200,12 +201,14 @@ void inside_read(TgContext *ctx, size_t nbytes);
 /* exchanges.c: from now on they are noted; nothing where nobody asks (ctx->exchanges) */
 void exchanges_asked(TgContext *ctx);
 void exchanges_free(TgContext *ctx);
-/* What a profile calls the copy of one: "ALLREDUCE ADD, ring, 4 devices, 1.2 MiB: send"; `what` where it is unknown. */
+/* What a profile calls the copy of one: "ALLREDUCE ADD, ring, 4 devices, 1.2 MiB: send"; `what` where it is
+ * unknown. */
 const char *exchange_named(const TgContext *ctx, int exchange, const char *what, char room[160]);
 /* part, what one device gets of an exchange, is written as copies: `steps` one after another */
 void inside_exchange(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
 void inside_summed(TgContext *ctx, const UOp *first, const char *of);
-/* The number of the exchange that the copy is of, for the next two; 0: unknown. us: it was waited for so long. */
+/* The number of the exchange that the copy is of, for the next two; 0: unknown. us: it was waited for so
+ * long. */
 int inside_copied(TgContext *ctx, const UOp *copy, size_t nbytes, double us);
 void inside_copied_again(TgContext *ctx, int exchange, double us);
 struct Behind;

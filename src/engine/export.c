@@ -30,8 +30,8 @@ static bool planning_failed(Export *x) {
 enum { MOST_SHARES = 1024 };
 
 /* How kernels are chosen. Where memory is slower, more is computed again and less is kept. Bytes of a local
- * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. room: the part
- * of the bound that temporaries may take, else kernels are done in bands of rows; 0: they are not. */
+ * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. room: the
+ * part of the bound that temporaries may take, else kernels are done in bands of rows; 0: they are not. */
 typedef struct Manner {
   double memory_price;
   int64_t local_most, copy_most;
@@ -455,8 +455,8 @@ static bool bands_call(Export *x, const SchedBand *band, int which) {
   return call_add(x, (ExportCall){.kernel = which, .arg = x->args.len, .scratch = -1, .band = band});
 }
 
-/* What launches `from` on, a loop over bands, share with others is needed from its begin to its end; each band
- * makes anew what is as high as a band. Items of temporaries begin at `first`. */
+/* What launches `from` on, a loop over bands, share with others is needed from its begin to its end; each
+ * band makes anew what is as high as a band. Items of temporaries begin at `first`. */
 static void bands_kept(Export *x, const Schedule *sched, size_t from, size_t first) {
   int begin = (int)from, end = (int)x->calls.len;
   for (size_t i = from; i < x->calls.len; i++)
@@ -612,8 +612,8 @@ static void ways_said(const Way *way, int n, int taken, Str *out) {
   }
 }
 
-/* Of the manners that fit, the fastest; without a bound that of the first ones which takes least memory for its
- * time. */
+/* Of the manners that fit, the fastest; without a bound that of the first ones which takes least memory for
+ * its time. */
 static bool laid_out_within(Export *x, const char *text, Str *said) {
   int64_t most = x->o.max_ram, least = INT64_MAX, state = 0;
   int n = most ? (int)TG_COUNT(manners) : UNBOUND, best = -1, last = -1;

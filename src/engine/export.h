@@ -4,14 +4,15 @@
 #define TG_EXPORT_H
 #include "engine/jit.h"
 
-/* A value that is needed for a while: of the launches first .. last, counted from 0. in: 1 + the number of the
- * item in whose place it lies; 0: it has one of its own. */
+/* A value that is needed for a while: of the launches first .. last, counted from 0. in: 1 + the number of
+ * the item in whose place it lies; 0: it has one of its own. */
 typedef struct ArenaItem {
   int64_t nbytes, offset;
   int first, last, in;
 } ArenaItem;
 
-/* At launch `call`, item `to` may lie in the place of item `from`. param: their numbers there. joined: it does. */
+/* At launch `call`, item `to` may lie in the place of item `from`. param: their numbers there. joined: it
+ * does. */
 typedef struct ArenaPair {
   int call, from, to, param[2];
   bool joined;

@@ -39,7 +39,7 @@ static void put_quoted(Str *out, const char *s) {
     if ((unsigned char)*s >= ' ' && (unsigned char)*s < 127 && *s != '*' && *s != '\\') str_putn(out, s, 1);
 }
 
-/* Of an input, or after those of an output. */
+/* Shape and dtype of value i: the inputs come first, then the outputs. */
 static const Want *want_at(const TgJit *j, int i) { return i < j->nin ? &j->in[i] : &j->out[i - j->nin]; }
 
 static int64_t value_nelem(const TgJit *j, int i) {
@@ -116,8 +116,8 @@ static int64_t numbers_declared(const char *text) {
   return n;
 }
 
-/* A bound for any compiler, also for one that keeps each variable in memory: eight bytes for each. Vectors of GNU C
- * have other sizes. */
+/* A bound for any compiler, also for one that keeps each variable in memory: eight bytes for each. Vectors
+ * of GNU C have other sizes. */
 int64_t export_stack(const Export *x) {
   enum { HELPERS = 1024, FRAME = 128, WORD = 8 };
 

@@ -162,8 +162,8 @@ static TgStatus event_now(Flight *f, Device *d, Event **e) {
   return s ? s : no_memory(f->ctx);
 }
 
-/* When what the sender was given so far is done, and what the receiver was before these plans. made: an event of
- * each device for the former, or NULL. */
+/* When what the sender was given so far is done, and what the receiver was before these plans. made: an
+ * event of each device for the former, or NULL. */
 static TgStatus posted_beside(Flight *f, const Leaving *l, Event **made) {
   TgContext *ctx = f->ctx;
   const Step *c = l->copy;
@@ -215,12 +215,22 @@ static TgStatus moved(Flight *f, const Moving *m) {
   return m->done ? d->backend->event_wait(d, m->done) : awaited(f, m->p);
 }
 
-/* What comes to b is there; where b is written, what went of it is gone. */
-static TgStatus buffer_awaited(Flight *f, const Buffer *b, bool written) {
+/* Memory that was there before the list ran, and that it stores to. */
+static bool is_stored(const Flight *f, const Buffer *b) {
+  for (size_t i = 0; i < f->nstored; i++)
+    if (f->stored[i] == b) return true;
+  return false;
+}
+
+typedef enum Use { READS, MAY_STORE, WRITES } Use;
+
+/* What comes to b is there; where b is written, or may be as the list stores to it, what went of it is
+ * gone. */
+static TgStatus buffer_awaited(Flight *f, const Buffer *b, Use use) {
   TgStatus s = TG_OK;
   for (size_t i = 0; b && i < f->moving.len && !s;) {
     Moving m = f->moving.at[i];
-    if (m.b != b || (m.out && !written)) {
+    if (m.b != b || (m.out && use != WRITES && !(use == MAY_STORE && is_stored(f, b)))) {
       i++;
       continue;
     }
@@ -267,10 +277,10 @@ TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *co
     const Buffer *from = l->copy->from, *to = l->copy->to;
     bool beside = flies_beside(ctx, l->copy);
     if (beside && !f->begun[to->device]) s = event_now(f, device_of(ctx, to), &f->begun[to->device]);
-    if (!s && beside) s = buffer_awaited(f, from, false);
+    if (!s && beside) s = buffer_awaited(f, from, READS);
     if (beside) continue;
     l->e = comm_begin(ctx->comm, from->device, to->device, bytes_of(l->copy));
-    s = buffer_awaited(f, from, false); /* a copy of what has come */
+    s = buffer_awaited(f, from, READS); /* a copy of what has come */
     if (!s && !device_of(ctx, to)->remote) s = posted(f, l, false);
   }
   for (size_t r = 0; ctx->comm && r < (size_t)ctx->comm->size && n; r++) /* all that comes is posted */
@@ -288,21 +298,15 @@ TgStatus flight_left(Flight *f) {
 bool flight_waits(const Flight *f) { return f->moving.len || f->gone < f->leaving.len; }
 
 /* ---- beside kernels */
-/* Memory that was there before the list ran. */
-static bool is_stored(const Flight *f, const Buffer *b) {
-  for (size_t i = 0; i < f->nstored; i++)
-    if (f->stored[i] == b) return true;
-  return false;
-}
-
 TgStatus flight_before(Flight *f, const PlanRun *run, int k) {
   const SchedKernel *sk = &run->plan->sched.kernel[k];
   TgStatus s = TG_OK;
   for (int a = 0; a < sk->narg && !s && f->moving.len; a++) {
-    int64_t id = sk->arg[a];
-    int64_t t = id - TEMP_BASE;
-    const Buffer *b = t >= 0 ? run->temp[t] : run->buf[id].buffer;
-    s = buffer_awaited(f, b, t >= 0 ? run->plan->sched.temp[t].first == k : is_stored(f, b));
+    int64_t id = sk->arg[a], t = id - TEMP_BASE;
+    if (t < 0)
+      s = buffer_awaited(f, run->buf[id].buffer, MAY_STORE);
+    else
+      s = buffer_awaited(f, run->temp[t], run->plan->sched.temp[t].first == k ? WRITES : READS);
   }
   return s;
 }

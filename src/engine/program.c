@@ -16,8 +16,8 @@
  *   end
  *   copy m3+16 m4                   all of m4, from element 16 of m3 on
  *
- * A program of several devices is of version 2. It begins with their names, and each memory, draw and step says
- * on which it is; copies go between any two:
+ * A program of several devices is of version 2. It begins with their names, and each memory, draw and step
+ * says on which it is; copies go between any two:
  *
  *   device "CPU"                    d0
  *   device "CPU:1"                  d1

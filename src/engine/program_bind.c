@@ -1,6 +1,6 @@
-/* program_bind.c: what a program's text declares, in a context. In: declarations that program_read.c has read, names of
- * devices, tensors for the memories. Out: the capture's devices, variables, inputs, outputs and memories; a memory that
- * is only read stays where its tensor lies, if that suits it. */
+/* program_bind.c: what a program's text declares, in a context. In: declarations that program_read.c has
+ * read, names of devices, tensors for the memories. Out: the capture's devices, variables, inputs, outputs
+ * and memories; a memory that is only read stays where its tensor lies, if that suits it. */
 #include "engine/program_read.h"
 #include "tensor/front.h"
 #include <stdio.h>

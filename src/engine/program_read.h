@@ -1,4 +1,5 @@
-/* program_read.h: a program's text as it is read: what program_read.c, program_check.c and program_bind.c share. */
+/* program_read.h: a program's text as it is read: what program_read.c, program_check.c and program_bind.c
+ * share. */
 #ifndef TG_PROGRAM_READ_H
 #define TG_PROGRAM_READ_H
 #include "engine/jit.h"

@@ -342,7 +342,7 @@ static TgStatus program_get(Making *m, int k, const Str *key) {
   return map_put_ptr(&c->by_hash, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
 }
 
-/* All in one call: the device may compile them side by side. */
+/* Compiles all in one call, so that the device may compile several at the same time. */
 static TgStatus programs_compile(Making *m) {
   TgContext *ctx = m->ctx;
   Device *d = m->plan->dev;

@@ -53,8 +53,8 @@ enum { UNDER_WAY = 32 };
 
 /* Iterations that a compiler writes out beside each other, and what one of them may be. */
 static const double BESIDE = 4, BESIDE_TEXT = 16;
-/* Cycles in which an instruction arrives that no warp of a core had before: eight are in a line, and the next line is
- * asked for meanwhile. */
+/* Cycles in which an instruction arrives that no warp of a core had before: eight are in a line, and the
+ * next line is asked for meanwhile. */
 static const double FETCHED = 16;
 /* Of what a memory's clock and width say, what copies reach. */
 static const double REACHED = 0.9;

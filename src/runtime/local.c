@@ -118,8 +118,8 @@ static int local_ended(void *transport, int rank) {
   return t->os->file_mark(t->fd, rank, false) == 0;
 }
 
-/* First it looks again at once, then sleeps until it is called. Where there are more ranks than cores, what is
- * waited for runs then. */
+/* First it looks again at once, then sleeps until it is called. Where there are more ranks than cores, what
+ * is waited for runs then. */
 static void local_idle(void *transport, int times) {
   enum { SPINS = 200, SLEEP_US = 20000 };
 

@@ -319,7 +319,7 @@ bool store_set_device(UOpStore *st, int64_t uid, int device) {
   return true;
 }
 
-/* Those of a list of their numbers. */
+/* A bit for each device whose number is in the list. */
 static uint64_t devices_listed(const int64_t *device, int64_t n) {
   uint64_t all = 0;
   for (int64_t i = 0; i < n; i++)

@@ -335,9 +335,9 @@ enum {
       NASKED
 };
 
-/* Its bit in a node's opmask. There are more ops than bits: those that uop_has asks for have one of their own,
- * the others share the rest. So a clear bit says that there is no such op below, and lets a walk stop; that
- * one is set says something only of ASKED_OPS. */
+/* Its bit in a node's opmask. There are more ops than bits: those that uop_has asks for have one of their
+ * own, the others share the rest. So a clear bit says that there is no such op below, and lets a walk stop;
+ * that one is set says something only of ASKED_OPS. */
 static inline uint64_t op_bit(Ops op) {
   static const uint8_t own[OPS_COUNT] = {
 #define ASKED_BIT(name) [OPS_##name] = ASKED_##name + 1,
@@ -357,8 +357,8 @@ typedef struct RewriteEnv RewriteEnv;
 UOpStore *store_new(TgMem *mem);
 /* what rewrites in this store report to and obey; NULL: nobody. env outlives the store */
 void store_set_env(UOpStore *st, RewriteEnv *env);
-/* A node for which there is no memory is an error there at once, TG_ERR_NOMEM: who builds a graph then need not
- * tell of it in each of its steps. NULL: nobody is told, mem->failed grows. */
+/* A node for which there is no memory is an error there at once, TG_ERR_NOMEM: who builds a graph then need
+ * not tell of it in each of its steps. NULL: nobody is told, mem->failed grows. */
 void store_set_error(UOpStore *st, TgError *err);
 RewriteEnv *store_env(const UOpStore *st);
 /* Memory `uid` is on this device; said before its first BUFFER is made. False: out of memory. */
@@ -550,8 +550,8 @@ typedef struct Linear { /* a program for one kernel, in order */
   int global[3], local[3]; /* GPU: grid and block sizes */
 } Linear;
 
-/* By number of a memory that the list only reads: those that it stores to, as bits, that may lie in the very same
- * place: no element is read after it may have been stored to (in_place.c). */
+/* By number of a memory that the list only reads: those that it stores to, as bits, that may lie in the very
+ * same place: no element is read after it may have been stored to (in_place.c). */
 enum { LIST_SLOTS = 64 };
 
 void list_in_place(const Linear *lin, uint64_t of[LIST_SLOTS]);

@@ -1,5 +1,6 @@
 /* ranges.c: the pass "simplify ranges". In: a kernel's graph. Out: the same; two loops of which every address
- * moves by one as far as by all of the other are one loop, and a gated load has an index of each axis. */
+ * moves by one as far as by all of the other are one loop, reductions that read the same in loops of the same
+ * lengths have the same loops, and a gated load has an index of each axis. */
 #include "codegen/heuristic.h"
 #include <string.h>
 
@@ -107,8 +108,79 @@ static UOp *pm_axes(Rewrite *rw, UOp *u) {
   return r == u ? NULL : r;
 }
 
+/* ---- reductions in one loop: what both read is loaded and computed once */
+/* Whether u and v, which are over other loops, are over as many iterations, in the same loops around them. */
+static bool alike(const UOp *u, const UOp *v) {
+  if (u->nsrc != v->nsrc || u->ranges != v->ranges || u->src[1] == v->src[1]) return false;
+  for (int i = 1; i < u->nsrc; i++)
+    if (u->src[i]->op != OPS_RANGE || v->src[i]->op != OPS_RANGE || u->src[i]->src[0] != v->src[i]->src[0] ||
+        u->src[i]->arg.range.type != v->src[i]->arg.range.type)
+      return false;
+  return true;
+}
+
+/* Whether one of the nests over the loops of u needs another one over those of v. A nest that fills local
+ * memory counts as one that does. */
+static bool needs(Kernel *k, const UOpVec *order, const UOp *u, const UOp *v) {
+  for (size_t i = 0; i < order->len; i++) {
+    UOp *a = order->at[i];
+    if (a->op == OPS_STORE && a->nsrc > 2 && (a->src[2] == u->src[1] || a->src[2] == v->src[1])) return true;
+    if (a->op != OPS_REDUCE || a->nsrc < 2 || a->src[1] != u->src[1]) continue;
+    for (size_t j = 0; j < order->len; j++) {
+      const UOp *b = order->at[j];
+      bool other = b->op == OPS_REDUCE && b->nsrc > 1 && b->src[1] == v->src[1];
+      if (other && uop_contains(k->st, k->mem, a->src, 1, b)) return true;
+    }
+  }
+  return false;
+}
+
+/* Whether they read the same place in each iteration, once v has the loops of u. False: or there is no
+ * memory. */
+static bool reads_same(Kernel *k, const UOp *u, const UOp *v) {
+  UOpVec of_u = {0}, of_v = {0};
+  UOp *with = uop_substitute(k->st, k->mem, v->src[0], v->nsrc - 1, v->src + 1, u->src + 1);
+  UOpMap *seen = uop_map_begin(k->st, k->st);
+  bool same = false, ok = with && seen && uop_toposort(k->st, k->mem, u->src, 1, &of_u) &&
+                          uop_toposort(k->st, k->mem, &with, 1, &of_v);
+  for (size_t i = 0; ok && i < of_u.len; i++)
+    if (of_u.at[i]->op == OPS_INDEX && (of_u.at[i]->ranges & u->src[u->nsrc - 1]->ranges))
+      ok = uop_map_put(k->st, seen, of_u.at[i], of_u.at[i]);
+  for (size_t i = 0; ok && i < of_v.len && !same; i++)
+    same = of_v.at[i]->op == OPS_INDEX && uop_map_get(seen, of_v.at[i]);
+  uop_map_end(k->st, seen);
+  vec_free(k->mem, &of_u), vec_free(k->mem, &of_v);
+  return same;
+}
+
+/* The first two of which the second can have the loops of the first. */
+static bool pair_in_one(Kernel *k, const UOpVec *order, UOp **u, UOp **v) {
+  for (size_t i = 0; i < order->len; i++)
+    for (size_t j = 0; j < i && order->at[i]->op == OPS_REDUCE && order->at[i]->nsrc > 1; j++) {
+      *u = order->at[j], *v = order->at[i];
+      if ((*u)->op == OPS_REDUCE && (*u)->nsrc > 1 && alike(*u, *v) && !needs(k, order, *u, *v) &&
+          !needs(k, order, *v, *u) && reads_same(k, *u, *v))
+        return true;
+    }
+  return false;
+}
+
+static bool share_loops(Kernel *k) {
+  for (bool again = true; again;) {
+    UOpVec order = {0};
+    UOp *u, *v;
+    if (!uop_toposort(k->st, k->mem, &k->sink, 1, &order)) return vec_free(k->mem, &order), false;
+    again = pair_in_one(k, &order, &u, &v);
+    vec_free(k->mem, &order);
+    if (again) k->sink = uop_substitute(k->st, k->mem, k->sink, v->nsrc - 1, v->src + 1, u->src + 1);
+    if (!k->sink) return false;
+  }
+  return true;
+}
+
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
+  if (!share_loops(k)) return false;
   bool merged = false;
   for (bool again = true; again;) {
     UOpVec order = {0};

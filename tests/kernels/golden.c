@@ -282,6 +282,23 @@ static void softmax_want(Values *w) {
     softmax_of(w[0] + i * 8, 8);
 }
 
+/* two sums that read the same x: one loop loads it once */
+static int shared_loop(TgContext *ctx, TgTensor **out) {
+  TgTensor *x = IN(1, 2, 48, 16), *a = tg_sum(tg_mul(x, IN(2, 2, 48, 1)), .axis = TG_AXES(1));
+  OUT(tg_sum(tg_maximum(a, tg_sum(tg_mul(x, IN(3, 2, 48, 1)), .axis = TG_AXES(1))), .axis = TG_AXES(0)));
+}
+
+static void shared_loop_want(Values *w) {
+  for (int i = 0; i < 32; i++) {
+    double a = 0, b = 0;
+    for (int k = 0; k < 48; k++) {
+      a += in(1, (i / 16 * 48 + k) * 16 + i % 16) * in(2, i / 16 * 48 + k);
+      b += in(1, (i / 16 * 48 + k) * 16 + i % 16) * in(3, i / 16 * 48 + k);
+    }
+    w[0][i % 16] = (a > b ? a : b) + (i < 16 ? 0 : w[0][i % 16]);
+  }
+}
+
 static int layer_norm(TgContext *ctx, TgTensor **out) {
   OUT(tg_layer_norm(IN(1, 4, 32), .weight = IN(2, 32), .bias = IN(3, 32)));
 }
@@ -513,6 +530,7 @@ const Golden golden_programs[] = {
     ROW(matmul_units, 0),
     ROW(conv2d, 0),
     ROW(max_pool, 0),
+    ROW(shared_loop, 0),
     ROW(softmax, 1e-6),
     ROW(layer_norm, 5e-6),
     ROW(cross_entropy, 1e-6),

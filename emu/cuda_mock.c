@@ -482,6 +482,7 @@ void cuda_mock_close(void) {
       }
     while (cuda_mock.taken)
       mock_drop(cuda_mock.taken + 1);
+    cuda_mock.sent = NULL;
     if (cuda_mock.nvrtc) tg_os_default.library_close(cuda_mock.nvrtc);
     cuda_mock.nvrtc = NULL;
   }

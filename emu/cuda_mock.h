@@ -27,10 +27,10 @@ struct CudaFunction {
   size_t most_dynamic; /* shared memory that a launch of it may ask for */
 };
 
-/* recorded: how often; reached: which of these, and all before it, are done. refs: the owner's, and of what
- * was put into streams. */
+/* recorded: how often; reached: which of these, and all before it, are done. sent: what was by then, as a
+ * stream knows it. refs: the owner's, and of what was put into streams. */
 struct CudaEvent {
-  uint64_t recorded, reached;
+  uint64_t recorded, reached, sent;
   double at_s;
   int refs;
 };
@@ -51,6 +51,7 @@ typedef struct Op {
   OpKind kind;
   CUresult (*other)(const struct Op *op); /* of another mock, whose own is call.args */
   struct Op *next;
+  CUstream stream;
   KernelCall call;
   void *to;
   const void *from;
@@ -61,8 +62,10 @@ typedef struct Op {
   uint64_t number;
 } Op;
 
+/* sent: up to which number it comes after what was sent. */
 struct CudaStream {
   int device;
+  uint64_t sent;
   bool hasty; /* does what it is given as soon as it can */
   Op *first, *last;
   CUstream next;
@@ -103,6 +106,17 @@ typedef struct MockBlock {
   struct MockBlock *next;
 } MockBlock;
 
+/* Bytes of a GPU that another mock has taken, from the stream's view at any time until somebody waits for
+ * it: till then they stay as they were. */
+typedef struct Sent {
+  uint64_t number;
+  int device;
+  const void *p;
+  char *was;
+  size_t nbytes;
+  struct Sent *next;
+} Sent;
+
 typedef struct Taken Taken;
 
 typedef struct Mock {
@@ -121,6 +135,8 @@ typedef struct Mock {
   CUfunction functions;
   Pinned *pinned;
   MockBlock *blocks;
+  Sent *sent;
+  uint64_t nsent;
   size_t ngiven; /* that streams are to do */
   uint64_t seed;
   CUresult broken; /* after an error of a kernel */
@@ -146,8 +162,10 @@ CUresult mock_refused(TgStatus st);      /* what the emulator says ends the GPU'
 CUresult mock_misused(const char *what); /* and so does this */
 
 /* ---- cuda_mock_streams.c */
-CUresult mock_op_given(CUstream s, Op what);      /* takes what the op owns */
-CUresult mock_stream_done(CUstream s);            /* does all that it is to do */
-bool mock_in_use(const void *p, size_t nbytes);   /* by what was given and is not done */
+CUresult mock_op_given(CUstream s, Op what);    /* takes what the op owns */
+CUresult mock_stream_done(CUstream s);          /* does all that it is to do */
+bool mock_in_use(const void *p, size_t nbytes); /* by what was given and is not done */
+CUresult mock_sent(CUstream s, const void *p, char *was,
+                   size_t nbytes);                /* takes `was`; p stays so till s is waited for */
 void mock_functions_left(CUmodule m, int device); /* forgets those of a module; NULL: of a device */
 #endif

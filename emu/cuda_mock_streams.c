@@ -15,6 +15,44 @@ static void event_unref(CUevent e) {
   if (e && --e->refs == 0) mock_drop(e);
 }
 
+/* ---- what was sent */
+static void sent_end(Sent **at) {
+  Sent *gone = *at;
+  *at = gone->next;
+  mock_drop(gone->was), mock_drop(gone);
+}
+
+/* Who comes after a message may change its bytes. */
+static void sent_waited(CUstream s, uint64_t number) {
+  s->sent = TG_MAX(s->sent, number);
+  for (Sent **at = &cuda_mock.sent; *at;)
+    if ((*at)->device == s->device && (*at)->number <= number)
+      sent_end(at);
+    else
+      at = &(*at)->next;
+}
+
+CUresult mock_sent(CUstream s, const void *p, char *was, size_t nbytes) {
+  Sent *sent = mock_take(sizeof *sent);
+  if (!sent) return mock_drop(was), CUDA_OUT_OF_MEMORY;
+  s->sent = ++cuda_mock.nsent;
+  *sent = (Sent){s->sent, s->device, p, was, nbytes, cuda_mock.sent};
+  cuda_mock.sent = sent;
+  return CUDA_OK;
+}
+
+static CUresult sent_same(CUstream s) {
+  CUresult r = CUDA_OK;
+  for (Sent *at = cuda_mock.sent; at && !r; at = at->next) {
+    char *now = at->device == s->device && at->number > s->sent ? mock_take(at->nbytes) : NULL;
+    if (now && !emu_read(cuda_mock.emu[at->device], now, at->p, at->nbytes, &cuda_mock.why) &&
+        memcmp(now, at->was, at->nbytes))
+      r = mock_misused("bytes that are sent change, and nobody has waited for it");
+    mock_drop(now);
+  }
+  return r;
+}
+
 static void op_free(Op *op) {
   event_unref(op->event);
   mock_drop(op->call.args), mock_drop(op->own), mock_drop(op);
@@ -54,7 +92,9 @@ static CUresult op_run(const Op *op) {
   case OP_RECORD:
     op->event->reached = TG_MAX(op->event->reached, op->number);
     op->event->at_s = time_now_s();
+    op->event->sent = op->stream->sent;
     return CUDA_OK;
+  case OP_WAIT: return sent_waited(op->stream, op->event->sent), CUDA_OK;
   case OP_OTHER: return op->other(op);
   default: return CUDA_OK;
   }
@@ -71,7 +111,7 @@ static CUstream stream_of_record(const Op *wait) { /* that is to do what is wait
 
 static void first_done(CUstream s) {
   Op *op = s->first;
-  if (!cuda_mock.broken) op_run(op);
+  if (!cuda_mock.broken && !op_run(op)) sent_same(s);
   if (!(s->first = op->next)) s->last = NULL;
   op_free(op);
 }
@@ -114,6 +154,7 @@ static void some_done(void) {
 }
 
 static CUresult given(CUstream s, Op *op) {
+  op->stream = s;
   if (s->last)
     s->last->next = op;
   else
@@ -161,21 +202,25 @@ bool mock_in_use(const void *p, size_t nbytes) {
 CUresult mock_stream_done(CUstream s) { return stream_done(s, NULL, 0); }
 
 /* ---- streams and events */
-/* With TG_EMU=2 every second stream does at once what the others leave until somebody waits, with 3 the
- * others do: an order between two of them that nobody asked for is the wrong one in one of the two. */
-static bool is_hasty(int number) {
+/* With TG_EMU=2 all streams of a GPU but its first do at once what that one leaves until somebody waits,
+ * with 3 the first does: an order between the two that nobody asked for is the wrong one in one of the
+ * two. */
+static bool is_hasty(int device) {
   enum { FIRST = 2, LAST = 3 };
 
   int order = cuda_mock.env.emulate;
-  return order >= FIRST && order <= LAST && (order + number) % 2 == 1;
+  bool first = true;
+  for (CUstream s = cuda_mock.streams; s; s = s->next)
+    first &= s->device != device;
+  return order >= FIRST && order <= LAST && (order + !first) % 2 == 1;
 }
 
 CUresult cuda_mock_stream_create(CUstream *s, unsigned flags) {
   if (!cuda_mock_now || flags != CUDA_STREAM_NON_BLOCKING) return CUDA_INVALID_VALUE;
   if (!(*s = mock_take(sizeof **s))) return CUDA_OUT_OF_MEMORY;
   (*s)->device = cuda_mock_now->device;
+  (*s)->hasty = is_hasty((*s)->device);
   (*s)->next = cuda_mock.streams;
-  (*s)->hasty = is_hasty(cuda_mock.counts.streams);
   cuda_mock.streams = *s;
   cuda_mock.counts.streams++;
   return CUDA_OK;

@@ -1,8 +1,10 @@
-/* nccl_mock.c: NCCL between emulated GPUs. In: sends and receives, in groups, on streams of the mock of the
- * driver. Out: each message as a file that its sender's stream writes and its receiver's stream waits for. It
- * refuses what NCCL would not take, or what would hang: calls outside a group, a stream that is not there,
- * bytes that are no memory of the stream's GPU, a group that a communicator's end cuts off, and a message
- * whose size, or whose number between the two ranks, is not the one that was sent. */
+/* nccl_mock.c: NCCL between emulated GPUs. In: sends and receives, in groups, on streams of the mock of
+ * the driver. Out: each message as a file that its sender's stream writes and its receiver's stream waits
+ * for. It refuses what NCCL would not take, or what would hang: calls outside a group, a stream that is
+ * not there, or is not the one that the communicator was given before, bytes that are no memory of the
+ * stream's GPU, a group that a communicator's end cuts off, and a message whose size, or whose number
+ * between the two ranks, or whose group's number between them, is not the one that was sent. What is sent
+ * stays as it is until somebody waits for the stream. */
 #define _GNU_SOURCE
 #include "emu/nccl_mock.h"
 #include "emu/cuda_mock.h"
@@ -30,6 +32,8 @@ struct NcclGroup {
   char folder[100];
   int rank, size;
   uint64_t sent[MOST_RANKS], received[MOST_RANKS];
+  uint64_t groups[MOST_RANKS]; /* with that rank */
+  void *stream;                /* of all that it is given */
   int error;
 };
 
@@ -38,7 +42,7 @@ typedef struct Message {
   NcclComm comm;
   int peer;
   bool out;
-  uint64_t number;
+  uint64_t number, group;
   CUstream stream;
   void *p;
   size_t nbytes;
@@ -125,13 +129,19 @@ static int abort_comm(NcclComm c) { return ended(c, false); }
 static int async_error(NcclComm c, int *error) { return *error = c->error, OK; }
 
 /* ---- what streams do */
+/* Before the bytes of a message: the number of its group. */
+enum { HEAD = sizeof(uint64_t) };
+
 static const char *message_sent(const Message *m) {
   Path part = path_of(m->comm, m->comm->rank, m->peer, m->number, ".part"),
        path = path_of(m->comm, m->comm->rank, m->peer, m->number, "");
-  char *host = malloc(m->nbytes);
-  bool read = host && !emu_read(cuda_mock.emu[m->stream->device], host, m->p, m->nbytes, &cuda_mock.why);
-  bool ok = read && written(part.text, host, m->nbytes) && !rename(part.text, path.text);
-  free(host);
+  char *host = mock_take(HEAD + m->nbytes), *own = mock_take(m->nbytes);
+  bool read =
+      host && own && !emu_read(cuda_mock.emu[m->stream->device], own, m->p, m->nbytes, &cuda_mock.why);
+  if (read) memcpy(host, &m->group, HEAD), memcpy(host + HEAD, own, m->nbytes);
+  bool ok = read && written(part.text, host, HEAD + m->nbytes) && !rename(part.text, path.text);
+  mock_drop(host);
+  ok = ok && !mock_sent(m->stream, m->p, own, m->nbytes);
   return ok     ? NULL
          : read ? "NCCL: a message cannot be written"
                 : "NCCL: what is sent is no memory of its GPU";
@@ -141,17 +151,19 @@ static const char *message_received(const Message *m) {
   Path path = path_of(m->comm, m->peer, m->comm->rank, m->number, "");
   struct stat s;
   if (!appears(path.text)) return "NCCL: a message does not come: ranks send and receive in another order";
-  char *host = malloc(m->nbytes);
+  char *host = malloc(HEAD + m->nbytes);
   int fd = open(path.text, O_RDONLY | O_CLOEXEC);
-  bool same = fd >= 0 && !fstat(fd, &s) && (size_t)s.st_size == m->nbytes;
-  bool ok = same && host && read(fd, host, m->nbytes) == (ssize_t)m->nbytes;
-  ok = ok && !emu_write(cuda_mock.emu[m->stream->device], m->p, host, m->nbytes, &cuda_mock.why);
+  bool same = fd >= 0 && !fstat(fd, &s) && (size_t)s.st_size == HEAD + m->nbytes;
+  bool ok = same && host && read(fd, host, HEAD + m->nbytes) == (ssize_t)(HEAD + m->nbytes);
+  bool grouped = ok && !memcmp(host, &m->group, HEAD);
+  ok = grouped && !emu_write(cuda_mock.emu[m->stream->device], m->p, host + HEAD, m->nbytes, &cuda_mock.why);
   if (fd >= 0) close(fd);
   unlink(path.text);
   free(host);
-  return ok     ? NULL
-         : same ? "NCCL: where a message goes is no memory of its GPU"
-                : "NCCL: a message has another size than its receiver expects";
+  return ok        ? NULL
+         : grouped ? "NCCL: where a message goes is no memory of its GPU"
+         : same    ? "NCCL: ranks send and receive in other groups"
+                   : "NCCL: a message has another size than its receiver expects";
 }
 
 static CUresult message_done(const Op *op) {
@@ -174,8 +186,10 @@ static int given(const void *p, size_t n, int type, int peer, NcclComm c, void *
     return INVALID_ARGUMENT;
   if (mock.n == MOST_GROUP) return INVALID_USAGE;
   if (!mock.given && !(mock.given = calloc(MOST_GROUP, sizeof *mock.given))) return SYSTEM_ERROR;
+  if (c->stream && c->stream != stream) return INVALID_USAGE;
+  c->stream = stream;
   uint64_t *number = out ? &c->sent[peer] : &c->received[peer];
-  mock.given[mock.n++] = (Message){c, peer, out, (*number)++, stream, (void *)p, n};
+  mock.given[mock.n++] = (Message){c, peer, out, (*number)++, c->groups[peer], stream, (void *)p, n};
   return OK;
 }
 
@@ -197,6 +211,8 @@ static int group_end(void) {
   int result = mock.depth ? OK : INVALID_USAGE;
   if (!mock.depth || --mock.depth) return result;
   mock.counts.groups++;
+  for (int i = 0; i < mock.n; i++) /* the next one with each of these */
+    mock.given[i].comm->groups[mock.given[i].peer] = mock.given[i].group + 1;
   for (int out = 1; out >= 0; out--)
     for (int i = 0; i < mock.n && !result; i++) {
       Message m = mock.given[i], *own = m.out == out ? mock_take(sizeof m) : NULL;

@@ -61,7 +61,7 @@ typedef struct PlanRun {
   Plan *plan;
   const BufferPart *buf;
   Buffer *const *temp;
-  struct Flight *flight; /* NULL, or what moves between ranks beside its kernels .. */
+  struct Flight *flight; /* NULL, or what moves between devices beside its kernels .. */
   int step;              /* .. of which it is this plan */
 } PlanRun;
 
@@ -246,6 +246,12 @@ TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const vo
 /* From here on copies between ranks need not be done when the call returns, or they do again. */
 void copies_gathered(TgContext *ctx, bool gathers);
 TgStatus copies_awaited(TgContext *ctx); /* those that are on their way are done */
+/* Whether NCCL makes a copy that crosses: every rank comes to the same answer. */
+bool copy_by_nccl(const TgContext *ctx, const Device *to, const Device *from);
+/* The copies that were gathered are given to this rank's GPU as a group of NCCL's, beside its launches and
+ * behind what it was given so far; then *done is, which is made where it is NULL. The GPU; NULL: there are
+ * none, or *s. */
+Device *copies_grouped(TgContext *ctx, TgStatus *s, Event **done);
 void copies_given_up(TgContext *ctx);
 /* To the host, of every rank. */
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes);

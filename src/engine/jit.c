@@ -558,8 +558,8 @@ typedef struct Steps {
   PlanRun *run; /* room for all */
 } Steps;
 
-/* Plans that follow one another on a device are replayed as one graph; where copies go between ranks, kernel
- * by kernel. */
+/* Plans that follow one another on a device are replayed as one graph; where copies go beside them, kernel by
+ * kernel. */
 static TgStatus plans_run(Steps *all, Step *s, size_t n) {
   TgContext *ctx = all->ctx;
   TgStatus st = TG_OK;
@@ -577,15 +577,15 @@ static TgStatus plans_run(Steps *all, Step *s, size_t n) {
   return st;
 }
 
-static bool copy_crosses_ranks(TgContext *ctx, const Step *s) {
+static int copy_crosses_ranks(TgContext *ctx, const Step *s) {
   return !s->plan && copy_crosses(device_at(ctx, s->to->device), device_at(ctx, s->from->device));
 }
 
-/* How many of the steps are such copies, none of what another of them brings. */
+/* How many of the steps are such copies, all of one kind and none of what another of them brings. */
 static size_t copies_together(TgContext *ctx, const Step *s, size_t n,
-                              bool (*is_such)(TgContext *, const Step *)) {
+                              int (*kind_of)(TgContext *, const Step *)) {
   size_t k = 0;
-  for (; k < n && is_such(ctx, &s[k]); k++)
+  for (int kind = n ? kind_of(ctx, s) : 0; k < n && kind && kind_of(ctx, &s[k]) == kind; k++)
     for (size_t i = 0; i < k; i++)
       if (s[i].to == s[k].from) return k;
   return k;
@@ -620,7 +620,7 @@ static TgStatus steps_run(TgContext *ctx, Step *s, size_t n, Buffer *const *stor
   Steps all = {.ctx = ctx, .run = mem_alloc(&ctx->mem, (n + 1) * sizeof *all.run)};
   bool flies = ctx->comm != NULL;
   for (size_t i = 0; i < n && !flies; i++)
-    flies = copy_flies(ctx, &s[i]);
+    flies = copy_flies(ctx, &s[i]) != 0;
   if (flies) all.flight = flight_new(ctx, stored, nstored);
   bool room = all.run && (all.flight || !flies);
   TgStatus st = room ? steps_run_in(&all, s, n) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");

@@ -83,12 +83,12 @@ struct TgJit {
   Vec(Memory) memories; /* what stays, in the order of the text; of a capture since its last tg_jit_to_text */
 };
 
-/* overlap.c: copies between ranks beside the kernels of plans. After an error only flight_free. */
+/* overlap.c: copies between devices beside the kernels of plans. After an error only flight_free. */
 typedef struct Flight Flight;
-bool copy_flies(TgContext *ctx, const Step *copy); /* s is such a copy */
+int copy_flies(TgContext *ctx, const Step *copy); /* 0: s is no such copy; else the way that it goes */
 /* stored: what the list stores to, of what was there before; stays as it is. NULL: out of memory */
 Flight *flight_new(TgContext *ctx, Buffer *const *stored, size_t nstored);
-/* n copies, none of what another one brings, that follow nplan plans. */
+/* n copies, none of what another one brings, all of one way, that follow nplan plans. */
 TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *copies, size_t n);
 bool flight_waits(const Flight *f);                           /* something is to go, or on its way */
 TgStatus flight_before(Flight *f, const PlanRun *run, int k); /* kernel k runs */

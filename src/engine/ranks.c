@@ -25,6 +25,12 @@ static uint64_t agreed(const TgContext *ctx) {
   return hash_bytes(hash, ctx->env.links, sizeof ctx->env.links);
 }
 
+/* What rank `from` has at p is all ranks' then. device: that it is of, or -1 */
+static TgStatus shared(Comm *c, int device, int from, void *p, size_t nbytes) {
+  comm_begin(c, device, -1, nbytes);
+  return comm_broadcast(c, from, p, nbytes);
+}
+
 /* Ranks of one machine give it the same name. */
 static TgStatus machines_told(TgContext *ctx, Comm *c) {
   enum { MOST_NAME = 256 };
@@ -37,8 +43,7 @@ static TgStatus machines_told(TgContext *ctx, Comm *c) {
   TgStatus s = TG_OK;
   for (int r = 0; r < c->size && !s; r++) {
     name[r] = hash_bytes(5, own, strlen(own));
-    comm_begin(c, -1, -1, sizeof *name);
-    s = comm_broadcast(c, r, &name[r], sizeof *name);
+    s = shared(c, -1, r, &name[r], sizeof *name);
     for (c->machine[r] = 0; name[c->machine[r]] != name[r];)
       c->machine[r]++;
   }
@@ -54,8 +59,7 @@ static Comm *joined(TgContext *ctx) {
   c->stop = &ctx->cancelled;
   c->device_name = device_name;
   c->user = ctx;
-  comm_begin(c, -1, -1, sizeof ctx->rng_seed);
-  TgStatus s = comm_broadcast(c, 0, &ctx->rng_seed, sizeof ctx->rng_seed);
+  TgStatus s = shared(c, -1, 0, &ctx->rng_seed, sizeof ctx->rng_seed);
   return s || machines_told(ctx, c) ? NULL : c;
 }
 
@@ -101,8 +105,7 @@ TgStatus tg_comm_max(TgContext *ctx, int64_t *value) {
     if (!c->rank) s = comm_receive(c, r, &other, sizeof other);
     *value = TG_MAX(*value, other);
   }
-  comm_begin(c, -1, -1, sizeof *value);
-  return s ? s : comm_broadcast(c, 0, value, sizeof *value);
+  return s ? s : shared(c, -1, 0, value, sizeof *value);
 }
 
 /* ---- devices of ranks */
@@ -131,8 +134,7 @@ TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *e
   Opened o = {.status = s};
   if (c->rank == rank && !s) o.target = d->target;
   if (c->rank == rank) snprintf(o.why, sizeof o.why, "%.499s", err->msg);
-  comm_begin(c, d->index, -1, sizeof o);
-  TgStatus moved = comm_broadcast(c, rank, &o, sizeof o);
+  TgStatus moved = shared(c, d->index, rank, &o, sizeof o);
   if (moved || c->rank == rank) return moved ? moved : s;
   d->target = o.target;
   d->target.name = d->backend->name;
@@ -164,17 +166,10 @@ static int streamless(const TgContext *ctx) {
   return r;
 }
 
-/* From GPU to GPU; every rank comes to the same answer. */
-static bool by_nccl(const TgContext *ctx, const Device *to, const Device *from) {
+/* From GPU to GPU. */
+bool copy_by_nccl(const TgContext *ctx, const Device *to, const Device *from) {
   return ctx->comm->nccl && to->of_rank && streaming(ctx, to->of_rank - 1) == to &&
          streaming(ctx, from->of_rank - 1) == from && streamless(ctx) == ctx->comm->size;
-}
-
-static void *own_stream(TgContext *ctx) {
-  Device *own = streaming(ctx, ctx->comm->rank);
-  void *stream = own->backend->stream(own);
-  if (!stream) error_set(&ctx->err, TG_ERR_DEVICE, "comm: %s fails", own->name);
-  return stream;
 }
 
 /* At the first exchange, which every rank begins. */
@@ -188,18 +183,16 @@ static TgStatus nccl_ready(TgContext *ctx) {
   if (nccl_joined(c->nccl)) return TG_OK;
   TgStatus s = c->rank ? TG_OK : nccl_id(c->nccl, &id);
   if (s) return s;
-  comm_begin(c, -1, -1, sizeof id);
-  s = comm_broadcast(c, 0, &id, sizeof id);
-  if (!s && !own_stream(ctx)) s = TG_ERR_DEVICE;
-  return s ? s : nccl_join(c->nccl, &id, c->rank, c->size);
+  s = shared(c, -1, 0, &id, sizeof id);
+  Device *own = streaming(ctx, c->rank);
+  return s || !own->backend->stream(own) ? ctx->err.status : nccl_join(c->nccl, &id, c->rank, c->size);
 }
 
 /* The heads go by the host: what does not fit is found before a byte moves. */
 static TgStatus posted_by_nccl(TgContext *ctx, const Exchange *e, int rank, bool sends, void *p,
                                size_t nbytes) {
-  void *stream = own_stream(ctx);
-  TgStatus s = stream ? comm_post(ctx->comm, e, rank, sends, NULL, 0) : TG_ERR_DEVICE;
-  return s ? s : nccl_post(ctx->comm->nccl, rank, sends, p, nbytes, stream);
+  TgStatus s = comm_post(ctx->comm, e, rank, sends, NULL, 0);
+  return s ? s : nccl_post(ctx->comm->nccl, rank, sends, p, nbytes);
 }
 
 /* As piece_moved, by way of the ranks' GPUs, whose memory alone NCCL reaches. */
@@ -267,7 +260,7 @@ static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, int rank, c
 /* Every rank begins the exchange; those that have no part in it go on. */
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
   Comm *c = ctx->comm;
-  bool nccl = by_nccl(ctx, to, from), sends = !from->remote;
+  bool nccl = copy_by_nccl(ctx, to, from), sends = !from->remote;
   TgStatus s = nccl || c->transport->heads_only ? nccl_ready(ctx) : TG_OK;
   Exchange e = comm_begin(c, from->index, to->of_rank ? to->index : -1, nbytes);
   if (s || (from->remote && to->remote)) return s;
@@ -284,11 +277,22 @@ void copies_given_up(TgContext *ctx) {
   if (ctx->comm) comm_drop(ctx->comm);
 }
 
+Device *copies_grouped(TgContext *ctx, TgStatus *s, Event **done) {
+  Comm *c = ctx->comm;
+  comm_close(c, -1, false);
+  *s = comm_await(c, NULL);
+  if (*s || !nccl_posted(c->nccl)) return NULL;
+  Device *own = streaming(ctx, c->rank);
+  void *stream = own->backend->stream(own);
+  *s = stream ? nccl_group(c->nccl, stream) : ctx->err.status;
+  if (!*s) *s = own->backend->stream_event(own, done ? done : &own->fence);
+  return own;
+}
+
 TgStatus copies_awaited(TgContext *ctx) {
-  if (!ctx->comm) return TG_OK;
-  comm_close(ctx->comm, -1, false);
-  TgStatus s = comm_await(ctx->comm, NULL);
-  return s || !ctx->comm->nccl ? s : nccl_group(ctx->comm->nccl);
+  TgStatus s = TG_OK;
+  Device *own = ctx->comm ? copies_grouped(ctx, &s, NULL) : NULL;
+  return s || !own ? s : own->backend->event_wait(own, own->fence);
 }
 
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes) {

@@ -265,6 +265,10 @@ void comm_scheduled(Comm *c, uint64_t hash) {
   c->hash = hash_mix(c->hash, hash);
 }
 
+static Exchange exchange_now(const RankState *s) {
+  return (Exchange){s->exchange, s->schedules, s->hash, s->nbytes, s->from, s->to, s->op};
+}
+
 Exchange comm_begin(Comm *c, int from, int to, size_t nbytes) {
   c->now.phase = c->broken ? PHASE_FAILED : PHASE_RUNS;
   c->now.exchange++;
@@ -274,13 +278,12 @@ Exchange comm_begin(Comm *c, int from, int to, size_t nbytes) {
   c->hash = hash_mix(hash_mix(c->hash, nbytes), (uint64_t)(uint32_t)from << 32 | (uint32_t)to);
   c->now.hash = c->hash;
   c->transport->tell(c->at, &c->now);
-  return (Exchange){c->now.exchange, c->now.schedules, c->now.hash, nbytes, from, to, c->now.op};
+  return exchange_now(&c->now);
 }
 
 /* A message of its own, until it has moved. */
 static TgStatus moved_alone(Comm *c, int rank, bool out, void *p, size_t nbytes) {
-  const RankState *now = &c->now;
-  Exchange e = {now->exchange, now->schedules, now->hash, now->nbytes, now->from, now->to, now->op};
+  Exchange e = exchange_now(&c->now);
   comm_close(c, rank, out);
   TgStatus s = comm_post(c, &e, rank, out, p, nbytes);
   if (!s) comm_close(c, rank, out);

@@ -131,8 +131,8 @@ static TgStatus gpu_opened(Device *d, Cuda *p) {
   if (!r) r = p->api.context_retain(&p->context, p->device);
   p->retained = !r;
   if (!r) r = p->api.context_set(p->context);
-  if (!r) r = p->api.stream_create(&p->compute, CUDA_STREAM_NON_BLOCKING);
-  if (!r) r = p->api.stream_create(&p->copies, CUDA_STREAM_NON_BLOCKING);
+  if (!r) r = p->api.stream_create(&p->stream[COMPUTE], CUDA_STREAM_NON_BLOCKING);
+  if (!r) r = p->api.stream_create(&p->stream[COPIES], CUDA_STREAM_NON_BLOCKING);
   if (!r) r = p->api.event_create(&p->gate, CUDA_EVENT_NO_TIME);
   return cuda_check(d, r, "the GPU is opened");
 }
@@ -140,15 +140,12 @@ static TgStatus gpu_opened(Device *d, Cuda *p) {
 static void cuda_close(Device *d) {
   Cuda *p = d->priv;
   if (!p) return;
-  if (p->retained)
-    p->api.context_set(p->context); /* on a device that has failed the calls fail, and do no harm */
-  if (p->compute) p->api.stream_sync(p->compute);
-  if (p->copies) p->api.stream_sync(p->copies);
+  if (p->retained) cuda_sync(d); /* on a device that has failed the calls fail, and do no harm */
   if (p->kernels.loader) kernels_close(d, &p->kernels);
   cuda_memory_end(d);
   if (p->gate) p->api.event_destroy(p->gate);
-  if (p->copies) p->api.stream_destroy(p->copies);
-  if (p->compute) p->api.stream_destroy(p->compute);
+  for (int i = 0; i < STREAMS; i++)
+    if (p->stream[i]) p->api.stream_destroy(p->stream[i]);
   if (p->retained) p->api.context_release(p->device);
   if (p->emulated)
     emulators()->cuda_close();
@@ -357,7 +354,7 @@ static TgStatus cuda_launch(Device *d, const Launch *l) {
   launched(p, g->name, 1);
   return cuda_check(d,
                     p->api.launch(g->function, g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1],
-                                  g->block[2], g->shared_bytes, p->compute, launch_args(l), NULL),
+                                  g->block[2], g->shared_bytes, p->stream[COMPUTE], launch_args(l), NULL),
                     "a launch");
 }
 
@@ -414,15 +411,15 @@ static TgStatus cuda_graph_launch(Device *d, LaunchGraph *g) {
   TgStatus st = current(d, "a graph");
   if (st) return st;
   launched(p, "of a captured function", (uint64_t)g->n);
-  return cuda_check(d, p->api.graph_launch(g->exec, p->compute), "a graph");
+  return cuda_check(d, p->api.graph_launch(g->exec, p->stream[COMPUTE]), "a graph");
 }
 
 /* ---- order and time */
 TgStatus cuda_sync(Device *d) {
   Cuda *p = d->priv;
   TgStatus st = current(d, "a wait");
-  if (!st) st = cuda_check(d, p->api.stream_sync(p->copies), "a wait");
-  if (!st) st = cuda_check(d, p->api.stream_sync(p->compute), "a wait");
+  for (int i = 0; i < STREAMS && !st; i++)
+    if (p->stream[i]) st = cuda_check(d, p->api.stream_sync(p->stream[i]), "a wait");
   if (!st) {
     p->memory.blocks.done = p->memory.blocks.given;
     p->nlaunched = 0;
@@ -445,7 +442,9 @@ static TgStatus recorded(Device *d, Event **e, CUstream stream) {
   return st ? st : cuda_check(d, p->api.event_record((*e)->event, stream), "an event");
 }
 
-static TgStatus event_record(Device *d, Event **e) { return recorded(d, e, ((Cuda *)d->priv)->compute); }
+static TgStatus event_record(Device *d, Event **e) {
+  return recorded(d, e, ((Cuda *)d->priv)->stream[COMPUTE]);
+}
 
 /* By the sender's stream of copies: in the order in which its kernels make what is copied. */
 static TgStatus copy_beside(Device *d, const void *src, Device *to, void *dst, size_t nbytes,
@@ -453,9 +452,9 @@ static TgStatus copy_beside(Device *d, const void *src, Device *to, void *dst, s
   Cuda *p = d->priv;
   TgStatus st = current(d, "a copy between devices");
   for (int i = 0; i < 2 && !st; i++)
-    st = cuda_check(d, p->api.stream_wait(p->copies, after[i]->event, 0), "an event is waited for");
-  if (!st) st = cuda_copy_to(d, src, to, dst, nbytes, p->copies);
-  return st ? st : recorded(d, done, p->copies);
+    st = cuda_check(d, p->api.stream_wait(p->stream[COPIES], after[i]->event, 0), "an event is waited for");
+  if (!st) st = cuda_copy_to(d, src, to, dst, nbytes, p->stream[COPIES]);
+  return st ? st : recorded(d, done, p->stream[COPIES]);
 }
 
 static TgStatus event_reach(Device *d, Event *e) {
@@ -467,7 +466,8 @@ static TgStatus event_reach(Device *d, Event *e) {
 static TgStatus event_wait(Device *d, Event *e) {
   Cuda *p = d->priv;
   TgStatus st = current(d, "an event");
-  return st ? st : cuda_check(d, p->api.stream_wait(p->compute, e->event, 0), "an event is waited for");
+  return st ? st
+            : cuda_check(d, p->api.stream_wait(p->stream[COMPUTE], e->event, 0), "an event is waited for");
 }
 
 static double event_us(Device *d, Event *from, Event *to) {
@@ -479,9 +479,15 @@ static double event_us(Device *d, Event *from, Event *to) {
 
 static void *stream(Device *d) {
   Cuda *p = d->priv;
-  if (p->api.context_set(p->context)) return NULL;
+  TgStatus st = current(d, "an exchange");
+  if (!st && !p->stream[EXCHANGES])
+    st = cuda_check(d, p->api.stream_create(&p->stream[EXCHANGES], CUDA_STREAM_NON_BLOCKING), "an exchange");
   p->memory.blocks.given++;
-  return p->compute;
+  return st || cuda_ordered(d, p->stream[COMPUTE], p->stream[EXCHANGES]) ? NULL : p->stream[EXCHANGES];
+}
+
+static TgStatus stream_event(Device *d, Event **e) {
+  return recorded(d, e, ((Cuda *)d->priv)->stream[EXCHANGES]);
 }
 
 const TgBackend backend_cuda = {.name = "CUDA",
@@ -514,4 +520,5 @@ const TgBackend backend_cuda = {.name = "CUDA",
                                 .event_us = event_us,
                                 .event_free = event_free,
                                 .stream = stream,
+                                .stream_event = stream_event,
                                 .renderer = &renderer_cuda};

@@ -91,13 +91,15 @@ typedef struct CudaMemory {
   bool poisons; /* what is freed is overwritten */
 } CudaMemory;
 
+enum { EXCHANGES, COPIES, COMPUTE, STREAMS }; /* in the order in which they are waited for */
+
 typedef struct Cuda {
   CudaApi api;
   CudaLibraries lib;
   CUdevice device;
   CUcontext context;
-  CUstream compute, copies;
-  CUevent gate; /* by which one of the streams waits for the other */
+  CUstream stream[STREAMS]; /* EXCHANGES: NULL until there are any */
+  CUevent gate;             /* by which one of the streams waits for the other */
   bool retained, emulated;
   char arch[32], compiler[32]; /* "sm_90" or "compute_90": what NVRTC is asked for; its version */
   KernelTable kernels;
@@ -126,5 +128,7 @@ TgStatus cuda_clear(Device *d, void *dst, size_t nbytes);
 TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
 TgStatus cuda_copy_to(Device *d, const void *src, Device *to, void *dst, size_t nbytes, CUstream stream);
 bool cuda_reads_peer(Device *d, Device *from);
+/* What is given to `later` from now on comes after what `first` was given. */
+TgStatus cuda_ordered(Device *d, CUstream first, CUstream later);
 void cuda_memory_end(Device *d);
 #endif

@@ -47,7 +47,8 @@ void cuda_free(Device *d, void *at, size_t nbytes) {
   Cuda *p = d->priv;
   const Block *b = p->memory.poisons && at ? blocks_find(&p->memory.blocks, at) : NULL;
   if (p->api.context_set(p->context)) return;
-  if (b && !p->api.clear(b->at, POISON, TG_MAX(b->nbytes, (size_t)1), p->compute)) p->memory.blocks.given++;
+  if (b && !p->api.clear(b->at, POISON, TG_MAX(b->nbytes, (size_t)1), p->stream[COMPUTE]))
+    p->memory.blocks.given++;
   blocks_free(d, &p->memory.blocks, at, nbytes);
 }
 
@@ -105,8 +106,7 @@ static TgStatus stage_used(Device *d, Stage *s, CUstream stream) {
   return cuda_check(d, p->api.event_record(s->done, stream), "a copy is marked");
 }
 
-/* What is given to `later` from now on comes after what `first` was given. */
-static TgStatus ordered(Device *d, CUstream first, CUstream later) {
+TgStatus cuda_ordered(Device *d, CUstream first, CUstream later) {
   Cuda *p = d->priv;
   TgStatus st = cuda_check(d, p->api.event_record(p->gate, first), "streams are ordered");
   return st ? st : cuda_check(d, p->api.stream_wait(later, p->gate, 0), "streams are ordered");
@@ -118,9 +118,9 @@ TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
   if (!nbytes) return TG_OK;
   const Block *b = blocks_find(&m->blocks, dst);
   bool apart = b && b->given_at == m->blocks.given; /* nothing given since may use it */
-  CUstream stream = apart ? p->copies : p->compute;
+  CUstream stream = apart ? p->stream[COPIES] : p->stream[COMPUTE];
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy to the device");
-  if (!st && apart && b->freed_at > m->blocks.done) st = ordered(d, p->compute, stream);
+  if (!st && apart && b->freed_at > m->blocks.done) st = cuda_ordered(d, p->stream[COMPUTE], stream);
   for (size_t at = 0; at < nbytes && !st; at += STAGE_BYTES) {
     size_t n = TG_MIN(nbytes - at, (size_t)STAGE_BYTES);
     Stage *s;
@@ -129,7 +129,7 @@ TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
     st = cuda_check(d, p->api.copy_in((uintptr_t)dst + at, s->host, n, stream), "a copy to the device");
     if (!st) st = stage_used(d, s, stream);
   }
-  if (!st && apart) st = ordered(d, stream, p->compute);
+  if (!st && apart) st = cuda_ordered(d, stream, p->stream[COMPUTE]);
   m->blocks.given++;
   return st;
 }
@@ -147,9 +147,9 @@ TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes) {
     size_t n = at < nbytes ? TG_MIN(nbytes - at, (size_t)STAGE_BYTES) : 0;
     if (n) st = stage_next(d, &s);
     if (n && !st)
-      st = cuda_check(d, p->api.copy_out(s->host, (uintptr_t)src + at, n, p->compute),
+      st = cuda_check(d, p->api.copy_out(s->host, (uintptr_t)src + at, n, p->stream[COMPUTE]),
                       "a copy from the device");
-    if (n && !st) st = stage_used(d, s, p->compute);
+    if (n && !st) st = stage_used(d, s, p->stream[COMPUTE]);
     if (had && !st) st = cuda_check(d, p->api.event_sync(had->done), "a copy from the device");
     if (had && !st) {
       memcpy((char *)dst + had_at, had->host, had_bytes);
@@ -171,7 +171,9 @@ TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes) {
   if (!nbytes) return TG_OK;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy");
   p->memory.blocks.given++;
-  return st ? st : cuda_check(d, p->api.copy((uintptr_t)dst, (uintptr_t)src, nbytes, p->compute), "a copy");
+  return st ? st
+            : cuda_check(d, p->api.copy((uintptr_t)dst, (uintptr_t)src, nbytes, p->stream[COMPUTE]),
+                         "a copy");
 }
 
 TgStatus cuda_clear(Device *d, void *dst, size_t nbytes) {
@@ -179,7 +181,8 @@ TgStatus cuda_clear(Device *d, void *dst, size_t nbytes) {
   if (!nbytes) return TG_OK;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "memory is cleared");
   p->memory.blocks.given++;
-  return st ? st : cuda_check(d, p->api.clear((uintptr_t)dst, 0, nbytes, p->compute), "memory is cleared");
+  return st ? st
+            : cuda_check(d, p->api.clear((uintptr_t)dst, 0, nbytes, p->stream[COMPUTE]), "memory is cleared");
 }
 
 bool cuda_reads_peer(Device *d, Device *from) {
@@ -207,7 +210,7 @@ TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, siz
   TgStatus st = nbytes ? peer_met(d, from) : TG_OK;
   if (st || !nbytes) return st;
   return cuda_check(
-      d, p->api.copy_peer((uintptr_t)dst, p->context, (uintptr_t)src, q->context, nbytes, p->compute),
+      d, p->api.copy_peer((uintptr_t)dst, p->context, (uintptr_t)src, q->context, nbytes, p->stream[COMPUTE]),
       "a copy between devices");
 }
 

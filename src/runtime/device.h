@@ -127,9 +127,11 @@ typedef struct TgBackend {
   TgStatus (*event_wait)(Device *d, Event *e);    /* what d is given from now on waits for e of any device */
   double (*event_us)(Device *d, Event *from, Event *to); /* between two that were reached */
   void (*event_free)(Device *d, Event *e);
-  /* optional: its queue as the system's other libraries know it, current on this thread, for the caller to put
-   * something into */
+  /* optional: a queue of its own for exchanges between ranks, beside the launches and behind all that d
+   * was given so far, as the system's other libraries know it: the caller puts something into it. Then *e
+   * is reached when that is done; *e is made where it is NULL. */
   void *(*stream)(Device *d);
+  TgStatus (*stream_event)(Device *d, Event **e);
   /* optional: when each thread worked on the last launch that several shared, as many as there is room for; it
    * is kept from the first call on */
   int (*threads)(Device *d, ThreadTime *out, int most);

@@ -10,7 +10,7 @@
 typedef struct Posted {
   int rank;
   bool out;
-  void *p, *stream;
+  void *p;
   size_t nbytes;
 } Posted;
 
@@ -65,23 +65,24 @@ TgStatus nccl_join(Nccl *n, const NcclId *id, int rank, int size) {
   return checked(n, n->api.join(&n->comm, size, *id, rank), "ncclCommInitRank");
 }
 
-TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes, void *stream) {
-  if (!nbytes || vec_push(n->mem, &n->posted, ((Posted){rank, out, p, stream, nbytes}))) return TG_OK;
+bool nccl_posted(const Nccl *n) { return n && n->posted.len; }
+
+TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes) {
+  if (!nbytes || vec_push(n->mem, &n->posted, ((Posted){rank, out, p, nbytes}))) return TG_OK;
   return error_set(n->err, TG_ERR_NOMEM, "comm: out of memory");
 }
 
 /* A group that was begun ends whatever fails in it. */
-TgStatus nccl_group(Nccl *n) {
+TgStatus nccl_group(Nccl *n, void *stream) {
   int first = 0, error = 0;
-  if (!n->posted.len) return TG_OK;
   TgStatus s = checked(n, n->api.async_error(n->comm, &error), "ncclCommGetAsyncError");
   if (!s) s = checked(n, error == NCCL_IN_PROGRESS ? 0 : error, "last exchange");
   if (!s) s = checked(n, n->api.group_begin(), "ncclGroupStart");
   if (s) return s;
   for (size_t i = 0; i < n->posted.len && !first; i++) {
     const Posted *p = &n->posted.at[i];
-    first = p->out ? n->api.send(p->p, p->nbytes, NCCL_BYTES, p->rank, n->comm, p->stream)
-                   : n->api.receive(p->p, p->nbytes, NCCL_BYTES, p->rank, n->comm, p->stream);
+    first = p->out ? n->api.send(p->p, p->nbytes, NCCL_BYTES, p->rank, n->comm, stream)
+                   : n->api.receive(p->p, p->nbytes, NCCL_BYTES, p->rank, n->comm, stream);
   }
   n->posted.len = 0;
   s = checked(n, first, "ncclSend or ncclRecv");

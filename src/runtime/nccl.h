@@ -27,8 +27,11 @@ bool nccl_joined(const Nccl *n);
 TgStatus nccl_id(Nccl *n, NcclId *id); /* of a new group, for all of its ranks */
 /* All ranks come to this, each with its GPU current. */
 TgStatus nccl_join(Nccl *n, const NcclId *id, int rank, int size);
-/* Bytes to or from a rank with the next group, in the order of a GPU's stream. */
-TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes, void *stream);
-TgStatus nccl_group(Nccl *n);        /* all that was posted is given to the GPU at once */
+/* Bytes to or from a rank with the next group. */
+TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes);
+bool nccl_posted(const Nccl *n); /* anything, since the last group; n may be NULL */
+/* All that was posted is given to a GPU's stream at once, always to the same one: NCCL wants the calls of
+ * a group of ranks in one order. */
+TgStatus nccl_group(Nccl *n, void *stream);
 void nccl_leave(Nccl *n, bool well); /* not well: what is under way is given up */
 #endif

@@ -1,20 +1,29 @@
 /* scalars.c: opts for text in which a compiler finds the vectors (few_lanes). In: the list that a machine with
  * vectors would get. Out: the same with what a compiler can keep in registers and make vectors of itself. Four
- * lanes, beside at most four rows, are sixteen sums where the machine has registers for these; eight lanes of one
- * sum (GROUP) stand alone, as compilers look for vectors among rows first. */
+ * lanes, beside at most four rows, are sixteen sums where the machine has registers for these; sixteen lanes of
+ * one sum (GROUP) stand alone, as compilers look for vectors among rows first. */
 #include "codegen/heuristic.h"
 
-enum { FEW = 4, GROUPED = 8, REGISTERS_A_SUM = 4, MOST_STATEMENTS = 100 };
+enum { FEW = 4, WIDE = 16, REGISTERS_A_SUM = 4, MOST_STATEMENTS = 100 };
 
 /* How many of a loop's iterations are done together: a number that divides, if one does. */
 static int64_t together(const Info *f, const Opt *o, int64_t most) {
-  static const int64_t nice[] = {8, 4, 5, 3};
+  static const int64_t nice[] = {16, 8, 4, 5, 3};
   int64_t size = 0;
   for (int i = 0; i < f->nr; i++)
     if (f->r[i].r->arg.range.id == o->r) size = f->r[i].n;
   for (size_t i = 0; i < TG_COUNT(nice); i++)
     if (nice[i] <= TG_MIN(o->n, most + 1) && size && size % nice[i] == 0) return nice[i];
   return TG_MIN(o->n, most);
+}
+
+/* Whether a loop is that of a row of sums in local memory, which no rows stand beside. */
+static bool fills_sums(const Info *f, const Opt *o) {
+  bool sums = false;
+  for (int i = 0; i < f->nr; i++)
+    for (size_t k = 0; f->r[i].r->arg.range.id == o->r && k < f->fills.len; k++)
+      sums |= store_has(f->fills.at[k], f->r[i].r) && uop_has(f->fills.at[k]->src[1], REDUCE);
+  return sums;
 }
 
 static bool shapes(OptOp op) { return op == OPT_UPCAST || op == OPT_VEC || op == OPT_GROUP; }
@@ -36,8 +45,8 @@ static void list_cut(const Info *f, OptVec *list, int64_t most_sums) {
     for (size_t i = 0; i < list->len; i++) {
       Opt *o = &list->at[i];
       if (!shapes(o->op) || (o->op != OPT_UPCAST) != lanes) continue;
-      o->n =
-          sums >= most_sums || (!lanes && grouped) ? 1 : together(f, o, o->op == OPT_GROUP ? GROUPED : FEW);
+      bool wide = o->op == OPT_GROUP || (o->op == OPT_VEC && fills_sums(f, o));
+      o->n = sums >= most_sums || (!lanes && grouped) ? 1 : together(f, o, wide ? WIDE : FEW);
       grouped |= o->op == OPT_GROUP;
       sums *= TG_MAX(o->n, 1);
     }

@@ -30,39 +30,40 @@ static bool planning_failed(Export *x) {
 enum { MOST_SHARES = 1024 };
 
 /* How kernels are chosen. Where memory is slower, more is computed again and less is kept. Bytes of a local
- * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. room: the
+ * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. slice_most:
+ * see Target. room: the
  * part of the bound that temporaries may take, else kernels are done in bands of rows; 0: they are not. */
 typedef struct Manner {
   double memory_price;
-  int64_t local_most, copy_most;
+  int64_t local_most, copy_most, slice_most;
   double room;
 } Manner;
 
 /* The first UNBOUND are tried where there is no bound on memory. */
 enum { UNBOUND = 4 };
 
-static const Manner manners[] = {{1, 0, 0, 0},
-                                 {1, 0, 1 << 15, 0},
-                                 {1, 0, 1 << 13, 0},
-                                 {1, 0, 1 << 12, 0},
-                                 {1, 0, 1 << 11, 0},
-                                 {1, 0, 1 << 10, 0},
-                                 {1, 0, 0, 1},
-                                 {1, 0, 1 << 13, 1},
-                                 {1, 0, 0, 0.75},
-                                 {1, 0, 1 << 13, 0.75},
-                                 {1, 1 << 12, 1 << 12, 0.5},
-                                 {64, 0, 0, 0},
-                                 {64, 0, 1 << 12, 0.75},
-                                 {64, 1 << 10, 1 << 12, 0},
-                                 {64, 1 << 10, 1 << 12, 0.75},
-                                 {64, 1 << 10, 1 << 12, 0.5},
-                                 {512, 0, 0, 0},
-                                 {512, 1 << 10, 1 << 10, 0},
-                                 {512, 1 << 10, 1 << 10, 0.5},
-                                 {4096, 1 << 10, 1 << 10, 0},
-                                 {4096, 1 << 10, 1 << 10, 0.5},
-                                 {4096, 1 << 10, 1 << 10, 0.25}};
+static const Manner manners[] = {{1, 0, 0, 0, 0},
+                                 {1, 0, 1 << 15, 1 << 14, 0},
+                                 {1, 0, 1 << 13, 1 << 10, 0},
+                                 {1, 0, 1 << 12, 1 << 10, 0},
+                                 {1, 0, 1 << 11, 1 << 10, 0},
+                                 {1, 0, 1 << 10, 1 << 10, 0},
+                                 {1, 0, 0, 1 << 10, 1},
+                                 {1, 0, 1 << 13, 1 << 10, 1},
+                                 {1, 0, 0, 1 << 10, 0.75},
+                                 {1, 0, 1 << 13, 1 << 10, 0.75},
+                                 {1, 1 << 12, 1 << 12, 1 << 10, 0.5},
+                                 {64, 0, 0, 1 << 10, 0},
+                                 {64, 0, 1 << 12, 1 << 10, 0.75},
+                                 {64, 1 << 10, 1 << 12, 1 << 10, 0},
+                                 {64, 1 << 10, 1 << 12, 1 << 10, 0.75},
+                                 {64, 1 << 10, 1 << 12, 1 << 10, 0.5},
+                                 {512, 0, 0, 1 << 10, 0},
+                                 {512, 1 << 10, 1 << 10, 1 << 10, 0},
+                                 {512, 1 << 10, 1 << 10, 1 << 10, 0.5},
+                                 {4096, 1 << 10, 1 << 10, 1 << 10, 0},
+                                 {4096, 1 << 10, 1 << 10, 1 << 10, 0.5},
+                                 {4096, 1 << 10, 1 << 10, 1 << 10, 0.25}};
 
 static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   const TgMem *m = &x->ctx->mem;
@@ -79,6 +80,7 @@ static bool planning_opened(Export *x, const Manner *p, int64_t room) {
     t->bytes_us[l] /= p->memory_price;
   if (p->local_most) t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
   t->copy_most = p->copy_most * t->vec_bytes / 16;
+  t->slice_most = p->slice_most;
   t->memory = (int64_t)(p->room * (double)room);
   return true;
 }
@@ -612,6 +614,9 @@ static void ways_said(const Way *way, int n, int taken, Str *out) {
   }
 }
 
+/* A machine with wide vectors has memory: there a plan may take so many times as long as the first. */
+static const double MOST_SLOWER = 1.1;
+
 /* Of the manners that fit, the fastest; without a bound that of the first ones which takes least memory for
  * its time. */
 static bool laid_out_within(Export *x, const char *text, Str *said) {
@@ -625,7 +630,7 @@ static bool laid_out_within(Export *x, const char *text, Str *said) {
     state = x->state, last = i;
     way[i] = (Way){x->arena + state, run_us(x)};
     least = TG_MIN(least, way[i].nbytes);
-    if (most && way[i].nbytes > most) continue;
+    if (most ? way[i].nbytes > most : x->gnu && way[i].us > MOST_SLOWER * way[0].us) continue;
     double cost = most ? way[i].us : way[i].us * (double)way[i].nbytes;
     if (best < 0 || cost < (most ? way[best].us : way[best].us * (double)way[best].nbytes)) best = i;
   }

@@ -57,6 +57,8 @@ typedef struct Target {
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes, local_most; /* plans fill so much; a list of opts may ask for more, up to local_most */
   int64_t copy_most; /* bytes of a copy of what a kernel reads; 0: it is to stay in the last level */
+  /* Bytes of a value that is whole though each reader has a slice of its own; 0: all are. */
+  int64_t slice_most;
   int64_t memory;    /* bytes that temporaries may take; 0: no bound */
   LaunchLimits most; /* zeros on a CPU */
   double launch_us;

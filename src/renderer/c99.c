@@ -38,6 +38,13 @@ static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_re
   "__VA_ARGS__) }\n"                                                                                         \
   "#endif\n"
 
+/* The sum of four. clang begins at such a sum to look for vectors, and would make vectors of two of all that
+ * goes into it: of what a call takes in memory it makes one of four. */
+#define FOUR                                                                                                 \
+  "#if defined __clang__ && (defined __SSE2__ || defined __ARM_NEON || defined __wasm_simd128__)\n"          \
+  "#define CALLED __attribute__((noinline))\n#else\n#define CALLED\n#endif\n"                                \
+  "INL CALLED f32 four_f32(const f32 *v) { f32 a = v[0] + v[2], b = v[1] + v[3]; return a + b; }\n"
+
 static const char types[] =
     "#ifdef __cplusplus\n#define RESTRICT\n#else\n#define RESTRICT restrict\n#endif\n"
     "#ifdef __GNUC__ /* of some a kernel needs one function of several */\n"
@@ -48,7 +55,7 @@ static const char types[] =
     "INL u32 u32_bits(f32 x) { union { f32 f; u32 u; } b; b.f = x; return b.u; }\n"
     "INL f32 f32_bits(u32 x) { union { f32 f; u32 u; } b; b.u = x; return b.f; }\n"
     "INL u64 u64_bits(f64 x) { union { f64 f; u64 u; } b; b.f = x; return b.u; }\n"
-    "INL f64 f64_bits(u64 x) { union { f64 f; u64 u; } b; b.u = x; return b.f; }\n" LANES;
+    "INL f64 f64_bits(u64 x) { union { f64 f; u64 u; } b; b.u = x; return b.f; }\n" LANES FOUR;
 
 /* A product of two f32 is exact in f64. Their sum with c is rounded twice, which does no harm but where the
  * first rounding ends half-way between two f32, or the result is smaller than any normal one: there the sum

@@ -61,7 +61,8 @@ static bool is_within(const C *c, int at, const Use *uses) {
   if (is_splat(u)) return true;
   bool load = is_plain_load(c, u, uses);
   /* there are no vectors of conditions: each is written where it decides */
-  if (!load && !(op_is_alu((Ops)u->op) && (use->n == 1 || u->dtype == DT_BOOL))) return false;
+  if (!load && u->op != OPS_GEP && !(op_is_alu((Ops)u->op) && (use->n == 1 || u->dtype == DT_BOOL)))
+    return false;
   return use->n && use->once && use->last - at <= NEAR && lasts(c, at, use->last);
 }
 
@@ -127,7 +128,7 @@ static void put_value(C *c, const UOp *u) {
 /* Takes what the body has since `start` as the text of the value at a place. */
 static void take_text(C *c, const UOp *u, int at, size_t start) {
   c->text_at[at] = (int)c->texts.len + 1;
-  bool simple = u->op == OPS_LOAD || is_splat(u);
+  bool simple = u->op == OPS_LOAD || u->op == OPS_GEP || is_splat(u);
   /* a product that is no number of its own yet may have more bits than one */
   if (!simple)
     cs_fmt(&c->texts, "%s(", dtype_is_float((DType)u->dtype) ? cs_text(c, "(%s)", cs_scalar[u->dtype]) : "");
@@ -183,6 +184,15 @@ void cs_lanes_store(C *c, const UOp *u) {
   str_put(&c->body, ";)\n");
 }
 
+/* The four lanes whose halves u adds, or NULL. All that is made of such halves is their sum: it may stand in
+ * the first, beside -0, which changes no number. */
+static const UOp *halves_added(const UOp *u) {
+  const UOp *lo = u->nsrc > 1 ? uop_base(u->src[0]) : u, *hi = u->nsrc > 1 ? uop_base(u->src[1]) : u;
+  bool halves = u->op == OPS_ADD && u->dtype == DT_F32 && u->lanes == 2 && lo->op == OPS_GEP &&
+                hi->op == OPS_GEP && lo->src[0] == hi->src[0] && lo->src[0]->lanes == 4;
+  return halves && lo->arg.i == 0 && hi->arg.i == 2 ? uop_base(lo->src[0]) : NULL;
+}
+
 void cs_lanes_value(C *c, const UOp *u, int at) {
   const char *type = cs_scalar[cs_storage((DType)u->dtype)];
   size_t start = c->body.len;
@@ -195,6 +205,13 @@ void cs_lanes_value(C *c, const UOp *u, int at) {
     for (int i = 0; i < n; i++)
       cs_put(c, " v%d[%d] = %s;", id, i, cs_ref(c, u->src[i]));
     str_put(&c->body, "\n");
+    return;
+  }
+  const UOp *four = halves_added(u);
+  if (four) {
+    int id = c->number[at] = c->nval++;
+    cs_line(c);
+    cs_put(c, "f32 v%d[2] = {four_f32(v%d), -0.0f};\n", id, c->number[cs_place(c, four)]);
     return;
   }
   if (is_splat(u))

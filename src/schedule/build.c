@@ -402,6 +402,36 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   return ok;
 }
 
+/* Levels at which kernels run: those that make a slice of a value wait until the last level before their
+ * first reader, so that less of it lives at once. by: kernels by level, and afterwards by that. */
+static bool made_late(Sched *s, const StageSets *ks, IntVec *by, int nlevel) {
+  int *first = mem_alloc(s->mem, (ks->len + 1) * sizeof *first); /* reader of each kernel */
+  bool ok = first != NULL;
+  for (size_t k = 0; ok && k < ks->len; k++)
+    first[k] = nlevel;
+  for (int l = nlevel - 1; ok && l >= 0; l--)
+    for (size_t j = 0; ok && j < by[l].len; j++) {
+      int k = by[l].at[j], level = l;
+      const IntVec *mem = &ks->at[k].mem;
+      for (size_t m = 0; m < mem->len; m++)
+        if (stage_at(s, mem->at[m])->late && first[k] < nlevel) level = first[k] - 1;
+      for (size_t m = 0; m < mem->len; m++) {
+        const Stage *g = stage_at(s, mem->at[m]);
+        const IntVec *edges[] = {&g->deps, &g->after, &g->war};
+        for (int e = 0; e < 3; e++)
+          for (size_t i = 0; i < edges[e]->len; i++) {
+            int q = stage_at(s, edges[e]->at[i])->kernel;
+            if (q >= 0 && q != k) first[q] = TG_MIN(first[q], level);
+          }
+      }
+      if (level == l) continue;
+      ok = vec_push(s->mem, &by[level], k);
+      by[l].at[j--] = by[l].at[--by[l].len];
+    }
+  mem_free(s->mem, first);
+  return ok;
+}
+
 bool build_kernels(Sched *s, const StageSets *ks, Schedule *out) {
   size_t n = s->stages.len, nk = ks->len;
   Build b = {.s = s, .ks = ks, .out = out, .first_range = s->next_range};
@@ -420,6 +450,7 @@ bool build_kernels(Sched *s, const StageSets *ks, Schedule *out) {
   ok = ok && by;
   for (size_t k = 0; ok && k < nk; k++)
     ok = vec_push(s->mem, &by[ks->at[k].level], (int)k);
+  if (ok && s->opt->target->slice_most) ok = made_late(s, ks, by, maxlevel + 1);
   for (int l = 0; ok && l <= maxlevel; l++)
     for (size_t j = 0; ok && j < by[l].len; j++) {
       if (!ks->at[by[l].at[j]].mem.len) continue;

@@ -18,6 +18,7 @@ typedef struct Demand {
 typedef struct Node {
   Demand *demands;
   int stage, other, ndemand; /* other: of a SCATTER, its update, or with OLD its memory */
+  int nslices;               /* 0, or it is so many stages, from `stage` on */
   UOp *lowered;
   bool force, copied; /* copied: a view that is memory for those who read it */
 } Node;
@@ -202,7 +203,7 @@ static bool loops_made(const Stage *g) {
   return made;
 }
 
-/* A stage over shape sh for node n, which stage_of then finds unless it is the second one. */
+/* A stage over shape sh for node n. */
 static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
   Sched *s = r->s;
   Stage g = {.node = n,
@@ -243,6 +244,7 @@ static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {
   if (of_source && g->is_reduce)
     for (int k = 0; k < g->nred; k++)
       at[g->node->arg.reduce.axes->v[k]] = g->red[k];
+  if (g->from) at[g->along] = ixc(r->s, OPS_ADD, at[g->along], g->from);
   return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, g->nout, at, ARG0);
 }
 
@@ -254,6 +256,23 @@ static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   for (int i = 0; i < tuple->nsrc; i++)
     src[1 + i] = tuple->src[i];
   return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
+}
+
+/* The stage of n that has what is read at the tuple, which becomes the index of that stage. */
+static int stage_with(Rangeify *r, const UOp *n, UOp **tuple) {
+  Sched *s = r->s;
+  const Node *d = &r->node[n->id];
+  int i = d->stage;
+  if (!d->nslices) return i;
+  const int along = stage_at(s, i)->along;
+  const UOp *e = (*tuple)->src[along];
+  while (i + 1 < d->stage + d->nslices && stage_at(s, i + 1)->from <= e->vmin)
+    i++;
+  UOp *at[MAX_RANK];
+  memcpy(at, (*tuple)->src, (*tuple)->nsrc * sizeof *at);
+  at[along] = ixc(s, OPS_SUB, at[along], stage_at(s, i)->from);
+  *tuple = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, (*tuple)->nsrc, at, ARG0);
+  return i;
 }
 
 /* Axes that an index was taken apart for are one again: e // c and e % c, c the extent of the second, are e.
@@ -336,7 +355,8 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   for (; tuple;) {
     bool own = r->node[n->id].stage >= 0 && (!passes_on(n) || r->node[n->id].copied);
     if (own && n->op != OPS_AFTER) {
-      v = stage_read(s, r->node[n->id].stage, dt, tuple);
+      int from = stage_with(r, n, &tuple);
+      v = tuple ? stage_read(s, from, dt, tuple) : NULL;
       if (n->op == OPS_SCATTER && !(n->arg.scatter.how & SCATTER_OLD) &&
           !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->id].other))
         r->failed = true;
@@ -646,6 +666,33 @@ static bool scatter_open(Rangeify *r, UOp *n) {
   return !r->failed;
 }
 
+/* A large value of which each reader has a slice of its own: a stage for each, which can run just before it
+ * is read. False: it is one. */
+static bool slices_open(Rangeify *r, UOp *n) {
+  Node *d = &r->node[n->id];
+  int64_t most = r->s->opt->target->slice_most;
+  if (!most || d->ndemand < 2 || d->force || n->op == OPS_SCAN_AXIS || n->op == OPS_STORE) return false;
+  UOp **tuple = arena_array(&r->arena, UOp *, d->ndemand);
+  Slice *at = arena_array(&r->arena, Slice, d->ndemand);
+  Ints *shape = arena_alloc(&r->arena, sizeof *shape + (size_t)n->shape->n * sizeof *shape->v);
+  if (!tuple || !at || !shape) return r->failed = true;
+  int k = 0, along;
+  for (const Demand *x = d->demands; x; x = x->next)
+    tuple[k++] = x->tuple;
+  k = slices_found(n, tuple, k, most, at, &along);
+  memcpy(shape, n->shape, sizeof *shape + (size_t)n->shape->n * sizeof *shape->v);
+  for (int i = 0; i < k && !r->failed; i++) {
+    shape->v[along] = at[i].to - at[i].from;
+    int stage = stage_over(r, n, shape);
+    if (stage < 0) break;
+    Stage *g = stage_at(r->s, stage);
+    g->along = along, g->from = at[i].from, g->late = true;
+    if (!i) d->stage = stage;
+    d->nslices = i + 1;
+  }
+  return k > 0;
+}
+
 /* What is computed for a root: a scan or a scatter that is only seen in another shape is already what its
  * memory must hold. */
 static UOp *root_node(UOp *const *roots, int nroots, int i) {
@@ -660,6 +707,12 @@ static UOp *root_node(UOp *const *roots, int nroots, int i) {
     if (k != i && o == n) return roots[i]; /* a stage has one memory */
   }
   return n;
+}
+
+static void demand_sources(Rangeify *r, UOp *n, int stage, UOp *tuple) {
+  if (n->op == OPS_GATHER) force_memory(r, n->src[0]);
+  for (int i = n->op == OPS_STORE || n->op == OPS_GATHER ? 1 : 0; i < n->nsrc; i++)
+    if (n->src[i]->is_tensor) demand(r, n->src[i], stage, tuple);
 }
 
 bool rangeify(Sched *s, UOp *const *roots, int nroots) {
@@ -701,6 +754,11 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
       if (!scatter_open(&r, n)) break;
       continue;
     }
+    if (must && !passes_on(n) && !is_leaf(n) && slices_open(&r, n)) {
+      for (int i = 0; i < d->nslices; i++)
+        demand_sources(&r, n, d->stage + i, stage_tuple(&r, d->stage + i, true));
+      continue;
+    }
     int stage = must ? stage_open(&r, n) : d->demands->stage;
     if (stage < 0) break;
     UOp *tuple = must ? stage_tuple(&r, stage, true) : d->demands->tuple;
@@ -712,10 +770,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
         demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
       continue;
     }
-    if (is_leaf(n)) continue;
-    if (n->op == OPS_GATHER) force_memory(&r, n->src[0]);
-    for (int i = n->op == OPS_STORE || n->op == OPS_GATHER ? 1 : 0; i < n->nsrc; i++)
-      if (n->src[i]->is_tensor) demand(&r, n->src[i], stage, tuple);
+    if (!is_leaf(n)) demand_sources(&r, n, stage, tuple);
   }
   /* producers first: values */
   for (size_t k = 0; ok && !r.failed && k < order.len; k++) {
@@ -723,7 +778,8 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     Node *d = &r.node[n->id];
     if (!n->is_tensor) continue;
     if (d->stage >= 0)
-      ok = lower_stage(&r, d->stage);
+      for (int i = 0; ok && i < TG_MAX(d->nslices, 1); i++)
+        ok = lower_stage(&r, d->stage + i);
     else if (d->demands && !passes_on(n) && !is_leaf(n))
       ok = (d->lowered = lower_compute(&r, n, d->demands->tuple, d->demands->stage)) != NULL;
   }

@@ -29,6 +29,7 @@ typedef struct StageField {
   F(update, BOOL)                                                                                            \
   F(fixed, BOOL)                                                                                             \
   F(parts, BOOL)                                                                                             \
+  F(late, BOOL)                                                                                              \
   F(ordered, BITS)                                                                                           \
   F(buffer, WIDE)                                                                                            \
   F(near, INT)                                                                                               \

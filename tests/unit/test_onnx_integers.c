@@ -255,6 +255,24 @@ static void test_places_and_rows(void **state) {
   net_free(n);
 }
 
+static void norm_runs(const float *v, int rank, const int64_t *dims, int rms, const char *attrs) {
+  int n = (int)dims[rank - 1];
+  Net *net = net_new();
+  net_opset(net, 23);
+  net_input(net, "x", TG_F32, rank, dims);
+  float *ones = malloc((size_t)n * sizeof *ones);
+  for (int i = 0; i < n; i++)
+    ones[i] = 1;
+  net_constant(net, "ones", TG_F32, 1, &dims[rank - 1], ones), free(ones);
+  char in[100];
+  snprintf(in, sizeof in, "%s ones", net_quantised(net, "x", 1.0 / 64, 0, true));
+  net_node(net, rms ? "RMSNormalization" : "LayerNormalization", in, "result", attrs);
+  net_output(net, net_quantised_as(net, "result", (n > 64 ? sqrt(n) : 8) / 32000, 0, TG_I16), TG_F32);
+  snprintf(in, sizeof in, "%s of %d, %d axes", rms ? "root mean square" : "layers", n, rank);
+  both_run(in, net, v, 0, 1, rank, dims, 1);
+  net_free(net);
+}
+
 /* Norms in 16 bits, which shows what they compute: a row of random numbers, of one that stands out, of equal ones, of
  * two neighbours, of what epsilon outweighs. */
 static void test_norms_fine(void **state) {
@@ -275,21 +293,8 @@ static void test_norms_fine(void **state) {
         v[3 * n + i] = i % 3 ? 1.96875f : 1.953125f;
         v[4 * n + i] = i % 2 ? 0.015625f : -0.015625f;
       }
-      Net *net = net_new();
-      net_opset(net, 23);
-      net_input(net, "x", TG_F32, 2, dims);
-      float *ones = malloc((size_t)n * sizeof *ones);
-      for (int i = 0; i < n; i++)
-        ones[i] = 1;
-      net_constant(net, "ones", TG_F32, 1, &dims[1], ones), free(ones);
-      char in[100];
-      snprintf(in, sizeof in, "%s ones", net_quantised(net, "x", 1.0 / 64, 0, true));
-      net_node(net, rms ? "RMSNormalization" : "LayerNormalization", in, "result",
-               k % 2 ? "epsilon=0.003" : NULL);
-      net_output(net, net_quantised_as(net, "result", (n > 64 ? sqrt(n) : 8) / 32000, 0, TG_I16), TG_F32);
-      snprintf(in, sizeof in, "%s of %d", rms ? "root mean square" : "layers", n);
-      both_run(in, net, v, 0, 1, 2, dims, 1);
-      net_free(net);
+      for (int rank = 1; rank <= 2; rank++) /* the first row alone, then all */
+        norm_runs(v, rank, dims + 2 - rank, rms, k % 2 ? "epsilon=0.003" : NULL);
     }
 }
 

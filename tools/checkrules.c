@@ -711,6 +711,7 @@ static int rules_list(const RuleCheck **to, int *right) {
 
 int main(int argc, char **argv) {
   const char *cache = argc > 1 ? argv[1] : "rules.verdicts";
+  if (argc > 2 || *cache == '-') return fputs("usage: checkrules [FILE of verdicts]\n", stderr), 2;
   int nright = 0, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0, stated = 0, unstated = 0;
   int n = rules_list(NULL, &nright), nwrong = n - nright;
   Result *res = calloc((size_t)n, sizeof *res);

@@ -30,9 +30,9 @@ static bool planning_failed(Export *x) {
 enum { MOST_SHARES = 1024 };
 
 /* How kernels are chosen. Where memory is slower, more is computed again and less is kept. Bytes of a local
- * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. slice_most:
- * see Target. room: the
- * part of the bound that temporaries may take, else kernels are done in bands of rows; 0: they are not. */
+ * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. slice_most is
+ * the Target's. room: the part of the bound that temporaries may take, else kernels are done in bands of
+ * rows; 0: they are not. */
 typedef struct Manner {
   double memory_price;
   int64_t local_most, copy_most, slice_most;

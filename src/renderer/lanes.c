@@ -103,7 +103,7 @@ bool cs_has_lanes(const C *c, const UOp *u) {
 const char *cs_lane(C *c, const UOp *u, const char *lane) {
   if (u->op == OPS_CONST) return cs_const(c, (DType)u->dtype, u->arg.v);
   int at = cs_place(c, u);
-  if (c->text_at[at]) return c->texts.at + c->text_at[at] - 1;
+  if (c->text_at[at]) return c->texts.oom ? "" : c->texts.at + c->text_at[at] - 1;
   return cs_text(c, "%s%d[%s]", u->op == OPS_DEFINE_REG ? "acc" : "v", c->number[at], lane);
 }
 
@@ -127,6 +127,7 @@ static void put_value(C *c, const UOp *u) {
 
 /* Takes what the body has since `start` as the text of the value at a place. */
 static void take_text(C *c, const UOp *u, int at, size_t start) {
+  if (c->body.oom) return;
   c->text_at[at] = (int)c->texts.len + 1;
   bool simple = u->op == OPS_LOAD || u->op == OPS_GEP || is_splat(u);
   /* a product that is no number of its own yet may have more bits than one */
@@ -163,6 +164,7 @@ static const UOp *gate_of(const UOp *access) {
 
 /* A value that is rounded as it is stored: without what else sees to that. */
 static void put_stored(C *c, const UOp *v) {
+  if (c->texts.oom) return; /* it has no brackets to leave out */
   const char *text = cs_ref(c, v);
   const UOp *u = uop_base(v);
   bool within = u->op != OPS_CONST && c->text_at[cs_place(c, u)] && op_is_alu((Ops)u->op);

@@ -1,5 +1,5 @@
 /* slices.c: a value of which each reader has a slice of its own. In: the indices at which it is read. Out:
- * the axis along which these are apart, and what is read together there. So the product of all inputs of an
+ * the axis along which readers share no element, and the slices there. So the product of all inputs of an
  * LSTM, of which each step reads a row, can be made row by row. */
 #include "schedule/stage.h"
 #include "uop/dims.h"

@@ -260,7 +260,7 @@ static bool run_linearize(void *state) {
     l->global[d] = TG_MAX(k->global[d], 1);
     l->local[d] = TG_MAX(k->local[d], 1);
   }
-  return linearize(k, k->arena, l);
+  return linearize(k, k->arena, l) && (!k->ren || branch_seldom(k, k->arena, l));
 }
 
 /* Opts come after gates and decompositions: what they split is already in the target's own types. Functions

@@ -131,7 +131,8 @@ static const double log2e_hi[2] = {0x1.715476p+0, 0x1.71547652b82fep+0},
 static const double ln2_hi[2] = {0x1.62e4p-1, 0x1.62e42fee00000p-1},
                     ln2_lo[2] = {0x1.7f7d1cp-20, 0x1.a39ef35793c76p-33}; /* n ln2_hi is exact */
 static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0},
-                    half_pi_lo[2] = {-0x1.777a5cp-25, 0x1.1a62633145c07p-54};
+                    half_pi_lo[2] = {-0x1.777a5cp-25, 0x1.1a62633145c07p-54},
+                    half_pi_end[2] = {-0x1.ee59dap-50, -0x1.f1976b7ed8fbcp-110};
 static const double third_lo[2] = {-0x1.555556p-27, 0x1.5555555555555p-56};
 
 static UOp *poly(B *b, UOp *x, const Poly *p) { return horner(b, x, p[wide(b)].k, p[wide(b)].n); }
@@ -153,6 +154,11 @@ static Two two_sum(B *b, UOp *x, UOp *y) {
   UOp *s = add(b, x, y);
   return (Two){s, add(b, sub(b, x, s), y)};
 } /* |x| >= |y| or x = 0 */
+
+static Two two_sum_any(B *b, UOp *x, UOp *y) {
+  UOp *s = add(b, x, y), *of_y = sub(b, s, x);
+  return (Two){s, add(b, sub(b, x, sub(b, s, of_y)), sub(b, y, of_y))};
+}
 
 static Two two_mul(B *b, UOp *x, UOp *y) {
   UOp *p = mul(b, x, y);
@@ -302,8 +308,8 @@ UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *x, UOp *y) {
 
 /* ---- sine, cosine, tangent. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product
  * with m 2^k is a multiple of 4 are left out, the next 96 (f64: 192) are multiplied by m exactly, and the
- * product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for any finite x. No
- * f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
+ * product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for any finite x of
+ * some size. No f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
 static const uint64_t two_over_pi[] = {
     0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
     0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
@@ -379,22 +385,40 @@ static Two quadrant_f64(B *b, UOp *m, UOp *const *w, UOp **n) {
   return (Two){mul(b, part.hi, c(b, 0x1p-62)), mul(b, part.lo, c(b, 0x1p-62))};
 }
 
-/* x of any size, not negative -> its distance from the nearest multiple of pi/2, and which multiple, modulo 4
- */
-static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
+/* x, not negative, of any size -> its distance from the nearest multiple of pi/2, and which, modulo 4. */
+static Two reduce_any(B *b, UOp *x, UOp **quadrant) {
   bool f64 = wide(b);
   DType u = word(b);
-  int mant = f64 ? 52 : 23, bias = f64 ? 1023 : 127;
-  UOp *bits = bitcast(b, x, u), *w[3], *n;
+  int mant = mantissa_bits(b), bias = exponent_bias(b);
+  UOp *bits = bitcast(b, x, u), *w[3];
   UOp *e = op2(b, OPS_MAX, op2(b, OPS_SHR, bits, ci(b, u, mant)), ci(b, u, bias - 1));
   UOp *m =
       op2(b, OPS_OR, op2(b, OPS_AND, bits, ci(b, u, ((int64_t)1 << mant) - 1)), ci(b, u, (int64_t)1 << mant));
   window(b, u, sub(b, e, ci(b, u, f64 ? bias - 10 : bias - 7)), w);
-  Two part = f64 ? quadrant_f64(b, m, w, &n) : quadrant_f32(b, m, w, &n);
-  Two r = mul_two(b, part, (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
-  UOp *small = op2(b, OPS_CMPLT, x, c(b, M_PI_4)); /* fixed point would lose what is far below 1 */
-  *quadrant = sel(b, small, ci(b, u, 0), n);
-  return (Two){sel(b, small, x, r.hi), sel(b, small, c(b, 0), r.lo)};
+  Two part = f64 ? quadrant_f64(b, m, w, quadrant) : quadrant_f32(b, m, w, quadrant);
+  return mul_two(b, part, (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
+}
+
+/* The same of x < 2^16 (f64: 2^30): Cody and Waite. n halves of pi are taken away in three parts: x less the
+ * first is exact, as it is a multiple of the last bit of that part, and less than 1; of the second the
+ * product and the difference are exact as two numbers; what is left of pi/2 after the third is 2^-76
+ * (2^-163). */
+static Two reduce_near(B *b, UOp *x, UOp **quadrant) {
+  bool f64 = wide(b);
+  Whole n = round_product(b, x, M_2_PI); /* and 2 biases, which are 2 modulo 4 */
+  *quadrant = add(b, bitcast(b, n.biased, word(b)), ci(b, word(b), 2));
+  UOp *minus = neg(b, n.f), *first = left_of(b, minus, c(b, half_pi_hi[f64]), x);
+  Two second = two_mul(b, minus, c(b, half_pi_lo[f64])), r = two_sum_any(b, first, second.hi);
+  UOp *rest = mul_add(b, minus, c(b, half_pi_end[f64]), add(b, r.lo, second.lo));
+  return two_sum(b, r.hi, rest);
+}
+
+/* The first takes a third of the time, and numbers so large are rare: branches.c skips what makes the other. */
+static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
+  UOp *is_near = op2(b, OPS_CMPLT, x, c(b, wide(b) ? 0x1p30 : 0x1p16)), *near_n, *any_n;
+  Two near = reduce_near(b, x, &near_n), any = reduce_any(b, x, &any_n);
+  *quadrant = sel(b, is_near, near_n, any_n);
+  return (Two){sel(b, is_near, near.hi, any.hi), sel(b, is_near, near.lo, any.lo)};
 }
 
 /* sin r and cos r for |r| <= pi/4: the large part of each is exact, what is to be added to it is small. */

@@ -676,7 +676,10 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_DEFINE_LOCAL: render_local(c, u, id, stack, scratch); break;
   case OPS_RANGE: render_range(c, u, type); break;
   case OPS_IF:
-    cs_put(c, "if (%s) {\n", cs_ref(c, u->src[0]));
+    if (cs_has_lanes(c, u->src[0]))
+      cs_lanes_if(c, u);
+    else
+      cs_put(c, "if (%s) {\n", cs_any(c, u->src[0]));
     c->depth++;
     break;
   case OPS_END:

@@ -59,6 +59,7 @@ const char *cs_ref(C *c, const UOp *u); /* a value or a memory by its name */
 const char *cs_splat(C *c, DType d, int lanes, const char *scalar);
 bool cs_is_mask(C *c, const UOp *u);                    /* GNU C: a vector of bools is 0 / -1 integers .. */
 int cs_mask_size(C *c, const UOp *u);                   /* .. of so many bytes each, */
+const char *cs_any(C *c, const UOp *cond);              /* whether it holds, of any lane */
 const char *cs_mask(C *c, const UOp *u, int nbytes);    /* made as wide as what it selects */
 const char *cs_zero(C *c, const UOp *u);                /* of its type */
 void cs_line(C *c);                                     /* begins one */
@@ -69,6 +70,7 @@ bool cs_has_lanes(const C *c, const UOp *u);
 const char *cs_lane(C *c, const UOp *u, const char *lane);
 void cs_lanes_value(C *c, const UOp *u, int at); /* the statement of the UOp at a place, if it has one */
 void cs_lanes_store(C *c, const UOp *u);
+void cs_lanes_if(C *c, const UOp *u);
 /* ---- copies.c: loads that a GPU makes by itself. False: out of memory. */
 bool cs_find_copies(C *c, TgMem *mem);
 bool cs_is_copied(const C *c, const UOp *load);

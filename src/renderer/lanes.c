@@ -241,3 +241,9 @@ void cs_lanes_value(C *c, const UOp *u, int at) {
   if (front.oom) c->body.oom = true;
   str_free(&front);
 }
+
+void cs_lanes_if(C *c, const UOp *u) {
+  int id = c->nval++;
+  cs_put(c, "i32 v%d = 0; LANES%d(v%d |= %s;) if (v%d) {\n", id, u->src[0]->lanes, id, cs_ref(c, u->src[0]),
+         id);
+}

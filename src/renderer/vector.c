@@ -120,6 +120,21 @@ static const char fma_vec[] =
 static const char sqrt_vec[] = "INL $T $F($T a) {\n$Q#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = "
                                "sqrt_$G(a[i]); return r;\n#endif\n}";
 
+/* Whether a lane of a mask is set. clang makes the test of it that a processor has. */
+static const char any_vec[] =
+    "INL int $F($T m) {\n#if defined(__clang__)\n  return __builtin_reduce_or(m) != 0;\n"
+    "#else\n  $E r = 0; for (int i = 0; i < $N; i++) r |= m[i]; return r != 0;\n#endif\n}";
+
+const char *cs_any(C *c, const UOp *cond) {
+  if (cond->lanes == 1) return cs_ref(c, cond);
+  int nbytes = cs_mask_size(c, cond);
+  DType of = cs_int_of(nbytes);
+  const char *type = cs_type(c, of, cond->lanes), *name = cs_text(c, "any_%s", type);
+  const char *m[26] = {M('T') type, M('E') cs_scalar[of]};
+  cs_helper(c, name, any_vec, m, cond->lanes);
+  return cs_text(c, "%s(%s)", name, cs_mask(c, cond, nbytes));
+}
+
 /* m ? a : b, lane by lane: masks are all ones or all zeros, so the bits are chosen. */
 static void vec_select(C *c, const UOp *u, const char *m, const char *a, const char *b, int nbytes) {
   const char *i = cs_type(c, cs_int_of(nbytes), u->lanes);

@@ -154,7 +154,8 @@ static TgStatus flatten_block(Flat *f, const UOp *u, int at, Ins *in, int *open,
   if (u->op == OPS_RANGE || u->op == OPS_IF) {
     bool loop = u->op == OPS_RANGE;
     if (loop) in->value.i = u->arg.range.type == AXIS_THREAD;
-    if ((in->src[0] = slot_of(f, u->src[0], 1)) < 0)
+    in->nsrc = loop ? 1 : u->src[0]->lanes;
+    if ((in->src[0] = slot_of(f, u->src[0], in->nsrc)) < 0)
       return refuse(f, u, loop ? "extent not defined before" : "condition not defined before");
     if (!loop || !in->value.i) open[(*depth)++] = at;
     return TG_OK;
@@ -502,6 +503,12 @@ static int32_t looked_up(const uint8_t *table, uint32_t word) {
   return (int32_t)to;
 }
 
+static bool any_lane(const Scalar *s, int lanes) {
+  for (int l = 0; l < lanes; l++)
+    if (s[l].i) return true;
+  return false;
+}
+
 static TgStatus run_thread(Run *r, Thread *t, int tid) {
   const Program *p = r->p;
   Scalar *s = t->s;
@@ -541,7 +548,7 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
       break;
     }
     case OPS_IF:
-      if (!s[in->src[0]].i) pc = in->jump;
+      if (!any_lane(s + in->src[0], in->nsrc)) pc = in->jump;
       break;
     case OPS_LOAD:
     case OPS_STORE:

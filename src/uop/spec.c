@@ -431,7 +431,7 @@ static bool check_end(Check *c, const UOp *u) {
 }
 
 static bool check_if(Check *c, const UOp *u) {
-  return (u->src[0]->dtype == DT_BOOL && u->src[0]->lanes == 1) ||
+  return (u->src[0]->dtype == DT_BOOL && at_a_time(c, u)) ||
          spec_broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
 }
 

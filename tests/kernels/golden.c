@@ -299,6 +299,25 @@ static void shared_loop_want(Values *w) {
   }
 }
 
+/* one way to compute it is long: it stands behind a branch */
+enum { LONG_WAY = 24 };
+
+static int two_ways(TgContext *ctx, TgTensor **out) {
+  TgTensor *x = IN(1, 32), *way = x;
+  for (int i = 0; i < LONG_WAY; i++)
+    way = tg_add_scalar(tg_mul_scalar(way, 0.5), i % 5);
+  OUT(tg_where(tg_lt_scalar(x, 3.5), tg_add_scalar(tg_mul(tg_mul(x, x), tg_add_scalar(x, 1)), 2), way));
+}
+
+static void two_ways_want(Values *w) {
+  for (int i = 0; i < 32; i++) {
+    double x = in(1, i), way = x;
+    for (int k = 0; k < LONG_WAY; k++)
+      way = (float)((float)(way * 0.5) + k % 5);
+    w[0][i] = x < 3.5 ? x * x * (x + 1) + 2 : way;
+  }
+}
+
 static int layer_norm(TgContext *ctx, TgTensor **out) {
   OUT(tg_layer_norm(IN(1, 4, 32), .weight = IN(2, 32), .bias = IN(3, 32)));
 }
@@ -531,6 +550,7 @@ const Golden golden_programs[] = {
     ROW(conv2d, 0),
     ROW(max_pool, 0),
     ROW(shared_loop, 0),
+    ROW(two_ways, 0),
     ROW(softmax, 1e-6),
     ROW(layer_norm, 5e-6),
     ROW(cross_entropy, 1e-6),

@@ -1,0 +1,65 @@
+/* e_32, METAL, grid 1 1 1 of blocks 32 1 1, opts LOCAL r0 32 */
+kernel void e_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+  i32 v0 = (i32)lid.x;   /* < 32 */
+  f32 v1 = p1[v0];
+  u8 v2 = v1 < 3.5f;
+  u8 v3 = v2 ^ 1;
+  f32 v4 = v1 * v1;
+  f32 v5 = v1 + 1.0f;
+  f32 v6 = v4 * v5;
+  f32 v7 = v6 + 2.0f;
+  f32 acc0 = v7;
+  if (v3) {
+    f32 v8 = v1 * 0.5f;
+    f32 v9 = v8 + 0.0f;
+    f32 v10 = v9 * 0.5f;
+    f32 v11 = v10 + 1.0f;
+    f32 v12 = v11 * 0.5f;
+    f32 v13 = v12 + 2.0f;
+    f32 v14 = v13 * 0.5f;
+    f32 v15 = v14 + 3.0f;
+    f32 v16 = v15 * 0.5f;
+    f32 v17 = v16 + 4.0f;
+    f32 v18 = v17 * 0.5f;
+    f32 v19 = v18 + 0.0f;
+    f32 v20 = v19 * 0.5f;
+    f32 v21 = v20 + 1.0f;
+    f32 v22 = v21 * 0.5f;
+    f32 v23 = v22 + 2.0f;
+    f32 v24 = v23 * 0.5f;
+    f32 v25 = v24 + 3.0f;
+    f32 v26 = v25 * 0.5f;
+    f32 v27 = v26 + 4.0f;
+    f32 v28 = v27 * 0.5f;
+    f32 v29 = v28 + 0.0f;
+    f32 v30 = v29 * 0.5f;
+    f32 v31 = v30 + 1.0f;
+    f32 v32 = v31 * 0.5f;
+    f32 v33 = v32 + 2.0f;
+    f32 v34 = v33 * 0.5f;
+    f32 v35 = v34 + 3.0f;
+    f32 v36 = v35 * 0.5f;
+    f32 v37 = v36 + 4.0f;
+    f32 v38 = v37 * 0.5f;
+    f32 v39 = v38 + 0.0f;
+    f32 v40 = v39 * 0.5f;
+    f32 v41 = v40 + 1.0f;
+    f32 v42 = v41 * 0.5f;
+    f32 v43 = v42 + 2.0f;
+    f32 v44 = v43 * 0.5f;
+    f32 v45 = v44 + 3.0f;
+    f32 v46 = v45 * 0.5f;
+    f32 v47 = v46 + 4.0f;
+    f32 v48 = v47 * 0.5f;
+    f32 v49 = v48 + 0.0f;
+    f32 v50 = v49 * 0.5f;
+    f32 v51 = v50 + 1.0f;
+    f32 v52 = v51 * 0.5f;
+    f32 v53 = v52 + 2.0f;
+    f32 v54 = v53 * 0.5f;
+    f32 v55 = v54 + 3.0f;
+    acc0 = v55;
+  }
+  f32 v56 = acc0;
+  p0[v0] = v56;
+}

@@ -5,6 +5,7 @@
  * limit says. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "program.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -28,11 +29,11 @@ static int run_with(char **argument, const char *const *setting, const char *tra
     for (; setting && *setting; setting += 2)
       setenv(setting[0], setting[1], 1);
     execvp(argument[0], argument);
-    _exit(127);
+    _exit(PROGRAM_ABSENT);
   }
   int status = 0;
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  return pid < 0 ? 127 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return pid < 0 ? PROGRAM_ABSENT : program_code(status);
 }
 
 static bool right_with(char **argument, const char *name, const char *value) {
@@ -177,7 +178,7 @@ static int run_bisect(const void *options, char **argument, int n) {
 
   int found = 0, rc = run_with(argument, NULL, NULL);
   (void)options, (void)n;
-  if (rc == 127) return cli_refuse(CLI_FAILED, "bisect", "%s does not start", argument[0]);
+  if (rc == PROGRAM_ABSENT) return cli_refuse(CLI_FAILED, "bisect", "%s does not start", argument[0]);
   if (!rc)
     return cli_refuse(CLI_FAILED, "bisect", "%s ends with 0, which says that all is right", argument[0]);
   printf("wrong: it ends with %d\n", rc);

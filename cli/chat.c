@@ -337,7 +337,6 @@ static int run_chat(const void *options, char **argument, int n) {
   Chat c = {.n = 0};
   double begin = cli_now();
   (void)n;
-  if (!llm_is_model(argument[0])) return cli_refuse(CLI_FAILED, "chat", "%s: no gguf file", argument[0]);
   if (!llm_session_open(&c.s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
   bool live = isatty(0) && isatty(1);
   int rc = CLI_FAILED;

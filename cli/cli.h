@@ -51,10 +51,12 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 const CliCommand *cli_command(int i);                          /* NULL past the last */
 const CliCommand *cli_find(int argc, char **argv, int *words); /* by argv[1..]; how many words name it */
 int cli_run(const CliCommand *c, int argc, char **argv);       /* argv: what follows the name */
-void cli_help(FILE *to, const CliCommand *c);                  /* NULL: the list of commands */
-int cli_completion(const char *shell); /* bash, zsh, fish: to stdout; CLI_USAGE: another */
-void cli_completion_json(void);        /* what a shell completes, an object per command, one a line */
-void cli_manual(const CliCommand *c);  /* a man page to stdout; NULL: of tg */
+const char *
+cli_running(void); /* the name of the command that cli_run runs, for what several commands share */
+void cli_help(FILE *to, const CliCommand *c); /* NULL: the list of commands */
+int cli_completion(const char *shell);        /* bash, zsh, fish: to stdout; CLI_USAGE: another */
+void cli_completion_json(void);               /* what a shell completes, an object per command, one a line */
+void cli_manual(const CliCommand *c);         /* a man page to stdout; NULL: of tg */
 /* the same as an object per command, one a line */
 void cli_manual_json(const CliCommand *c);
 /* The closest of the names that are close enough to be meant; NULL: none. */

@@ -13,6 +13,25 @@ typedef struct Options {
   bool own_math, big_endian, stream, incbin, integers, wasm, simd, cffi, json;
 } Options;
 
+/* PATH or PATH.c -> PATH */
+static int stem_length(const char *path) {
+  size_t n = strlen(path);
+  return (int)(n > 2 && !strcmp(path + n - 2, ".c") ? n - 2 : n);
+}
+
+static void say_files(const Options *o, const char *path) {
+  const struct {
+    bool written;
+    const char *ends;
+  } file[] = {{true, ".c"},       {true, ".h"},     {o->incbin, ".S"},
+              {o->wasm, ".wasm"}, {o->wasm, ".js"}, {o->cffi, ".py"}};
+
+  printf("wrote ");
+  for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+    if (file[i].written) printf("%s%.*s%s", i ? ", " : "", stem_length(path), path, file[i].ends);
+  printf(o->weights ? ", %s\n" : "\n", o->weights);
+}
+
 static void say(const Options *o, const char *path, const TgCText *c) {
   char bytes[4][32], count[32];
   if (o->json) {
@@ -31,6 +50,7 @@ static void say(const Options *o, const char *path, const TgCText *c) {
          (long long)c->arena_least);
   printf(c->stack_bytes ? "; stack at most %lld\n" : "\n", (long long)c->stack_bytes);
   printf("%s\n", c->plans);
+  say_files(o, path);
 }
 
 /* What the numbers of inputs and outputs stand for. */
@@ -83,9 +103,7 @@ static void name_of(const char *path, char *name, size_t cap) {
 
 static bool written_along(const Options *o, const char *path, const RunCapture *c) {
   char stem[1024], name[65];
-  size_t n = strlen(path);
-  if (n > 2 && !strcmp(path + n - 2, ".c")) n -= 2;
-  snprintf(stem, sizeof stem, "%.*s", (int)n, path);
+  snprintf(stem, sizeof stem, "%.*s", stem_length(path), path);
   name_of(stem, name, sizeof name);
   Along a = {.path = stem,
              .name = o->name ? o->name : name,

@@ -3,42 +3,17 @@
  * of each context (TG_EXPLAIN); of one kernel the source, and the assembly that a C compiler makes of it. */
 #define _POSIX_C_SOURCE 200809L
 #include "explain.h"
+#include "program.h"
 #include "viz.h"
 #include <dirent.h>
 #include <errno.h>
 #ifdef TG_HAVE_JANSSON
 #include <jansson.h>
 #endif
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-int program_with(char **argument, const char *command, const char *variable, const char *value) {
-  char *self[] = {"tg", "run", argument[0], NULL};
-  char me[300];
-  ssize_t n = readlink("/proc/self/exe", me, sizeof me - 1);
-  size_t length = strlen(argument[0]);
-  bool model = length > 5 && !strcmp(argument[0] + length - 5, ".onnx");
-  if (n > 0) me[n] = 0;
-  fflush(NULL);
-  signal(SIGINT, SIG_IGN); /* it ends the program; what it did is told */
-  pid_t pid = fork();
-  if (pid < 0) return cli_refuse(CLI_FAILED, command, "%s: %s", argument[0], strerror(errno));
-  if (!pid) {
-    signal(SIGINT, SIG_DFL);
-    setenv(variable, value, 1);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    execvp(model && n > 0 ? me : argument[0], model ? self : argument);
-    fprintf(stderr, "tg: %s: %s\n", argument[0], strerror(errno));
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 typedef struct ExplainOptions {
   const char *kernel;
@@ -179,9 +154,9 @@ static int run_explain(const void *options, char **argument, int n) {
   unsetenv("TG_DUMP");
   int contexts = told(folder, o->kernel, dumps);
   if (o->kernel) folder_end(dumps);
-  if (rc) fprintf(stderr, "tg explain: %s ended with %d\n", argument[0], rc);
-  if (!contexts && o->kernel) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);
-  if (!contexts && !o->kernel && rc != 127)
+  program_ended("explain", argument[0], rc);
+  if (!contexts && o->kernel && !rc) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);
+  if (!contexts && !o->kernel && !rc)
     cli_refuse(0, "explain", "%s ran nothing in a context of this library", argument[0]);
   return contexts ? rc : CLI_FAILED;
 }

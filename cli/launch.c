@@ -4,6 +4,7 @@
  * ended. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "program.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -55,8 +56,8 @@ static bool rank_started(Launched *l, int rank, char **argument) {
   if (l->o->timeout) variable_set("TG_COMM_TIMEOUT", l->o->timeout);
   if (l->o->threads) variable_set("TG_THREADS", l->o->threads);
   execvp(argument[0], argument);
-  fprintf(stderr, "tg launch: %s: %s\n", argument[0], strerror(errno));
-  _exit(127);
+  program_absent("launch", argument[0]);
+  _exit(PROGRAM_ABSENT);
 }
 
 static void all_signalled(const Launched *l, int signal_number) {
@@ -70,7 +71,7 @@ static int64_t limit_s(const Launched *l) {
 }
 
 static void rank_ended(Launched *l, pid_t pid, int status) {
-  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  int code = program_code(status);
   for (int r = 0; r < l->o->ranks; r++) {
     if (l->pid[r] != pid) continue;
     l->pid[r] = 0;

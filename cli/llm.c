@@ -39,12 +39,17 @@ void llm_interrupts_reset(LlmSession *s) {
 /* ---- opening */
 bool llm_is_model(const char *path) {
   char first[4] = "", config[4096];
+  struct stat s;
   snprintf(config, sizeof config, "%.4000s/config.json", path);
-  if (!access(config, R_OK)) return true;
+  if (stat(path, &s)) return cli_refuse(0, cli_running(), "%s: %s", path, strerror(errno));
+  if (S_ISDIR(s.st_mode) && access(config, R_OK))
+    return cli_refuse(0, cli_running(), "%s: %s", config, strerror(errno));
+  if (S_ISDIR(s.st_mode)) return true;
   FILE *f = fopen(path, "rb");
-  bool is = f && fread(first, 1, 4, f) == 4 && !memcmp(first, "GGUF", 4);
-  if (f) fclose(f);
-  return is;
+  if (!f) return cli_refuse(0, cli_running(), "%s: %s", path, strerror(errno));
+  bool is = fread(first, 1, 4, f) == 4 && !memcmp(first, "GGUF", 4);
+  fclose(f);
+  return is || cli_refuse(0, cli_running(), "%s: no gguf file", path);
 }
 
 static TgSampler *sampler_of(LlmSession *s) {
@@ -87,6 +92,7 @@ static bool lora_open(LlmSession *s, const char *text) {
 bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences,
                       int64_t batch) {
   *s = (LlmSession){.o = o, .seed = (uint64_t)o->seed};
+  if (!llm_is_model(path)) return false;
   CliWait *wait = cli_wait_begin("reading the model");
   s->ctx = tg_open_with(.device = o->device, .threads = (int)o->threads, .log = cli_log);
   bool ok = s->ctx && !tg_error(s->ctx);
@@ -101,7 +107,7 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
   ok = ok && grammar_open(s);
   cli_wait_end(wait);
   if (ok && s->sampler) return true;
-  cli_fail(s->ctx, "llm");
+  cli_fail(s->ctx, cli_running());
   llm_session_close(s);
   return false;
 }

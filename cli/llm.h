@@ -95,7 +95,8 @@ void llm_catch_interrupt(int number);
 int llm_interrupts(void);
 void llm_interrupts_reset(LlmSession *s);
 
-bool llm_is_model(const char *path); /* a gguf file by its first bytes, or a folder with config.json */
+/* A gguf file by its first bytes, or a folder with config.json. False: the running command has refused it. */
+bool llm_is_model(const char *path);
 /* `tg run FILE.gguf --prompt`: the completion to stdout. The exit code. */
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 

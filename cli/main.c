@@ -1,6 +1,7 @@
 /* main.c: the `tg` command: finds the command in a table and runs it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,5 +220,9 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   int rc = run(argc, argv);
-  return fflush(stdout) || ferror(stdout) ? CLI_FAILED : rc;
+  errno = 0;
+  if (!fflush(stdout) && !ferror(stdout)) return rc;
+  fprintf(stderr, "tg: not all of the output could be written%s%s\n", errno ? ": " : "",
+          errno ? strerror(errno) : "");
+  return CLI_FAILED;
 }

@@ -15,7 +15,6 @@ static int run_merge(const void *options, char **argument, int n) {
   LlmSession s;
   TgLlmMerged about;
   if (!o->out) return cli_refuse(CLI_USAGE, "merge", "-o FILE: where does the model go?");
-  if (!llm_is_model(argument[0])) return cli_refuse(CLI_FAILED, "merge", "%s: no gguf file", argument[0]);
   for (int i = 1; i < n && choices.lora.n < CLI_MANY; i++)
     choices.lora.at[choices.lora.n++] = argument[i];
   choices.context = 1;

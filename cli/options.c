@@ -133,6 +133,10 @@ static bool argument_fine(const CliCommand *c, const char *word) {
   return false;
 }
 
+static const char *running = "";
+
+const char *cli_running(void) { return running; }
+
 int cli_run(const CliCommand *c, int argc, char **argv) {
   char *options = calloc(1, c->nbytes + 1);
   char **argument = calloc((size_t)argc + 1, sizeof *argument);
@@ -168,7 +172,11 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
   if (rc < 0 && n < c->least) rc = cli_refuse(CLI_USAGE, c->name, "%s is missing", c->arguments);
   if (rc < 0 && c->most >= 0 && n > c->most)
     rc = cli_refuse(CLI_USAGE, c->name, "'%s' is one argument too many", argument[c->most]);
+  bool program = !c->program && n && strstr(c->arguments, "PROGRAM"); /* an option may be meant for that */
+  if (rc == CLI_USAGE && program)
+    fprintf(stderr, "options of the program follow --: tg %s -- %s ..\n", c->name, argument[0]);
   if (rc == CLI_USAGE) fprintf(stderr, "try: tg help %s\n", c->name);
+  running = c->name;
   if (rc < 0) rc = c->run(options, argument, n);
   free(options), free(argument);
   return rc;

@@ -8,15 +8,15 @@
  * own clock, while the host waits. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "program.h"
 #include "roof.h"
 #ifdef TG_HAVE_JANSSON
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct ProfileOptions {
@@ -200,35 +200,18 @@ static bool trace_take(Table *t, const char *path) {
 }
 
 /* ---- a program */
-static int program_run(char **argument, const char *folder) {
-  char path[300];
-  snprintf(path, sizeof path, "%s/trace.json", folder);
-  fflush(NULL);
-  signal(SIGINT, SIG_IGN); /* it ends the program; the table is of what was done */
-  pid_t pid = fork();
-  if (pid < 0) return cli_refuse(CLI_FAILED, "profile", "%s: %s", argument[0], strerror(errno));
-  if (!pid) {
-    signal(SIGINT, SIG_DFL);
-    setenv("TG_PROFILE", path, 1);
-    execvp(argument[0], argument);
-    fprintf(stderr, "tg profile: %s: %s\n", argument[0], strerror(errno));
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* Each context of the program has a trace of its own in the folder. */
 static int traces_take(Table *t, const char *folder, const char *keep) {
   DIR *d = opendir(folder);
+  struct stat s;
   int n = 0;
   for (struct dirent *e; d && (e = readdir(d));) {
     char path[600];
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     if (e->d_name[0] == '.') continue;
-    n += trace_take(t, path);
-    if (keep && n == 1)
+    bool whole = !stat(path, &s) && s.st_size; /* else the program ended before it closed the context */
+    n += whole && trace_take(t, path);
+    if (keep && whole && n == 1)
       rename(path, keep);
     else
       unlink(path);
@@ -360,14 +343,15 @@ static int run_profile(const void *options, char **argument, int n) {
     ok = trace_take(&t, argument[0]);
   else {
     const char *tmp = getenv("TMPDIR");
-    char folder[260];
+    char folder[260], path[300];
     snprintf(folder, sizeof folder, "%.200s/tg-profile-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(folder)) return cli_refuse(CLI_FAILED, "profile", "%s: %s", folder, strerror(errno));
-    rc = program_run(argument, folder);
+    snprintf(path, sizeof path, "%s/trace.json", folder);
+    rc = program_with(argument, "profile", "TG_PROFILE", path);
     ok = traces_take(&t, folder, o->keep) > 0;
-    if (!ok && rc != 127) cli_refuse(0, "profile", "%s opened no context of this library", argument[0]);
+    if (!ok && !rc) cli_refuse(0, "profile", "%s opened no context of this library", argument[0]);
     if (ok && !o->no_roof) roofs_take(&t);
-    if (rc) fprintf(stderr, "tg profile: %s ended with %d\n", argument[0], rc);
+    program_ended("profile", argument[0], rc);
   }
   if (ok && o->compare) ok = compared(&t, o->compare);
   if (t.n) qsort(t.row, t.n, sizeof *t.row, by_time);
@@ -389,7 +373,7 @@ static const CliOption options[] = {
 const CliCommand command_profile = {
     .name = "profile",
     .summary = "run a program and say where its time goes",
-    .arguments = "PROGRAM ARGS..|TRACE.json",
+    .arguments = "FILE.onnx|PROGRAM ARGS..|TRACE.json",
     .least = 1,
     .most = -1,
     .options = options,
@@ -398,7 +382,8 @@ const CliCommand command_profile = {
     .defaults = &defaults,
     .run = run_profile,
     .more =
-        "PROGRAM is any that links the library; options of its own follow --. Time of the host is without "
+        "PROGRAM is any that links the library; options of its own follow --, and what it prints goes to "
+        "stderr. Time of the host is without "
         "what is inside of it; what the program does between its calls of the library has a row of its own, "
         "so all rows together are the time from the first event to the last. Kernels of a device with a "
         "queue "

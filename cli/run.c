@@ -15,7 +15,9 @@ static void wait_over(RunModel *m) {
   m->wait = NULL;
 }
 
-bool run_failed(const char *what, const char *why) { return cli_refuse(0, "run", "%s: %s", what, why); }
+bool run_failed(const char *what, const char *why) {
+  return cli_refuse(0, cli_running(), "%s: %s", what, why);
+}
 
 /* ---- the run */
 static TgStatus run_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
@@ -260,7 +262,7 @@ static bool program_open(RunModel *m, const char *path, const DeviceNames *on) {
   for (size_t i = 0; (n = tg_jit_variable(m->program, i)); i++) {
     int64_t size = run_size_given(m, tg_variable_name(n), -2);
     if (size == -2)
-      return cli_refuse(0, "run", "%s: a size is needed: --size %s=N (tg info tells which)", path,
+      return cli_refuse(0, cli_running(), "%s: a size is needed: --size %s=N (tg info tells which)", path,
                         tg_variable_name(n));
     if (size < 0 || tg_variable_bind(n, size)) return false;
   }

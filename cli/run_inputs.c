@@ -194,8 +194,8 @@ static bool name_unknown(const RunModel *m, const char *argument) {
   for (int i = 0; i < m->nin && n < sizeof names; i++)
     if (!m->in_about[i].has_default)
       n += (size_t)snprintf(names + n, sizeof names - n, "%s%.80s", n ? ", " : "", m->in_names[i]);
-  return cli_refuse(0, "run", "the model has no input %.*s; its inputs: %s%s", (int)strcspn(argument, "="),
-                    argument, n ? names : "none", n < sizeof names ? "" : " ..");
+  return cli_refuse(0, cli_running(), "the model has no input %.*s; its inputs: %s%s",
+                    (int)strcspn(argument, "="), argument, n ? names : "none", n < sizeof names ? "" : " ..");
 }
 
 bool run_inputs_set(RunModel *m, char **argument, int n) {

@@ -411,7 +411,6 @@ static void name_of(Model *m, const char *path) {
 static bool model_open(Serving *v, const char *path) {
   Model *m = &v->model[v->n];
   double begin = cli_now();
-  if (!llm_is_model(path)) return cli_refuse(0, "serve", "%s: no gguf file", path), false;
   int64_t batch = !v->o->batch       ? -1
                   : v->o->batch == 1 ? 0
                                      : v->o->batch; /* 1: without a program of its own */

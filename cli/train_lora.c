@@ -304,8 +304,7 @@ static int run_lora(const void *options, char **argument, int n) {
   Run r = {.o = *(const LoraOptions *)options};
   (void)n;
   if (!r.o.data) return cli_refuse(CLI_USAGE, "train lora", "--data FILE: what is it to learn?");
-  if (!llm_is_model(argument[0]))
-    return cli_refuse(CLI_FAILED, "train lora", "%s: no gguf file", argument[0]);
+  if (!llm_is_model(argument[0])) return CLI_FAILED;
   if (r.o.full && (r.o.from || r.o.out == defaults.out))
     return cli_refuse(CLI_USAGE, "train lora", "--full wants -o NEW.gguf, and no adapter to begin with");
   cli_catch_interrupt();

@@ -5,6 +5,7 @@
  * like are given. */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "program.h"
 #include "viz.h"
 #include "emu/fragments.h"
 #include <errno.h>
@@ -281,22 +282,32 @@ static void folder_removed(const char *folder) {
   if (system(command)) fprintf(stderr, "tg viz: %s stays\n", folder);
 }
 
+static int folder_shown(const char *folder, int64_t port) {
+  char context[400];
+  struct stat s;
+  snprintf(context, sizeof context, "%.380s/c0", folder);
+  if (stat(context, &s))
+    return cli_refuse(CLI_FAILED, "viz", "%s: a folder without a run; tg viz --keep FOLDER PROGRAM makes one",
+                      folder);
+  return serve(folder, port);
+}
+
 static int run_viz(const void *options, char **argument, int n) {
   const VizOptions *o = options;
   const char *tmp = getenv("TMPDIR");
   char made[260] = "";
   struct stat s;
   if (!n && !o->tour) return cli_refuse(CLI_USAGE, "viz", "a program, a folder, or --tour");
-  if (n && !stat(argument[0], &s) && S_ISDIR(s.st_mode)) return serve(argument[0], o->port);
+  if (n && !stat(argument[0], &s) && S_ISDIR(s.st_mode)) return folder_shown(argument[0], o->port);
   snprintf(made, sizeof made, "%.200s/tg-viz-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (!o->keep && !mkdtemp(made)) return cli_refuse(CLI_FAILED, "viz", "%s: %s", made, strerror(errno));
   const char *folder = o->keep ? o->keep : made;
   int rc =
       o->tour ? (tour_record(folder) ? CLI_OK : CLI_FAILED) : program_with(argument, "viz", "TG_VIZ", folder);
-  if (rc && !o->tour) fprintf(stderr, "tg viz: %s ended with %d\n", argument[0], rc);
+  if (!o->tour) program_ended("viz", argument[0], rc);
   for (int i = 0; i < MOST_CONTEXTS && assembly_put(folder, i);)
     i++;
-  if (rc != 127 && !(rc && o->tour) && !o->no_page) rc = serve(folder, o->port);
+  if (rc != PROGRAM_ABSENT && !(rc && o->tour) && !o->no_page) rc = serve(folder, o->port);
   if (!o->keep) folder_removed(folder);
   return rc;
 }

@@ -2,9 +2,6 @@
 #ifndef VIZ_H
 #define VIZ_H
 #include <stdbool.h>
-/* Runs a program (argument[0], ..), or `tg run` of an ONNX model, with the variable set; what it prints goes to
- * stderr. Its exit code; 127: it does not start. */
-int program_with(char **argument, const char *command, const char *variable, const char *value);
 /* tour.c: a record of the tour, with tour.json, in the folder, which is there. False: it was told. */
 bool tour_record(const char *folder);
 /* assembly.c: of n kernels, whose names are C's; out[i]: to be freed, NULL where there is none. False: no compiler, or

@@ -243,7 +243,7 @@ static void print(FILE *o) {
   }
   fprintf(o,
           "# The tensor API beside tinygrad's\n\nWritten by tools/parity from docs/api-parity.txt, the "
-          "headers and the tests (`make parity`); a test fails when it is out of date.\n"
+          "headers and the tests (`make parity`); a test\nfails when it is out of date.\n\n"
           "A row is **done** when each of its C functions is declared and a test calls it; the test named is "
           "the first.\n\n%d rows: %d done, %d refused, %d open.\n\n",
           nrows, count[1], count[2], count[0]);

@@ -178,7 +178,7 @@ static bool plan_stage(Plan *p, int access) {
 
 /* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
 static bool plan_blocks(Plan *p, double trips) {
-  double sums = 4;
+  double sums = p->c->target == &p->c->eight ? 8 : 4; /* bytes */
   p->blocks *= trips;
   for (int r = 0; r < p->c->n; r++)
     sums *= is_summed_over(p->c, r) ? 1 : p->ext[r];

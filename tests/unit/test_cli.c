@@ -468,12 +468,40 @@ static void test_info_files(void **state) {
   assert_int_equal(run(TG "run %s", a), 1), says("an array, which is an input");
 }
 
+/* What is no language model is refused alike by all commands that take one: with its own name in front, by
+ * what is wrong with the file, once. */
+static void refused_models(void) {
+  static const struct {
+    const char *path, *why;
+  } file[] = {{"nothing.gguf", "nothing.gguf: No such file or directory"},
+              {"no_model", "no_model/config.json: No such file or directory"},
+              {"text.gguf", "text.gguf: no gguf file"},
+              {"cut.gguf", "cut.gguf"}};
+
+  static const struct {
+    const char *name, *line;
+  } command[] = {
+      {"chat", "chat %s"},           {"run", "run --prompt x %s"}, {"serve", "serve --port 0 %s"},
+      {"bench llm", "bench llm %s"}, {"merge", "merge %s x -o y"}, {"train lora", "train lora %s --data x"}};
+
+  assert_int_equal(run("mkdir no_model; echo text > text.gguf; printf GGUF > cut.gguf"), 0);
+  for (size_t f = 0; f < sizeof file / sizeof *file; f++)
+    for (size_t c = 0; c < sizeof command / sizeof *command; c++) {
+      char line[100], says_first[40];
+      snprintf(line, sizeof line, command[c].line, file[f].path);
+      snprintf(says_first, sizeof says_first, "tg %s: ", command[c].name);
+      assert_int_equal(run(TG "%s", line), 1), says(file[f].why);
+      assert_memory_equal(text, says_first, strlen(says_first));
+      assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    }
+}
+
 /* A language model: a pipe, a completion, stop texts that span tokens, wrong use, rates. */
 static void test_chat(void **state) {
   (void)state;
   char m[600];
   device = "CPU";
-  assert_int_equal(run(TG "chat nothing.gguf"), 1), says("nothing.gguf: no gguf file");
+  refused_models();
   assert_int_equal(run("printf GGUF > w.gguf; " TG "chat w.gguf"), 1), says("w.gguf");
   assert_int_equal(run(TG "run w.gguf --prompt x y"), 2), says("no INPUT");
   if (!data("stories260K/stories260K-f32.gguf", m)) skip();
@@ -497,7 +525,6 @@ static void test_adapter(void **state) {
   (void)state;
   char m[600];
   device = "CPU";
-  assert_int_equal(run(TG "train lora nothing.gguf --data x"), 1), says("nothing.gguf: no gguf file");
   assert_int_equal(run(TG "train lora nothing.gguf"), 2), says("--data FILE");
   if (!data("stories260K/stories260K-q8_0.gguf", m)) skip();
   run("for i in 1 2 3 4 5 6 7; do echo '{\"prompt\": \"Once upon a time\", \"completion\": \" the cat "
@@ -598,9 +625,9 @@ static void test_profile(void **state) {
   assert_int_equal(run(TG "profile --keep t.json -- " TG "bench lower chain-1000"), 0),
       says("from the first to the last");
   assert_int_equal(run(TG "profile -- " TG "bench ops --small --divide 64 softmax"), 0), says("realize");
-  assert_int_equal(run(TG "profile --json -- " TG
-                          "bench ops --small --divide 64 --json softmax > all; grep device all > was"),
+  assert_int_equal(run(TG "profile --json -- " TG "bench ops --small --divide 64 softmax > was 2> printed"),
                    0);
+  assert_int_equal(run("cat printed"), 0), says("softmax"); /* stdout is the rows alone */
   assert_int_equal(run("wc -l < was"), 0);
   assert_true(atoi(text) > 2);
   assert_int_equal(run(TG "profile --compare was --top 3 -- " TG "bench ops --small --divide 64 softmax"), 0),
@@ -612,8 +639,36 @@ static void test_profile(void **state) {
   assert_int_equal(run(TG "profile true"), 1), says("opened no context");
   assert_int_equal(run(TG "profile /no/such/program"), 1), says("/no/such/program");
   assert_int_equal(run(TG "profile -- sh -c 'exit 7'"), 1), says("ended with 7");
-  assert_int_equal(run("ls -d /tmp/tg-profile-?????? 2>/dev/null | wc -l"), 0);
+  assert_int_equal(run("mkdir tmp; TMPDIR=tmp " TG "profile -- sh -c 'kill -INT $$'"), 1);
+  says("ended with 130 (Interrupt)\n");
+  assert_int_equal(run("TMPDIR=tmp " TG "profile -- " TG "bench lower chain-1000"), 0);
+  assert_int_equal(run("ls tmp | wc -l"), 0);
   assert_int_equal(atoi(text), 0);
+}
+
+/* A program that does not start, or is none of ours: each command that runs one says why, and what is meant. */
+static void test_programs_absent(void **state) {
+  static const char *const commands[] = {"profile", "explain", "viz --no-page --keep v", "launch -n 1"};
+  (void)state;
+  assert_int_equal(run("printf '#!/bin/sh\nexit 0\n' > here; chmod +x here; echo x > no_program"), 0);
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    assert_int_not_equal(run(TG "%s /no/such/program", commands[i]), 0);
+    says("/no/such/program cannot be run: No such file");
+    assert_null(strstr(text, "ended with"));
+    assert_int_not_equal(run(TG "%s ./no_program", commands[i]), 0);
+    says("./no_program cannot be run: Permission denied");
+    assert_int_not_equal(run(TG "%s here", commands[i]), 0), says("the file that is here is ./here");
+  }
+  assert_int_equal(run(TG "profile ./here -n 4"), 2), says("tg profile -- ./here ..");
+  assert_int_equal(run(TG "viz ."), 1), says("a folder without a run");
+}
+
+/* What cannot be written is said, and is a failure. */
+static void test_output_full(void **state) {
+  (void)state;
+  if (access("/dev/full", W_OK)) skip();
+  assert_int_equal(run(TG "plan > /dev/full"), 1),
+      says("not all of the output could be written: No space left");
 }
 
 /* A captured program of two devices: the half of x that the second has, twice. */
@@ -650,7 +705,8 @@ static void test_compile(void **state) {
   assert_int_equal(run(TG "compile /nonexistent.onnx"), 1), says("/nonexistent.onnx");
   assert_int_equal(run(TG "compile"), 2), says("is missing");
   if (!data("onnx-mnist/mnist.onnx", m)) skip();
-  assert_int_equal(run(TG "compile %s -o mnist", m), 0), says("operations a run"), says("what lives at once");
+  assert_int_equal(run(TG "compile %s -o mnist", m), 0), says("operations a run"), says("what lives at once"),
+      says("wrote mnist.c, mnist.h\n");
   assert_int_equal(run("cc -std=c99 -pedantic -Wall -Wextra -Werror -O1 -I. " TG_TESTS
                        "/../examples/export/digit.c mnist.c -lm -o digit"),
                    0);
@@ -824,17 +880,29 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
-      cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
-      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
-      cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
-      cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
-      cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
-      cmocka_unit_test(test_adapter),       cmocka_unit_test(test_full),
-      cmocka_unit_test(test_run),           cmocka_unit_test(test_profile),
-      cmocka_unit_test(test_profile_sum),   cmocka_unit_test(test_compile),
-      cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
-      cmocka_unit_test(test_fetch),         cmocka_unit_test(test_run_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),
+                                     cmocka_unit_test(test_wrong_use),
+                                     cmocka_unit_test(test_completion),
+                                     cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_train),
+                                     cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_train_devices),
+                                     cmocka_unit_test(test_plan),
+                                     cmocka_unit_test(test_train_ranks),
+                                     cmocka_unit_test(test_interrupted),
+                                     cmocka_unit_test(test_info_files),
+                                     cmocka_unit_test(test_chat),
+                                     cmocka_unit_test(test_adapter),
+                                     cmocka_unit_test(test_full),
+                                     cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_profile),
+                                     cmocka_unit_test(test_programs_absent),
+                                     cmocka_unit_test(test_output_full),
+                                     cmocka_unit_test(test_profile_sum),
+                                     cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch),
+                                     cmocka_unit_test(test_run_devices)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -83,8 +83,28 @@ static void test_shared_range(void **state) {
     }
 }
 
+/* A list that the planner chooses is one that a kernel can have: its sums have room in local memory, of 8
+ * bytes too. Else the kernel gets plain loops, which take a hundred times as long. */
+static void test_lists_applied(void **state) {
+  static const TgDType dtypes[] = {TG_F32, TG_F64, TG_I64};
+  (void)state;
+  for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+    for (int64_t n = 64; n <= 512; n += 64)
+      for (int turned = 0; turned < 2; turned++) {
+        TgContext *ctx = open_on("NULL:C", "0");
+        TgTensor *x = tg_rand(ctx, TG_SHAPE(n, n)), *y = tg_cast(tg_rand(ctx, TG_SHAPE(n, n)), dtypes[d]);
+        assert_int_equal(tg_realize(x) | tg_realize(y), TG_OK);
+        TgTensor *z = tg_relu(tg_matmul(tg_cast(x, dtypes[d]), y));
+        assert_int_equal(tg_realize(tg_contiguous(turned ? tg_transpose(z, 0, 1) : z)), TG_OK);
+        if (tg_counters(ctx).fallbacks)
+          fail_msg("%s, %lld, %d: %s", tg_dtype_name(dtypes[d]), (long long)n, turned, ctx->passes.fallback);
+        tg_close(ctx);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_hopeless),
-                                     cmocka_unit_test(test_shared_range)};
+                                     cmocka_unit_test(test_shared_range),
+                                     cmocka_unit_test(test_lists_applied)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

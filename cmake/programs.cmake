@@ -132,7 +132,7 @@ if(CMOCKA_FOUND)
       target_compile_definitions(${name} PRIVATE TG_HAVE_SQLITE)
     endif()
   endforeach()
-  foreach(name test_choices test_nomem test_grid_cost)
+  foreach(name test_choices test_nomem test_grid_cost test_offsets)
     target_sources(${name} PRIVATE tests/kernels/choices.c)
   endforeach()
   foreach(name test_kernels test_nvrtc test_texts test_emulate)                        # what looks at kernels as text

@@ -332,7 +332,7 @@ static bool pairs_noted(Export *x, const ExportCall *c, const KernelText *text) 
     for (int k = 0; k < c->narg; k++) {
       const ExportPlace *from = &x->args.at[c->arg + (size_t)i], *to = &x->args.at[c->arg + (size_t)k];
       bool may = (text->in_place[i] >> k & 1) && from->kind == IN_ARENA && to->kind == IN_ARENA;
-      may = may && !from->offset && !to->offset;
+      may = may && from->offset == to->offset;
       ArenaPair p = {(int)x->calls.len, from->number, to->number, {i, k}, false};
       if (may && !vec_push(&x->ctx->mem, &x->pairs, p)) return no_memory(x);
     }
@@ -384,13 +384,13 @@ static bool items_joined(Export *x) {
   return true;
 }
 
-/* Where argument id of a kernel lies; temps: items of the step's temporaries, from number `first` on. */
-static bool argument(Export *x, const Step *s, int64_t id, size_t first, ExportPlace *out) {
-  const Schedule *sched = &s->plan->sched;
-  if (id < TEMP_BASE) return place_of(x, &s->buf[id].buffer, s->buf[id].offset, out);
+/* Where argument a of a kernel lies; temps: items of the step's temporaries, from number `first` on. */
+static bool argument(Export *x, const Step *s, const SchedKernel *sk, int a, size_t first, ExportPlace *out) {
+  int64_t id = sk->arg[a], offset = sk->offset[a];
   int t = (int)(id - TEMP_BASE);
-  if (s->plan->slab_of[t] < 0) return place_of(x, &s->temp[t], 0, out);
-  *out = (ExportPlace){IN_ARENA, (int)first + t, 0, sched->temp[t].dtype};
+  if (id < TEMP_BASE) return place_of(x, &s->buf[id].buffer, s->buf[id].offset + (size_t)offset, out);
+  if (s->plan->slab_of[t] < 0) return place_of(x, &s->temp[t], (size_t)offset, out);
+  *out = (ExportPlace){IN_ARENA, (int)first + t, offset, s->plan->sched.temp[t].dtype};
   return true;
 }
 
@@ -421,7 +421,7 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   ExportPlace *place = mem_alloc(&x->ctx->mem, ((size_t)c.narg + 1) * sizeof *place);
   bool ok = place || no_memory(x);
   for (int i = 0; ok && i < c.narg; i++)
-    ok = argument(x, s, sk->arg[i], first, &place[i]) && brought(x, &place[i]);
+    ok = argument(x, s, sk, i, first, &place[i]) && brought(x, &place[i]);
   c.arg = x->args.len;
   for (int i = 0; ok && i < c.narg; i++)
     ok = arg_add(x, place[i], text->stored[i]);

@@ -57,14 +57,15 @@ static TgStatus args_set(TgContext *ctx, const PlanRun *run, const SchedKernel *
     int64_t id = sk->arg[a];
     if (id >= TEMP_BASE) {
       int t = (int)(id - TEMP_BASE);
-      bufs[a] = run->temp[t] ? run->temp[t]->data : p->slab[p->slab_of[t]];
+      void *at = run->temp[t] ? run->temp[t]->data : p->slab[p->slab_of[t]];
+      bufs[a] = (char *)at + sk->offset[a];
       continue;
     }
     Buffer *b = run->buf[id].buffer;
     TgStatus st = b ? buffer_ready(ctx, b)
                     : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
     if (st) return st;
-    bufs[a] = (char *)b->data + run->buf[id].offset;
+    bufs[a] = (char *)b->data + run->buf[id].offset + sk->offset[a];
   }
   return TG_OK;
 }

@@ -12,6 +12,7 @@ static const Target *target_of(const Device *dev, const Renderer *ren) {
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren) {
   return (SchedOptions){.most_stages = ctx->env.fuse ? 0 : 1,
                         .target = target_of(dev, ren),
+                        .align = ren ? ren->vec_align : 1,
                         .passes = &ctx->passes,
                         .skip = ctx->env.skip};
 }

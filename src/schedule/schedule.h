@@ -22,7 +22,8 @@ typedef struct SchedBand {
 typedef struct SchedKernel {
   UOp *ast; /* SINK of STOREs, in Schedule.store */
   int narg;
-  int64_t *arg; /* by PARAM slot: BUFFER number, or TEMP_BASE + temporary number */
+  int64_t *arg;    /* by PARAM slot: BUFFER number, or TEMP_BASE + temporary number */
+  int64_t *offset; /* by PARAM slot: bytes of that which lie before the argument */
   int nnode;
   uint32_t *node; /* ids of the nodes of the tensor graph that its loop nests end in */
   bool carries;   /* a running reduction of f32 in parts: if that is in f64, nobody asked for it */
@@ -59,7 +60,8 @@ typedef struct Schedule {
 
 typedef struct SchedOptions {
   int most_stages; /* of a kernel. 1: every stage is one of its own, the oracle of every join; 0: no bound */
-  const Target *target; /* the machine to plan for: the plan depends on it and on the graph alone */
+  const Target *target; /* the machine to plan for: the plan depends on it, on `align` and on the graph */
+  int64_t align;        /* bytes that the address of an argument is to be a multiple of; 0: any address */
   Str *explain;         /* NULL, or where both sides of each join are printed */
   const char *skip;     /* NULL, or optional passes that do not run */
   PassEnv *passes;      /* NULL, or what watches the passes */

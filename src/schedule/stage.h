@@ -199,7 +199,8 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool narrow_stages(Sched *s);
 bool build_kernels(Sched *s, const StageSets *ks, Schedule *out);
-bool in_bands(Sched *s, Schedule *out); /* bands.c: where the target has less memory than they take */
+bool in_bands(Sched *s, Schedule *out);        /* bands.c: where the target has less memory than they take */
+bool arguments_begun(Sched *s, Schedule *out); /* offsets.c */
 
 static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes its place */
   for (size_t i = 0; i < v->len; i++)

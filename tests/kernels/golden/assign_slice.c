@@ -19,5 +19,5 @@ void e_2_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
   f32 *p1 = (f32 *)bufs[1];
   f32x16 v0 = *(const f32x16u *)(p1 + 0l);
-  *(f32x16u *)(p0 + 16l) = v0;
+  *(f32x16u *)(p0 + 0l) = v0;
 }

@@ -405,7 +405,7 @@ static Two reduce_any(B *b, UOp *x, UOp **quadrant) {
  * (2^-163). */
 static Two reduce_near(B *b, UOp *x, UOp **quadrant) {
   bool f64 = wide(b);
-  Whole n = round_product(b, x, M_2_PI); /* and 2 biases, which are 2 modulo 4 */
+  Whole n = round_product(b, x, 2 / M_PI); /* and 2 biases, which are 2 modulo 4 */
   *quadrant = add(b, bitcast(b, n.biased, word(b)), ci(b, word(b), 2));
   UOp *minus = neg(b, n.f), *first = left_of(b, minus, c(b, half_pi_hi[f64]), x);
   Two second = two_mul(b, minus, c(b, half_pi_lo[f64])), r = two_sum_any(b, first, second.hi);

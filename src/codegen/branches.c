@@ -240,7 +240,14 @@ static bool next_branch(Branches *b, int *at, int *tried, Branch *br) {
   return false;
 }
 
+static bool any_selection(const Linear *lin) {
+  for (int i = 0; i < lin->n; i++)
+    if (lin->at[i]->op == OPS_WHERE) return true;
+  return false;
+}
+
 bool branch_seldom(Kernel *k, Arena *arena, Linear *lin) {
+  if (!any_selection(lin)) return true;
   Branches b = {.k = k};
   Branch br;
   int at = 0, tried = 0;

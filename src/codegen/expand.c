@@ -67,6 +67,14 @@ static UOp *pack(Exp *x, UOp **lane, int n) { /* equal lanes: one scalar, left t
   return uop_new(x->k->st, OPS_VECTORIZE, (DType)lane[0]->dtype, n, n, lane, ARG0);
 }
 
+enum { MAX_VECTOR = 64, WORD = 4 }; /* lanes, bytes */
+
+/* n lanes of a and b: numbers of those of b go on behind those of a. */
+static UOp *shuffle(Exp *x, UOp *a, UOp *b, int n, const int64_t *lane) {
+  const Ints *from = ints_get(x->k->st, n, lane);
+  return from ? UNEW(x->k->st, OPS_SHUFFLEVECTOR, (DType)a->dtype, n, (Arg){.ints = from}, a, b) : NULL;
+}
+
 /* ---- conditions on loops that are lanes: one comparison of vectors */
 static UOp *gate_lane(Exp *x, UOp *u, const int *pos);
 
@@ -279,6 +287,84 @@ static UOp *make_lookup(Exp *x, UOp *index, const int *chunk, int lanes) {
   return uop_new(st, OPS_LOOKUP, (DType)index->dtype, lanes, 2, (UOp *[]){v, by}, ARG0);
 }
 
+/* A vector of the memory behind an INDEX, `past` elements after a place of it. */
+static UOp *vector_at(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int lanes) {
+  UOpStore *st = x->k->st;
+  if (past) at = simple(x, uop_alu2(st, OPS_ADD, at, uop_index_const(st, past)));
+  UOp *src[3] = {memory, at, gate};
+  UOp *i = uop_new(st, OPS_INDEX, (DType)memory->dtype, lanes, gate ? 3 : 2, src, (Arg){.i = gate != NULL});
+  return uop_new(st, OPS_LOAD, (DType)memory->dtype, lanes, 1, &i, ARG0);
+}
+
+/* The lanes of a load that are read, from .. to, but for those of which it is known that they are not; how
+ * many elements each of them stands behind the one before; their gate, or NULL. */
+typedef struct Ramp {
+  int from, to;
+  int64_t by;
+  UOp *gate;
+} Ramp;
+
+/* Whether lanes at[] are a ramp for ramp_load. gate[0] NULL: they have no gates. */
+static bool is_ramp(Exp *x, UOp *const *at, UOp *const *gate, int lanes, Ramp *r) {
+  bool vectors = x->k->ren && x->k->ren->vec_bytes >= 32 && lanes >= 4 && !(lanes & (lanes - 1));
+  int n = 0;
+  *r = (Ramp){.from = lanes, .to = -1};
+  for (int l = 0; l < lanes; l++) {
+    if (gate[l] && is_const(gate[l]) && !gate[l]->arg.v.i) continue;
+    if (n && gate[l] != r->gate) return false;
+    r->from = TG_MIN(r->from, l), r->to = l;
+    r->gate = gate[l];
+    n++;
+  }
+  if (!vectors || n < 2 || n != r->to - r->from + 1) return false;
+  if (r->gate && is_const(r->gate)) r->gate = NULL;
+  int64_t first, second;
+  UOp *same = without_const(at[r->from], &first);
+  if (without_const(at[r->from + 1], &second) != same) return false;
+  r->by = second - first;
+  bool few = r->by == -1 || (r->by && llabs(r->by) <= TG_MIN(MOST_STRIDE, lanes));
+  for (int l = 2; few && l < n; l++)
+    few = is_past(x, at[r->from + l], at[r->from], (int)r->by * l);
+  return few;
+}
+
+/* Whether a vector `past` elements after a place lies in the memory, wherever the gate lets it through. */
+static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int lanes) {
+  UOp *from = simple(x, uop_alu2(x->k->st, OPS_ADD, at, uop_index_const(x->k->st, past)));
+  return from && uop_within(from, gate, memory->arg.param.nelem - lanes + 1);
+}
+
+/* A ramp of lanes: the vectors that all of them lie in, of which shuffles take the lanes; others are 0. The
+ * last vector ends with the last lane, so that nothing outside the lanes is read; where they are fewer than
+ * a vector, it is one that stands inside the memory. NULL: there is none, or out of memory. */
+static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp *r) {
+  int64_t step = llabs(r->by), span = step * (r->to - r->from) + 1, parts = (span + lanes - 1) / lanes;
+  int64_t lane[MAX_VECTOR], back = 0;
+  bool whole = r->from == 0 && r->to == lanes - 1;
+  UOp *first = at[r->by < 0 ? r->to : r->from], *all = NULL;
+  if (span < lanes && !is_inside(x, memory, first, 0, r->gate, lanes)) {
+    back = lanes - span;
+    if (!is_inside(x, memory, first, -back, r->gate, lanes)) return NULL;
+  }
+  UOp *zero = whole ? NULL : splat(x, uop_const_int(x->k->st, (DType)memory->dtype, 0), lanes);
+  for (int64_t p = 0; p < parts; p++) {
+    int64_t begin = p + 1 < parts ? p * lanes : parts > 1 ? span - lanes : -back;
+    UOp *v = vector_at(x, memory, first, begin, r->gate, lanes);
+    for (int l = 0; l < lanes; l++) {
+      bool in = l >= r->from && l <= r->to;
+      int64_t e = !in ? 0 : step * (r->by < 0 ? r->to - l : l - r->from), part = TG_MIN(e / lanes, parts - 1);
+      lane[l] = part > p ? 0 : p && part == p ? lanes + e - begin : p <= 1 ? e - TG_MIN(begin, 0) : l;
+      if (!in) lane[l] = parts == 1 ? lanes : 0;
+    }
+    if (!v || (p && !all)) return NULL;
+    if (parts == 1) return shuffle(x, v, whole ? v : zero, lanes, lane);
+    all = p ? shuffle(x, all, v, lanes, lane) : v;
+  }
+  for (int l = 0; l < lanes; l++)
+    lane[l] = l >= r->from && l <= r->to ? l : lanes;
+  return whole || !all ? all : shuffle(x, all, zero, lanes, lane);
+}
+
 static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
   UOpStore *st = x->k->st;
   UOp *found = way == LANES_OTHER ? make_lookup(x, index, chunk, lanes) : NULL;
@@ -302,6 +388,9 @@ static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way
     UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, n, gated ? 3 : 2, src, (Arg){.i = gated});
     return uop_new(st, OPS_LOAD, (DType)index->dtype, n, 1, &i, ARG0);
   }
+  Ramp ramp;
+  if (is_ramp(x, at, gate, lanes, &ramp)) found = ramp_load(x, index->src[0], at, lanes, &ramp);
+  if (found) return found;
   for (int l = 0; l < lanes; l++) {
     UOp *src[3] = {index->src[0], at[l], gate[l]};
     bool g = gated && !(is_const(gate[l]) && gate[l]->arg.v.i);
@@ -431,7 +520,6 @@ static bool expand_node(Exp *x, UOp *u) {
 
 /* ---- statements */
 /* How many lanes one store can take: all groups of so many are neighbours behind one gate. */
-enum { MAX_VECTOR = 64, WORD = 4 }; /* lanes, bytes */
 
 static int neighbours(Exp *x, UOp *const *addr, UOp *const *gate, int lanes) {
   int n = lanes;
@@ -477,6 +565,16 @@ typedef struct Relaned {
   int scalar, word; /* the range; lanes that stand together: 1, 2 or 4 */
 } Relaned;
 
+/* a, or with `second` b, after the odd blocks of a changed places with the even ones of b. */
+static UOp *exchanged(Exp *x, UOp *a, UOp *b, int block, int second) {
+  int64_t lane[MAX_VECTOR];
+  for (int l = 0; l < a->lanes; l++) {
+    int odd = (l & block) != 0, move = second == odd ? 0 : odd ? -block : block;
+    lane[l] = l + move + (odd ? a->lanes : 0);
+  }
+  return shuffle(x, a, b, a->lanes, lane);
+}
+
 /* v[i]: row i, of n words. */
 static bool transpose(Exp *x, UOp **v, int n, int word) {
   for (int block = 1; block < n; block *= 2)
@@ -484,8 +582,7 @@ static bool transpose(Exp *x, UOp **v, int n, int word) {
       if (i & block) continue;
       UOp *pair[2] = {v[i], v[i + block]};
       for (int second = 0; second < 2; second++)
-        v[i + second * block] = uop_new(x->k->st, OPS_EXCHANGE, (DType)pair[0]->dtype, pair[0]->lanes, 2,
-                                        pair, (Arg){.exchange = {block * word, second}});
+        v[i + second * block] = exchanged(x, pair[0], pair[1], block * word, second);
       if (!v[i] || !v[i + block]) return false;
     }
   return true;
@@ -579,8 +676,11 @@ static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, const Relan
 
 /* Lanes of two vectors by turns, `run` at a time. */
 static UOp *alternate(Exp *x, UOp *a, UOp *b, int run) {
-  Ops op = a->lanes == 1 ? OPS_VECTORIZE : OPS_ALTERNATE;
-  return UNEW(x->k->st, op, (DType)a->dtype, 2 * a->lanes, ((Arg){.i = a->lanes == 1 ? 0 : run}), a, b);
+  int64_t lane[MAX_VECTOR];
+  if (a->lanes == 1) return UNEW(x->k->st, OPS_VECTORIZE, (DType)a->dtype, 2, ARG0, a, b);
+  for (int l = 0; l < 2 * a->lanes; l++)
+    lane[l] = l / (2 * run) * run + l % run + (l / run % 2 ? a->lanes : 0);
+  return shuffle(x, a, b, 2 * a->lanes, lane);
 }
 
 /* One chunk of lanes: element by element what the scalar range gives. */

@@ -32,6 +32,8 @@ static void gate_settle(Access *a, const KernelShape *c, const Clauses *asked) {
     }
     a->gated = true;
     a->gate_moves |= on;
+    for (int r = 0; r < c->n; r++)
+      if (on >> r & 1) a->edges[r] |= on;
   }
 }
 

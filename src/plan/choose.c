@@ -138,7 +138,7 @@ static bool roles_set(const KernelShape *c, Roles *r) {
     const Access *x = &c->access[a];
     if (!x->in_sum) continue;
     bool lane = moves(c, a, r->lane);
-    bool must = x->gated || (lane && access_step(x, r->lane) != 1) ||
+    bool must = x->gated || (lane && !access_vectors(x, r->lane)) ||
                 (r->converted && x->converted && may_stage(c, a));
     if (must && !may_stage(c, a)) return false;
     if (lane) set_add(&r->lane_loads, a);
@@ -261,6 +261,29 @@ static bool takes_decided(const KernelShape *c, int lane, Taken *t) {
   return steps > 1 && steps <= MOST_DECIDED;
 }
 
+/* Loops that say where what is summed has edges along the lanes: written out to their end, they are known. */
+static uint32_t edges_along(const KernelShape *c, int lane) {
+  uint32_t edges = 0;
+  for (int a = c->nstore; a < c->naccess; a++)
+    if (c->access[a].in_sum) edges |= c->access[a].edges[lane];
+  return edges;
+}
+
+/* Those of the reduction, written out. */
+static bool takes_edges(const Search *s, const Roles *r, Taken *t) {
+  const KernelShape *c = s->c;
+  int64_t steps = r->rows * r->lanes / LANES;
+  bool any = false;
+  take_all(t, &r->base);
+  for (uint32_t edges = edges_along(c, r->lane) & c->reduce; edges; edges &= edges - 1) {
+    int loop = __builtin_ctz(edges);
+    steps *= c->size[loop];
+    take(t, OPT_UNROLL, loop, c->size[loop]);
+    any = true;
+  }
+  return any && steps <= MOST_TEXT;
+}
+
 static bool decided(const Search *s, const Roles *r, Taken *t) {
   take_all(t, &r->base);
   return takes_decided(s->c, r->lane, t);
@@ -272,6 +295,8 @@ static void unstaged(Search *s, const Roles *r) {
   if (!r->need.n) return;
   with_swap(s, &t, r);
   if (takes_unrolled(s, r, &t)) consider(s, &t);
+  t.n = 0;
+  if (takes_edges(s, r, &t)) consider(s, &t);
 }
 
 static void unrolled(Search *s, const Roles *r) {
@@ -388,6 +413,8 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
     tiling.least = fmin(tiling.least, cost_least(s->c, &written_out, s->ncores));
   Taken known = {0};
   if (decided(s, r, &known)) tiling.least = fmin(tiling.least, cost_least(s->c, &known, s->ncores));
+  known.n = 0;
+  if (takes_edges(s, r, &known)) tiling.least = fmin(tiling.least, cost_least(s->c, &known, s->ncores));
   return vec_push(s->mem, &s->tilings, tiling);
 }
 
@@ -423,14 +450,18 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
 }
 
 static bool lanes_along(Search *s, int lane) {
+  enum { MOST_WRITTEN = 8 };
+
   const KernelShape *c = s->c;
+  int64_t whole = (c->size[lane] + LANES - 1) / LANES;
   Roles r;
   bool ok = true;
   if (c->size[lane] < LEAST_LANES || !roles_of(c, &(Tiling){.lane = lane, .tile = -1}, false, &r))
     return true;
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
-    for (int64_t v = 1; ok && v <= 4; v++) {
-      if (v > 1 && LANES * v > (c->size[lane] + LANES - 1) / LANES * LANES) break;
+    for (int64_t v = 1; ok && v <= MOST_WRITTEN; v++) {
+      if (v > 1 && v > whole) break;
+      if (v > 4 && (v < whole || !edges_along(c, lane))) continue;
       r.lanes = LANES * v;
       ok = tiles_of(s, &r, apart);
     }
@@ -515,7 +546,8 @@ static bool lanes_apart(const KernelShape *c, int lane) {
   bool apart = false;
   for (int a = 0; a < c->naccess; a++) {
     int64_t by = access_step(&c->access[a], lane);
-    apart |= (by != 0 && by != 1) || (c->access[a].gate_moves >> lane & 1);
+    apart |= by != 0 && (a < c->nstore ? by != 1 : !access_vectors(&c->access[a], lane));
+    apart |= c->access[a].gate_moves >> lane & 1;
   }
   return apart;
 }

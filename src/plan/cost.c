@@ -33,6 +33,8 @@ static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
 /* Loads that one is worth that reads a lane and puts it into its vector; .. whose place is computed, too,
  * not a step from the one before. */
 static const double APART = 2.5, APART_FOUND = 5;
+/* .. of a row whose first and last vectors are not whole, which is known where they are written. */
+static const double LOADS_OF_EDGES = 4;
 /* A vector of a tile that is turned in registers, but for its stores. */
 static const double TURNED = 3.5;
 /* A vector of sums in local memory, read and written. */
@@ -160,10 +162,11 @@ static bool plan_stage(Plan *p, int access) {
   for (int i = 0; i < p->n; i++)
     trips *= p->level[i].trips;
   double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * a->copied, whole = a->whole;
-  int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
+  bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
   const Target *t = c->target;
-  double rate = cycle_bytes(t, LEVEL_L2) *
-                (by == 0 || by == 1 ? (a->gated ? 1.0 / 6 : 1.0 / 4) : (a->gated ? 1.0 / 16 : 1.0 / 8));
+  double rate =
+      cycle_bytes(t, LEVEL_L2) * (!lanes || access_vectors(a, p->vec) ? (a->gated ? 1.0 / 6 : 1.0 / 4)
+                                                                      : (a->gated ? 1.0 / 16 : 1.0 / 8));
   bool third = t->cache[LEVEL_L3] > 0;
   if (bytes > (double)target_copy_most(t)) return false;
   if (third && whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
@@ -261,12 +264,20 @@ static bool is_written_out(const Plan *p, int r) {
   return r == p->vec ? p->up[r] > size - LANES : p->up[r] >= size;
 }
 
-/* Whether an access is read lane by lane: its lanes are not contiguous, or its gate lets some of them
- * through. */
-static bool is_apart(const Plan *p, int access) {
+/* Loops that say which lanes of a vector the gate of an access lets through; 0: all or none. */
+static uint32_t edges_of(const Plan *p, int access) {
   const Access *a = &p->c->access[access];
-  uint32_t gate = (p->staged_at[access] >= 0 ? 0 : a->gate_moves) | a->asks;
-  return !lanes_contiguous(p, access) || (gate >> p->vec & 1);
+  return (p->staged_at[access] >= 0 ? 0 : a->edges[p->vec]) | (a->asks >> p->vec & 1 ? a->asks : 0);
+}
+
+/* Loads that a vector of lanes is: of the vectors that they lie in, and, where those are several or have the
+ * lanes the other way round, as much again to take the lanes out of them. 0: lane by lane, as is what has
+ * edges that are not known. */
+static double loads_of_vector(const Plan *p, int access) {
+  double n = access_vectors(&p->c->access[access], p->vec);
+  for (uint32_t edges = edges_of(p, access); edges; edges &= edges - 1)
+    if (!is_written_out(p, __builtin_ctz(edges))) return 0;
+  return lanes_contiguous(p, access) ? (crosses_lines(p, access) ? 2 : 1) : 2 * n;
 }
 
 /* Iterations of a loop that one step has. */
@@ -303,14 +314,12 @@ static double loads_of(const Plan *p, int access) {
   }
   for (uint32_t own = a->asks & ~a->moves; own; own &= own - 1)
     if (__builtin_ctz(own) != p->vec) n *= written_out(p, __builtin_ctz(own));
-  bool apart = lanes && is_apart(p, access), few = apart && lanes_contiguous(p, access);
-  if (few &&
-      is_written_out(p, p->vec)) /* the gate lets all of most vectors through, or none: that is known */
-    n *= vectors(p) * tile_registers(p->c->target) + APART * LANES;
+  double each = lanes ? loads_of_vector(p, access) : 1;
+  bool gated = a->gated && p->staged_at[access] < 0, apart = each == 0;
+  if (apart)
+    n *= p->ext[p->vec] * (a->even || is_written_out(p, p->vec) ? APART : APART_FOUND);
   else if (lanes)
-    n *= apart ? p->ext[p->vec] * (a->even || is_written_out(p, p->vec) ? APART : APART_FOUND)
-               : vectors(p) * tile_registers(p->c->target) * (crosses_lines(p, access) ? 2 : 1);
-  bool gated = a->gated && p->staged_at[access] < 0;
+    n *= vectors(p) * tile_registers(p->c->target) * each + (edges_of(p, access) ? LOADS_OF_EDGES : 0);
   return asked ? 2 * n : gated && !apart ? n + 1 : n;
 }
 
@@ -356,12 +365,20 @@ static double work_of(const Plan *p, double *kept) {
   return ops * LANES / (2 * c->target->ops);
 }
 
+/* Whether numbers that all lanes have, as the weights of a window, are the same in every iteration of the
+ * innermost loop: they stay in registers. */
+static bool is_held(const Plan *p, int access) {
+  uint32_t moves = p->c->access[access].moves;
+  bool lanes = p->vec >= 0 && (moves >> p->vec & 1), step = p->n && (moves >> p->level[p->n - 1].loop & 1);
+  return moves && !lanes && !step && p->n;
+}
+
 /* Cycles of one step of the innermost loop, for so many vectors of lanes as the plan has now. */
 static double step_of(const Plan *p, double *tile) {
   enum { STEPS_AT_ONCE = 4 };
 
   const KernelShape *c = p->c;
-  double unrolled = 1, loads = 0;
+  double unrolled = 1, loads = 0, held = 0;
   *tile = 1;
   for (int r = 0; r < c->n; r++) {
     if (is_summed_over(c, r))
@@ -369,8 +386,12 @@ static double step_of(const Plan *p, double *tile) {
     else if (p->up[r] > 1)
       *tile *= r == p->vec ? vectors(p) : p->ext[r];
   }
-  for (int a = c->nstore; a < c->naccess; a++)
-    if (c->access[a].in_sum) loads += loads_of(p, a);
+  for (int a = c->nstore; a < c->naccess; a++) {
+    if (!c->access[a].in_sum) continue;
+    double n = loads_of(p, a);
+    loads += n;
+    held += is_held(p, a) ? n : 0;
+  }
   const Target *t = c->target;
   double kept, work = work_of(p, &kept);
   double steps = *tile * unrolled, add = !c->reduce ? 0 : c->fused ? LANES / t->fmas : LANES / (2 * t->ops);
@@ -379,8 +400,8 @@ static double step_of(const Plan *p, double *tile) {
                    .chain = !c->reduce     ? 0
                             : p->group < 0 ? unrolled
                                            : 1,
-                   .vectors =
-                       *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + kept};
+                   .vectors = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) +
+                              kept + held};
   if (unrolled > 1 && p->group < 0) step.vectors += 2;
   /* of steps that are written out, each result has some at work at once */
   if (p->group >= 0) {
@@ -630,8 +651,9 @@ static double text_of(const Plan *p) {
   }
   for (int a = 0; a < c->naccess; a++) {
     const Access *x = &c->access[a];
-    bool apart = p->vec >= 0 && (x->moves >> p->vec & 1) && !lanes_contiguous(p, a);
-    each += (apart ? 2 * LANES : 2) * (x->in_sum ? steps : 1);
+    bool lanes = p->vec >= 0 && (x->moves >> p->vec & 1), load = a >= c->nstore;
+    double lines = !lanes || lanes_contiguous(p, a) ? 1 : load ? access_vectors(x, p->vec) : 0;
+    each += 2 * (lines ? lines : LANES) * (x->in_sum ? steps : 1);
   }
   return tiles * (each + LINES_OF_STEP * (steps - 1));
 }

@@ -11,6 +11,11 @@ enum { LANES = TILE_LANES };
 
 int64_t access_step(const Access *a, int loop) { return a->by[loop]; }
 
+int access_vectors(const Access *a, int loop) {
+  int64_t step = llabs(a->by[loop]);
+  return a->by[loop] == 1 ? 1 : a->even && step <= MOST_STRIDE ? (int)step : 0;
+}
+
 /* An index that goes through several axes of memory, as c * 3136 + s does, is as many axes: loops that move
  * it by at least what all that move it less can reach together. Those that overlap, as in y + p, stay one. */
 static void axis_split(Access *a, const KernelShape *c, int d) {

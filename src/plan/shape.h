@@ -17,15 +17,16 @@ typedef struct Access {
   int copied;       /* bytes of an element of its copy */
   int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
-  int64_t by[MAX_LOOPS]; /* elements that it moves by when the loop does */
-  int by_step[MAX_AXES]; /* axes, the largest step first */
-  uint32_t on[MAX_AXES]; /* bit r: the index of the axis moves with loop r */
-  double whole;          /* bytes that it touches in the whole kernel */
-  uint32_t moves;        /* bit r: it moves with loop r */
-  uint32_t gate_moves;   /* bit r: its gate does */
-  uint32_t asks;         /* bit r: what all factors of the product ask moves with loop r */
-  uint32_t uneven;       /* bit r: .. by other than whole vectors */
-  int alone[MAX_LOOPS];  /* the axis that moves with loop r by one; -1: none */
+  int64_t by[MAX_LOOPS];     /* elements that it moves by when the loop does */
+  int by_step[MAX_AXES];     /* axes, the largest step first */
+  uint32_t on[MAX_AXES];     /* bit r: the index of the axis moves with loop r */
+  double whole;              /* bytes that it touches in the whole kernel */
+  uint32_t moves;            /* bit r: it moves with loop r */
+  uint32_t gate_moves;       /* bit r: its gate does */
+  uint32_t edges[MAX_LOOPS]; /* of the clauses of its gate that move with loop r, all loops */
+  uint32_t asks;             /* bit r: what all factors of the product ask moves with loop r */
+  uint32_t uneven;           /* bit r: .. by other than whole vectors */
+  int alone[MAX_LOOPS];      /* the axis that moves with loop r by one; -1: none */
   /* .. and with these loops: it moves with r alone where they have one iteration */
   uint32_t others[MAX_LOOPS];
   bool gated, even; /* even: every index is a sum of loops times constants */
@@ -85,6 +86,9 @@ void access_settle(Access *a, const KernelShape *c);
 Footprint access_footprint(const Access *a, const double *ext);
 double access_spans(const Access *a, const double *ext, double *span);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
+/* Vectors that lanes along a loop lie in: 1 where they follow each other, as many as elements lie between two
+ * lanes where those are few (MOST_STRIDE); 0: they are read lane by lane. */
+int access_vectors(const Access *a, int loop);
 
 /* Whether one copy of what an access reads can serve: its index is a sum of loops, its gate an interval of
  * them, and if something else reads its buffer, there is a loop that the access alone moves with. *loop: that

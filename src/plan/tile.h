@@ -5,8 +5,9 @@
 #define TG_TILE_H
 #include "plan/target.h"
 
-/* f32 in a vector as kernels for a CPU are written, whatever a register holds. */
-enum { TILE_LANES = 16 };
+/* TILE_LANES: f32 in a vector as kernels for a CPU are written, whatever a register holds. MOST_STRIDE: lanes
+ * that stand so many elements apart, or less, are read as vectors whose lanes are then picked (expand.c). */
+enum { TILE_LANES = 16, MOST_STRIDE = 4 };
 
 /* Of the shorter of computing and reading, what the longer does not hide. */
 #define OVERLAP_LEFT 0.3

@@ -25,7 +25,7 @@ void cs_put_before(C *c, size_t at, const char *front) {
 }
 
 /* The lanes that __builtin_shufflevector takes, each behind a comma. */
-static void put_lanes(C *c, int n, const int *lane) {
+static void put_lanes(C *c, int n, const int64_t *lane) {
   enum { MOST = 8 }; /* characters of one: two vectors have 510 lanes at most */
 
   if (!str_reserve(&c->body, (size_t)n * MOST)) return;
@@ -81,6 +81,16 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
   }
 }
 
+/* A vector behind a gate, or zeros: it is the place that is chosen, so that there is no branch. Between many
+ * branches a compiler makes such loads long before what uses them, and runs out of registers. */
+static void load_or_zeros(C *c, const UOp *ix, const UOp *u, int id) {
+  const char *type = cs_type(c, (DType)u->dtype, u->lanes), *zeros = cs_text(c, "zeros_%s", type);
+  const char *m[26] = {['G' - 'A'] = cs_scalar[cs_storage((DType)u->dtype)]};
+  cs_helper(c, zeros, "static const $G $F[$N] = {0};", m, u->lanes);
+  cs_put(c, "%s v%d = *(const %su *)(%s ? %s + %s : %s);\n", type, id, type, cs_ref(c, ix->src[2]),
+         cs_ref(c, uop_base(ix->src[0])), cs_ref(c, ix->src[1]), zeros);
+}
+
 const char *cs_zero(C *c, const UOp *u) {
   if (u->lanes == 1) return "0";
   return c->lang->gnu_vec
@@ -116,6 +126,8 @@ static void render_load(C *c, const UOp *u, int id) {
     cs_put(c, "%s v%d = %s ? ", t, id, g);
     load_text(c, x, u);
     cs_put(c, " : %s;\n", alt);
+  } else if (c->lang->gnu_vec && !cs_is_mask(c, u) && u->nsrc < 2) {
+    load_or_zeros(c, x, u, id);
   } else {
     cs_put(c, "%s v%d = %s;\n", t, id, alt);
     cs_line(c);
@@ -183,12 +195,9 @@ static void render_vectorize(C *c, const UOp *u, int id) {
   cs_put(c, "%s;\n", c->lang->gnu_vec ? "}" : c->lang->vec_close);
 }
 
-/* Lane l is of src0 where bit `block` of it is clear, else of src1, moved by a block where it changed places.
- */
-static void render_exchange(C *c, const UOp *u, int id) {
-  int block = (int)u->arg.exchange.block, second = (int)u->arg.exchange.second;
+static void render_shufflevector(C *c, const UOp *u, int id) {
   if (!c->lang->gnu_vec) {
-    cs_fail(c, u, "no vectors to exchange lanes of");
+    cs_fail(c, u, "no vectors to take lanes of");
     return;
   }
   DType d = (DType)u->dtype;
@@ -204,26 +213,7 @@ static void render_exchange(C *c, const UOp *u, int id) {
     b = cs_ref(c, u->src[1]);
   }
   cs_put(c, "%s v%d = __builtin_shufflevector(%s, %s", cs_type(c, d, u->lanes), id, a, b);
-  int lane[UINT8_MAX];
-  for (int l = 0; l < u->lanes; l++) {
-    int odd = (l & block) != 0, move = second == odd ? 0 : odd ? -block : block;
-    lane[l] = l + move + (odd ? u->lanes : 0);
-  }
-  put_lanes(c, u->lanes, lane);
-  str_put(&c->body, ");\n");
-}
-
-static void render_alternate(C *c, const UOp *u, int id) {
-  int lane[UINT8_MAX], run = (int)u->arg.i;
-  if (!c->lang->gnu_vec || cs_is_mask(c, u)) {
-    cs_fail(c, u, "no vectors of these lanes");
-    return;
-  }
-  const char *t = cs_type(c, (DType)u->dtype, u->lanes);
-  cs_put(c, "%s v%d = __builtin_shufflevector(%s, %s", t, id, cs_ref(c, u->src[0]), cs_ref(c, u->src[1]));
-  for (int l = 0; l < u->lanes; l++)
-    lane[l] = l / (2 * run) * run + l % run + (l / run % 2 ? u->lanes / 2 : 0);
-  put_lanes(c, u->lanes, lane);
+  put_lanes(c, u->lanes, u->arg.ints->v);
   str_put(&c->body, ");\n");
 }
 
@@ -292,7 +282,7 @@ static void render_gep(C *c, const UOp *u, int id) {
       return;
     }
     cs_put(c, "__builtin_shufflevector(%s, %s", r, r);
-    int lane[UINT8_MAX];
+    int64_t lane[UINT8_MAX];
     for (int i = 0; i < n; i++)
       lane[i] = first + i;
     put_lanes(c, n, lane);
@@ -315,10 +305,9 @@ static void render_alu(C *c, const UOp *u, int id) {
       const char *a = cs_ref(c, u->src[0]);
       const char *b = cs_ref(c, u->src[1]);
       const char *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
-      if (dtype_is_float(d))
-        cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
-      else
-        cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, id, i, a, b);
+      cs_put(c, "%s m%d = (%s)(%s > %s)", i, id, i, a, b);
+      if (dtype_is_float(d)) cs_put(c, ", n%d = (%s)(%s != %s)", id, i, a, a);
+      str_put(&c->body, ";\n");
       cs_line(c);
     }
     /* the width of a mask is known once its text is, so the text is written first and its type put in front
@@ -697,8 +686,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     break;
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
-  case OPS_EXCHANGE: render_exchange(c, u, id); break;
-  case OPS_ALTERNATE: render_alternate(c, u, id); break;
+  case OPS_SHUFFLEVECTOR: render_shufflevector(c, u, id); break;
   case OPS_LOOKUP: render_lookup(c, u, id); break;
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
   case OPS_FRAGMENT: render_fragment(c, u, at, id); break;

@@ -469,9 +469,16 @@ static void vec_number(C *c, const VecOp *v) {
       cs_fail(c, u, "not an op of this target");
     return;
   case OPS_TRUNC: vec_trunc(c, v); return;
-  case OPS_MAX: /* the mask was written as a statement before this one */
-    vec_select(c, u, cs_text(c, "m%d", c->number[cs_place(c, u)]), v->a, v->b, v->nbytes);
+  case OPS_MAX: { /* the masks were written as a statement before this one */
+    int id = c->number[cs_place(c, u)];
+    const char *i = cs_type(c, cs_int_of(v->nbytes), u->lanes);
+    if (dtype_is_float((DType)u->dtype)) /* compilers know the inner choice: it is one instruction */
+      cs_put(c, "(%s)((n%d & (%s)%s) | (~n%d & ((m%d & (%s)%s) | (~m%d & (%s)%s))))", v->type, id, i, v->a,
+             id, id, i, v->a, id, i, v->b);
+    else
+      vec_select(c, u, cs_text(c, "m%d", id), v->a, v->b, v->nbytes);
     return;
+  }
   case OPS_MULACC:
     cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", v->type, v->bits, v->a, v->bits, v->b, v->bits,
            cs_ref(c, u->src[2]));

@@ -18,9 +18,10 @@ typedef struct Ins {
   bool reg;                       /* LOAD, STORE: of a register */
   /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
   int dst, nsrc, mem, gate, jump;
-  int *src;     /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
-  Scalar value; /* GEP: first lane; ALTERNATE: lanes at a time; SHUFFLE: how far apart; VAR: number; RANGE: 1
-                   = thread axis; SPECIAL: axis, + 3 for the grid */
+  int *src; /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
+  Scalar
+      value; /* GEP: first lane; SHUFFLE: how far apart; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis,
+                   + 3 for the grid */
 } Ins;
 
 /* a constant that stands nowhere in the list */
@@ -174,10 +175,8 @@ static TgStatus flatten_block(Flat *f, const UOp *u, int at, Ins *in, int *open,
 
 static TgStatus flatten_alu(Flat *f, const UOp *u, Ins *in) {
   bool vector = u->op == OPS_VECTORIZE;
-  bool exchange = u->op == OPS_EXCHANGE;
-  if (!vector && !exchange && !op_is_alu((Ops)u->op)) return refuse(f, u, "no linear program may contain it");
+  if (!vector && !op_is_alu((Ops)u->op)) return refuse(f, u, "no linear program may contain it");
   if (vector && u->nsrc != 1 && u->nsrc != u->lanes) return refuse(f, u, "sources do not match the lanes");
-  if (exchange) in->value.i = u->arg.exchange.second ? -u->arg.exchange.block : u->arg.exchange.block;
   if (u->op == OPS_LOOKUP4) {
     uint8_t *table = arena_array(&f->p->arena, uint8_t, 16);
     for (int i = 0; table && i < 16; i++)
@@ -235,13 +234,16 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
       if ((in->src[i] = slot_of(f, u->src[i], u->src[i]->lanes)) < 0)
         return refuse(f, u, "operand not defined before");
     return TG_OK;
-  case OPS_ALTERNATE:
-    in->value.i = u->arg.i;
-    in->nsrc = 2;
-    for (int i = 0; i < 2; i++)
-      if ((in->src[i] = slot_of(f, u->src[i], u->lanes / 2)) < 0)
-        return refuse(f, u, "operand not defined before, or of other lanes");
+  case OPS_SHUFFLEVECTOR: { /* a VECTORIZE of lanes that are there */
+    int lanes = u->src[0]->lanes, from[2] = {slot_of(f, u->src[0], 0), slot_of(f, u->src[1], lanes)};
+    if (from[0] < 0 || from[1] < 0) return refuse(f, u, "operand not defined before, or of other lanes");
+    in->op = OPS_VECTORIZE;
+    in->nsrc = u->lanes;
+    if (!(in->src = arena_array(&f->p->arena, int, u->lanes))) return f->oom = true, TG_OK;
+    for (int l = 0; l < u->lanes; l++)
+      in->src[l] = from[u->arg.ints->v[l] / lanes] + (int)(u->arg.ints->v[l] % lanes);
     return TG_OK;
+  }
   case OPS_GEP:
     in->value.i = u->arg.i;
     in->nsrc = 1;
@@ -570,20 +572,6 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
       for (int l = 0; l < in->lanes; l++)
         s[in->dst + l].i = looked_up((const uint8_t *)(intptr_t)in->value.i, (uint32_t)s[in->src[0] + l].i);
       break;
-    case OPS_ALTERNATE: {
-      int run = (int)in->value.i;
-      for (int l = 0; l < in->lanes; l++)
-        s[in->dst + l] = s[in->src[l / run % 2] + l / (2 * run) * run + l % run];
-      break;
-    }
-    case OPS_EXCHANGE: { /* value: the block's lanes, negative for the second result */
-      int second = in->value.i < 0, block = (int)(second ? -in->value.i : in->value.i);
-      for (int l = 0; l < in->lanes; l++) {
-        int odd = (l & block) != 0; /* which vector the lane comes from, and from how far */
-        s[in->dst + l] = s[in->src[odd] + l + (second == odd ? 0 : odd ? -block : block)];
-      }
-      break;
-    }
     case OPS_CAST:
       for (int l = 0; l < in->lanes; l++)
         s[in->dst + l] = scalar_cast(dt, (DType)in->from, s[in->src[0] + l]);

@@ -192,8 +192,7 @@ static void set_bounds(UOp *u) {
     blo = a->vmin;
     bhi = a->vmax;
     break;
-  case OPS_ALTERNATE:
-  case OPS_EXCHANGE:
+  case OPS_SHUFFLEVECTOR:
     blo = TG_MIN(a->vmin, b->vmin);
     bhi = TG_MAX(a->vmax, b->vmax);
     break;

@@ -473,7 +473,6 @@ static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   case ARG_AXES: return reduce_op(p, &arg->reduce.op) && expect(p, ",") && (arg->reduce.axes = int_list(p));
   case ARG_SCATTER: return reduce_op(p, &arg->scatter.op) && scatter_how(p, &arg->scatter.how);
   case ARG_INTS: return (arg->ints = int_list(p)) != NULL;
-  case ARG_EXCHANGE: return two(p, &arg->exchange.block, &arg->exchange.second);
   case ARG_TIME:
   case ARG_NUMBER: return whole_number(p, &arg->i);
   case ARG_MATRIX: return matrix_row(p, &arg->i);

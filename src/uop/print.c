@@ -110,7 +110,6 @@ static void put_arg(Str *o, UOpStore *st, const UOp *u) {
     if (u->arg.scatter.how & SCATTER_ONCE) str_put(o, ", once");
     break;
   case ARG_INTS: put_ints(o, st, u->arg.ints); break;
-  case ARG_EXCHANGE: put_two(o, u->arg.exchange.block, u->arg.exchange.second); break;
   case ARG_TIME:
   case ARG_NUMBER: str_int(o, u->arg.i); break;
   case ARG_GATED: str_put(o, "gated"); break;
@@ -151,8 +150,8 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
     }
     break;
   case OPS_VECTORIZE: *lanes = nsrc > 1 ? nsrc : 0; break;
-  case OPS_ALTERNATE: *lanes = a ? 2 * a->lanes : 0; break;
   case OPS_LOOKUP: *lanes = nsrc > 1 ? src[1]->lanes : 0; break;
+  case OPS_SHUFFLEVECTOR: *lanes = 0; break;
   case OPS_FRAGMENT:
   case OPS_WMMA: *dtype = DT_COUNT; break;
   case OPS_RANGE:

@@ -465,20 +465,15 @@ static bool check_gep(Check *c, const UOp *u) {
   return u->dtype == u->src[0]->dtype || spec_broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
 }
 
-static bool check_exchange(Check *c, const UOp *u) {
-  int64_t block = u->arg.exchange.block;
-  if (block < 1 || block & (block - 1) || u->lanes % (2 * block) || u->arg.exchange.second < 0 ||
-      u->arg.exchange.second > 1)
-    return spec_broken(c, u, "blocks of %lld in %d lanes", (long long)block, u->lanes);
-  return same_type(c, u, u->src[0], "source 0") && same_type(c, u, u->src[1], "source 1");
-}
-
-static bool check_alternate(Check *c, const UOp *u) {
+static bool check_shufflevector(Check *c, const UOp *u) {
   const UOp *a = u->src[0], *b = u->src[1];
-  if (u->arg.i < 1 || a->lanes % u->arg.i || u->lanes != 2 * a->lanes)
-    return spec_broken(c, u, "%d lanes of %d by %lld", u->lanes, a->lanes, (long long)u->arg.i);
-  if (a->dtype != u->dtype || b->dtype != u->dtype || b->lanes != a->lanes || u->dtype == DT_BOOL)
+  const Ints *lane = u->arg.ints;
+  if (a->dtype != u->dtype || b->dtype != u->dtype || b->lanes != a->lanes || a->lanes < 2)
     return spec_broken(c, u, "of %s x%d and %s x%d", dt(a), a->lanes, dt(b), b->lanes);
+  if (lane->n != u->lanes) return spec_broken(c, u, "%d numbers for %d lanes", lane->n, u->lanes);
+  for (int i = 0; i < lane->n; i++)
+    if (lane->v[i] < 0 || lane->v[i] >= 2 * a->lanes)
+      return spec_broken(c, u, "lane %lld of two vectors of %d", (long long)lane->v[i], a->lanes);
   return true;
 }
 
@@ -649,8 +644,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_ENDIF] = {P, 1, check_end},
     [OPS_VECTORIZE] = {L | P, 1, check_vectorize},
     [OPS_GEP] = {L | P, 1, check_gep},
-    [OPS_EXCHANGE] = {L | P, 2, check_exchange},
-    [OPS_ALTERNATE] = {L | P, 2, check_alternate},
+    [OPS_SHUFFLEVECTOR] = {L | P, 2, check_shufflevector},
     [OPS_SHUFFLE] = {N | L | P, 1, check_shuffle},
     [OPS_LOOKUP] = {L | P, 2, check_lookup},
     [OPS_FRAGMENT] = {L | P, 1, check_fragment},

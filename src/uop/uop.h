@@ -17,7 +17,7 @@
  *                              src0)
  *   VECTORIZE                  1 source: splat; n sources: one per lane
  *   GEP                        lanes arg.i.. of src0
- *   ALTERNATE                  twice the lanes of its sources
+ *   SHUFFLEVECTOR              as many lanes as arg.ints has numbers
  *
  * No `index` dtype remains in it: lowering has chosen int32 or int64. A value is defined once and used only
  * after its definition. */
@@ -155,10 +155,6 @@ typedef union Arg {
   } var;
 
   struct {
-    int64_t block, second;
-  } exchange;
-
-  struct {
     int64_t dim;
     int64_t local;
   } special;
@@ -179,7 +175,6 @@ typedef enum ArgForm {
   ARG_NUMBER,   /* i */
   ARG_GATED,    /* i: whether the last source is a gate */
   ARG_TIME,     /* i: in a program, when; else 0 */
-  ARG_EXCHANGE, /* exchange */
   ARG_MATRIX    /* i: a row of matrix.h */
 } ArgForm;
 

@@ -5,6 +5,10 @@ VECTOR(i8, 4)
 INL i8x4 i8x4_splat(i8 x) { return (i8x4){x, x, x, x}; }
 #endif
 VECTOR(f32, 4)
+#ifndef H_zeros_f32x4
+#define H_zeros_f32x4
+static const f32 zeros_f32x4[4] = {0};
+#endif
 VECTOR(i32, 4)
 void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
@@ -14,8 +18,7 @@ void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     i64 v0 = r0 * 5l;
     u8 v1 = r0 < 2l;
     i8x4 v2 = i8x4_splat((i8)-v1);
-    f32x4 v3 = (f32x4){0};
-    if (v1) v3 = *(const f32x4u *)(p1 + v0);
+    f32x4 v3 = *(const f32x4u *)(v1 ? p1 + v0 : zeros_f32x4);
     i64 v4 = r0 * 3l;
     i64 v5 = v4 + (-6l);
     u8 v6 = v1 ^ 1;

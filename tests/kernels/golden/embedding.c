@@ -1,5 +1,9 @@
 /* e_2_3_16, C, 1 thread, opts VEC r2 16 */
 VECTOR(f32, 16)
+#ifndef H_zeros_f32x16
+#define H_zeros_f32x16
+static const f32 zeros_f32x16[16] = {0};
+#endif
 void e_2_3_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
   f32 *p2 = (f32 *)bufs[2];
@@ -18,8 +22,7 @@ void e_2_3_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       u8 v9 = v8 ^ 1;
       u8 v10 = v6 < 8l;
       u8 v11 = v9 & v10;
-      f32x16 v12 = (f32x16){0};
-      if (v11) v12 = *(const f32x16u *)(p2 + v7);
+      f32x16 v12 = *(const f32x16u *)(v11 ? p2 + v7 : zeros_f32x16);
       *(f32x16u *)(p0 + v3) = v12;
     }
   }

@@ -48,8 +48,8 @@ void r_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x16 v15 = acc0;
     f32x16 v16 = acc2;
     f32x16 v17 = acc1;
-    i32x16 m18 = (i32x16)(v16 > v17) | (i32x16)(v16 != v16);
-    f32x16 v18 = (f32x16)((m18 & (i32x16)v16) | (~m18 & (i32x16)v17));
+    i32x16 m18 = (i32x16)(v16 > v17), n18 = (i32x16)(v16 != v16);
+    f32x16 v18 = (f32x16)((n18 & (i32x16)v16) | (~n18 & ((m18 & (i32x16)v16) | (~m18 & (i32x16)v17))));
     f32x16 v19 = v15 + v18;
     acc0 = v19;
   }

@@ -50,12 +50,12 @@ void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x8 v16 = *(const f32x8u *)(p1 + v15);
     f32x4 v17 = __builtin_shufflevector(v16, v16, 0, 1, 2, 3);
     f32x4 v18 = __builtin_shufflevector(v16, v16, 4, 5, 6, 7);
-    i32x4 m19 = (i32x4)(v17 > v18) | (i32x4)(v17 != v17);
-    f32x4 v19 = (f32x4)((m19 & (i32x4)v17) | (~m19 & (i32x4)v18));
+    i32x4 m19 = (i32x4)(v17 > v18), n19 = (i32x4)(v17 != v17);
+    f32x4 v19 = (f32x4)((n19 & (i32x4)v17) | (~n19 & ((m19 & (i32x4)v17) | (~m19 & (i32x4)v18))));
     f32x2 v20 = __builtin_shufflevector(v19, v19, 0, 1);
     f32x2 v21 = __builtin_shufflevector(v19, v19, 2, 3);
-    i32x2 m22 = (i32x2)(v20 > v21) | (i32x2)(v20 != v20);
-    f32x2 v22 = (f32x2)((m22 & (i32x2)v20) | (~m22 & (i32x2)v21));
+    i32x2 m22 = (i32x2)(v20 > v21), n22 = (i32x2)(v20 != v20);
+    f32x2 v22 = (f32x2)((n22 & (i32x2)v20) | (~n22 & ((m22 & (i32x2)v20) | (~m22 & (i32x2)v21))));
     f32 v23 = v22[0] > v22[1] || v22[0] != v22[0] ? v22[0] : v22[1];
     f32 v24 = (-__builtin_inff()) > v23 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v23;
     f32x8 v25 = f32x8_splat(v24);

@@ -1,0 +1,163 @@
+/* test_lanes.c: lanes that do not follow each other in memory, and rows that begin or end in padding, are read
+ * as vectors whose lanes are then picked (expand.c). Small whole numbers, so that plain loops have the same
+ * bits on every device; INTERP checks that nothing outside a memory is read. */
+#include "tensor/context.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const char *const devices[] = {"CPU",        "INTERP",      "INTERP:C",
+                                      "INTERP:C99", "INTERP:CUDA", "INTERP:METAL"};
+
+static TgContext *open_on(const char *device) {
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .threads = 1});
+  assert_int_equal(tg_error(ctx), TG_OK);
+  return ctx;
+}
+
+/* ---- every so many elements, forwards and backwards, to the very ends of the memory */
+enum { MOST = 300 };
+
+static const TgDType dtypes[] = {TG_F32, TG_F64, TG_F16, TG_BF16, TG_I8, TG_U8, TG_I16, TG_I64, TG_BOOL};
+
+static int32_t number(int i, TgDType d) { return d == TG_BOOL ? i % 3 == 0 : i % 101; }
+
+static void every(TgContext *ctx, TgDType d, int n, int step) {
+  int32_t x[MOST], got[MOST], is = (n + abs(step) - 1) / abs(step), last = (is - 1) * abs(step);
+  for (int i = 0; i < n; i++)
+    x[i] = number(i, d);
+  TgTensor *t = tg_cast(tg_from(ctx, x, TG_I32, TG_SHAPE(n)), d);
+  if (tg_realize(t)) fail_msg("%s", tg_errmsg(ctx));
+  TgTensor *part = step > 0 ? tg_getitem(t, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, step)))
+                            : tg_getitem(t, TG_IDX(TG_SLICE(last, TG_OPEN, step)));
+  TgTensor *y = tg_add_scalar(tg_cast(part, TG_I32), 1);
+  assert_int_equal(tg_dim(y, 0), is);
+  if (tg_read(y, got, (size_t)is * sizeof *got)) fail_msg("%s", tg_errmsg(ctx));
+  for (int i = 0; i < is; i++) {
+    int at = step > 0 ? i * step : last + i * step;
+    if (got[i] != number(at, d) + 1)
+      fail_msg("%s of %d by %d, element %d: %d, not %d", tg_dtype_name(d), n, step, i, got[i],
+               number(at, d) + 1);
+  }
+}
+
+static void test_every(void **state) {
+  (void)state;
+  static const int sizes[] = {5, 31, 32, 33, 64, 100, 253, MOST};
+  setenv("TG_SPEC", "1", 1);
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+      for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int step = -5; step <= 5; step++)
+          if (step && (k || sizes[i] == 100) && (dtypes[d] != TG_F64 || !strstr(devices[k], "METAL")))
+            TG_SCOPE(ctx) every(ctx, dtypes[d], sizes[i], step);
+    tg_close(ctx);
+  }
+  unsetenv("TG_SPEC");
+}
+
+/* ---- windows, padded */
+enum { CHANNELS = 3, SIDE = 40 };
+
+typedef enum How { MOST_OF, MEAN_OF, PRODUCT_WITH } How;
+
+typedef struct Windows {
+  int rows, columns, kernel, stride, padding;
+} Windows;
+
+static int32_t pixel(int c, int y, int x) { return (c * 31 + y * 17 + x * 7) % 61 - 30; }
+
+static int32_t weight(int c, int i) { return (c * 5 + i) % 7 - 3; }
+
+static int32_t window_of(How how, const Windows *w, int c, int oy, int ox) {
+  int32_t most = INT32_MIN, sum = 0;
+  for (int i = 0; i < w->kernel; i++)
+    for (int j = 0; j < w->kernel; j++) {
+      int y = oy * w->stride + i - w->padding, x = ox * w->stride + j - w->padding;
+      if (y < 0 || x < 0 || y >= w->rows || x >= w->columns) continue;
+      int32_t v = pixel(c, y, x);
+      most = v > most ? v : most;
+      sum += v * (how == PRODUCT_WITH ? weight(c, i * w->kernel + j) : 1);
+    }
+  return how == MOST_OF ? most : sum;
+}
+
+static void windows(TgContext *ctx, How how, const Windows *w) {
+  static float x[CHANNELS * SIDE * SIDE], weights[CHANNELS * 25], got[CHANNELS * SIDE * SIDE];
+  int rows = (w->rows + 2 * w->padding - w->kernel) / w->stride + 1, area = w->kernel * w->kernel;
+  int columns = (w->columns + 2 * w->padding - w->kernel) / w->stride + 1, at = 0;
+  for (int c = 0; c < CHANNELS; c++)
+    for (int y = 0; y < w->rows; y++)
+      for (int k = 0; k < w->columns; k++)
+        x[at++] = (float)pixel(c, y, k);
+  for (int i = 0; i < CHANNELS * area; i++)
+    weights[i] = (float)weight(i / area, i % area);
+  TgTensor *t = tg_from(ctx, x, TG_F32, TG_SHAPE(1, CHANNELS, w->rows, w->columns)), *y;
+  TgSizes kernel = TG_SIZES(w->kernel), stride = TG_SIZES(w->stride), padding = TG_SIZES(w->padding);
+  if (how == PRODUCT_WITH)
+    y = tg_conv2d(t, tg_from(ctx, weights, TG_F32, TG_SHAPE(CHANNELS, 1, w->kernel, w->kernel)),
+                  .stride = stride, .padding = padding, .groups = CHANNELS);
+  else if (how == MOST_OF)
+    y = tg_max_pool2d(t, .kernel = kernel, .stride = stride, .padding = padding);
+  else
+    y = tg_mul_scalar(tg_avg_pool2d(t, .kernel = kernel, .stride = stride, .padding = padding), area);
+  size_t n = (size_t)(CHANNELS * rows * columns);
+  if (tg_read(y, got, n * sizeof *got)) fail_msg("%s", tg_errmsg(ctx));
+  for (size_t i = 0; i < n; i++) {
+    int c = (int)i / (rows * columns), oy = (int)i / columns % rows, ox = (int)i % columns;
+    float want = (float)window_of(how, w, c, oy, ox), apart = got[i] - want;
+    if (apart > 1e-3f || apart < -1e-3f)
+      fail_msg("%d: %d x %d by %d stride %d padding %d, at %zu: %g, not %g", how, w->rows, w->columns,
+               w->kernel, w->stride, w->padding, i, (double)got[i], (double)want);
+  }
+}
+
+static void test_windows(void **state) {
+  (void)state;
+  static const int sides[][2] = {{5, 9}, {17, 16}, {18, 33}, {9, 40}, {40, 31}};
+  static const int forms[][3] = {{2, 2, 0}, {3, 1, 1}, {3, 2, 1}, {3, 2, 0}, {5, 1, 2}, {3, 3, 1}, {5, 4, 2}};
+  setenv("TG_SPEC", "1", 1);
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
+      for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
+        for (How how = MOST_OF; how <= PRODUCT_WITH; how++) {
+          Windows w = {sides[i][0], sides[i][1], forms[f][0], forms[f][1], forms[f][2]};
+          TG_SCOPE(ctx) windows(ctx, how, &w);
+        }
+    tg_close(ctx);
+  }
+  unsetenv("TG_SPEC");
+}
+
+/* ---- the text: vectors alone */
+static void count_alone(const TgKernelText *k, void *user) {
+  for (const char *p = strstr(k->source, "void "); p && (p = strstr(p, "p1[")); p++)
+    ++*(int *)user;
+}
+
+static void test_vectors(void **state) {
+  (void)state;
+  static float x[4 * 64 * 64];
+  for (int how = 0; how < 3; how++) {
+    TgContext *ctx = open_on("CPU");
+    int alone = 0;
+    tg_watch_kernels(ctx, count_alone, &alone);
+    TgTensor *t = tg_from(ctx, x, TG_F32, TG_SHAPE(1, 4, 64, 64)), *y = NULL;
+    if (how == 0) y = tg_flip(t, 1, (int64_t[]){3});
+    if (how == 1) y = tg_max_pool2d(t, .kernel = TG_SIZES(3), .stride = TG_SIZES(2), .padding = TG_SIZES(1));
+    if (how == 2) y = tg_getitem(t, TG_IDX(TG_ALL, TG_ALL, TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, 4)));
+    assert_int_equal(tg_realize(tg_add_scalar(y, 1)), TG_OK);
+    if (alone) fail_msg("program %d: %d lanes are read alone", how, alone);
+    tg_close(ctx);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every), cmocka_unit_test(test_windows),
+                                     cmocka_unit_test(test_vectors)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -33,6 +33,8 @@ static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
 /* Loads that one is worth that reads a lane and puts it into its vector; .. whose place is computed, too,
  * not a step from the one before. */
 static const double APART = 2.5, APART_FOUND = 5;
+/* Loads that one is worth that begins anywhere in a line, as mostly does what lanes are taken out of. */
+static const double ANYWHERE = 1.5;
 /* .. of a row whose first and last vectors are not whole, which is known where they are written. */
 static const double LOADS_OF_EDGES = 4;
 /* A vector of a tile that is turned in registers, but for its stores. */
@@ -270,14 +272,18 @@ static uint32_t edges_of(const Plan *p, int access) {
   return (p->staged_at[access] >= 0 ? 0 : a->edges[p->vec]) | (a->asks >> p->vec & 1 ? a->asks : 0);
 }
 
-/* Loads that a vector of lanes is: of the vectors that they lie in, and, where those are several or have the
- * lanes the other way round, as much again to take the lanes out of them. 0: lane by lane, as is what has
- * edges that are not known. */
+/* Shuffles that take a vector of lanes out of those that it lies in; loads of them, which mostly begin anywhere
+ * in a line. Loads 0: lane by lane, as is what has edges that are not known. */
+static double shuffles_of_vector(const Plan *p, int access) {
+  if (p->vec < 0 || lanes_contiguous(p, access)) return 0;
+  return fmax(1, access_vectors(&p->c->access[access], p->vec) - 1);
+}
+
 static double loads_of_vector(const Plan *p, int access) {
   double n = access_vectors(&p->c->access[access], p->vec);
   for (uint32_t edges = edges_of(p, access); edges; edges &= edges - 1)
     if (!is_written_out(p, __builtin_ctz(edges))) return 0;
-  return lanes_contiguous(p, access) ? (crosses_lines(p, access) ? 2 : 1) : 2 * n;
+  return lanes_contiguous(p, access) ? (crosses_lines(p, access) ? 2 : 1) : ANYWHERE * n;
 }
 
 /* Iterations of a loop that one step has. */
@@ -378,7 +384,7 @@ static double step_of(const Plan *p, double *tile) {
   enum { STEPS_AT_ONCE = 4 };
 
   const KernelShape *c = p->c;
-  double unrolled = 1, loads = 0, held = 0;
+  double unrolled = 1, loads = 0, shuffles = 0, held = 0;
   *tile = 1;
   for (int r = 0; r < c->n; r++) {
     if (is_summed_over(c, r))
@@ -389,13 +395,15 @@ static double step_of(const Plan *p, double *tile) {
   for (int a = c->nstore; a < c->naccess; a++) {
     if (!c->access[a].in_sum) continue;
     double n = loads_of(p, a);
+    double each = p->vec >= 0 && (c->access[a].moves >> p->vec & 1) ? loads_of_vector(p, a) : 0;
     loads += n;
+    shuffles += each ? n / each * shuffles_of_vector(p, a) : 0;
     held += is_held(p, a) ? n : 0;
   }
   const Target *t = c->target;
   double kept, work = work_of(p, &kept);
   double steps = *tile * unrolled, add = !c->reduce ? 0 : c->fused ? LANES / t->fmas : LANES / (2 * t->ops);
-  TileStep step = {.work = steps * add + work,
+  TileStep step = {.work = steps * add + work + shuffles * LANES / t->fmas,
                    .loads = loads,
                    .chain = !c->reduce     ? 0
                             : p->group < 0 ? unrolled

@@ -523,13 +523,17 @@ static bool read_often(const Rangeify *r, const UOp *n, const Stage *g) {
   int64_t own = 1;
   for (int i = 0; i < n->shape->n; i++)
     own *= dim_max(r->s->st, n->shape->v[i]);
-  return own > 0 && stage_iterations(g) / own >= 4;
+  return own > 0 && stage_iterations(g) / own >= 2;
 }
+
+/* Zeros or other numbers around what stands in a PAD: a gate, which costs nothing where it is read. What is
+ * inside may be kept, without what is around it. */
+static bool is_padding(const UOp *n) { return n->op == OPS_WHERE && n->src[0]->op == OPS_PAD; }
 
 /* Such a value is a stage: an expensive one, and any that a reduction would make again and again. Later
  * passes ask what it costs there. */
 static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
-  bool made = op_is_alu((Ops)n->op) || n->op == OPS_GATHER,
+  bool made = (op_is_alu((Ops)n->op) && !is_padding(n)) || n->op == OPS_GATHER,
        may = op_is_costly((Ops)n->op) || (g->is_reduce && made);
   return may && read_often(r, n, g);
 }

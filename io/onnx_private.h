@@ -72,21 +72,32 @@ typedef struct OnnxNode OnnxNode;
 /* The domain that an operator belongs to. A name that means another thing in each domain is two operators. */
 typedef enum OnnxDomain { DOMAIN_ONNX, DOMAIN_MICROSOFT, DOMAIN_BOTH } OnnxDomain;
 
+typedef enum OnnxForm { FORM_CALL, FORM_UNARY, FORM_BINARY, FORM_CONTROL } OnnxForm;
+
 typedef struct OnnxOp {
   const char *name;
-  int since, min_in, max_in;    /* max_in -1: any number */
-  TgTensor *(*fn)(OnnxCall *c); /* exactly one of fn, unary, binary and control */
-  TgTensor *(*unary)(TgTensor *x);
-  TgTensor *(*binary)(TgTensor *a, TgTensor *b);
-  bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
-  OnnxDomain domain;
+
+  union { /* by form */
+    TgTensor *(*fn)(OnnxCall *c);
+    TgTensor *(*unary)(TgTensor *x);
+    TgTensor *(*binary)(TgTensor *a, TgTensor *b);
+    bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
+  };
+
+  int8_t since, min_in, max_in; /* max_in -1: any number */
+  uint8_t form, domain;
 } OnnxOp;
 
+#define ONNX_ROW(name, since, lo, hi, form, domain, ...)                                                     \
+  { name, {__VA_ARGS__}, since, lo, hi, form, domain }
+#define ONNX_OP(name, since, lo, hi, f) ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_ONNX, .fn = f)
+#define ONNX_UNARY(name, f)             ONNX_ROW(name, 1, 1, 1, FORM_UNARY, DOMAIN_ONNX, .unary = f)
+#define ONNX_BINARY(name, f)            ONNX_ROW(name, 1, 2, 2, FORM_BINARY, DOMAIN_ONNX, .binary = f)
+#define ONNX_CONTROL(name, since, lo, hi, f)                                                                 \
+  ONNX_ROW(name, since, lo, hi, FORM_CONTROL, DOMAIN_ONNX, .control = f)
 /* Rows of com.microsoft, and of both domains, where `since` is ai.onnx's. */
-#define ONNX_MICROSOFT(name, lo, hi, f)                                                                      \
-  { name, 1, lo, hi, f, NULL, NULL, NULL, DOMAIN_MICROSOFT }
-#define ONNX_BOTH(name, since, lo, hi, f)                                                                    \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_BOTH }
+#define ONNX_MICROSOFT(name, lo, hi, f)   ONNX_ROW(name, 1, lo, hi, FORM_CALL, DOMAIN_MICROSOFT, .fn = f)
+#define ONNX_BOTH(name, since, lo, hi, f) ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_BOTH, .fn = f)
 
 struct OnnxNode {
   const char *name, *op, *domain;

@@ -16,11 +16,6 @@ typedef struct Figures {
 
 enum { MAX_RUNS = 101 };
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double core_now(void) { /* seconds this thread has run: other processes do not count */
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -44,7 +39,7 @@ static bool measure(TgContext *ctx, int which, int n, int runs, Figures *f) {
   TgCounters c = tg_counters(ctx);
   program_end(p);
   if (!ok) return false;
-  qsort(ms, (size_t)k, sizeof *ms, by_value);
+  cli_sort(ms, k);
   *f = (Figures){c.graph_nodes, c.kernels, c.nodes, ms[k / 2], ms[0]};
   return true;
 }
@@ -113,9 +108,7 @@ const CliCommand command_bench_lower = {
     .summary = "time the compiler itself, from tensor graph to C source on one core",
     .arguments = "[PROGRAM..]",
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(LowerOptions),
+    CLI_TAKES(LowerOptions, options),
     .defaults = &defaults,
     .run = run_lower,
     .listed = program_name,

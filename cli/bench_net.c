@@ -285,11 +285,6 @@ typedef struct Figures {
   uint64_t launches, fallbacks;
 } Figures;
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The first call, the one that captures, then replays: about two seconds of them. */
 static bool replays(TgContext *ctx, TgJit *jit, TgTensor *const *in, int nin, int nout, int runs,
                     Figures *f) {
@@ -313,7 +308,7 @@ static bool replays(TgContext *ctx, TgJit *jit, TgTensor *const *in, int nin, in
   f->launches = tg_counters(ctx).launches;
   tg_jit_free(jit);
   if (!ok) return false;
-  qsort(ms, (size_t)k, sizeof *ms, by_value);
+  cli_sort(ms, k);
   f->least = ms[0];
   f->median = ms[k / 2];
   return true;
@@ -393,9 +388,7 @@ const CliCommand command_bench_net = {
     .summary = "time convolutions, networks and training steps with random weights",
     .arguments = "[CASE..]",
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(Options),
+    CLI_TAKES(Options, options),
     .defaults = &defaults,
     .run = run_net,
     .listed = case_name,

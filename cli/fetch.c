@@ -218,7 +218,5 @@ const CliCommand command_fetch = {.name = "fetch",
                                   .arguments = "URL",
                                   .least = 1,
                                   .most = 1,
-                                  .options = options,
-                                  .noptions = CLI_COUNT(options),
-                                  .nbytes = sizeof(Options),
+                                  CLI_TAKES(Options, options),
                                   .run = run_fetch};

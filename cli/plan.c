@@ -209,9 +209,7 @@ const CliCommand command_plan = {
     .name = "plan",
     .summary = "what training on many devices would take, by formulae",
     .arguments = "",
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(Options),
+    CLI_TAKES(Options, options),
     .defaults = &defaults,
     .run = run_plan,
     .more = "Data parallel training in bf16 with AdamW. No device is asked; docs/many.md has the formulae."};

@@ -5,8 +5,6 @@
 #include "cli.h"
 #include "programs.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 typedef struct Figures {

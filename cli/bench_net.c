@@ -6,7 +6,6 @@
 #include "programs.h"
 #include "tg_nn.h"
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- a network whose layers are made when its function first runs, and found again in the same order later
  */

@@ -5,8 +5,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "tg_nn.h"
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_INPUTS = 3, MOST_DIMS = 4, GROUPS = 8 };
 

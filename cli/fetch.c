@@ -3,7 +3,6 @@
  * from which the next call goes on. */
 #include "cli.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #ifdef TG_HAVE_CURL
 #include <curl/curl.h>

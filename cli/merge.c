@@ -1,7 +1,6 @@
 /* merge.c: `tg merge`: what an adapter has learned, put into a model's file. In: a gguf file, peft's files.
  * Out: a gguf file of the same types. */
 #include "llm.h"
-#include <string.h>
 
 typedef struct MergeOptions {
   LlmChoices llm;

@@ -3,7 +3,6 @@
  * of a step, what is exchanged and how much of that hides behind the backward pass, memory for each
  * device. The formulae and where they are from: docs/many.md. */
 #include "cli.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

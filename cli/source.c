@@ -4,7 +4,6 @@
 #include "cli.h"
 #include "programs.h"
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* unit: names are made to differ, so that all stand in one file */

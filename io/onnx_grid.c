@@ -2,7 +2,6 @@
  * OnnxCall. Out: a sum over the corners (nearest: one, linear: two an axis, cubic: four) of what stands
  * there. */
 #include "onnx_private.h"
-#include <math.h>
 
 enum { MOST_AXES = 3, MOST_TAPS = 4 };
 

@@ -2,7 +2,6 @@
  * Spatial attributes come per axis, first axis first, with all pads before the axes ahead of those behind
  * them; tg.h takes a pair per axis, the last axis first. */
 #include "onnx_private.h"
-#include <math.h>
 
 enum { SIZE_LIMIT = 1 << 28 }; /* of strides, pads and the like: sums and products of two stay numbers */
 

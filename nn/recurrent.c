@@ -3,7 +3,6 @@
  * with the inputs are one for all steps; a step itself is one product with the state and what follows. */
 #include "nn_private.h"
 #include <stdio.h>
-#include <string.h>
 
 /* What LSTM and GRU share. */
 typedef struct Rnn {

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- arguments */
-size_t metal_struct_bytes(const Program *g) {
+/* ---- arguments of a launch, as one struct: the addresses of its buffers, then its variables */
+static size_t struct_bytes(const Program *g) {
   return (size_t)g->nbuf * sizeof(uint64_t) + (size_t)g->nvar * sizeof(int64_t);
 }
 
-void metal_struct(const Launch *l, void *out) {
+static void struct_put(const Launch *l, void *out) {
   char *to = out;
   for (int i = 0; i < l->nbuf; i++) {
     uint64_t at = (uintptr_t)l->bufs[i];
@@ -21,12 +21,12 @@ void metal_struct(const Launch *l, void *out) {
 
 /* Whether a program takes an array of values besides its buffers, and how long that is. */
 static size_t value_bytes(const Program *g) {
-  return g->in_one ? metal_struct_bytes(g) : (size_t)g->nvar * sizeof(int64_t);
+  return g->in_one ? struct_bytes(g) : (size_t)g->nvar * sizeof(int64_t);
 }
 
 static void values_put(const Launch *l, void *out) {
   if (l->program->in_one)
-    metal_struct(l, out);
+    struct_put(l, out);
   else
     memcpy(out, l->vars, (size_t)l->nvar * sizeof *l->vars);
 }

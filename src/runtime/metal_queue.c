@@ -3,7 +3,6 @@
  * overlap, as Metal tracks it. Copies from other GPUs have a queue beside it, which events order. Nobody waits
  * but who reads; what went wrong in one is told by the call that notices. */
 #include "runtime/metal.h"
-#include <string.h>
 
 enum { MOST_ENCODED = 64 }; /* things in a command buffer: the GPU begins while more are given */
 

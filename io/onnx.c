@@ -84,9 +84,13 @@ static bool node_fail(OnnxRun *r, const OnnxNode *n) {
 
 TgTensor *onnx_op_called(OnnxCall *c) {
   const OnnxOp *o = c->n->def;
-  return o->form == FORM_UNARY    ? o->unary(c->in[0])
-         : o->form == FORM_BINARY ? o->binary(c->in[0], c->in[1])
-                                  : o->fn(c);
+  switch ((OnnxForm)o->form) {
+  case FORM_UNARY: return o->unary(c->in[0]);
+  case FORM_BINARY: return o->binary(c->in[0], c->in[1]);
+  case FORM_FOLD: return onnx_fold(c);
+  case FORM_REDUCE: return onnx_reduce(c);
+  default: return o->fn(c);
+  }
 }
 
 static TgTensor *node_call(OnnxCall *c) {

@@ -43,11 +43,7 @@ static TgTensor *fold(OnnxCall *c, TgTensor *(*f)(TgTensor *, TgTensor *)) {
   return c->nin == 1 ? op_identity(t) : t;
 }
 
-static TgTensor *op_max(OnnxCall *c) { return fold(c, tg_maximum); }
-
-static TgTensor *op_min(OnnxCall *c) { return fold(c, tg_minimum); }
-
-static TgTensor *op_sum(OnnxCall *c) { return fold(c, tg_add); }
+TgTensor *onnx_fold(OnnxCall *c) { return fold(c, c->n->def->binary); }
 
 static TgTensor *op_mean(OnnxCall *c) { return tg_div_scalar(fold(c, tg_add), c->nin); }
 
@@ -179,9 +175,7 @@ static TgTensor *op_log_softmax(OnnxCall *c) { return along(c, f_log_softmax); }
 static TgTensor *op_hardmax(OnnxCall *c) { return along(c, f_hardmax); }
 
 /* ---- reductions: axes are an attribute, from opset 18 an input (of ReduceSum from 13) */
-typedef TgTensor *(*Reduce)(TgTensor *x, TgAxes a, bool keep);
-
-static TgTensor *reduce(OnnxCall *c, Reduce f) {
+TgTensor *onnx_reduce(OnnxCall *c) {
   Ints axes;
   TgTensor *x = c->in[0];
   bool input = c->opset >= (!strcmp(c->n->op, "ReduceSum") ? 13 : 18);
@@ -191,11 +185,11 @@ static TgTensor *reduce(OnnxCall *c, Reduce f) {
   if (axes.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes", axes.n);
   for (int i = 0; i < axes.n; i++)
     if (!call_axis(c, axes.v[i], tg_ndim(x), &a.v[a.n++])) return NULL;
-  if (none || (!tg_ndim(x) && !a.n)) { /* no axis, but what f does to each element */
+  if (none || (!tg_ndim(x) && !a.n)) { /* no axis, but what is done to each element */
     TgTensor *y = tg_unsqueeze(x, tg_ndim(x));
-    return keep_dtype(x, f(y, TG_AXES(tg_ndim(x)), false));
+    return keep_dtype(x, c->n->def->reduce(y, TG_AXES(tg_ndim(x)), false));
   }
-  return keep_dtype(x, f(x, a, keep));
+  return keep_dtype(x, c->n->def->reduce(x, a, keep));
 }
 
 static TgTensor *r_sum(TgTensor *x, TgAxes a, bool k) { return tg_sum(x, .axis = a, .keepdim = k); }
@@ -223,26 +217,6 @@ static TgTensor *r_logexp(TgTensor *x, TgAxes a, bool k) {
   TgTensor *s = tg_add(tg_log(r_sum(tg_exp(tg_sub(x, m)), a, true)), m);
   return k ? s : r_sum(s, a, false); /* over axes of size 1 */
 }
-
-static TgTensor *op_rsum(OnnxCall *c) { return reduce(c, r_sum); }
-
-static TgTensor *op_rmean(OnnxCall *c) { return reduce(c, r_mean); }
-
-static TgTensor *op_rmax(OnnxCall *c) { return reduce(c, r_max); }
-
-static TgTensor *op_rmin(OnnxCall *c) { return reduce(c, r_min); }
-
-static TgTensor *op_rprod(OnnxCall *c) { return reduce(c, r_prod); }
-
-static TgTensor *op_rl1(OnnxCall *c) { return reduce(c, r_l1); }
-
-static TgTensor *op_rl2(OnnxCall *c) { return reduce(c, r_l2); }
-
-static TgTensor *op_rsquare(OnnxCall *c) { return reduce(c, r_square); }
-
-static TgTensor *op_rlog(OnnxCall *c) { return reduce(c, r_log); }
-
-static TgTensor *op_rlogexp(OnnxCall *c) { return reduce(c, r_logexp); }
 
 static TgTensor *arg_of(OnnxCall *c, bool max) {
   TgTensor *x = c->in[0], *r;
@@ -340,9 +314,9 @@ const OnnxOp onnx_ops_math[] = {ONNX_UNARY("Abs", tg_abs),
                                 ONNX_BINARY("BitwiseXor", tg_bitxor),
                                 ONNX_OP("Mod", 10, 2, 2, op_mod),
                                 ONNX_OP("BitShift", 11, 2, 2, op_bitshift),
-                                ONNX_OP("Max", 1, 1, -1, op_max),
-                                ONNX_OP("Min", 1, 1, -1, op_min),
-                                ONNX_OP("Sum", 1, 1, -1, op_sum),
+                                ONNX_FOLD("Max", tg_maximum),
+                                ONNX_FOLD("Min", tg_minimum),
+                                ONNX_FOLD("Sum", tg_add),
                                 ONNX_OP("Mean", 1, 1, -1, op_mean),
                                 ONNX_OP("Where", 9, 3, 3, op_where),
                                 ONNX_OP("Cast", 1, 1, 1, op_cast),
@@ -363,16 +337,16 @@ const OnnxOp onnx_ops_math[] = {ONNX_UNARY("Abs", tg_abs),
                                 ONNX_OP("Softmax", 1, 1, 1, onnx_softmax),
                                 ONNX_OP("LogSoftmax", 1, 1, 1, op_log_softmax),
                                 ONNX_OP("Hardmax", 1, 1, 1, op_hardmax),
-                                ONNX_OP("ReduceSum", 1, 1, 2, op_rsum),
-                                ONNX_OP("ReduceMean", 1, 1, 2, op_rmean),
-                                ONNX_OP("ReduceMax", 1, 1, 2, op_rmax),
-                                ONNX_OP("ReduceMin", 1, 1, 2, op_rmin),
-                                ONNX_OP("ReduceProd", 1, 1, 2, op_rprod),
-                                ONNX_OP("ReduceL1", 1, 1, 2, op_rl1),
-                                ONNX_OP("ReduceL2", 1, 1, 2, op_rl2),
-                                ONNX_OP("ReduceSumSquare", 1, 1, 2, op_rsquare),
-                                ONNX_OP("ReduceLogSum", 1, 1, 2, op_rlog),
-                                ONNX_OP("ReduceLogSumExp", 1, 1, 2, op_rlogexp),
+                                ONNX_REDUCE("ReduceSum", r_sum),
+                                ONNX_REDUCE("ReduceMean", r_mean),
+                                ONNX_REDUCE("ReduceMax", r_max),
+                                ONNX_REDUCE("ReduceMin", r_min),
+                                ONNX_REDUCE("ReduceProd", r_prod),
+                                ONNX_REDUCE("ReduceL1", r_l1),
+                                ONNX_REDUCE("ReduceL2", r_l2),
+                                ONNX_REDUCE("ReduceSumSquare", r_square),
+                                ONNX_REDUCE("ReduceLogSum", r_log),
+                                ONNX_REDUCE("ReduceLogSumExp", r_logexp),
                                 ONNX_OP("ArgMax", 1, 1, 1, op_argmax),
                                 ONNX_OP("ArgMin", 1, 1, 1, op_argmin),
                                 ONNX_OP("CumSum", 11, 2, 2, op_cumsum),

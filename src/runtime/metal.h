@@ -189,7 +189,7 @@ static inline TgStatus metal_unpool(Device *d, void *pool, TgStatus st) {
   return st;
 }
 
-TgStatus metal_failed(Device *d, const char *what, MetalId error); /* with the words of an NSError, or NULL */
+TgStatus metal_failed(Device *d, const char *what); /* where there is no NSError that says why */
 TgStatus metal_oom(Device *d);
 
 /* ---- metal_queue.c: command buffers. What a device is given goes into one until it is committed: when it is

@@ -198,7 +198,7 @@ static TgStatus copy_new(Device *d, const LaunchGraph *g, Copy *c) {
   for (int i = 0; i < g->n; i++)
     c->stale[i] = true;
   c->commands = commands_new(d, g);
-  return c->commands ? TG_OK : metal_failed(d, "a captured function gets no command buffer", NULL);
+  return c->commands ? TG_OK : metal_failed(d, "a captured function gets no command buffer");
 }
 
 /* Each command after the one before it. */
@@ -207,7 +207,7 @@ static TgStatus command_written(Device *d, const LaunchGraph *g, Copy *c, int i)
   const Launch *l = &g->call[i];
   const Program *prog = l->program;
   MetalId command = metal_command(m, c->commands, (MetalUint)i);
-  if (!command) return metal_failed(d, "a captured function gets no command", NULL);
+  if (!command) return metal_failed(d, "a captured function gets no command");
   metal_reset(m, command);
   metal_set_pipeline(m, command, prog->kernel->pipeline);
   for (int k = 0; k < l->nbuf && !prog->in_one; k++) {

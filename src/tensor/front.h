@@ -148,5 +148,5 @@ void pending_add(TgTensor *t);
 /* Defines the function of a tensor and a scalar by that of two tensors. */
 #define BY_SCALAR(name)                                                                                      \
   TgTensor *tg_##name##_scalar(TgTensor *x, double v) { return tg_##name(x, tg_scalar_like(x, v)); }
-TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim);
+TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes);
 #endif

@@ -330,7 +330,7 @@ bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from 
 TgTensor *onnx_softmax(OnnxCall *c);
 TgTensor *onnx_fold(OnnxCall *c); /* the function of its operator over all inputs */
 TgTensor *onnx_reduce(OnnxCall *c);
-    /* the function of its operator over the axes that it names */ /* of input 0, by attribute axis as opset c->opset has it */
+/* the function of its operator over the axes that it names */ /* of input 0, by attribute axis as opset c->opset has it */
 TgTensor *onnx_op_called(OnnxCall *c);
 /* onnx_integer.c: a node without floats. *done: its outputs are there, and have been kept. false: an error */
 bool onnx_integer_node(OnnxCall *c, bool *done);

@@ -5,8 +5,6 @@
 #include "cli.h"
 #include "programs.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 typedef struct Figures {
@@ -15,11 +13,6 @@ typedef struct Figures {
 } Figures;
 
 enum { MAX_RUNS = 101 };
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static double core_now(void) { /* seconds this thread has run: other processes do not count */
   struct timespec t;
@@ -44,7 +37,7 @@ static bool measure(TgContext *ctx, int which, int n, int runs, Figures *f) {
   TgCounters c = tg_counters(ctx);
   program_end(p);
   if (!ok) return false;
-  qsort(ms, (size_t)k, sizeof *ms, by_value);
+  cli_sort(ms, k);
   *f = (Figures){c.graph_nodes, c.kernels, c.nodes, ms[k / 2], ms[0]};
   return true;
 }
@@ -113,9 +106,7 @@ const CliCommand command_bench_lower = {
     .summary = "time the compiler itself, from tensor graph to C source on one core",
     .arguments = "[PROGRAM..]",
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(LowerOptions),
+    CLI_TAKES(LowerOptions, options),
     .defaults = &defaults,
     .run = run_lower,
     .listed = program_name,

@@ -6,7 +6,6 @@
 #include "programs.h"
 #include "tg_nn.h"
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- a network whose layers are made when its function first runs, and found again in the same order later
  */
@@ -285,11 +284,6 @@ typedef struct Figures {
   uint64_t launches, fallbacks;
 } Figures;
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The first call, the one that captures, then replays: about two seconds of them. */
 static bool replays(TgContext *ctx, TgJit *jit, TgTensor *const *in, int nin, int nout, int runs,
                     Figures *f) {
@@ -313,7 +307,7 @@ static bool replays(TgContext *ctx, TgJit *jit, TgTensor *const *in, int nin, in
   f->launches = tg_counters(ctx).launches;
   tg_jit_free(jit);
   if (!ok) return false;
-  qsort(ms, (size_t)k, sizeof *ms, by_value);
+  cli_sort(ms, k);
   f->least = ms[0];
   f->median = ms[k / 2];
   return true;
@@ -393,9 +387,7 @@ const CliCommand command_bench_net = {
     .summary = "time convolutions, networks and training steps with random weights",
     .arguments = "[CASE..]",
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(Options),
+    CLI_TAKES(Options, options),
     .defaults = &defaults,
     .run = run_net,
     .listed = case_name,

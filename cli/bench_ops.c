@@ -5,8 +5,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "tg_nn.h"
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_INPUTS = 3, MOST_DIMS = 4, GROUPS = 8 };
 
@@ -287,9 +285,7 @@ const CliCommand command_bench_ops = {
     .summary = "time single operations",
     .arguments = "[CASE..]",
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(Options),
+    CLI_TAKES(Options, options),
     .defaults = &defaults,
     .run = run_ops,
     .listed = case_name,

@@ -140,11 +140,6 @@ static const Case cases[] = {
     {"embedding backward 50257x768, 1024 tokens", our_embedding, plain_embedding, TOKENS *WIDE,
      (int64_t)VOCAB *WIDE, 1e-5}};
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static bool inputs(TgContext *ctx, const Case *c, Bench *m, TgTensor **in) {
   for (int64_t n = 0; n < c->nx; n++)
     m->x[n] = (float)(int32_t)next_random() / 2147483648.0f;
@@ -197,7 +192,7 @@ static bool measure(TgContext *ctx, const Case *c, Bench *m, int runs, Row *row)
     }
   }
   if (!ok) return false;
-  qsort(ours, (size_t)runs, sizeof *ours, by_value), qsort(plain, (size_t)runs, sizeof *plain, by_value);
+  cli_sort(ours, runs), cli_sort(plain, runs);
   row->ours = ours[runs / 2];
   row->plain = plain[runs / 2];
   return true;
@@ -257,8 +252,6 @@ const CliCommand command_bench_tensor = {
     .name = "bench tensor",
     .summary = "time sort, topk, scans, embedding backward beside plain C loops",
     .arguments = "",
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(Options),
+    CLI_TAKES(Options, options),
     .defaults = &defaults,
     .run = run_tensor};

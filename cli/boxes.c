@@ -2,7 +2,6 @@
  * class and score of each box, the overlapping ones of a class left out; frames drawn into a picture. */
 #include "boxes.h"
 #include "draw.h"
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -368,9 +368,7 @@ const CliCommand command_chat = {
     .arguments = "FILE.gguf",
     .least = 1,
     .most = 1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(ChatOptions),
+    CLI_TAKES(ChatOptions, options),
     .defaults = &defaults,
     .run = run_chat,
     .more = "The file has all that is needed: weights, vocabulary and the "

@@ -114,6 +114,8 @@ int cli_fail(const TgContext *ctx, const char *what); /* prints the context's er
 /* "tg WHAT: .." to stderr; returns code */
 __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what, const char *form, ...);
 void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
+char *cli_read_file(const char *path);     /* as cli_read */
+void cli_sort(double *at, int n);          /* the least first */
 char *cli_read(FILE *f); /* all of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory */
 /* What a file is, and what can be done with it, where `tg run` can do nothing; NULL: it may be ONNX. */
 const char *cli_not_to_run(const char *path);
@@ -139,5 +141,6 @@ void digits_draw(uint64_t seed, int n, uint8_t *pixels, uint8_t *labels);
   { name, CLI_TEXT, offsetof(T, field), value, help, 0, 0, false }
 #define CLI_TEXTS_OF(T, field, name, value, help)                                                            \
   { name, CLI_TEXT, offsetof(T, field), value, help, 0, 0, true }
-#define CLI_COUNT(options) (int)(sizeof(options) / sizeof *(options))
+#define CLI_TAKES(T, table) .options = table, .noptions = CLI_COUNT(table), .nbytes = sizeof(T)
+#define CLI_COUNT(options)  (int)(sizeof(options) / sizeof *(options))
 #endif

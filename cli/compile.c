@@ -198,9 +198,7 @@ const CliCommand command_compile = {
     .arguments = "FILE [NAME=WHAT..]",
     .least = 1,
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(Options),
+    CLI_TAKES(Options, options),
     .run = run_compile,
     .more = "FILE is an ONNX model, or a captured program (tg run --capture, tg_jit_save), which may be a "
             "step of "

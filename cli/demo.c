@@ -330,8 +330,6 @@ static const CliOption options[] = {
 const CliCommand command_demo = {.name = "demo",
                                  .summary = "train a small network on digits and show what it learned",
                                  .arguments = "",
-                                 .options = options,
-                                 .noptions = CLI_COUNT(options),
-                                 .nbytes = sizeof(Options),
+                                 CLI_TAKES(Options, options),
                                  .defaults = &defaults,
                                  .run = run_demo};

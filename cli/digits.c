@@ -2,7 +2,6 @@
  * turns, slants, scales and moves them, bends their points, picks a pen width, and adds noise. */
 #include "cli.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct Pt {
   float x, y;

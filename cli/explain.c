@@ -31,9 +31,7 @@ static char *dump_read(const char *folder, int number, const char *ends) {
     char path[800];
     if (strncmp(e->d_name, begins, strlen(begins)) || n < m || strcmp(e->d_name + n - m, ends)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    FILE *f = fopen(path, "r");
-    text = f ? cli_read(f) : NULL;
-    if (f) fclose(f);
+    text = cli_read_file(path);
   }
   if (d) closedir(d);
   return text;
@@ -123,9 +121,7 @@ static int told(const char *folder, const char *kernel, const char *dumps) {
     char path[600];
     if (e->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    FILE *f = fopen(path, "r");
-    char *text = f ? cli_read(f) : NULL;
-    if (f) fclose(f);
+    char *text = cli_read_file(path);
     if (text && kernel)
       n += n == 0 && kernel_put(text, kernel, dumps);
     else if (text) {
@@ -173,9 +169,7 @@ const CliCommand command_explain = {
     .arguments = "FILE.onnx|PROGRAM ARGS..",
     .least = 1,
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(ExplainOptions),
+    CLI_TAKES(ExplainOptions, options),
     .defaults = &defaults,
     .run = run_explain,
     .more =

@@ -3,7 +3,6 @@
  * from which the next call goes on. */
 #include "cli.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #ifdef TG_HAVE_CURL
 #include <curl/curl.h>
@@ -218,7 +217,5 @@ const CliCommand command_fetch = {.name = "fetch",
                                   .arguments = "URL",
                                   .least = 1,
                                   .most = 1,
-                                  .options = options,
-                                  .noptions = CLI_COUNT(options),
-                                  .nbytes = sizeof(Options),
+                                  CLI_TAKES(Options, options),
                                   .run = run_fetch};

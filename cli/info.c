@@ -235,12 +235,9 @@ static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait)
   }
   if (model) return model_info(ctx, path, model, json, wait) ? CLI_OK : cli_fail(ctx, "info");
   cli_wait_end(wait);
-  FILE *f = fopen(path, "rb");
-  char *text = f ? cli_read(f) : NULL;
-  int e = errno;
-  if (f) fclose(f);
+  char *text = cli_read_file(path);
   if (!text) {
-    fprintf(stderr, "tg info: cannot read %s: %s\n", path, e ? strerror(e) : "unknown error");
+    fprintf(stderr, "tg info: cannot read %s: %s\n", path, errno ? strerror(errno) : "unknown error");
     return CLI_FAILED;
   }
   const char *kind = tg_opt(ctx, text, .emit = "kind");
@@ -300,9 +297,7 @@ const CliCommand command_info = {
     .summary = "facts about this build, its cache and its environment; or about a file",
     .arguments = "[FILE]",
     .most = 1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(InfoOptions),
+    CLI_TAKES(InfoOptions, options),
     .run = run_info,
     .more =
         "FILE: safetensors, torch, gguf, ONNX (its operators too, and which of them are not here), npy, npz, "

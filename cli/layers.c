@@ -81,16 +81,11 @@ void layers_launch(const TgLaunch *k, void *user) {
     r->sample[r->nsamples++] = k->microseconds;
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Each launch by itself: what another program does to one run is no part of it. */
 static void medians_taken(Layers *l) {
   for (int i = 0; i < l->nrow; i++) {
     Row *r = &l->row[i];
-    qsort(r->sample, (size_t)r->nsamples, sizeof *r->sample, by_value);
+    cli_sort(r->sample, r->nsamples);
     r->us = r->nsamples ? r->sample[r->nsamples / 2] : 0;
   }
 }

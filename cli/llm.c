@@ -63,9 +63,7 @@ static TgSampler *sampler_of(LlmSession *s) {
 static bool grammar_open(LlmSession *s) {
   const char *path = s->o->grammar ? s->o->grammar : s->o->schema;
   if (!path) return true;
-  FILE *f = fopen(path, "rb");
-  char *text = f ? cli_read(f) : NULL;
-  if (f) fclose(f);
+  char *text = cli_read_file(path);
   if (!text) {
     char why[300];
     snprintf(why, sizeof why, "%.200s: %s", path, strerror(errno));

@@ -3,9 +3,7 @@
 #include "cli.h"
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- the commands */
@@ -78,9 +76,7 @@ const CliCommand command_completion = {.name = "completion",
                                        .summary = "print a shell's completion of commands and options",
                                        .arguments = "[SHELL]",
                                        .most = 1,
-                                       .options = completion_options,
-                                       .noptions = CLI_COUNT(completion_options),
-                                       .nbytes = sizeof(CompletionOptions),
+                                       CLI_TAKES(CompletionOptions, completion_options),
                                        .run = run_completion,
                                        .listed = shells};
 
@@ -108,9 +104,7 @@ const CliCommand command_manual = {.name = "manual",
                                    .summary = "print the man page, of a command or of all",
                                    .arguments = "[COMMAND]",
                                    .most = 2,
-                                   .options = manual_options,
-                                   .noptions = CLI_COUNT(manual_options),
-                                   .nbytes = sizeof(ManualOptions),
+                                   CLI_TAKES(ManualOptions, manual_options),
                                    .run = run_manual};
 
 typedef struct DevicesOptions {
@@ -163,9 +157,7 @@ static const CliOption devices_options[] = {
 const CliCommand command_devices = {.name = "devices",
                                     .summary = "list the devices and which of them work here",
                                     .arguments = "",
-                                    .options = devices_options,
-                                    .noptions = CLI_COUNT(devices_options),
-                                    .nbytes = sizeof(DevicesOptions),
+                                    CLI_TAKES(DevicesOptions, devices_options),
                                     .run = run_devices};
 
 /* ---- main */

@@ -1,7 +1,6 @@
 /* merge.c: `tg merge`: what an adapter has learned, put into a model's file. In: a gguf file, peft's files.
  * Out: a gguf file of the same types. */
 #include "llm.h"
-#include <string.h>
 
 typedef struct MergeOptions {
   LlmChoices llm;
@@ -45,9 +44,7 @@ const CliCommand command_merge = {.name = "merge",
                                   .arguments = "FILE.gguf ADAPTER[=SCALE]..",
                                   .least = 2,
                                   .most = 1 + CLI_MANY,
-                                  .options = options,
-                                  .noptions = CLI_COUNT(options),
-                                  .nbytes = sizeof(MergeOptions),
+                                  CLI_TAKES(MergeOptions, options),
                                   .defaults = &defaults,
                                   .run = run_merge,
                                   .more =

@@ -37,9 +37,7 @@ static int run_opt(const void *options, char **argument, int n) {
       .size = sizeof o, .pass = given->pass, .emit = given->emit, .opts = given->opts, .from = given->from};
   if (given->list) return passes_list(given->json), CLI_OK;
   bool from_stdin = !file || !strcmp(file, "-");
-  FILE *f = from_stdin ? stdin : fopen(file, "rb");
-  char *text = f ? cli_read(f) : NULL;
-  if (f && f != stdin) fclose(f);
+  char *text = from_stdin ? cli_read(stdin) : cli_read_file(file);
   if (!text) {
     fprintf(stderr, "tg opt: cannot read %s: %s\n", from_stdin ? "stdin" : file,
             errno ? strerror(errno) : "unknown error");
@@ -73,9 +71,7 @@ const CliCommand command_opt = {.name = "opt",
                                 .summary = "run compiler passes on a graph written as text",
                                 .arguments = "[FILE]",
                                 .most = 1,
-                                .options = options,
-                                .noptions = CLI_COUNT(options),
-                                .nbytes = sizeof(Options),
+                                CLI_TAKES(Options, options),
                                 .run = run_opt,
                                 .more = "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes "
                                         "it; without FILE, or as -, stdin is read."};

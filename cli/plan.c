@@ -3,7 +3,6 @@
  * of a step, what is exchanged and how much of that hides behind the backward pass, memory for each
  * device. The formulae and where they are from: docs/many.md. */
 #include "cli.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,9 +208,7 @@ const CliCommand command_plan = {
     .name = "plan",
     .summary = "what training on many devices would take, by formulae",
     .arguments = "",
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(Options),
+    CLI_TAKES(Options, options),
     .defaults = &defaults,
     .run = run_plan,
     .more = "Data parallel training in bf16 with AdamW. No device is asked; docs/many.md has the formulae."};

@@ -80,9 +80,7 @@ static char *brace_before(char *begin, char *at) {
 
 /* A program that was killed left its array open, perhaps in the middle of an event. */
 static json_t *trace_load(const char *path, json_error_t *e) {
-  FILE *f = fopen(path, "rb");
-  char *all = f ? cli_read(f) : NULL;
-  if (f) fclose(f);
+  char *all = cli_read_file(path);
   if (!all) {
     snprintf(e->text, sizeof e->text, "%s", strerror(errno));
     return NULL;
@@ -376,9 +374,7 @@ const CliCommand command_profile = {
     .arguments = "FILE.onnx|PROGRAM ARGS..|TRACE.json",
     .least = 1,
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(ProfileOptions),
+    CLI_TAKES(ProfileOptions, options),
     .defaults = &defaults,
     .run = run_profile,
     .more =

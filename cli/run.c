@@ -92,11 +92,6 @@ static bool capture(RunModel *m) {
 }
 
 /* ---- measuring: the captured run where the model can be captured, else the plain one */
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* An input gets new contents, equal ones: what is computed from it is computed again. */
 static bool renew(RunModel *m) {
   bool ok = true;
@@ -164,7 +159,7 @@ static bool layers_measured(RunModel *m, TgJit *jit, TgTensor *const *in, int n,
 static void measured_say(const RunModel *m, double *ms, int runs, bool captured, const TgCounters *c) {
   char memory[32];
   if (*m->not_captured) fprintf(stderr, "not captured: %s\n", m->not_captured);
-  qsort(ms, (size_t)runs, sizeof *ms, by_value);
+  cli_sort(ms, runs);
   double median = ms[runs / 2], flops = (double)c->flops / runs, kernels = (double)c->launches / runs;
   if (m->o->json)
     printf(
@@ -226,7 +221,7 @@ static void model_say(const RunModel *m, const char *path, double load, double f
     char shape[300];
     if (m->in[i])
       fprintf(stderr, "input %-18s %-5s %s\n", m->in_names[i], tg_dtype_name(tg_dtype(m->in[i])),
-              run_shape_text(tg_ndim(m->in[i]), tg_shape(m->in[i]), NULL, shape));
+              run_shape_text(tg_ndim(m->in[i]), tg_shape(m->in[i]), shape));
   }
 }
 
@@ -416,9 +411,7 @@ const CliCommand command_run = {
     .arguments = "FILE [INPUT..]",
     .least = 1,
     .most = -1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(RunOptions),
+    CLI_TAKES(RunOptions, options),
     .defaults = &defaults,
     .run = run_run,
     .more =

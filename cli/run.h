@@ -50,8 +50,8 @@ int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback);
 
 /* Each input from its argument, or random. */
 bool run_inputs_set(RunModel *m, char **argument, int n);
-/* "(1, 3, height, 224)": names[i] stands for a size of -1 */
-const char *run_shape_text(int ndim, const int64_t *dims, const char *const *names, char room[300]);
+/* "(1, 3, 224, 224)" */
+const char *run_shape_text(int ndim, const int64_t *dims, char room[300]);
 /* A line for each output, the likeliest classes, boxes; files. */
 bool run_outputs_say(RunModel *m, TgTensor **out);
 #endif

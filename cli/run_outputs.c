@@ -11,22 +11,17 @@
 enum { BAR = 28 };
 
 /* ---- what is shown */
-const char *run_shape_text(int ndim, const int64_t *dims, const char *const *names, char room[300]) {
+const char *run_shape_text(int ndim, const int64_t *dims, char room[300]) {
   int n = snprintf(room, 300, "(");
-  for (int i = 0; i < ndim && n < 280; i++) {
-    const char *name = names && dims[i] < 0 ? names[i] : NULL;
-    if (name && *name)
-      n += snprintf(room + n, (size_t)(300 - n), "%s%.60s", i ? ", " : "", name);
-    else
-      n += snprintf(room + n, (size_t)(300 - n), "%s%lld", i ? ", " : "", (long long)dims[i]);
-  }
+  for (int i = 0; i < ndim && n < 280; i++)
+    n += snprintf(room + n, (size_t)(300 - n), "%s%lld", i ? ", " : "", (long long)dims[i]);
   if (n < 290) snprintf(room + n, (size_t)(300 - n), ndim == 1 ? ",)" : ")");
   return room;
 }
 
 static void output_say(const RunModel *m, int i, TgTensor *t) {
   char shape[300];
-  run_shape_text(tg_ndim(t), tg_shape(t), NULL, shape);
+  run_shape_text(tg_ndim(t), tg_shape(t), shape);
   size_t n = (size_t)tg_numel(t);
   double *v = malloc((n + 1) * sizeof *v), lo = INFINITY, hi = -INFINITY, sum = 0;
   bool read = v && n && !tg_read_f64(t, v, n);
@@ -51,9 +46,7 @@ static void output_say(const RunModel *m, int i, TgTensor *t) {
 }
 
 static char **labels_read(const char *path, int *n, char **text) {
-  FILE *f = fopen(path, "rb");
-  *text = f ? cli_read(f) : NULL;
-  if (f) fclose(f);
+  *text = cli_read_file(path);
   char **line = *text ? calloc(strlen(*text) + 2, sizeof *line) : NULL;
   if (!line) return run_failed(path, errno ? strerror(errno) : "cannot be read"), NULL;
   *n = 0;

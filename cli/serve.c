@@ -500,9 +500,7 @@ const CliCommand command_serve = {
     .arguments = "FILE.gguf..",
     .least = 1,
     .most = MOST_MODELS,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(ServeOptions),
+    CLI_TAKES(ServeOptions, options),
     .defaults = &defaults,
     .run = run_serve,
     .more = "GET / is a page to chat, /health, /metrics (Prometheus) and /v1/models say what there is; POST "

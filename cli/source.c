@@ -4,7 +4,6 @@
 #include "cli.h"
 #include "programs.h"
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* unit: names are made to differ, so that all stand in one file */
@@ -90,9 +89,7 @@ const CliCommand command_source = {.name = "source",
                                    .arguments = "PROGRAM..",
                                    .least = 1,
                                    .most = -1,
-                                   .options = options,
-                                   .noptions = CLI_COUNT(options),
-                                   .nbytes = sizeof(Options),
+                                   CLI_TAKES(Options, options),
                                    .defaults = &defaults,
                                    .run = run_source,
                                    .listed = program_name};

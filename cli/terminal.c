@@ -2,7 +2,6 @@
  * terminal looks, and nothing is said by colour alone. */
 #define _DEFAULT_SOURCE
 #include "cli.h"
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -55,6 +55,22 @@ char *cli_read(FILE *f) {
   return text;
 }
 
+char *cli_read_file(const char *path) {
+  FILE *f = fopen(path, "rb");
+  char *text = f ? cli_read(f) : NULL;
+  int why = errno;
+  if (f) fclose(f);
+  errno = why;
+  return text;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+void cli_sort(double *at, int n) { qsort(at, (size_t)n, sizeof *at, by_value); }
+
 double cli_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -662,9 +662,7 @@ const CliCommand command_train = {
     .arguments = "mnist|cifar|chargpt FOLDER",
     .least = 2,
     .most = 2,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(TrainOptions),
+    CLI_TAKES(TrainOptions, options),
     .defaults = &defaults,
     .run = run_train,
     .more =

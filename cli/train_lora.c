@@ -354,9 +354,7 @@ const CliCommand command_train_lora = {
     .arguments = "FILE.gguf",
     .least = 1,
     .most = 1,
-    .options = options,
-    .noptions = CLI_COUNT(options),
-    .nbytes = sizeof(LoraOptions),
+    CLI_TAKES(LoraOptions, options),
     .defaults = &defaults,
     .run = run_lora,
     .more =

@@ -2,7 +2,6 @@
  * tensors, views of the files where those are not gz. */
 #include "io_private.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 TgTensor *tg_open_data(TgContext *ctx, const char *path) {
   char gz[4200];

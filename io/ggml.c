@@ -3,7 +3,6 @@
  * slices. Each product is made as ggml's reference does it, in f32. */
 #include "ggml_types.h"
 #include "io_private.h"
-#include <stdio.h>
 
 static const GgmlType types[] = {{0, "F32", 1, 4, TG_F32},
                                  {1, "F16", 1, 2, TG_F16},

@@ -6,7 +6,6 @@
 #include "hf_private.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #ifdef TG_HAVE_JANSSON
 
 bool hf_bad(const HfFolder *f, const char *form, const char *a) {
@@ -39,7 +38,7 @@ bool hf_kv_bool(HfFolder *f, const char *key, bool v) {
   return to != NULL;
 }
 
-bool hf_kv_real(HfFolder *f, const char *key, double v) {
+static bool hf_kv_real(HfFolder *f, const char *key, double v) {
   TgValue *to = hf_pair_put(f, &f->kv, key);
   if (to) *to = (TgValue){.kind = TG_KIND_FLOAT, .u.f = v};
   return to != NULL;

@@ -55,7 +55,6 @@ bool hf_bad(const HfFolder *f, const char *form, const char *a);
 TgValue *hf_pair_put(HfFolder *f, HfPairs *p, const char *key);
 bool hf_kv_int(HfFolder *f, const char *key, int64_t v);
 bool hf_kv_bool(HfFolder *f, const char *key, bool v);
-bool hf_kv_real(HfFolder *f, const char *key, double v);
 bool hf_kv_text(HfFolder *f, const char *key, const char *v);
 bool hf_kv_tensor(HfFolder *f, const char *key, const void *data, TgDType d, int64_t n);
 

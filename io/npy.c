@@ -2,7 +2,6 @@
  * view of the file where its bytes are as ours; other byte orders and column-major arrays are permutations of
  * them. */
 #include "io_private.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

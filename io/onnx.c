@@ -84,7 +84,13 @@ static bool node_fail(OnnxRun *r, const OnnxNode *n) {
 
 TgTensor *onnx_op_called(OnnxCall *c) {
   const OnnxOp *o = c->n->def;
-  return o->unary ? o->unary(c->in[0]) : o->binary ? o->binary(c->in[0], c->in[1]) : o->fn(c);
+  switch ((OnnxForm)o->form) {
+  case FORM_UNARY: return o->unary(c->in[0]);
+  case FORM_BINARY: return o->binary(c->in[0], c->in[1]);
+  case FORM_FOLD: return onnx_fold(c);
+  case FORM_REDUCE: return onnx_reduce(c);
+  default: return o->fn(c);
+  }
 }
 
 static TgTensor *node_call(OnnxCall *c) {
@@ -110,7 +116,7 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
     if (c->raw[i] && c->raw[i]->left_out) c->raw[i] = NULL;
     if (!c->raw[i] && i < o->min_in) return call_fail(c, TG_ERR_VALUE, "input %d is left out", i), false;
     bool list = c->raw[i] && (c->raw[i]->list || c->raw[i]->none);
-    if (list && !o->control)
+    if (list && o->form != FORM_CONTROL)
       return call_fail(c, TG_ERR_VALUE, "input %d is %s, not a tensor", i,
                        c->raw[i]->list ? "a list" : "an optional value that is not there"),
              false;
@@ -195,7 +201,7 @@ static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scrat
                 .raw = raw,
                 .seen = seen};
   if (!inputs_taken(&c, &host)) return node_fail(r, n);
-  if (o->control) return o->control(r, n) || (told_within(m) ? false : node_fail(r, n));
+  if (o->form == FORM_CONTROL) return o->control(r, n) || (told_within(m) ? false : node_fail(r, n));
   if (m->integers) {
     bool done;
     if (!onnx_integer_node(&c, &done)) return node_fail(r, n);

@@ -169,10 +169,8 @@ static TgTensor *op_softmax_loss(OnnxCall *c) {
   return loss_of(c, logp);
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
-const OnnxOp onnx_ops_attention[] = {F("Attention", 23, 3, 7, op_attention),
-                                     F("RotaryEmbedding", 23, 3, 4, op_rotary),
-                                     F("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll),
-                                     F("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
+const OnnxOp onnx_ops_attention[] = {ONNX_OP("Attention", 23, 3, 7, op_attention),
+                                     ONNX_OP("RotaryEmbedding", 23, 3, 4, op_rotary),
+                                     ONNX_OP("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll),
+                                     ONNX_OP("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
                                      {0}};

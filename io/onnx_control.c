@@ -240,7 +240,7 @@ static bool control_scan(OnnxRun *r, const OnnxNode *n) {
   return rows_end(&rows, ok);
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, NULL, NULL, NULL, f, DOMAIN_ONNX }
-const OnnxOp onnx_ops_control[] = {
-    F("If", 1, 1, 1, control_if), F("Loop", 11, 0, -1, control_loop), F("Scan", 9, 1, -1, control_scan), {0}};
+const OnnxOp onnx_ops_control[] = {ONNX_CONTROL("If", 1, 1, 1, control_if),
+                                   ONNX_CONTROL("Loop", 11, 0, -1, control_loop),
+                                   ONNX_CONTROL("Scan", 9, 1, -1, control_scan),
+                                   {0}};

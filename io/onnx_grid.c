@@ -2,7 +2,6 @@
  * OnnxCall. Out: a sum over the corners (nearest: one, linear: two an axis, cubic: four) of what stands
  * there. */
 #include "onnx_private.h"
-#include <math.h>
 
 enum { MOST_AXES = 3, MOST_TAPS = 4 };
 
@@ -172,9 +171,7 @@ static TgTensor *op_center_crop_pad(OnnxCall *c) {
   return tg_pad(x, lo, hi);
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_grid[] = {ONNX_BOTH("GridSample", 16, 2, 2, op_grid_sample),
-                                F("AffineGrid", 20, 2, 2, op_affine_grid),
-                                F("CenterCropPad", 18, 2, 2, op_center_crop_pad),
+                                ONNX_OP("AffineGrid", 20, 2, 2, op_affine_grid),
+                                ONNX_OP("CenterCropPad", 18, 2, 2, op_center_crop_pad),
                                 {0}};

@@ -297,19 +297,17 @@ static TgTensor *op_unique(OnnxCall *c) {
   return y;
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
-const OnnxOp onnx_ops_index[] = {F("Gather", 1, 2, 2, op_gather),
-                                 F("GatherElements", 11, 2, 2, op_gather_elements),
+const OnnxOp onnx_ops_index[] = {ONNX_OP("Gather", 1, 2, 2, op_gather),
+                                 ONNX_OP("GatherElements", 11, 2, 2, op_gather_elements),
                                  ONNX_BOTH("GatherND", 11, 2, 2, op_gather_nd),
-                                 F("ScatterElements", 11, 3, 3, op_scatter_elements),
-                                 F("Scatter", 9, 3, 3, op_scatter_elements),
-                                 F("ScatterND", 11, 3, 3, op_scatter_nd),
-                                 F("TopK", 1, 1, 2, op_topk),
-                                 F("NonZero", 9, 1, 1, op_nonzero),
-                                 F("OneHot", 9, 3, 3, op_onehot),
-                                 F("Compress", 9, 2, 2, op_compress),
-                                 F("ReverseSequence", 10, 2, 2, op_reverse_sequence),
-                                 F("TensorScatter", 24, 2, 3, op_tensor_scatter),
+                                 ONNX_OP("ScatterElements", 11, 3, 3, op_scatter_elements),
+                                 ONNX_OP("Scatter", 9, 3, 3, op_scatter_elements),
+                                 ONNX_OP("ScatterND", 11, 3, 3, op_scatter_nd),
+                                 ONNX_OP("TopK", 1, 1, 2, op_topk),
+                                 ONNX_OP("NonZero", 9, 1, 1, op_nonzero),
+                                 ONNX_OP("OneHot", 9, 3, 3, op_onehot),
+                                 ONNX_OP("Compress", 9, 2, 2, op_compress),
+                                 ONNX_OP("ReverseSequence", 10, 2, 2, op_reverse_sequence),
+                                 ONNX_OP("TensorScatter", 24, 2, 3, op_tensor_scatter),
                                  ONNX_BOTH("Unique", 11, 1, 1, op_unique),
                                  {0}};

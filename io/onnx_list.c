@@ -226,19 +226,17 @@ static bool identity(OnnxRun *r, const OnnxNode *n) {
   return v ? give(r, n, *v) : wrong(r, "input %lld has no value", 0);
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, NULL, NULL, NULL, f, DOMAIN_ONNX }
-const OnnxOp onnx_ops_list[] = {F("SequenceEmpty", 11, 0, 0, list_empty),
-                                F("SequenceConstruct", 11, 1, -1, list_construct),
-                                F("SequenceInsert", 11, 2, 3, list_insert),
-                                F("SequenceErase", 11, 1, 2, list_erase),
-                                F("SequenceAt", 11, 2, 2, list_at),
-                                F("SequenceLength", 11, 1, 1, list_length),
-                                F("SplitToSequence", 11, 1, 2, list_split),
-                                F("ConcatFromSequence", 11, 1, 1, list_concat),
-                                F("SequenceMap", 17, 1, -1, list_map),
-                                F("Optional", 15, 0, 1, optional_new),
-                                F("OptionalHasElement", 15, 0, 1, optional_has),
-                                F("OptionalGetElement", 15, 1, 1, optional_get),
-                                F("Identity", 1, 1, 1, identity),
+const OnnxOp onnx_ops_list[] = {ONNX_CONTROL("SequenceEmpty", 11, 0, 0, list_empty),
+                                ONNX_CONTROL("SequenceConstruct", 11, 1, -1, list_construct),
+                                ONNX_CONTROL("SequenceInsert", 11, 2, 3, list_insert),
+                                ONNX_CONTROL("SequenceErase", 11, 1, 2, list_erase),
+                                ONNX_CONTROL("SequenceAt", 11, 2, 2, list_at),
+                                ONNX_CONTROL("SequenceLength", 11, 1, 1, list_length),
+                                ONNX_CONTROL("SplitToSequence", 11, 1, 2, list_split),
+                                ONNX_CONTROL("ConcatFromSequence", 11, 1, 1, list_concat),
+                                ONNX_CONTROL("SequenceMap", 17, 1, -1, list_map),
+                                ONNX_CONTROL("Optional", 15, 0, 1, optional_new),
+                                ONNX_CONTROL("OptionalHasElement", 15, 0, 1, optional_has),
+                                ONNX_CONTROL("OptionalGetElement", 15, 1, 1, optional_get),
+                                ONNX_CONTROL("Identity", 1, 1, 1, identity),
                                 {0}};

@@ -43,11 +43,7 @@ static TgTensor *fold(OnnxCall *c, TgTensor *(*f)(TgTensor *, TgTensor *)) {
   return c->nin == 1 ? op_identity(t) : t;
 }
 
-static TgTensor *op_max(OnnxCall *c) { return fold(c, tg_maximum); }
-
-static TgTensor *op_min(OnnxCall *c) { return fold(c, tg_minimum); }
-
-static TgTensor *op_sum(OnnxCall *c) { return fold(c, tg_add); }
+TgTensor *onnx_fold(OnnxCall *c) { return fold(c, c->n->def->binary); }
 
 static TgTensor *op_mean(OnnxCall *c) { return tg_div_scalar(fold(c, tg_add), c->nin); }
 
@@ -179,9 +175,7 @@ static TgTensor *op_log_softmax(OnnxCall *c) { return along(c, f_log_softmax); }
 static TgTensor *op_hardmax(OnnxCall *c) { return along(c, f_hardmax); }
 
 /* ---- reductions: axes are an attribute, from opset 18 an input (of ReduceSum from 13) */
-typedef TgTensor *(*Reduce)(TgTensor *x, TgAxes a, bool keep);
-
-static TgTensor *reduce(OnnxCall *c, Reduce f) {
+TgTensor *onnx_reduce(OnnxCall *c) {
   Ints axes;
   TgTensor *x = c->in[0];
   bool input = c->opset >= (!strcmp(c->n->op, "ReduceSum") ? 13 : 18);
@@ -191,11 +185,11 @@ static TgTensor *reduce(OnnxCall *c, Reduce f) {
   if (axes.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes", axes.n);
   for (int i = 0; i < axes.n; i++)
     if (!call_axis(c, axes.v[i], tg_ndim(x), &a.v[a.n++])) return NULL;
-  if (none || (!tg_ndim(x) && !a.n)) { /* no axis, but what f does to each element */
+  if (none || (!tg_ndim(x) && !a.n)) { /* no axis, but what is done to each element */
     TgTensor *y = tg_unsqueeze(x, tg_ndim(x));
-    return keep_dtype(x, f(y, TG_AXES(tg_ndim(x)), false));
+    return keep_dtype(x, c->n->def->reduce(y, TG_AXES(tg_ndim(x)), false));
   }
-  return keep_dtype(x, f(x, a, keep));
+  return keep_dtype(x, c->n->def->reduce(x, a, keep));
 }
 
 static TgTensor *r_sum(TgTensor *x, TgAxes a, bool k) { return tg_sum(x, .axis = a, .keepdim = k); }
@@ -223,26 +217,6 @@ static TgTensor *r_logexp(TgTensor *x, TgAxes a, bool k) {
   TgTensor *s = tg_add(tg_log(r_sum(tg_exp(tg_sub(x, m)), a, true)), m);
   return k ? s : r_sum(s, a, false); /* over axes of size 1 */
 }
-
-static TgTensor *op_rsum(OnnxCall *c) { return reduce(c, r_sum); }
-
-static TgTensor *op_rmean(OnnxCall *c) { return reduce(c, r_mean); }
-
-static TgTensor *op_rmax(OnnxCall *c) { return reduce(c, r_max); }
-
-static TgTensor *op_rmin(OnnxCall *c) { return reduce(c, r_min); }
-
-static TgTensor *op_rprod(OnnxCall *c) { return reduce(c, r_prod); }
-
-static TgTensor *op_rl1(OnnxCall *c) { return reduce(c, r_l1); }
-
-static TgTensor *op_rl2(OnnxCall *c) { return reduce(c, r_l2); }
-
-static TgTensor *op_rsquare(OnnxCall *c) { return reduce(c, r_square); }
-
-static TgTensor *op_rlog(OnnxCall *c) { return reduce(c, r_log); }
-
-static TgTensor *op_rlogexp(OnnxCall *c) { return reduce(c, r_logexp); }
 
 static TgTensor *arg_of(OnnxCall *c, bool max) {
   TgTensor *x = c->in[0], *r;
@@ -290,98 +264,92 @@ static TgTensor *op_lpnorm(OnnxCall *c) {
   return tg_where(tg_eq_scalar(n, 0), tg_zeros_like(x), tg_div(x, n));
 }
 
-#define U(name, f)                                                                                           \
-  { name, 1, 1, 1, NULL, f, NULL, NULL, DOMAIN_ONNX }
-#define B(name, f)                                                                                           \
-  { name, 1, 2, 2, NULL, NULL, f, NULL, DOMAIN_ONNX }
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
-const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
-                                U("Neg", tg_neg),
-                                U("Exp", tg_exp),
-                                U("Log", tg_log),
-                                U("Sqrt", tg_sqrt),
-                                U("Reciprocal", tg_reciprocal),
-                                U("Erf", tg_erf),
-                                U("Sign", tg_sign),
-                                U("Floor", tg_floor),
-                                U("Ceil", tg_ceil),
-                                U("Round", tg_round),
-                                U("Sin", tg_sin),
-                                U("Cos", tg_cos),
-                                U("Tan", tg_tan),
-                                U("Asin", tg_asin),
-                                U("Acos", tg_acos),
-                                U("Atan", tg_atan),
-                                U("Sinh", tg_sinh),
-                                U("Cosh", tg_cosh),
-                                U("Asinh", tg_asinh),
-                                U("Acosh", tg_acosh),
-                                U("Atanh", tg_atanh),
-                                U("Tanh", tg_tanh),
-                                U("Relu", tg_relu),
-                                U("Sigmoid", tg_sigmoid),
-                                U("Softplus", tg_softplus),
-                                U("Softsign", tg_softsign),
-                                U("Mish", tg_mish),
-                                U("HardSwish", tg_hardswish),
-                                U("IsNaN", tg_isnan),
-                                U("Not", tg_logical_not),
-                                U("BitwiseNot", tg_bitnot),
-                                B("Add", tg_add),
-                                B("Sub", tg_sub),
-                                B("Mul", tg_mul),
-                                B("Div", op_div),
-                                B("Pow", op_pow),
-                                B("And", op_and),
-                                B("Or", op_or),
-                                B("Xor", op_xor),
-                                B("Equal", tg_eq),
-                                B("Less", tg_lt),
-                                B("LessOrEqual", tg_le),
-                                B("Greater", tg_gt),
-                                B("GreaterOrEqual", tg_ge),
-                                B("BitwiseAnd", tg_bitand),
-                                B("BitwiseOr", tg_bitor),
-                                B("BitwiseXor", tg_bitxor),
-                                F("Mod", 10, 2, 2, op_mod),
-                                F("BitShift", 11, 2, 2, op_bitshift),
-                                F("Max", 1, 1, -1, op_max),
-                                F("Min", 1, 1, -1, op_min),
-                                F("Sum", 1, 1, -1, op_sum),
-                                F("Mean", 1, 1, -1, op_mean),
-                                F("Where", 9, 3, 3, op_where),
-                                F("Cast", 1, 1, 1, op_cast),
-                                F("CastLike", 15, 2, 2, op_castlike),
-                                F("BitCast", 26, 1, 1, op_bitcast),
-                                F("Clip", 1, 1, 3, op_clip),
-                                F("LeakyRelu", 1, 1, 1, op_leaky),
-                                F("Elu", 1, 1, 1, op_elu),
-                                F("Celu", 12, 1, 1, op_celu),
-                                F("Selu", 1, 1, 1, op_selu),
-                                F("HardSigmoid", 1, 1, 1, op_hardsigmoid),
+const OnnxOp onnx_ops_math[] = {ONNX_UNARY("Abs", tg_abs),
+                                ONNX_UNARY("Neg", tg_neg),
+                                ONNX_UNARY("Exp", tg_exp),
+                                ONNX_UNARY("Log", tg_log),
+                                ONNX_UNARY("Sqrt", tg_sqrt),
+                                ONNX_UNARY("Reciprocal", tg_reciprocal),
+                                ONNX_UNARY("Erf", tg_erf),
+                                ONNX_UNARY("Sign", tg_sign),
+                                ONNX_UNARY("Floor", tg_floor),
+                                ONNX_UNARY("Ceil", tg_ceil),
+                                ONNX_UNARY("Round", tg_round),
+                                ONNX_UNARY("Sin", tg_sin),
+                                ONNX_UNARY("Cos", tg_cos),
+                                ONNX_UNARY("Tan", tg_tan),
+                                ONNX_UNARY("Asin", tg_asin),
+                                ONNX_UNARY("Acos", tg_acos),
+                                ONNX_UNARY("Atan", tg_atan),
+                                ONNX_UNARY("Sinh", tg_sinh),
+                                ONNX_UNARY("Cosh", tg_cosh),
+                                ONNX_UNARY("Asinh", tg_asinh),
+                                ONNX_UNARY("Acosh", tg_acosh),
+                                ONNX_UNARY("Atanh", tg_atanh),
+                                ONNX_UNARY("Tanh", tg_tanh),
+                                ONNX_UNARY("Relu", tg_relu),
+                                ONNX_UNARY("Sigmoid", tg_sigmoid),
+                                ONNX_UNARY("Softplus", tg_softplus),
+                                ONNX_UNARY("Softsign", tg_softsign),
+                                ONNX_UNARY("Mish", tg_mish),
+                                ONNX_UNARY("HardSwish", tg_hardswish),
+                                ONNX_UNARY("IsNaN", tg_isnan),
+                                ONNX_UNARY("Not", tg_logical_not),
+                                ONNX_UNARY("BitwiseNot", tg_bitnot),
+                                ONNX_BINARY("Add", tg_add),
+                                ONNX_BINARY("Sub", tg_sub),
+                                ONNX_BINARY("Mul", tg_mul),
+                                ONNX_BINARY("Div", op_div),
+                                ONNX_BINARY("Pow", op_pow),
+                                ONNX_BINARY("And", op_and),
+                                ONNX_BINARY("Or", op_or),
+                                ONNX_BINARY("Xor", op_xor),
+                                ONNX_BINARY("Equal", tg_eq),
+                                ONNX_BINARY("Less", tg_lt),
+                                ONNX_BINARY("LessOrEqual", tg_le),
+                                ONNX_BINARY("Greater", tg_gt),
+                                ONNX_BINARY("GreaterOrEqual", tg_ge),
+                                ONNX_BINARY("BitwiseAnd", tg_bitand),
+                                ONNX_BINARY("BitwiseOr", tg_bitor),
+                                ONNX_BINARY("BitwiseXor", tg_bitxor),
+                                ONNX_OP("Mod", 10, 2, 2, op_mod),
+                                ONNX_OP("BitShift", 11, 2, 2, op_bitshift),
+                                ONNX_FOLD("Max", tg_maximum),
+                                ONNX_FOLD("Min", tg_minimum),
+                                ONNX_FOLD("Sum", tg_add),
+                                ONNX_OP("Mean", 1, 1, -1, op_mean),
+                                ONNX_OP("Where", 9, 3, 3, op_where),
+                                ONNX_OP("Cast", 1, 1, 1, op_cast),
+                                ONNX_OP("CastLike", 15, 2, 2, op_castlike),
+                                ONNX_OP("BitCast", 26, 1, 1, op_bitcast),
+                                ONNX_OP("Clip", 1, 1, 3, op_clip),
+                                ONNX_OP("LeakyRelu", 1, 1, 1, op_leaky),
+                                ONNX_OP("Elu", 1, 1, 1, op_elu),
+                                ONNX_OP("Celu", 12, 1, 1, op_celu),
+                                ONNX_OP("Selu", 1, 1, 1, op_selu),
+                                ONNX_OP("HardSigmoid", 1, 1, 1, op_hardsigmoid),
                                 ONNX_BOTH("Gelu", 1, 1, 1, op_gelu),
-                                F("PRelu", 1, 2, 2, op_prelu),
-                                F("ThresholdedRelu", 10, 1, 1, op_thresholded),
-                                F("Shrink", 9, 1, 1, op_shrink),
-                                F("Swish", 24, 1, 1, op_swish),
-                                F("IsInf", 10, 1, 1, op_isinf),
-                                F("Softmax", 1, 1, 1, onnx_softmax),
-                                F("LogSoftmax", 1, 1, 1, op_log_softmax),
-                                F("Hardmax", 1, 1, 1, op_hardmax),
-                                F("ReduceSum", 1, 1, 2, op_rsum),
-                                F("ReduceMean", 1, 1, 2, op_rmean),
-                                F("ReduceMax", 1, 1, 2, op_rmax),
-                                F("ReduceMin", 1, 1, 2, op_rmin),
-                                F("ReduceProd", 1, 1, 2, op_rprod),
-                                F("ReduceL1", 1, 1, 2, op_rl1),
-                                F("ReduceL2", 1, 1, 2, op_rl2),
-                                F("ReduceSumSquare", 1, 1, 2, op_rsquare),
-                                F("ReduceLogSum", 1, 1, 2, op_rlog),
-                                F("ReduceLogSumExp", 1, 1, 2, op_rlogexp),
-                                F("ArgMax", 1, 1, 1, op_argmax),
-                                F("ArgMin", 1, 1, 1, op_argmin),
-                                F("CumSum", 11, 2, 2, op_cumsum),
-                                F("CumProd", 26, 2, 2, op_cumprod),
-                                F("LpNormalization", 1, 1, 1, op_lpnorm),
+                                ONNX_OP("PRelu", 1, 2, 2, op_prelu),
+                                ONNX_OP("ThresholdedRelu", 10, 1, 1, op_thresholded),
+                                ONNX_OP("Shrink", 9, 1, 1, op_shrink),
+                                ONNX_OP("Swish", 24, 1, 1, op_swish),
+                                ONNX_OP("IsInf", 10, 1, 1, op_isinf),
+                                ONNX_OP("Softmax", 1, 1, 1, onnx_softmax),
+                                ONNX_OP("LogSoftmax", 1, 1, 1, op_log_softmax),
+                                ONNX_OP("Hardmax", 1, 1, 1, op_hardmax),
+                                ONNX_REDUCE("ReduceSum", r_sum),
+                                ONNX_REDUCE("ReduceMean", r_mean),
+                                ONNX_REDUCE("ReduceMax", r_max),
+                                ONNX_REDUCE("ReduceMin", r_min),
+                                ONNX_REDUCE("ReduceProd", r_prod),
+                                ONNX_REDUCE("ReduceL1", r_l1),
+                                ONNX_REDUCE("ReduceL2", r_l2),
+                                ONNX_REDUCE("ReduceSumSquare", r_square),
+                                ONNX_REDUCE("ReduceLogSum", r_log),
+                                ONNX_REDUCE("ReduceLogSumExp", r_logexp),
+                                ONNX_OP("ArgMax", 1, 1, 1, op_argmax),
+                                ONNX_OP("ArgMin", 1, 1, 1, op_argmin),
+                                ONNX_OP("CumSum", 11, 2, 2, op_cumsum),
+                                ONNX_OP("CumProd", 26, 2, 2, op_cumprod),
+                                ONNX_OP("LpNormalization", 1, 1, 1, op_lpnorm),
                                 {0}};

@@ -3,7 +3,6 @@
  * arithmetic on quantised tensors. In: an OnnxCall. Out: lazy tensors. What each takes is as its
  * documentation says (ContribOperators.md of onnxruntime). */
 #include "onnx_private.h"
-#include <math.h>
 
 /* Whether these inputs are given; others may be left out between them. */
 #define NEEDS(c, ...) needs(c, (const int[]){__VA_ARGS__, -1})

@@ -2,7 +2,6 @@
  * Spatial attributes come per axis, first axis first, with all pads before the axes ahead of those behind
  * them; tg.h takes a pair per axis, the last axis first. */
 #include "onnx_private.h"
-#include <math.h>
 
 enum { SIZE_LIMIT = 1 << 28 }; /* of strides, pads and the like: sums and products of two stay numbers */
 
@@ -564,37 +563,35 @@ static TgTensor *op_qlinear_conv(OnnxCall *c) {
   return requantised(c, sum, c->in[1], scale);
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
-const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL, DOMAIN_ONNX},
-                              F("Gemm", 1, 2, 3, onnx_gemm),
-                              F("Einsum", 12, 1, -1, op_einsum),
-                              F("Conv", 1, 2, 3, op_conv),
-                              F("ConvTranspose", 1, 2, 3, op_conv_transpose),
-                              F("MaxPool", 1, 1, 1, op_max_pool),
-                              F("AveragePool", 1, 1, 1, op_average_pool),
-                              F("LpPool", 11, 1, 1, op_lp_pool),
-                              F("MaxUnpool", 9, 2, 3, op_max_unpool),
-                              F("Col2Im", 18, 3, 3, op_col2im),
+const OnnxOp onnx_ops_nn[] = {ONNX_BINARY("MatMul", op_matmul),
+                              ONNX_OP("Gemm", 1, 2, 3, onnx_gemm),
+                              ONNX_OP("Einsum", 12, 1, -1, op_einsum),
+                              ONNX_OP("Conv", 1, 2, 3, op_conv),
+                              ONNX_OP("ConvTranspose", 1, 2, 3, op_conv_transpose),
+                              ONNX_OP("MaxPool", 1, 1, 1, op_max_pool),
+                              ONNX_OP("AveragePool", 1, 1, 1, op_average_pool),
+                              ONNX_OP("LpPool", 11, 1, 1, op_lp_pool),
+                              ONNX_OP("MaxUnpool", 9, 2, 3, op_max_unpool),
+                              ONNX_OP("Col2Im", 18, 3, 3, op_col2im),
                               ONNX_MICROSOFT("FusedConv", 2, 4, op_fused_conv),
-                              F("GlobalAveragePool", 1, 1, 1, op_global_average),
-                              F("GlobalMaxPool", 1, 1, 1, op_global_max),
-                              F("BatchNormalization", 1, 5, 5, op_batch_norm),
-                              F("InstanceNormalization", 1, 3, 3, op_instance_norm),
-                              F("LayerNormalization", 1, 2, 3, op_layer_norm),
-                              F("RMSNormalization", 23, 2, 2, op_rms_norm),
+                              ONNX_OP("GlobalAveragePool", 1, 1, 1, op_global_average),
+                              ONNX_OP("GlobalMaxPool", 1, 1, 1, op_global_max),
+                              ONNX_OP("BatchNormalization", 1, 5, 5, op_batch_norm),
+                              ONNX_OP("InstanceNormalization", 1, 3, 3, op_instance_norm),
+                              ONNX_OP("LayerNormalization", 1, 2, 3, op_layer_norm),
+                              ONNX_OP("RMSNormalization", 23, 2, 2, op_rms_norm),
                               ONNX_BOTH("SimplifiedLayerNormalization", 1, 2, 2, op_rms_norm),
-                              F("GroupNormalization", 18, 3, 3, op_group_norm),
-                              F("MeanVarianceNormalization", 9, 1, 1, op_mvn),
-                              F("LRN", 1, 1, 1, op_lrn),
-                              F("Dropout", 1, 1, 3, op_dropout),
-                              F("Resize", 10, 1, 4, onnx_resize),
-                              F("Upsample", 7, 1, 2, onnx_resize),
+                              ONNX_OP("GroupNormalization", 18, 3, 3, op_group_norm),
+                              ONNX_OP("MeanVarianceNormalization", 9, 1, 1, op_mvn),
+                              ONNX_OP("LRN", 1, 1, 1, op_lrn),
+                              ONNX_OP("Dropout", 1, 1, 3, op_dropout),
+                              ONNX_OP("Resize", 10, 1, 4, onnx_resize),
+                              ONNX_OP("Upsample", 7, 1, 2, onnx_resize),
                               ONNX_BOTH("QuantizeLinear", 10, 2, 3, op_quantize),
                               ONNX_BOTH("DequantizeLinear", 10, 2, 3, op_dequantize),
-                              F("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize),
-                              F("MatMulInteger", 10, 2, 4, op_matmul_integer),
-                              F("ConvInteger", 10, 2, 4, op_conv_integer),
-                              F("QLinearMatMul", 10, 8, 8, op_qlinear_matmul),
-                              F("QLinearConv", 10, 8, 9, op_qlinear_conv),
+                              ONNX_OP("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize),
+                              ONNX_OP("MatMulInteger", 10, 2, 4, op_matmul_integer),
+                              ONNX_OP("ConvInteger", 10, 2, 4, op_conv_integer),
+                              ONNX_OP("QLinearMatMul", 10, 8, 8, op_qlinear_matmul),
+                              ONNX_OP("QLinearConv", 10, 8, 9, op_qlinear_conv),
                               {0}};

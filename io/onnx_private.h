@@ -72,21 +72,36 @@ typedef struct OnnxNode OnnxNode;
 /* The domain that an operator belongs to. A name that means another thing in each domain is two operators. */
 typedef enum OnnxDomain { DOMAIN_ONNX, DOMAIN_MICROSOFT, DOMAIN_BOTH } OnnxDomain;
 
+/* FORM_FOLD: a binary function over any number of inputs. */
+typedef enum OnnxForm { FORM_CALL, FORM_UNARY, FORM_BINARY, FORM_FOLD, FORM_REDUCE, FORM_CONTROL } OnnxForm;
+
 typedef struct OnnxOp {
   const char *name;
-  int since, min_in, max_in;    /* max_in -1: any number */
-  TgTensor *(*fn)(OnnxCall *c); /* exactly one of fn, unary, binary and control */
-  TgTensor *(*unary)(TgTensor *x);
-  TgTensor *(*binary)(TgTensor *a, TgTensor *b);
-  bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
-  OnnxDomain domain;
+
+  union { /* by form */
+    TgTensor *(*fn)(OnnxCall *c);
+    TgTensor *(*unary)(TgTensor *x);
+    TgTensor *(*binary)(TgTensor *a, TgTensor *b);
+    TgTensor *(*reduce)(TgTensor *x, TgAxes a, bool keep);
+    bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
+  };
+
+  int8_t since, min_in, max_in; /* max_in -1: any number */
+  uint8_t form, domain;
 } OnnxOp;
 
+#define ONNX_ROW(name, since, lo, hi, form, domain, ...)                                                     \
+  { name, {__VA_ARGS__}, since, lo, hi, form, domain }
+#define ONNX_OP(name, since, lo, hi, f) ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_ONNX, .fn = f)
+#define ONNX_UNARY(name, f)             ONNX_ROW(name, 1, 1, 1, FORM_UNARY, DOMAIN_ONNX, .unary = f)
+#define ONNX_BINARY(name, f)            ONNX_ROW(name, 1, 2, 2, FORM_BINARY, DOMAIN_ONNX, .binary = f)
+#define ONNX_FOLD(name, f)              ONNX_ROW(name, 1, 1, -1, FORM_FOLD, DOMAIN_ONNX, .binary = f)
+#define ONNX_REDUCE(name, f)            ONNX_ROW(name, 1, 1, 2, FORM_REDUCE, DOMAIN_ONNX, .reduce = f)
+#define ONNX_CONTROL(name, since, lo, hi, f)                                                                 \
+  ONNX_ROW(name, since, lo, hi, FORM_CONTROL, DOMAIN_ONNX, .control = f)
 /* Rows of com.microsoft, and of both domains, where `since` is ai.onnx's. */
-#define ONNX_MICROSOFT(name, lo, hi, f)                                                                      \
-  { name, 1, lo, hi, f, NULL, NULL, NULL, DOMAIN_MICROSOFT }
-#define ONNX_BOTH(name, since, lo, hi, f)                                                                    \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_BOTH }
+#define ONNX_MICROSOFT(name, lo, hi, f)   ONNX_ROW(name, 1, lo, hi, FORM_CALL, DOMAIN_MICROSOFT, .fn = f)
+#define ONNX_BOTH(name, since, lo, hi, f) ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_BOTH, .fn = f)
 
 struct OnnxNode {
   const char *name, *op, *domain;
@@ -312,7 +327,10 @@ bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
 TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims);
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
 /* The operator of c on c->in. */
-TgTensor *onnx_softmax(OnnxCall *c); /* of input 0, by attribute axis as opset c->opset has it */
+TgTensor *onnx_softmax(OnnxCall *c);
+TgTensor *onnx_fold(OnnxCall *c); /* the function of its operator over all inputs */
+TgTensor *onnx_reduce(OnnxCall *c);
+/* the function of its operator over the axes that it names */ /* of input 0, by attribute axis as opset c->opset has it */
 TgTensor *onnx_op_called(OnnxCall *c);
 /* onnx_integer.c: a node without floats. *done: its outputs are there, and have been kept. false: an error */
 bool onnx_integer_node(OnnxCall *c, bool *done);

@@ -1,8 +1,6 @@
 /* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and functions. Nodes stand in order, so a name
  * that is not there yet is an error and no cycle gets in. */
 #include "onnx_wire.h"
-#include <stdio.h>
-#include <stdlib.h>
 
 /* ---- graphs */
 static OnnxGraph *graph_parse(TgOnnx *m, Wire w, OnnxGraph *parent, int depth);

@@ -226,7 +226,5 @@ static TgTensor *op_roi_align(OnnxCall *c) {
   return tg_cast(tg_permute(all, 4, (const int64_t[]){1, 0, 2, 3}), tg_dtype(x));
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_region[] = {
-    F("DeformConv", 19, 3, 5, op_deform_conv), F("RoiAlign", 10, 3, 3, op_roi_align), {0}};
+    ONNX_OP("DeformConv", 19, 3, 5, op_deform_conv), ONNX_OP("RoiAlign", 10, 3, 3, op_roi_align), {0}};

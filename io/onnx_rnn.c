@@ -242,7 +242,5 @@ static TgTensor *op_gru(OnnxCall *c) { return run(c, GRU); }
 
 static TgTensor *op_rnn(OnnxCall *c) { return run(c, RNN); }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_rnn[] = {
-    F("LSTM", 7, 3, 8, op_lstm), F("GRU", 7, 3, 6, op_gru), F("RNN", 7, 3, 6, op_rnn), {0}};
+    ONNX_OP("LSTM", 7, 3, 8, op_lstm), ONNX_OP("GRU", 7, 3, 6, op_gru), ONNX_OP("RNN", 7, 3, 6, op_rnn), {0}};

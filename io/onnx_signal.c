@@ -207,12 +207,10 @@ static TgTensor *op_nms(OnnxCall *c) {
   return y;
 }
 
-#define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
-const OnnxOp onnx_ops_signal[] = {F("DFT", 17, 1, 3, op_dft),
-                                  F("STFT", 17, 2, 4, op_stft),
-                                  F("HannWindow", 17, 1, 1, op_hann),
-                                  F("HammingWindow", 17, 1, 1, op_hamming),
-                                  F("BlackmanWindow", 17, 1, 1, op_blackman),
-                                  F("NonMaxSuppression", 10, 2, 5, op_nms),
+const OnnxOp onnx_ops_signal[] = {ONNX_OP("DFT", 17, 1, 3, op_dft),
+                                  ONNX_OP("STFT", 17, 2, 4, op_stft),
+                                  ONNX_OP("HannWindow", 17, 1, 1, op_hann),
+                                  ONNX_OP("HammingWindow", 17, 1, 1, op_hamming),
+                                  ONNX_OP("BlackmanWindow", 17, 1, 1, op_blackman),
+                                  ONNX_OP("NonMaxSuppression", 10, 2, 5, op_nms),
                                   {0}};

@@ -2,7 +2,8 @@
  * and at which byte. */
 #include "onnx_wire.h"
 
-bool wire_number(Wire *w, uint64_t *v) {
+/* A number of 7 bits a byte. false: an error in the context. */
+static bool wire_number(Wire *w, uint64_t *v) {
   *v = 0;
   for (int shift = 0; shift < 70 && w->at < w->end; shift += 7) {
     uint8_t b = w->s->p[w->at++];

@@ -16,9 +16,7 @@ typedef struct Field {
   int type;
 } Field;
 
-/* A number of 7 bits a byte. false: an error in the context, as of all that follow. */
-bool wire_number(Wire *w, uint64_t *v);
-/* false at the end, and after an error (w->bad). */
+/* false at the end, and after an error (w->bad), which is in the context. */
 bool wire_next(Wire *w, Field *f);
 /* whether a field has the type that it must have */
 bool wire_want(Wire *w, const Field *f, int type, const char *what);

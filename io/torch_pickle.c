@@ -1,7 +1,6 @@
 /* torch_pickle.c: the interpreter of pickles. In: bytes. Out: objects, and the number of the one that is
  * left. */
 #include "torch_pickle.h"
-#include <stdlib.h>
 
 static const struct {
   const char *module, *name;

@@ -21,7 +21,7 @@ typedef struct GrammarRules {
   GrammarNode *node;
   size_t nnodes, node_cap;
   int32_t *entry; /* the first node of each rule */
-  size_t nrules, entry_cap;
+  size_t nrules;
   int32_t root; /* a rule */
 } GrammarRules;
 

@@ -218,7 +218,6 @@ typedef struct JArguments {
 /* The argument of that name, or by place; NULL: it is not given. */
 JValue *j_argument(const JArguments *a, size_t place, const char *name);
 void j_render(Jinja *j, const JNode *root, JValue *names, LlmText *to);
-JValue *j_call_macro(Jinja *j, const JValue *macro, const JArguments *a);
 JValue *j_attribute(Jinja *j, JValue *of, const char *name, size_t n);
 JValue *j_item(Jinja *j, JValue *of, JValue *key);
 

@@ -2,7 +2,6 @@
  * a name in one of four tables; a name that is in none is an error. */
 #include "jinja.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 

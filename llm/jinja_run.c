@@ -242,7 +242,7 @@ static JArguments arguments(Run *r, const JNode *n) {
   return a;
 }
 
-JValue *j_call_macro(Jinja *j, const JValue *macro, const JArguments *a) {
+static JValue *call_macro(Jinja *j, const JValue *macro, const JArguments *a) {
   const JNode *n = macro->u.macro;
   Run r = {j, frame_new(j, macro->frame), j_buffer(j), NULL};
   j_enter(j);
@@ -265,13 +265,13 @@ static JValue *call(Run *r, const JNode *n) {
     j->line = n->line;
     if (j_method(j, of, n->a->name, &a, &out)) return out;
     JValue *f = j_attribute(j, of, n->a->name, n->a->n);
-    if (f->kind == J_MACRO) return j_call_macro(j, f, &a);
+    if (f->kind == J_MACRO) return call_macro(j, f, &a);
     j_fail(j, TG_ERR_VALUE, "there is no method '%.60s' here", n->a->name);
   }
   JValue *f = eval(r, n->a);
   JArguments a = arguments(r, n);
   j->line = n->line;
-  if (f->kind == J_MACRO) return j_call_macro(j, f, &a);
+  if (f->kind == J_MACRO) return call_macro(j, f, &a);
   if (f->kind == J_FUNCTION) return j_function(j, f->u.s, &a);
   j_fail(j, TG_ERR_VALUE, "'%.60s' is no function", n->a->name ? n->a->name : "this");
 }

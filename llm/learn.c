@@ -4,7 +4,6 @@
  * their inputs are kept, and what one decodes of its weights is given back before the next one runs. The
  * head runs on some rows at a time, since logits are the largest values that there are. */
 #include "model_private.h"
-#include <math.h>
 
 enum { ROWS_AT_ONCE = 256, MOST_OF_LAYER = 2 * W_COUNT, MOST_OF_ENDS = 5 };
 

@@ -2,7 +2,6 @@
  * of its steps: of whole blocks, of small ones and of one token; and, of several sequences, of their next
  * tokens. What the file says is file.c's, what the steps do run.c's. */
 #include "model_private.h"
-#include <stdio.h>
 #include <sys/stat.h>
 
 enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, MOST_SEQUENCES = 1024 };

@@ -3,7 +3,6 @@
  * in one piece of memory, and normal ones are found by a table of hashes. Control tokens are no text: only a
  * caller that asks for them (.special) finds them in a text. */
 #include "llm_private.h"
-#include <stdlib.h>
 
 /* ---- the table of kinds */
 typedef struct Kind {

@@ -2,7 +2,6 @@
  * text is a token are joined, the highest score first. Blanks are U+2581 in tokens; a character that is no
  * token becomes byte tokens. */
 #include "llm_private.h"
-#include <stdio.h>
 
 static const char blank[] = "\xe2\x96\x81";
 

@@ -4,7 +4,6 @@
  * the text is written otherwise by the table of the file (precompiled_charsmap), a trie in two arrays. */
 #include "llm_private.h"
 #include <math.h>
-#include <stdio.h>
 
 static const char blank[] = "\xe2\x96\x81";
 

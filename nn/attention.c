@@ -3,7 +3,6 @@
 #include "nn_private.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* within sqrt(6 / (rows + columns)) */
 static TgTensor *glorot(TgContext *ctx, int64_t rows, int64_t columns) {

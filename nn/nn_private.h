@@ -46,10 +46,9 @@ static inline TgTensor *nn_name_end(TgTensor *x, bool begun, TgTensor *y) {
     return nn_name_end(x, named, y);                                                                         \
   }
 
-/* What a layer has besides run: its table, and what follows from it. */
-#define LAYER(type, name, title, ...)                                                                        \
+/* What a layer has besides run: its table, and what follows from it. LAYER_OF: with a table that others share. */
+#define LAYER_OF(type, name, title, fields)                                                                  \
   const TgModule *tg_##name##_module(void) {                                                                 \
-    static const TgField fields[] = {__VA_ARGS__};                                                           \
     static const TgModule m = {title, sizeof(type), fields, (int)(sizeof fields / sizeof *fields),           \
                                name##_describe};                                                             \
     return &m;                                                                                               \
@@ -58,4 +57,7 @@ static inline TgTensor *nn_name_end(TgTensor *x, bool begun, TgTensor *y) {
   TgStatus tg_##name##_state(const type *l, TgState *s, const char *prefix) {                                \
     return tg_module_state(tg_##name##_module, l, s, prefix);                                                \
   }
+#define LAYER(type, name, title, ...)                                                                        \
+  static const TgField name##_fields[] = {__VA_ARGS__};                                                      \
+  LAYER_OF(type, name, title, name##_fields)
 #endif

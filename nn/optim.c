@@ -3,7 +3,6 @@
  * step to step (the learning rate, powers of beta) is in memory, so a step is always the same graph. */
 #include "optim_private.h"
 #include "tg_io.h"
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

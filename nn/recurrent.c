@@ -3,7 +3,6 @@
  * with the inputs are one for all steps; a step itself is one product with the state and what follows. */
 #include "nn_private.h"
 #include <stdio.h>
-#include <string.h>
 
 /* What LSTM and GRU share. */
 typedef struct Rnn {
@@ -219,14 +218,14 @@ static int gru_describe(const void *layer, char *text, size_t cap) {
 
 /* The names of all that there can be; what a network lacks is NULL. */
 /* clang-format off */
-#define WAY(T, k, way, end) \
-  {"weight_ih_l" #k end, TG_FIELD_PARAMETER, offsetof(T, ways[k][way].weight_ih), NULL, 0}, \
-  {"weight_hh_l" #k end, TG_FIELD_PARAMETER, offsetof(T, ways[k][way].weight_hh), NULL, 0}, \
-  {"bias_ih_l" #k end, TG_FIELD_PARAMETER, offsetof(T, ways[k][way].bias_ih), NULL, 0}, \
-  {"bias_hh_l" #k end, TG_FIELD_PARAMETER, offsetof(T, ways[k][way].bias_hh), NULL, 0}
-#define WAYS(T, k) WAY(T, k, 0, ""), WAY(T, k, 1, "_reverse")
-#define ALL_WAYS(T) \
-  WAYS(T, 0), WAYS(T, 1), WAYS(T, 2), WAYS(T, 3), WAYS(T, 4), WAYS(T, 5), WAYS(T, 6), WAYS(T, 7)
-LAYER(TgLSTM, lstm, "LSTM", ALL_WAYS(TgLSTM))
-LAYER(TgGRU, gru, "GRU", ALL_WAYS(TgGRU))
+#define WAY(k, way, end) \
+  {"weight_ih_l" #k end, TG_FIELD_PARAMETER, offsetof(TgLSTM, ways[k][way].weight_ih), NULL, 0}, \
+  {"weight_hh_l" #k end, TG_FIELD_PARAMETER, offsetof(TgLSTM, ways[k][way].weight_hh), NULL, 0}, \
+  {"bias_ih_l" #k end, TG_FIELD_PARAMETER, offsetof(TgLSTM, ways[k][way].bias_ih), NULL, 0}, \
+  {"bias_hh_l" #k end, TG_FIELD_PARAMETER, offsetof(TgLSTM, ways[k][way].bias_hh), NULL, 0}
+#define WAYS(k) WAY(k, 0, ""), WAY(k, 1, "_reverse")
+static const TgField fields[] = {WAYS(0), WAYS(1), WAYS(2), WAYS(3), WAYS(4), WAYS(5), WAYS(6), WAYS(7)};
 /* clang-format on */
+_Static_assert(offsetof(TgGRU, ways) == offsetof(TgLSTM, ways), "both have the fields of one table");
+LAYER_OF(TgLSTM, lstm, "LSTM", fields)
+LAYER_OF(TgGRU, gru, "GRU", fields)

@@ -4,7 +4,6 @@
 #include "nn_private.h"
 #include "tg_io.h"
 #include <math.h>
-#include <string.h>
 
 static const double PI = 3.14159265358979323846;
 

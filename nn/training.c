@@ -4,7 +4,6 @@
 #include "tg_io.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { MOST_METADATA = 128 };
 

@@ -132,16 +132,7 @@ static bool put(Rebuilt *r, UOp *u) {
 
 /* u, with what its sources have become. */
 static bool put_again(Rebuilt *r, UOp *u) {
-  UOp *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(r->b->k->mem, u->nsrc * sizeof *src);
-  bool changed = false;
-  if (!src) return false;
-  for (int s = 0; s < u->nsrc; s++) {
-    UOp *now = uop_map_get(r->now, u->src[s]);
-    src[s] = now ? now : u->src[s];
-    changed |= src[s] != u->src[s];
-  }
-  UOp *v = changed ? uop_with_src(r->b->k->st, u, src) : u;
-  if (src != buf) mem_free(r->b->k->mem, src);
+  UOp *v = node_mapped(r->b->k->st, r->b->k->mem, r->now, u);
   return put(r, v) && (v == u || uop_map_put(r->b->k->st, r->now, u, v));
 }
 

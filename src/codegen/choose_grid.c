@@ -5,7 +5,6 @@
 #include "codegen/heuristic.h"
 #include "plan/grid_cost.h"
 #include <math.h>
-#include <string.h>
 
 /* Lists that are looked at past those that are named. */
 enum { MOST_CHANGES = 160 };

@@ -5,6 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+UOp *node_mapped(UOpStore *st, TgMem *mem, const UOpMap *now, UOp *u) {
+  UOp *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
+  if (!src) return NULL;
+  for (int i = 0; i < u->nsrc; i++) {
+    UOp *s = uop_map_get(now, u->src[i]);
+    src[i] = s ? s : u->src[i];
+  }
+  UOp *v = uop_with_src(st, u, src);
+  if (src != buf) mem_free(mem, src);
+  return v;
+}
+
 /* Copied depth first into a fresh store: nodes lie close together, and ids depend on this kernel alone. */
 static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   UOpVec order = {0};
@@ -12,15 +24,7 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   UOp *r = NULL;
   bool ok = to && uop_toposort(from, mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
-    if (!src) {
-      ok = false;
-      break;
-    }
-    for (int k = 0; k < u->nsrc; k++)
-      src[k] = uop_map_get(to, u->src[k]);
-    UOp *v = uop_with_src(st, u, src);
-    if (src != buf) mem_free(mem, src);
+    UOp *u = order.at[i], *v = node_mapped(st, mem, to, u);
     ok = v && uop_map_put(from, to, u, v);
   }
   if (ok) r = uop_map_get(to, root);

@@ -58,6 +58,8 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
 
 /* The kernel with a gate on each access that may leave its memory; NULL: out of memory. */
 UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink);
+/* codegen.c: u with what its sources have become, where `now` has them. NULL: out of memory. */
+UOp *node_mapped(UOpStore *st, TgMem *mem, const UOpMap *now, UOp *u);
 
 /* shared inside codegen/ */
 UOp *pm_decompose(Rewrite *rw, UOp *self); /* decompose.c; rw->ctx is the Kernel */
@@ -78,7 +80,6 @@ UOp *gate_loads(Kernel *k, UOp *branch,
 UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like);
 bool choose_opts(Kernel *k, const CodegenOptions *opt); /* opts.c */
 bool apply_opts(Kernel *k, const CodegenOptions *opt);  /* opts.c */
-bool opts_apply(Kernel *k, const OptVec *v);
 bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move together are one */
 /* axes.c: an INDEX at a flat offset, with an index per axis where strides and its gate tell them apart. */
 UOp *index_axes(Kernel *k, UOp *index);

@@ -8,7 +8,6 @@
  * Each memory is filled while the other is read, so there is one barrier a block instead of two (gpu.c finds
  * them), and a device that copies by itself (renderer/cuda_text.c) has the time of a block for it. */
 #include "codegen/split.h"
-#include <string.h>
 
 typedef struct Pipe {
   Kernel *k;

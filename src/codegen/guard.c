@@ -40,16 +40,8 @@ UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink) {
   UOpMap *now = uop_map_begin(st, st);
   bool ok = now && uop_toposort(st, mem, &sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
-    if (!src) {
-      ok = false;
-      break;
-    }
-    for (int k = 0; k < u->nsrc; k++)
-      src[k] = uop_map_get(now, u->src[k]);
-    UOp *v = uop_with_src(st, u, src);
+    UOp *u = order.at[i], *v = node_mapped(st, mem, now, u);
     if (v && v->op == OPS_INDEX) v = guarded(st, v);
-    if (src != buf) mem_free(mem, src);
     ok = v && uop_map_put(st, now, u, v);
   }
   UOp *r = ok ? uop_map_get(now, sink) : NULL;

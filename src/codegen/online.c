@@ -13,7 +13,6 @@
  * A block in which no step counts changes nothing: loop_bounds.c may leave it out. */
 #include "codegen/nest.h"
 #include "uop/rescale.h"
-#include <string.h>
 
 /* A result that is carried from block to block: a register, or, for one that is apart for loops of the row
  * (`nest`), a row of them. */

@@ -364,7 +364,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
   return ok;
 }
 
-bool opts_apply(Kernel *k, const OptVec *v) {
+static bool opts_apply(Kernel *k, const OptVec *v) {
   static const int rank[] = {[OPT_ONLINE] = 0, [OPT_TILE] = 1,          [OPT_STAGE] = 1, [OPT_SWAP] = 2,
                              [OPT_TC] = 3,     [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4, [OPT_UPCAST] = 4,
                              [OPT_VEC] = 4,    [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};

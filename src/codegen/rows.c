@@ -8,7 +8,6 @@
  * alone reads (its query) is strided from row to row: blocks of rows copy it, transposed. */
 #include "codegen/heuristic.h"
 #include "plan/tile.h"
-#include <string.h>
 
 enum {
   STORE_TILE = 16, /* rows are turned into lines of memory in squares of a vector */

@@ -7,7 +7,6 @@
 #include "engine/engine.h"
 #include "runtime/cpu.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MOST_VARS = 16, ROUNDS = 5, MOST_TRIALS = 48, MOST_BYTES_LOG = 32, SAMPLES = 3 };

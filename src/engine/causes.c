@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* What a host pays to hand over a launch or to fetch a result, in us; a launch below this is a small one. */
 #define HANDOVER_US 5.0
@@ -13,7 +12,8 @@
 
 enum { MANY = 16, LARGE = 256 << 10 };
 
-double kernel_us(const KernelFacts *k) { return k->runs ? k->us : k->est_us; }
+/* Of all its runs, or of one as estimated where it never ran. */
+static double kernel_us(const KernelFacts *k) { return k->runs ? k->us : k->est_us; }
 
 typedef struct Causes {
   const Inside *in;

@@ -1,7 +1,6 @@
 /* collect.c: sweeping. What no handle reaches goes, nodes and buffers; values computed for nodes that stay
  * are kept with them. */
 #include "engine/graph_copy.h"
-#include <string.h>
 
 enum { LIVE = 1, REMEMBERED = 2 }; /* of a node: some handle needs it; only a gradient may */
 

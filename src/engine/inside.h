@@ -102,7 +102,6 @@ enum { MOST_CAUSES = 16 };
 PlanFacts *facts_numbered(const Inside *in, uint64_t number); /* NULL: none */
 /* At most MOST_CAUSES, the dearest first. */
 int causes_find(const Inside *in, Cause *out);
-double kernel_us(const KernelFacts *k); /* of all its runs, or of one as estimated where it never ran */
 const char *bytes_text(int64_t n, char room[24]); /* "1.5 KiB" */
 void exchanges_text(const TgContext *ctx, const Inside *in, Str *out);
 void exchanges_json(const TgContext *ctx, const Inside *in, Str *out);

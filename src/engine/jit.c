@@ -84,7 +84,8 @@ static void given_free(TgContext *ctx, Given *g, int n) {
   mem_free(&ctx->mem, g);
 }
 
-void jit_clear(TgJit *j) {
+/* What it captured, or was made of, goes. */
+static void jit_clear(TgJit *j) {
   TgContext *ctx = j->ctx;
   for (size_t i = 0; i < j->pinned.len; i++)
     j->pinned.at[i]->pins--;

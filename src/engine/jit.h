@@ -99,7 +99,6 @@ void flight_free(Flight *f);
 
 /* jit.c */
 TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user); /* NULL: recorded */
-void jit_clear(TgJit *j);                               /* what it captured, or was made of */
 void jit_memories_free(TgJit *j);
 TgStatus jit_stores_flushed(TgContext *ctx); /* runs all stores that wait */
 Given *given_new(TgContext *ctx, int n);     /* a list of n; NULL: out of memory */

@@ -2,7 +2,6 @@
  * what it stores, in those tensors. It is checked as a graph of ours is, and on a device that does not look
  * at accesses each one is guarded; it then goes the way of every kernel, as a plan of one. */
 #include "engine/engine.h"
-#include "engine/graph_copy.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
 #include "uop/dims.h"

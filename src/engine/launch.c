@@ -3,7 +3,6 @@
  * for the device but to tell the time. */
 #include "engine/jit.h"
 #include "uop/dims.h"
-#include <stdio.h>
 #include <string.h>
 
 /* ---- memory */

@@ -17,7 +17,6 @@
 #include "engine/jit.h"
 #include "runtime/comm.h"
 #include "tensor/context.h"
-#include <string.h>
 
 /* after: the moment, of the process that has the sender, when the bytes are there. e: of copies by the
  * host */

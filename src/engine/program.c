@@ -31,7 +31,6 @@
 #include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "tensor/front.h"
-#include "uop/text.h"
 #include <stdio.h>
 
 enum { NO_MEMORY = -1 };

@@ -10,7 +10,6 @@
 #include "tensor/front.h"
 #include "uop/spec.h"
 #include "uop/text.h"
-#include <stdio.h>
 
 /* ---- characters. A line is read to its end before the next begins. */
 static void blanks(Reader *r) {

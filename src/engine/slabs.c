@@ -3,7 +3,6 @@
  * need, and many shapes take no more than the largest of them. The pool keeps at most twice what was in use
  * at once on a device, or what tg_pool_limit says; what was used longest ago goes first. */
 #include "engine/engine.h"
-#include <string.h>
 
 struct Slab {
   Device *dev;

@@ -92,13 +92,6 @@ bool bundle_add(Bundle *to, const Bundle *from) {
   return true;
 }
 
-int bundle_kernels(const Bundle *b) {
-  int n = 0;
-  for (size_t i = 0; b && i < b->objects.len; i++)
-    n += (int)b->objects.at[i].kernels.len;
-  return n;
-}
-
 /* ---- written */
 static void number_put(Str *s, uint64_t v, int nbytes) {
   for (int i = 0; i < nbytes; i++)

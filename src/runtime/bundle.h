@@ -15,7 +15,6 @@ bool bundle_object(Bundle *b, const char *features, const char *names, const voi
 bool bundle_kernel(Bundle *b, const uint8_t text[32], const char *symbol);
 Bundle *bundle_new(TgMem *mem);
 bool bundle_add(Bundle *to, const Bundle *from); /* all that another has; false: out of memory */
-int bundle_kernels(const Bundle *b);             /* how many there are, of all machines; of NULL none */
 /* Whether it has the kernel for processors with other features alone: their names; NULL: it has not. */
 const char *bundle_elsewhere(const Bundle *b, const uint8_t text[32]);
 #endif

@@ -15,40 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define ARGS(level, ...)                                                                                     \
+  {                                                                                                          \
+    "-x", "c", "-", "-c", level, "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding",          \
+        "-fno-ident", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", __VA_ARGS__, NULL           \
+  }
 /* gcc needs a name for its output. */
-static const char *const args_clang[] = {"-x",
-                                         "c",
-                                         "-",
-                                         "-c",
-                                         "-O1",
-                                         "-fPIC",
-                                         "-ffp-contract=off",
-                                         "-fno-math-errno",
-                                         "-ffreestanding",
-                                         "-fno-ident",
-                                         "-fno-stack-protector",
-                                         "-fno-asynchronous-unwind-tables",
-                                         "-fno-crash-diagnostics",
-                                         "-w",
-                                         "-o",
-                                         "-",
-                                         NULL};
-static const char *const args_gcc[] = {"-x",
-                                       "c",
-                                       "-",
-                                       "-c",
-                                       "-O2",
-                                       "-fPIC",
-                                       "-ffp-contract=off",
-                                       "-fno-math-errno",
-                                       "-ffreestanding",
-                                       "-fno-ident",
-                                       "-fno-stack-protector",
-                                       "-fno-asynchronous-unwind-tables",
-                                       "-w",
-                                       "-o",
-                                       os_own_output,
-                                       NULL};
+static const char *const args_clang[] = ARGS("-O1", "-fno-crash-diagnostics", "-w", "-o", "-");
+static const char *const args_gcc[] = ARGS("-O2", "-w", "-o", os_own_output);
 
 const char *compiler_flags(const Compiler *c) {
   return c->is_clang ? "clang -O1 native fPIC nocontract v2" : "gcc -O2 native fPIC nocontract v2";

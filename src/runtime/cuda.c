@@ -257,21 +257,15 @@ static TgStatus unit_compiled(Device *d, const char *text, Blob *out) {
 /* All in one text: the compiler reads what stands before the kernels once. */
 static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *kn, const int *todo, int n) {
   Cuda *p = d->priv;
-  const KernelSpec **spec = mem_alloc(d->mem, (size_t)n * sizeof *spec);
-  Kernel **kernel = mem_alloc(d->mem, (size_t)n * sizeof *kernel);
+  Kernel **kernel;
   Blob object = {0};
   Str text;
-  str_init(&text, d->mem);
-  for (int i = 0; spec && kernel && i < n; i++) {
-    spec[i] = &ks[todo[i]];
-    kernel[i] = kn[todo[i]];
-  }
-  bool room = spec && kernel && kernels_text(&p->kernels, spec, kernel, n, &text);
+  bool room = kernels_one_text(d, &p->kernels, ks, kn, todo, n, &text, &kernel);
   TgStatus st = room ? TG_OK : error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
   if (!st) st = unit_compiled(d, str_text(&text), &object);
   if (!st) st = kernels_loaded(d, &p->kernels, &object, kernel, n);
   mem_free(d->mem, object.at);
-  str_free(&text), mem_free(d->mem, spec), mem_free(d->mem, kernel);
+  str_free(&text), mem_free(d->mem, kernel);
   return st;
 }
 

@@ -318,6 +318,20 @@ bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn
   return ok && !out->oom;
 }
 
+bool kernels_one_text(Device *d, KernelTable *t, const KernelSpec *ks, Kernel *const *kn, const int *todo,
+                      int n, Str *out, Kernel ***all) {
+  const KernelSpec **spec = mem_alloc(d->mem, (size_t)n * sizeof *spec);
+  Kernel **kernel = *all = mem_alloc(d->mem, (size_t)n * sizeof *kernel);
+  str_init(out, d->mem);
+  for (int i = 0; spec && kernel && i < n; i++) {
+    spec[i] = &ks[todo[i]];
+    kernel[i] = kn[todo[i]];
+  }
+  bool ok = spec && kernel && kernels_text(t, spec, kernel, n, out);
+  mem_free(d->mem, spec);
+  return ok;
+}
+
 TgStatus kernels_loaded(Device *d, KernelTable *t, Blob *object, Kernel *const *kn, int n) {
   uint8_t digest[32], (*keys)[32] = mem_alloc(d->mem, (2 * (size_t)n + 1) * sizeof *keys);
   int nkeys = 0;

@@ -53,6 +53,9 @@ TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Ke
 void kernels_done(KernelTable *t);
 /* The text of n kernels of one object: of the prelude what they use, then each by its symbol. */
 bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn, int n, Str *out);
+/* The same of the kernels of todo, which *all lists (to be freed). False: out of memory. */
+bool kernels_one_text(Device *d, KernelTable *t, const KernelSpec *ks, Kernel *const *kn, const int *todo,
+                      int n, Str *out, Kernel ***all);
 /* An object that was compiled: kept on disk, loaded, and its kernels get their fn. Takes the bytes. */
 TgStatus kernels_loaded(Device *d, KernelTable *t, Blob *object, Kernel *const *kn, int n);
 /* bundle.c: a copy of the object with this kernel, for this processor; false: there is none. */

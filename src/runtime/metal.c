@@ -74,7 +74,7 @@ static TgStatus gpu_opened(Device *d, Metal *p) {
   p->finds_pipelines = metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE9);
   p->queue = metal_new_queue(&p->api, p->device);
   p->event = p->queue ? metal_new_event(&p->api, p->device) : NULL;
-  return p->event ? TG_OK : metal_failed(d, "the GPU gives no queue", NULL);
+  return p->event ? TG_OK : metal_failed(d, "the GPU gives no queue");
 }
 
 /* Waits first: what is under way uses all the rest. */
@@ -107,7 +107,7 @@ static TgStatus opened(Device *d, Metal *p) {
   if (!kernels_open(d, &p->kernels, &metal_loader, &renderer_metal)) return metal_oom(d);
   MetalId name = metal_name(&p->api, p->device);
   const char *text = name ? metal_text(&p->api, name) : NULL;
-  if (!text) return metal_failed(d, "the GPU has no name", NULL);
+  if (!text) return metal_failed(d, "the GPU has no name");
   d->target = target_of(p, text);
   describe(d, p, text);
   return TG_OK;

@@ -189,7 +189,7 @@ static inline TgStatus metal_unpool(Device *d, void *pool, TgStatus st) {
   return st;
 }
 
-TgStatus metal_failed(Device *d, const char *what, MetalId error); /* with the words of an NSError, or NULL */
+TgStatus metal_failed(Device *d, const char *what); /* where there is no NSError that says why */
 TgStatus metal_oom(Device *d);
 
 /* ---- metal_queue.c: command buffers. What a device is given goes into one until it is committed: when it is
@@ -243,9 +243,6 @@ void metal_module_free(Device *d, void *module);
 enum { INLINE_BYTES = 4096 }; /* that a command takes by value */
 
 TgStatus metal_launch(Device *d, const Launch *l);
-/* The arguments of a launch as one struct: the addresses of its buffers, then its variables. */
-size_t metal_struct_bytes(const Program *g);
-void metal_struct(const Launch *l, void *out);
 TgStatus metal_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out);
 TgStatus metal_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l);
 TgStatus metal_graph_launch(Device *d, LaunchGraph *g);

@@ -198,21 +198,15 @@ static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Progra
 /* All in one text: the compiler reads what stands before the kernels once. */
 static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *kn, const int *todo, int n) {
   Metal *p = d->priv;
-  const KernelSpec **spec = mem_alloc(d->mem, (size_t)n * sizeof *spec);
-  Kernel **kernel = mem_alloc(d->mem, (size_t)n * sizeof *kernel);
+  Kernel **kernel;
   Str text;
-  str_init(&text, d->mem);
-  for (int i = 0; spec && kernel && i < n; i++) {
-    spec[i] = &ks[todo[i]];
-    kernel[i] = kn[todo[i]];
-  }
-  bool room = spec && kernel && kernels_text(&p->kernels, spec, kernel, n, &text);
+  bool room = kernels_one_text(d, &p->kernels, ks, kn, todo, n, &text, &kernel);
   Blob object = {.nbytes = text.len + 1};
   if (room) object.at = mem_alloc(d->mem, object.nbytes);
   if (object.at) memcpy(object.at, str_text(&text), object.nbytes);
   TgStatus st = object.at ? kernels_loaded(d, &p->kernels, &object, kernel, n) : metal_oom(d);
   mem_free(d->mem, object.at);
-  str_free(&text), mem_free(d->mem, spec), mem_free(d->mem, kernel);
+  str_free(&text), mem_free(d->mem, kernel);
   return st;
 }
 

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- arguments */
-size_t metal_struct_bytes(const Program *g) {
+/* ---- arguments of a launch, as one struct: the addresses of its buffers, then its variables */
+static size_t struct_bytes(const Program *g) {
   return (size_t)g->nbuf * sizeof(uint64_t) + (size_t)g->nvar * sizeof(int64_t);
 }
 
-void metal_struct(const Launch *l, void *out) {
+static void struct_put(const Launch *l, void *out) {
   char *to = out;
   for (int i = 0; i < l->nbuf; i++) {
     uint64_t at = (uintptr_t)l->bufs[i];
@@ -21,12 +21,12 @@ void metal_struct(const Launch *l, void *out) {
 
 /* Whether a program takes an array of values besides its buffers, and how long that is. */
 static size_t value_bytes(const Program *g) {
-  return g->in_one ? metal_struct_bytes(g) : (size_t)g->nvar * sizeof(int64_t);
+  return g->in_one ? struct_bytes(g) : (size_t)g->nvar * sizeof(int64_t);
 }
 
 static void values_put(const Launch *l, void *out) {
   if (l->program->in_one)
-    metal_struct(l, out);
+    struct_put(l, out);
   else
     memcpy(out, l->vars, (size_t)l->nvar * sizeof *l->vars);
 }
@@ -198,7 +198,7 @@ static TgStatus copy_new(Device *d, const LaunchGraph *g, Copy *c) {
   for (int i = 0; i < g->n; i++)
     c->stale[i] = true;
   c->commands = commands_new(d, g);
-  return c->commands ? TG_OK : metal_failed(d, "a captured function gets no command buffer", NULL);
+  return c->commands ? TG_OK : metal_failed(d, "a captured function gets no command buffer");
 }
 
 /* Each command after the one before it. */
@@ -207,7 +207,7 @@ static TgStatus command_written(Device *d, const LaunchGraph *g, Copy *c, int i)
   const Launch *l = &g->call[i];
   const Program *prog = l->program;
   MetalId command = metal_command(m, c->commands, (MetalUint)i);
-  if (!command) return metal_failed(d, "a captured function gets no command", NULL);
+  if (!command) return metal_failed(d, "a captured function gets no command");
   metal_reset(m, command);
   metal_set_pipeline(m, command, prog->kernel->pipeline);
   for (int k = 0; k < l->nbuf && !prog->in_one; k++) {

@@ -42,7 +42,7 @@ static TgStatus block_taken(Device *d, size_t room, Block *b) {
   b->at = (uintptr_t)metal_address(&p->api, object);
   if (!b->at) {
     metal_release(&p->api, object);
-    return metal_failed(d, "a buffer has no address", NULL);
+    return metal_failed(d, "a buffer has no address");
   }
   size_t i = range_after(m, b->at);
   memmove(&m->ranges.at[i + 1], &m->ranges.at[i], (m->ranges.len - i) * sizeof *m->ranges.at);
@@ -98,7 +98,7 @@ TgStatus metal_memory_info(Device *d, uint64_t *unused, uint64_t *total) {
   uint64_t taken = metal_allocated(&p->api, p->device);
   *total = metal_working_set(&p->api, p->device);
   *unused = *total - TG_MIN(*total, taken) + p->memory.blocks.bytes_free;
-  TgStatus st = *total ? TG_OK : metal_failed(d, "memory is asked about", NULL);
+  TgStatus st = *total ? TG_OK : metal_failed(d, "memory is asked about");
   return metal_unpool(d, pool, st);
 }
 

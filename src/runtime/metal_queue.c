@@ -3,7 +3,6 @@
  * overlap, as Metal tracks it. Copies from other GPUs have a queue beside it, which events order. Nobody waits
  * but who reads; what went wrong in one is told by the call that notices. */
 #include "runtime/metal.h"
-#include <string.h>
 
 enum { MOST_ENCODED = 64 }; /* things in a command buffer: the GPU begins while more are given */
 
@@ -18,9 +17,8 @@ static const char *words_of(const MetalApi *m, MetalId error) {
   return text ? text : "it says no more";
 }
 
-TgStatus metal_failed(Device *d, const char *what, MetalId error) {
-  const Metal *p = d->priv;
-  return error_set(d->err, TG_ERR_DEVICE, "%s: %s: %.300s", d->name, what, words_of(&p->api, error));
+TgStatus metal_failed(Device *d, const char *what) {
+  return error_set(d->err, TG_ERR_DEVICE, "%s: %s: it says no more", d->name, what);
 }
 
 static void given_unref(Device *d, Given *g) {
@@ -47,7 +45,7 @@ static TgStatus buffer_begun(Device *d) {
   MetalId buffer = metal_command_buffer(&p->api, p->queue);
   if (!buffer) {
     mem_free(d->mem, g);
-    return metal_failed(d, "the queue gives no command buffer", NULL);
+    return metal_failed(d, "the queue gives no command buffer");
   }
   *g = (Given){.owner = p,
                .buffer = metal_retain(&p->api, buffer),
@@ -68,7 +66,7 @@ MetalId metal_encoder(Device *d, EncoderKind kind) {
   MetalId e = kind == BLIT ? metal_blit_encoder(&p->api, p->now->buffer)
                            : metal_compute_encoder(&p->api, p->now->buffer);
   if (!e) {
-    metal_failed(d, "the command buffer gives no encoder", NULL);
+    metal_failed(d, "the command buffer gives no encoder");
     return NULL;
   }
   p->encoder = metal_retain(&p->api, e);
@@ -259,7 +257,7 @@ static TgStatus copies_begun(Device *d) {
   Metal *p = d->priv;
   if (!p->copies) p->copies = metal_new_queue(&p->api, p->device);
   if (!p->copied) p->copied = metal_new_event(&p->api, p->device);
-  return p->copies && p->copied ? TG_OK : metal_failed(d, "the GPU gives no queue of copies", NULL);
+  return p->copies && p->copied ? TG_OK : metal_failed(d, "the GPU gives no queue of copies");
 }
 
 /* Alone in a command buffer, which waits for both events and reaches its own. */
@@ -274,7 +272,7 @@ static TgStatus copy_given(Device *d, Place to, MetalId view, size_t offset, siz
   MetalId e = buffer ? metal_blit_encoder(m, buffer) : NULL;
   if (!e) {
     mem_free(d->mem, g);
-    return g ? metal_failed(d, "the queue of copies gives no command buffer", NULL) : metal_oom(d);
+    return g ? metal_failed(d, "the queue of copies gives no command buffer") : metal_oom(d);
   }
   metal_copy(m, e, view, offset, to.object, to.offset, nbytes);
   metal_end_encoding(m, e);
@@ -297,7 +295,7 @@ TgStatus metal_copy_beside(Device *d, const void *src, Device *to, void *dst, si
   if (!st) st = copies_begun(to);
   if (!st && !(*done = mem_alloc(d->mem, sizeof **done))) st = metal_oom(d);
   if (!st && !(view = metal_new_view(&p->api, from.object, q->device)))
-    st = metal_failed(d, "another GPU sees no buffer of it", NULL);
+    st = metal_failed(d, "another GPU sees no buffer of it");
   if (!st) st = copy_given(to, at, view, from.offset, nbytes, after, *done);
   if (view) metal_release(&q->api, view);
   if (st && *done) mem_free(d->mem, *done), *done = NULL;

@@ -3,7 +3,6 @@
  * the rank that has it, so that all ranks come to the same exchanges. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
-#include "base/os.h"
 
 static TgStatus remote_alloc(Device *d, size_t nbytes, void **out) {
   *out = d; /* somewhere that is not NULL */

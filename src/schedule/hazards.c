@@ -2,7 +2,6 @@
  * overwrites it), and an order. Edges are made before anything joins, so that joining can only respect them.
  */
 #include "schedule/stage.h"
-#include <string.h>
 
 /* ---- hazards: edges before anything joins. A reader of a buffer's old version comes before the store; a
  * store that reads its own buffer elsewhere than where it writes first computes its value into a stage of its

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void context_say(TgContext *ctx, const char *form, ...) {
   char room[512], *text = room;

@@ -1,7 +1,6 @@
 /* conv.c: matrix products, convolutions and pools. All are a view of windows, a multiply and a sum: no op of
  * their own. */
 #include "tensor/front.h"
-#include <stdlib.h>
 
 static TgTensor *sum_in(TgTensor *x, DType acc, int n, const int *axes) {
   TgReduceOptions o = {.size = sizeof o, .axis = {.n = n}, .dtype = dtype_public(acc)};

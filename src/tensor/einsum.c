@@ -167,7 +167,7 @@ static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {
       axes[m++] = a;
   for (int l = 0; l < e->nletter; l++)
     if (!has_letter(o, e->letter[l])) axes[m++] = e->ndots + l;
-  if (m) r = tensor_cast(tensor_sum(r, m, axes, false), acc);
+  if (m) r = tensor_cast(tensor_sum(r, m, axes), acc);
   for (int q = 0; q <= o->n; q++) {
     if (q == put)
       for (int a = 0; a < dots; a++)

@@ -155,33 +155,24 @@ TgTensor *tg_where(TgTensor *c, TgTensor *a, TgTensor *b) {
 }
 
 /* ---- a tensor and a scalar */
-TgTensor *tg_add_scalar(TgTensor *x, double v) { return tg_add(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_sub_scalar(TgTensor *x, double v) { return tg_sub(x, tg_scalar_like(x, v)); }
+BY_SCALAR(add)
+BY_SCALAR(sub)
 
 TgTensor *tg_rsub_scalar(TgTensor *x, double v) { return tg_sub(tg_scalar_like(x, v), x); }
 
-TgTensor *tg_mul_scalar(TgTensor *x, double v) { return tg_mul(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_div_scalar(TgTensor *x, double v) { return tg_div(x, tg_scalar_like(x, v)); }
+BY_SCALAR(mul)
+BY_SCALAR(div)
 
 TgTensor *tg_rdiv_scalar(TgTensor *x, double v) { return tg_div(tg_scalar_like(x, v), x); }
 
-TgTensor *tg_maximum_scalar(TgTensor *x, double v) { return tg_maximum(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_minimum_scalar(TgTensor *x, double v) { return tg_minimum(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_lt_scalar(TgTensor *x, double v) { return tg_lt(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_gt_scalar(TgTensor *x, double v) { return tg_gt(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_le_scalar(TgTensor *x, double v) { return tg_le(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_ge_scalar(TgTensor *x, double v) { return tg_ge(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_eq_scalar(TgTensor *x, double v) { return tg_eq(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_ne_scalar(TgTensor *x, double v) { return tg_ne(x, tg_scalar_like(x, v)); }
+BY_SCALAR(maximum)
+BY_SCALAR(minimum)
+BY_SCALAR(lt)
+BY_SCALAR(gt)
+BY_SCALAR(le)
+BY_SCALAR(ge)
+BY_SCALAR(eq)
+BY_SCALAR(ne)
 
 TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   if (!x) return NULL;
@@ -232,21 +223,16 @@ TgTensor *tensor_cast(TgTensor *x, TgDType to) {
 
 TgTensor *tg_cast(TgTensor *x, TgDType to) { return tensor_result(tensor_cast(x, to), x); }
 
-TgTensor *tg_float(TgTensor *x) { return tg_cast(x, TG_F32); }
-
-TgTensor *tg_double(TgTensor *x) { return tg_cast(x, TG_F64); }
-
-TgTensor *tg_half(TgTensor *x) { return tg_cast(x, TG_F16); }
-
-TgTensor *tg_bfloat16(TgTensor *x) { return tg_cast(x, TG_BF16); }
-
-TgTensor *tg_int(TgTensor *x) { return tg_cast(x, TG_I32); }
-
-TgTensor *tg_long(TgTensor *x) { return tg_cast(x, TG_I64); }
-
-TgTensor *tg_short(TgTensor *x) { return tg_cast(x, TG_I16); }
-
-TgTensor *tg_bool(TgTensor *x) { return tg_cast(x, TG_BOOL); }
+#define CAST(name, to)                                                                                       \
+  TgTensor *tg_##name(TgTensor *x) { return tg_cast(x, to); }
+CAST(float, TG_F32)
+CAST(double, TG_F64)
+CAST(half, TG_F16)
+CAST(bfloat16, TG_BF16)
+CAST(int, TG_I32)
+CAST(long, TG_I64)
+CAST(short, TG_I16)
+CAST(bool, TG_BOOL)
 
 TgTensor *tg_neg(TgTensor *x) {
   if (!x) return NULL;
@@ -261,23 +247,17 @@ TgTensor *tg_logical_not(TgTensor *x) {
                                              : uop_alu2(st, OPS_CMPEQ, x->uop, u_num(st, 0, x->uop)));
 }
 
-TgTensor *tg_exp(TgTensor *x) { return unary(OPS_EXP, x, true); }
-
-TgTensor *tg_exp2(TgTensor *x) { return unary(OPS_EXP2, x, true); }
-
-TgTensor *tg_log(TgTensor *x) { return unary(OPS_LOG, x, true); }
-
-TgTensor *tg_log2(TgTensor *x) { return unary(OPS_LOG2, x, true); }
-
-TgTensor *tg_sin(TgTensor *x) { return unary(OPS_SIN, x, true); }
-
-TgTensor *tg_cos(TgTensor *x) { return unary(OPS_COS, x, true); }
-
-TgTensor *tg_tan(TgTensor *x) { return unary(OPS_TAN, x, true); }
-
-TgTensor *tg_sqrt(TgTensor *x) { return unary(OPS_SQRT, x, true); }
-
-TgTensor *tg_reciprocal(TgTensor *x) { return unary(OPS_RECIPROCAL, x, true); }
+#define UNARY(name, op)                                                                                      \
+  TgTensor *tg_##name(TgTensor *x) { return unary(op, x, true); }
+UNARY(exp, OPS_EXP)
+UNARY(exp2, OPS_EXP2)
+UNARY(log, OPS_LOG)
+UNARY(log2, OPS_LOG2)
+UNARY(sin, OPS_SIN)
+UNARY(cos, OPS_COS)
+UNARY(tan, OPS_TAN)
+UNARY(sqrt, OPS_SQRT)
+UNARY(reciprocal, OPS_RECIPROCAL)
 
 TgTensor *tg_rsqrt(TgTensor *x) { return tg_reciprocal(tg_sqrt(x)); }
 

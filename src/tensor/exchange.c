@@ -26,7 +26,8 @@ static UOp *joined(UOpStore *st, UOp *const *piece, int n, int axis) {
   return all;
 }
 
-UOp *region_of(UOpStore *st, UOp *m, int axis, int64_t from, int64_t to, int device) {
+/* What of a MULTI lies in from .. to of an axis (-1: all of it), on a device. */
+static UOp *region_of(UOpStore *st, UOp *m, int axis, int64_t from, int64_t to, int device) {
   Layout own = layout_of(m);
   UOp *piece[MOST_DEVICES];
   int n = 0;

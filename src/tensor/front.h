@@ -103,9 +103,7 @@ TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n,
 TgTensor *tensor_from(TgContext *ctx, int device, const void *data, TgDType dtype, int n, const int64_t *d);
 UOp *u_min(UOpStore *st, UOp *a, UOp *b);
 UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape); /* adds up what a broadcast from shape repeated */
-/* layout.c: an axis -> (windows, k) */
-UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride, int64_t dilation);
-/* u: what u_windows made, g: its gradient. The gradient of *of, which the windows are of; NULL: u is nothing
+/* layout.c. u: windows of an axis, g: its gradient. The gradient of *of, which the windows are of; NULL: u is nothing
  * of the kind. */
 UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of);
 /* The last n -> windows.., k... lo, hi: zeros added before and after each axis. */
@@ -146,9 +144,9 @@ typedef struct Pair {
 
 Pair operands(const char *op, TgTensor *a, TgTensor *b, DType to);
 
-/* gradient.c: for each target the gradient of root (float), given seed as its own, or NULL where there is
- * none; strict: where that is not known, it is an error; false: recorded */
-bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out, bool strict);
 void pending_add(TgTensor *t);
-TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim);
+/* Defines the function of a tensor and a scalar by that of two tensors. */
+#define BY_SCALAR(name)                                                                                      \
+  TgTensor *tg_##name##_scalar(TgTensor *x, double v) { return tg_##name(x, tg_scalar_like(x, v)); }
+TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes);
 #endif

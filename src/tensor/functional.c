@@ -58,7 +58,7 @@ TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOption
              "cross_entropy: .ignore is of labels; the target %s is of probabilities", SHAPE_OF(target));
   TgTensor *logp = tg_log_softmax(x), *each = o.weight ? class_weights("cross_entropy", x, &o) : NULL;
   if (o.weight && !(logp = each ? tg_mul(logp, each) : NULL)) return NULL;
-  return reduced("cross_entropy", tg_neg(tensor_sum(tg_mul(target, logp), 1, (int[]){-1}, false)), &o);
+  return reduced("cross_entropy", tg_neg(tensor_sum(tg_mul(target, logp), 1, (int[]){-1})), &o);
 }
 
 /* Each label has a weight: its class's, 0 where it is to be ignored. The mean is over the weights. */
@@ -324,7 +324,7 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   if (!e || !sum) return NULL;
   if (c) { /* e v, summed where c holds: (.., l, 1, s) by (.., 1, e, s) */
     TgTensor *w = tg_mul(tg_unsqueeze(e, -2), tg_unsqueeze(tg_transpose(tensor_cast(v, wide), -1, -2), -3));
-    y = tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false);
+    y = tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1});
   } else
     y = tg_matmul(e, tensor_cast(v, wide));
   if (empty) sum = tg_where(tg_eq(sum, tg_scalar_like(sum, 0)), tg_scalar_like(sum, 1), sum);

@@ -392,7 +392,10 @@ static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
   return forgotten;
 }
 
-bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out, bool strict) {
+/* For each target the gradient of root (float), given seed as its own, or NULL where there is none; strict:
+ * where that is not known, it is an error; false: recorded */
+static bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out,
+                        bool strict) {
   UOp **graph = mem_alloc(&ctx->mem, ((size_t)n + 1) * sizeof *graph);
   bool ok = graph != NULL;
   if (ok) {

@@ -3,7 +3,6 @@
  * through the same 24 kernels of a block. */
 #include "tensor/front.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { LANES = 25, ROUNDS = 24, STATE_BYTES = 200, MAX_BLOCKS = 512 };
 

@@ -42,7 +42,7 @@ static UOp *merge_axes(UOpStore *st, UOp *u, int axis) { /* axis and the next as
  * With s >= k and no dilation the axis splits in (o, s) and loses the tail of each part. Otherwise the axis
  * is repeated so that each period of i f + dil elements starts dil further on: row r of the (k, period) split
  * is the axis shifted by r dil. */
-UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil) {
+static UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil) {
   if (!u) return NULL;
   int64_t i = u->shape->v[axis];
   int64_t o = (i - dil * (k - 1) - 1) / s + 1;

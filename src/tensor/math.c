@@ -396,19 +396,15 @@ TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi) {
   return hi ? tg_where(tg_lt(hi, x), hi, x) : x;
 }
 
-TgTensor *tg_floordiv_scalar(TgTensor *x, double v) { return tg_floordiv(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_mod_scalar(TgTensor *x, double v) { return tg_mod(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_fmod_scalar(TgTensor *x, double v) { return tg_fmod(x, tg_scalar_like(x, v)); }
+BY_SCALAR(floordiv)
+BY_SCALAR(mod)
+BY_SCALAR(fmod)
 
 TgTensor *tg_rpow_scalar(TgTensor *x, double v) { return tg_pow(tg_scalar_like(x, v), x); }
 
-TgTensor *tg_bitand_scalar(TgTensor *x, double v) { return tg_bitand(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_bitor_scalar(TgTensor *x, double v) { return tg_bitor(x, tg_scalar_like(x, v)); }
-
-TgTensor *tg_bitxor_scalar(TgTensor *x, double v) { return tg_bitxor(x, tg_scalar_like(x, v)); }
+BY_SCALAR(bitand)
+BY_SCALAR(bitor)
+BY_SCALAR(bitxor)
 
 static TgTensor *shift_by(TgTensor *x, int v) { /* of x's own dtype, however many places */
   if (!x) return NULL;

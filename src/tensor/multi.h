@@ -44,8 +44,6 @@ UOp *on_device(UOpStore *st, UOp *u, int device);            /* a COPY, where u 
 UOp *slice_of(UOpStore *st, UOp *u, int axis, int64_t from, int64_t to);
 /* the whole of exchange's part i on a device */
 UOp *exchange_part(UOpStore *st, UOp *exchange, int64_t i, int device);
-/* What of a MULTI lies in from .. to of an axis (-1: all of it), on a device. */
-UOp *region_of(UOpStore *st, UOp *multi, int axis, int64_t from, int64_t to, int device);
 
 /* Where somebody looks at exchanges: u, the gradient of t, has its name. */
 void gradient_named(TgContext *ctx, UOp *u, const TgTensor *t);

@@ -19,8 +19,8 @@ static bool dtype_option(TgContext *ctx, const char *op, TgDType want, DType fal
   return true;
 }
 
-TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim) {
-  TgReduceOptions o = {.size = sizeof o, .keepdim = keepdim, .axis = {.n = naxes}};
+TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes) {
+  TgReduceOptions o = {.size = sizeof o, .axis = {.n = naxes}};
   for (int i = 0; i < naxes; i++)
     o.axis.v[i] = axes[i];
   return tg_sum_opt(x, &o);

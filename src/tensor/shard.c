@@ -4,7 +4,6 @@
  * and the tensor's own node, movements over a MULTI of the parts, is kept up with them (memory.c). */
 #include "tensor/multi.h"
 #include "tensor/front.h"
-#include <stdio.h>
 
 /* ---- names */
 const char *devices_name(TgContext *ctx, uint64_t devices) {

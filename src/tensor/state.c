@@ -83,29 +83,20 @@ static TgTensor *update(const char *op, TgTensor *t, TgTensor *value) {
   return tg_assign(t, value);
 }
 
-TgTensor *tg_add_(TgTensor *t, TgTensor *x) { return update("add_", t, tg_add(t, x)); }
-
-TgTensor *tg_sub_(TgTensor *t, TgTensor *x) { return update("sub_", t, tg_sub(t, x)); }
-
-TgTensor *tg_mul_(TgTensor *t, TgTensor *x) { return update("mul_", t, tg_mul(t, x)); }
-
-TgTensor *tg_div_(TgTensor *t, TgTensor *x) { return update("div_", t, tg_div(t, x)); }
-
-TgTensor *tg_floordiv_(TgTensor *t, TgTensor *x) { return update("floordiv_", t, tg_floordiv(t, x)); }
-
-TgTensor *tg_pow_(TgTensor *t, TgTensor *x) { return update("pow_", t, tg_pow(t, x)); }
-
-TgTensor *tg_bitand_(TgTensor *t, TgTensor *x) { return update("bitand_", t, tg_bitand(t, x)); }
-
-TgTensor *tg_bitor_(TgTensor *t, TgTensor *x) { return update("bitor_", t, tg_bitor(t, x)); }
-
-TgTensor *tg_bitxor_(TgTensor *t, TgTensor *x) { return update("bitxor_", t, tg_bitxor(t, x)); }
-
-TgTensor *tg_shl_(TgTensor *t, TgTensor *x) { return update("shl_", t, tg_shl(t, x)); }
-
-TgTensor *tg_shr_(TgTensor *t, TgTensor *x) { return update("shr_", t, tg_shr(t, x)); }
-
-TgTensor *tg_matmul_(TgTensor *t, TgTensor *x) { return update("matmul_", t, tg_matmul(t, x)); }
+#define IN_PLACE(name)                                                                                       \
+  TgTensor *tg_##name##_(TgTensor *t, TgTensor *x) { return update(#name "_", t, tg_##name(t, x)); }
+IN_PLACE(add)
+IN_PLACE(sub)
+IN_PLACE(mul)
+IN_PLACE(div)
+IN_PLACE(floordiv)
+IN_PLACE(pow)
+IN_PLACE(bitand)
+IN_PLACE(bitor)
+IN_PLACE(bitxor)
+IN_PLACE(shl)
+IN_PLACE(shr)
+IN_PLACE(matmul)
 
 /* ---- nodes by name */
 TgTensor *tg_alu(const char *op, TgTensor *const *x, int n) {

@@ -162,28 +162,18 @@ Scalar scalar_load(DType d, const void *at) {
   case DT_BOOL: v.i = *(const uint8_t *)at != 0; break;
   case DT_U8: v.i = *(const uint8_t *)at; break;
   case DT_I8: v.i = *(const int8_t *)at; break;
-  case DT_I16: {
-    int16_t i;
-    memcpy(&i, at, 2);
-    v.i = i;
-    break;
-  }
+  case DT_I16:
   case DT_U16: {
     uint16_t i;
     memcpy(&i, at, 2);
-    v.i = i;
+    v.i = d == DT_I16 ? (int16_t)i : i;
     break;
   }
-  case DT_I32: {
-    int32_t i;
-    memcpy(&i, at, 4);
-    v.i = i;
-    break;
-  }
+  case DT_I32:
   case DT_U32: {
     uint32_t i;
     memcpy(&i, at, 4);
-    v.i = i;
+    v.i = d == DT_I32 ? (int32_t)i : (int64_t)i;
     break;
   }
   default: memcpy(&v.i, at, 8);

@@ -3,7 +3,6 @@
  * normal form, a sum of constant * term sorted by structure, so that equal addresses are equal pointers and a
  * stride is read off by subtracting two of them. // and % by a constant act on that form. */
 #include "uop/rules.h"
-#include <string.h>
 
 #define MAX_TERMS 24
 

@@ -17,7 +17,7 @@ enum { MATRIX_THREADS = 32, MATRIX_THREAD_BITS = 5, MATRIX_ELEMENT_BITS = 4 };
 typedef enum MatrixRole { MATRIX_A, MATRIX_B, MATRIX_C, MATRIX_ROLES } MatrixRole;
 
 typedef struct MatrixPlace {
-  int row, column;
+  int8_t row, column;
 } MatrixPlace;
 
 typedef struct MatrixOperand {

@@ -209,7 +209,8 @@ static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const
   return ok;
 }
 
-bool pass_listed(const char *list, const char *name) {
+/* Whether `list` names the pass. */
+static bool pass_listed(const char *list, const char *name) {
   size_t n = strlen(name);
   for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
     if (strcspn(p, ",") == n && !strncmp(p, name, n)) return true;

@@ -81,8 +81,6 @@ typedef struct PassRun {
   bool (*more)(void *state, const char *pass, Str *out);
 } PassRun;
 
-/* Whether `list` names the pass. */
-bool pass_listed(const char *list, const char *name);
 /* The first name of `list` that is no optional pass of the table, and its length; NULL: there is none. */
 const char *pass_unknown(const char *list, const Pass *table, size_t n, int *length);
 /* False: a pass failed; err says which when it is no shortage of memory. */

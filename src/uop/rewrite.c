@@ -3,7 +3,6 @@
  * matched; what a rule returns is walked again. Memory is an explicit stack and a dense memo by node id;
  * depth never costs C stack. */
 #include "uop/uop_private.h"
-#include <string.h>
 
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
   if (!result || result == self) return NULL;

@@ -163,19 +163,19 @@ typedef union Arg {
 /* Which part of Arg an op has, by ops.def. */
 typedef enum ArgForm {
   ARG_NONE,
-  ARG_VALUE,    /* v */
-  ARG_MEMORY,   /* param */
-  ARG_VAR,      /* var */
-  ARG_SPECIAL,  /* special */
-  ARG_RANGE,    /* range */
-  ARG_REDUCE,   /* reduce.op alone */
-  ARG_AXES,     /* reduce */
-  ARG_SCATTER,  /* scatter */
-  ARG_INTS,     /* ints */
-  ARG_NUMBER,   /* i */
-  ARG_GATED,    /* i: whether the last source is a gate */
-  ARG_TIME,     /* i: in a program, when; else 0 */
-  ARG_MATRIX    /* i: a row of matrix.h */
+  ARG_VALUE,   /* v */
+  ARG_MEMORY,  /* param */
+  ARG_VAR,     /* var */
+  ARG_SPECIAL, /* special */
+  ARG_RANGE,   /* range */
+  ARG_REDUCE,  /* reduce.op alone */
+  ARG_AXES,    /* reduce */
+  ARG_SCATTER, /* scatter */
+  ARG_INTS,    /* ints */
+  ARG_NUMBER,  /* i */
+  ARG_GATED,   /* i: whether the last source is a gate */
+  ARG_TIME,    /* i: in a program, when; else 0 */
+  ARG_MATRIX   /* i: a row of matrix.h */
 } ArgForm;
 
 typedef enum UOpMark {

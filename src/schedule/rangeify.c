@@ -526,9 +526,14 @@ static bool read_often(const Rangeify *r, const UOp *n, const Stage *g) {
   return own > 0 && stage_iterations(g) / own >= 2;
 }
 
-/* Zeros or other numbers around what stands in a PAD: a gate, which costs nothing where it is read. What is
- * inside may be kept, without what is around it. */
-static bool is_padding(const UOp *n) { return n->op == OPS_WHERE && n->src[0]->op == OPS_PAD; }
+/* A number around what stands in a PAD: a gate, which costs nothing where it is read. What is inside may be
+ * kept, without what is around it. */
+static bool is_padding(const UOp *n) {
+  const UOp *around = n->op == OPS_WHERE && n->src[0]->op == OPS_PAD ? n->src[2] : NULL;
+  while (around && passes_on(around))
+    around = around->src[0];
+  return around && around->op == OPS_CONST;
+}
 
 /* Such a value is a stage: an expensive one, and any that a reduction would make again and again. Later
  * passes ask what it costs there. */

@@ -36,14 +36,10 @@ static uint32_t offset_of(const Exp *x, uint64_t mask, bool per_lane, const int 
   return o;
 }
 
-static UOp *simple(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem, u); }
-
-/* Value of a scalar-domain node where each expanded range stands at pos[] (positions 0..n-1, not chunk
- * numbers): made when first asked for, with the sources that it needs. */
-static UOp *lane_value(Exp *x, UOp *u, const int *pos);
+UOp *simple(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem, u); }
 
 /* Chunk numbers and a lane -> positions. */
-static void positions(const Exp *x, const int *chunk, int lane, int *pos) {
+void positions(const Exp *x, const int *chunk, int lane, int *pos) {
   for (int i = 0; i < x->n; i++)
     pos[i] = x->r[i].chunk[chunk[i]].off + (x->r[i].vec ? lane : 0);
 }
@@ -67,17 +63,14 @@ static UOp *pack(Exp *x, UOp **lane, int n) { /* equal lanes: one scalar, left t
   return uop_new(x->k->st, OPS_VECTORIZE, (DType)lane[0]->dtype, n, n, lane, ARG0);
 }
 
-enum { MAX_VECTOR = 64, WORD = 4 }; /* lanes, bytes */
+enum { WORD = 4 }; /* bytes */
 
-/* n lanes of a and b: numbers of those of b go on behind those of a. */
-static UOp *shuffle(Exp *x, UOp *a, UOp *b, int n, const int64_t *lane) {
+UOp *shuffle(Exp *x, UOp *a, UOp *b, int n, const int64_t *lane) {
   const Ints *from = ints_get(x->k->st, n, lane);
   return from ? UNEW(x->k->st, OPS_SHUFFLEVECTOR, (DType)a->dtype, n, (Arg){.ints = from}, a, b) : NULL;
 }
 
 /* ---- conditions on loops that are lanes: one comparison of vectors */
-static UOp *gate_lane(Exp *x, UOp *u, const int *pos);
-
 /* a < b where a - b is d at the first lane and grows by `by` along them: by * lane < -d, in i32. NULL: not
  * so, or it is known. */
 static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
@@ -167,7 +160,7 @@ static UOp *data_lane(Exp *x, UOp *u, const int *pos) {
   return d && d->lanes > 1 ? uop_new(x->k->st, OPS_GEP, (DType)d->dtype, 1, 1, &d, (Arg){.i = lane}) : d;
 }
 
-static UOp *gate_lane(Exp *x, UOp *u, const int *pos) {
+UOp *gate_lane(Exp *x, UOp *u, const int *pos) {
   return x->val[u->id].per_lane || is_const(u) ? lane_value(x, u, pos) : data_lane(x, u, pos);
 }
 
@@ -217,7 +210,7 @@ static UOp *sum_at(Exp *x, const LinearIn *sum, const int *pos) {
   return !sum->rest ? past : !c ? sum->rest : simple(x, uop_alu2(x->k->st, OPS_ADD, sum->rest, past));
 }
 
-static UOp *lane_value(Exp *x, UOp *u, const int *pos) {
+UOp *lane_value(Exp *x, UOp *u, const int *pos) {
   const LinearIn *sum = sum_of(x, u);
   if (sum) return sum_at(x, sum, pos);
   UOpVec *todo = &x->todo;
@@ -244,10 +237,6 @@ static UOp *lane_value(Exp *x, UOp *u, const int *pos) {
   return v->at[offset_of(x, v->mask, true, pos)];
 }
 
-/* How an address moves along the lanes: +1 for each, not at all, or otherwise; a gate that moves makes it
- * otherwise. */
-typedef enum Along { LANES_SAME, LANES_NEXT, LANES_OTHER } Along;
-
 static Along along(Exp *x, UOp *index, int vec) {
   UOp *r = vec < 0 ? NULL : x->r[vec].r, *flat = index->src[1];
   uint64_t bit = r ? r->ranges : 0;
@@ -255,155 +244,6 @@ static Along along(Exp *x, UOp *index, int vec) {
   if (index->arg.i && (index->src[2]->ranges & bit)) return LANES_OTHER;
   int64_t by;
   return moves_evenly(x->k, flat, r, &by) && by == 1 ? LANES_NEXT : LANES_OTHER;
-}
-
-static UOp *without_const(UOp *u, int64_t *c) {
-  *c = is_const(u) ? u->arg.v.i : u->op == OPS_ADD && is_const(u->src[1]) ? u->src[1]->arg.v.i : 0;
-  return is_const(u) ? NULL : u->op == OPS_ADD && is_const(u->src[1]) ? u->src[0] : u;
-}
-
-/* Whether address b is n past a. */
-static bool is_past(Exp *x, UOp *b, UOp *a, int n) {
-  int64_t ca, cb;
-  if (without_const(a, &ca) == without_const(b, &cb)) return cb - ca == n;
-  UOp *d = simple(x, uop_alu2(x->k->st, OPS_SUB, b, a));
-  return d && is_const_int(d, n);
-}
-
-/* A table of 16 bytes by bytes that are data and below 16: the table is a vector, and one instruction takes
- * its lanes. NULL: not such a read, or out of memory. */
-static UOp *make_lookup(Exp *x, UOp *index, const int *chunk, int lanes) {
-  UOpStore *st = x->k->st;
-  UOp *at = index->src[1], *table = index->src[0];
-  bool fits = lanes >= 16 && !(lanes & (lanes - 1)) && x->k->ren && x->k->ren->has_lookup && !index->arg.i &&
-              table->op == OPS_PARAM && table->arg.param.nelem == 16 && dtype_size((DType)index->dtype) == 1;
-  while (at->op == OPS_CAST && dtype_is_int((DType)at->src[0]->dtype))
-    at = at->src[0];
-  if (!fits || at->dtype == DT_INDEX || at->vmin < 0 || at->vmax > 15 || x->val[at->id].per_lane) return NULL;
-  UOp *by = uop_cast(st, chunk_value(x, at, chunk), DT_U8), *zero = uop_index_const(st, 0);
-  if (!by || by->lanes != lanes) return NULL;
-  UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, 16, 2, (UOp *[]){table, zero}, ARG0);
-  UOp *v = uop_new(st, OPS_LOAD, (DType)index->dtype, 16, 1, &i, ARG0);
-  return uop_new(st, OPS_LOOKUP, (DType)index->dtype, lanes, 2, (UOp *[]){v, by}, ARG0);
-}
-
-/* A vector of the memory behind an INDEX, `past` elements after a place of it. */
-static UOp *vector_at(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int lanes) {
-  UOpStore *st = x->k->st;
-  if (past) at = simple(x, uop_alu2(st, OPS_ADD, at, uop_index_const(st, past)));
-  UOp *src[3] = {memory, at, gate};
-  UOp *i = uop_new(st, OPS_INDEX, (DType)memory->dtype, lanes, gate ? 3 : 2, src, (Arg){.i = gate != NULL});
-  return uop_new(st, OPS_LOAD, (DType)memory->dtype, lanes, 1, &i, ARG0);
-}
-
-/* The lanes of a load that are read, from .. to, but for those of which it is known that they are not; how
- * many elements each of them stands behind the one before; their gate, or NULL. */
-typedef struct Ramp {
-  int from, to;
-  int64_t by;
-  UOp *gate;
-} Ramp;
-
-/* Whether lanes at[] are a ramp for ramp_load. gate[0] NULL: they have no gates. */
-static bool is_ramp(Exp *x, UOp *const *at, UOp *const *gate, int lanes, Ramp *r) {
-  bool vectors = x->k->ren && x->k->ren->vec_bytes >= 32 && lanes >= 4 && !(lanes & (lanes - 1));
-  int n = 0;
-  *r = (Ramp){.from = lanes, .to = -1};
-  for (int l = 0; l < lanes; l++) {
-    if (gate[l] && is_const(gate[l]) && !gate[l]->arg.v.i) continue;
-    if (n && gate[l] != r->gate) return false;
-    r->from = TG_MIN(r->from, l), r->to = l;
-    r->gate = gate[l];
-    n++;
-  }
-  if (!vectors || n < 2 || n != r->to - r->from + 1) return false;
-  if (r->gate && is_const(r->gate)) r->gate = NULL;
-  int64_t first, second;
-  UOp *same = without_const(at[r->from], &first);
-  if (without_const(at[r->from + 1], &second) != same) return false;
-  r->by = second - first;
-  bool few = r->by == -1 || (r->by && llabs(r->by) <= TG_MIN(MOST_STRIDE, lanes));
-  for (int l = 2; few && l < n; l++)
-    few = is_past(x, at[r->from + l], at[r->from], (int)r->by * l);
-  return few;
-}
-
-/* Whether a vector `past` elements after a place lies in the memory, wherever the gate lets it through. */
-static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int lanes) {
-  UOp *from = simple(x, uop_alu2(x->k->st, OPS_ADD, at, uop_index_const(x->k->st, past)));
-  return from && uop_within(from, gate, memory->arg.param.nelem - lanes + 1);
-}
-
-/* A ramp of lanes: the vectors that all of them lie in, of which shuffles take the lanes; others are 0. The
- * last vector ends with the last lane, so that nothing outside the lanes is read; where they are fewer than
- * a vector, it is one that stands inside the memory. NULL: there is none, or out of memory. */
-static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp *r) {
-  int64_t step = llabs(r->by), span = step * (r->to - r->from) + 1, parts = (span + lanes - 1) / lanes;
-  int64_t lane[MAX_VECTOR], back = 0;
-  bool whole = r->from == 0 && r->to == lanes - 1;
-  UOp *first = at[r->by < 0 ? r->to : r->from], *all = NULL;
-  if (span < lanes && !is_inside(x, memory, first, 0, r->gate, lanes)) {
-    back = lanes - span;
-    if (!is_inside(x, memory, first, -back, r->gate, lanes)) return NULL;
-  }
-  UOp *zero = whole ? NULL : splat(x, uop_const_int(x->k->st, (DType)memory->dtype, 0), lanes);
-  for (int64_t p = 0; p < parts; p++) {
-    int64_t begin = p + 1 < parts ? p * lanes : parts > 1 ? span - lanes : -back;
-    UOp *v = vector_at(x, memory, first, begin, r->gate, lanes);
-    for (int l = 0; l < lanes; l++) {
-      bool in = l >= r->from && l <= r->to;
-      int64_t e = !in ? 0 : step * (r->by < 0 ? r->to - l : l - r->from), part = TG_MIN(e / lanes, parts - 1);
-      lane[l] = part > p ? 0 : p && part == p ? lanes + e - begin : p <= 1 ? e - TG_MIN(begin, 0) : l;
-      if (!in) lane[l] = parts == 1 ? lanes : 0;
-    }
-    if (!v || (p && !all)) return NULL;
-    if (parts == 1) return shuffle(x, v, whole ? v : zero, lanes, lane);
-    all = p ? shuffle(x, all, v, lanes, lane) : v;
-  }
-  for (int l = 0; l < lanes; l++)
-    lane[l] = l >= r->from && l <= r->to ? l : lanes;
-  return whole || !all ? all : shuffle(x, all, zero, lanes, lane);
-}
-
-static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
-  UOpStore *st = x->k->st;
-  UOp *found = way == LANES_OTHER ? make_lookup(x, index, chunk, lanes) : NULL;
-  if (found) return found;
-  UOp *at[64] = {0}, *gate[64] = {0}, *lane[64];
-  int pos[MAX_EXP];
-  bool gated = index->arg.i != 0, cont = true, same = true, same_gate = true;
-  for (int l = 0; l < (way == LANES_OTHER ? lanes : 1); l++) {
-    positions(x, chunk, l, pos);
-    at[l] = lane_value(x, index->src[1], pos);
-    gate[l] = gated ? gate_lane(x, index->src[2], pos) : NULL;
-    if (!at[l] || (gated && !gate[l])) return NULL;
-    same &= at[l] == at[0];
-    same_gate &= gate[l] == gate[0];
-    if (l && cont) cont = is_past(x, at[l], at[0], l);
-  }
-  if (gated && is_const(gate[0]) && same_gate && gate[0]->arg.v.i) gated = false;
-  int n = way == LANES_SAME || (way == LANES_OTHER && same && same_gate) ? 1 : lanes;
-  if (n == 1 || (cont && same_gate && !(lanes & (lanes - 1)))) {
-    UOp *src[3] = {index->src[0], at[0], gate[0]};
-    UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, n, gated ? 3 : 2, src, (Arg){.i = gated});
-    return uop_new(st, OPS_LOAD, (DType)index->dtype, n, 1, &i, ARG0);
-  }
-  Ramp ramp;
-  if (is_ramp(x, at, gate, lanes, &ramp)) found = ramp_load(x, index->src[0], at, lanes, &ramp);
-  if (found) return found;
-  for (int l = 0; l < lanes; l++) {
-    UOp *src[3] = {index->src[0], at[l], gate[l]};
-    bool g = gated && !(is_const(gate[l]) && gate[l]->arg.v.i);
-    if (g && is_const(gate[l])) {
-      lane[l] = uop_const_int(st, (DType)index->dtype, 0);
-      continue;
-    }
-    UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, 1, g ? 3 : 2, src, (Arg){.i = g});
-    lane[l] = uop_new(st, OPS_LOAD, (DType)index->dtype, 1, 1, &i, ARG0);
-  }
-  for (int l = 0; l < lanes; l++)
-    if (!lane[l]) return NULL;
-  return uop_new(st, OPS_VECTORIZE, (DType)index->dtype, lanes, lanes, lane, ARG0);
 }
 
 static UOp *tree(Exp *x, Ops op, UOp **v, int n) { /* pairwise, the order fixed by the shape alone */

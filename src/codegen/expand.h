@@ -1,10 +1,11 @@
-/* expand.h: what expand.c and expand_units.c share: the statement that is being expanded, its ranges, and
+/* expand.h: what expand.c, expand_loads.c and expand_units.c share: the statement that is being expanded, its ranges, and
  * what each node is for a chunk of them. */
 #ifndef TG_EXPAND_H
 #define TG_EXPAND_H
 #include "codegen/nest.h"
 
-enum { MAX_EXP = MAX_LINEAR }; /* ranges in the list of one statement */
+/* MAX_EXP: ranges in the list of one statement. MAX_VECTOR: lanes. */
+enum { MAX_EXP = MAX_LINEAR, MAX_VECTOR = 64 };
 
 #define BIT(e) (UINT64_C(1) << (e))
 
@@ -39,13 +40,29 @@ typedef struct Exp {
   Map pieces; /* (register, first element) -> the register that holds it now */
 } Exp;
 
+/* How an address moves along the lanes: +1 for each, not at all, or otherwise; a gate that moves makes it
+ * otherwise. */
+typedef enum Along { LANES_SAME, LANES_NEXT, LANES_OTHER } Along;
+
 /* expand.c */
+UOp *simple(Exp *x, UOp *u); /* simplified, but for its sources */
+/* the place of each range for a chunk of each of them and a lane: 0 .. n - 1 */
+void positions(const Exp *x, const int *chunk, int lane, int *pos);
+/* Value of index arithmetic where each expanded range stands at pos[]: made when first asked for, with the
+ * sources that it needs. */
+UOp *lane_value(Exp *x, UOp *u, const int *pos);
+UOp *gate_lane(Exp *x, UOp *u, const int *pos); /* the same of a gate, which may be data */
+/* n lanes of two vectors of one width: lane[l] counts those of a, then those of b */
+UOp *shuffle(Exp *x, UOp *a, UOp *b, int n, const int64_t *lane);
 /* u in so many lanes; itself, if it has them */
 UOp *splat(Exp *x, UOp *u, int lanes);
 /* u for one chunk of each range */
 UOp *chunk_value(Exp *x, UOp *u, const int *chunk);
 /* the register that holds a chunk of what index names */
 UOp *reg_piece(Exp *x, UOp *index, const int *chunk);
+/* expand_loads.c */
+bool is_past(Exp *x, UOp *b, UOp *a, int n); /* whether address b is n past a */
+UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way);
 /* expand_units.c */
 bool is_fragment(const ExpRange *r); /* it counts elements of an operand, in WMMA alone */
 bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out); /* a step whose operands are fragments */

@@ -86,8 +86,8 @@ void access_settle(Access *a, const KernelShape *c);
 Footprint access_footprint(const Access *a, const double *ext);
 double access_spans(const Access *a, const double *ext, double *span);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
-/* Vectors that lanes along a loop lie in: 1 where they follow each other, as many as elements lie between two
- * lanes where those are few (MOST_STRIDE); 0: they are read lane by lane. */
+/* Vectors that lanes along a loop lie in: 1 where they are contiguous, else their stride, up to MOST_STRIDE;
+ * 0: they are read lane by lane. */
 int access_vectors(const Access *a, int loop);
 
 /* Whether one copy of what an access reads can serve: its index is a sum of loops, its gate an interval of

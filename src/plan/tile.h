@@ -5,8 +5,8 @@
 #define TG_TILE_H
 #include "plan/target.h"
 
-/* TILE_LANES: f32 in a vector as kernels for a CPU are written, whatever a register holds. MOST_STRIDE: lanes
- * that stand so many elements apart, or less, are read as vectors whose lanes are then picked (expand.c). */
+/* TILE_LANES: f32 in a vector as kernels for a CPU are written, whatever a register holds. MOST_STRIDE: the
+ * largest stride of lanes that are read as vectors, which shuffles take them out of (expand_loads.c). */
 enum { TILE_LANES = 16, MOST_STRIDE = 4 };
 
 /* Of the shorter of computing and reading, what the longer does not hide. */

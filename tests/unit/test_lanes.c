@@ -1,5 +1,5 @@
 /* test_lanes.c: lanes that do not follow each other in memory, and rows that begin or end in padding, are read
- * as vectors whose lanes are then picked (expand.c). Small whole numbers, so that plain loops have the same
+ * as vectors whose lanes are then picked (expand_loads.c). Small whole numbers, so that plain loops have the same
  * bits on every device; INTERP checks that nothing outside a memory is read. */
 #include "tensor/context.h"
 #include <setjmp.h>

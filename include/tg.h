@@ -120,6 +120,7 @@ typedef struct TgCounters {
   uint64_t copies, bytes_copied; /* between devices */
   uint64_t graphs;               /* replays of captured launches that the device was given as one */
   uint64_t bytes_read;           /* of other ranks' devices, by the host: what is read or saved here */
+  uint64_t packed;               /* kernels whose copies of weights were made, to be kept for later replays */
 } TgCounters;
 
 /* Made by TG_AXES(1) or TG_AXES(0, -1). n 0: the default (for reductions: all axes). A bare number, .axis =

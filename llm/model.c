@@ -57,6 +57,15 @@ static void batch_choose(TgLlm *m) {
   if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
 }
 
+/* Weights are nearly all of the memory that a model takes, and blocks of several lengths read them: no kernel keeps
+ * a copy of its own. */
+TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user) {
+  int had = tg_setting(ctx, "PREPACK", 0);
+  TgJit *jit = tg_jit(ctx, fn, user);
+  tg_setting(ctx, "PREPACK", had);
+  return jit;
+}
+
 static bool caches_make(TgLlm *m) {
   for (int64_t i = 0; i < m->k.layers; i++) {
     LlmLayer *l = &m->layer[i];
@@ -73,12 +82,12 @@ static bool parts_make(TgLlm *m, LlmStep *s) {
   for (int64_t i = 0; i < s->nparts; i++) {
     LlmPart *p = &s->part[i];
     *p = (LlmPart){.m = m, .n = s->n, .first = i * layers, .last = (i + 1) * layers, .many = s->many};
-    if (!(p->jit = tg_jit(m->ctx, llm_part, p))) return false;
+    if (!(p->jit = llm_jit(m->ctx, llm_part, p))) return false;
   }
   if (s->many) return true;
   s->hidden = s->part[s->nparts - 1];
   s->hidden.hidden = true;
-  return (s->hidden.jit = tg_jit(m->ctx, llm_part, &s->hidden)) != NULL;
+  return (s->hidden.jit = llm_jit(m->ctx, llm_part, &s->hidden)) != NULL;
 }
 
 static bool sequences_make(TgLlm *m) {
@@ -126,7 +135,7 @@ static bool steps_make(TgLlm *m) {
   if (m->sequences > 1) {
     m->which = tg_variable(m->ctx, "sequence", 0, m->sequences - 1);
     m->other = tg_variable(m->ctx, "copied", 0, m->sequences - 1);
-    m->copy = tg_jit(m->ctx, llm_copy, m);
+    m->copy = llm_jit(m->ctx, llm_copy, m);
     if (!m->which || !m->other || !m->copy) return false;
   }
   for (int i = 0; i < MOST_STEPS; i++) {

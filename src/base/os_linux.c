@@ -30,6 +30,8 @@ int64_t os_modified_ns(const struct stat *s) {
 
 int os_zero_pages(void *p, size_t n) { return madvise(p, n, MADV_DONTNEED); }
 
+int os_large_pages(void *p, size_t n) { return madvise(p, n, MADV_HUGEPAGE); }
+
 void os_memory(uint64_t *unused, uint64_t *total) {
   long pages = sysconf(_SC_PHYS_PAGES), left = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
   *total = (uint64_t)TG_MAX(pages, 0) * (uint64_t)size;

@@ -35,6 +35,9 @@ int64_t os_modified_ns(const struct stat *s) {
   return (int64_t)s->st_mtimespec.tv_sec * 1000000000 + s->st_mtimespec.tv_nsec;
 }
 
+/* The system chooses by itself. */
+int os_large_pages(void *p, size_t n) { return (void)p, (void)n, 0; }
+
 /* Mapped anew: no advice to the system there promises zeros. */
 int os_zero_pages(void *p, size_t n) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;

@@ -69,6 +69,7 @@ static void *call_library_open(const char *name) { return dlopen(name, RTLD_NOW 
 
 #define call_memory_file    os_memory_file
 #define call_zero_pages     os_zero_pages
+#define call_large_pages    os_large_pages
 #define call_process_watch  os_process_watch
 #define call_process_limit  os_process_limit
 #define call_process_wait   os_process_wait

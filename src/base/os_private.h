@@ -7,6 +7,7 @@
 char **os_environment(void);
 int os_memory_file(const char *name);
 int os_zero_pages(void *p, size_t n);
+int os_large_pages(void *p, size_t n);
 int os_process_watch(pid_t pid);
 int os_process_limit(pid_t pid, int cpu_s);
 int os_process_wait(int watch, pid_t pid, bool at_once);

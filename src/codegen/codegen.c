@@ -444,6 +444,7 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
   CodegenOptions o = *opt;
   for (bool last = opt->noopt; !err->status; last = o.noopt) {
     Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
+    if (o.prepack) k.stays = o.prepack->stays;
     bool ok = lower_once(&k, ast, ast_store);
     if (ok && opts_text) str_put(opts_text, str_text(&k.opts));
     str_free(&k.opts);

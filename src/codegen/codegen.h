@@ -25,11 +25,26 @@ typedef struct Kernel { /* a kernel while it is being lowered */
   char limit[LAUNCH_WHY]; /* .. what the device has at most, where that is why */
   int nopt;               /* opts that the heuristic wanted */
   int nthread, global[3], local[3];
+  uint64_t stays; /* PARAM slots, as bits, of which a copy may be made once (prepack.c) */
   Str opts; /* the opts taken, as text */
   const struct CodegenOptions *opt;
   Arena *arena; /* where the linear program lives */
   Linear *linear;
 } Kernel;
+
+enum { MOST_PREPACKED = 4 };
+
+/* Copies that are made before the first launch and kept (prepack.c). In: what stays, the first slot that is
+ * free. Out: the n arguments from `first` on, their sizes. One call of codegen_lower makes the kernel that
+ * runs, one with `packs` set what is to run before it. */
+typedef struct Prepack {
+  uint64_t stays; /* bit i: PARAM i holds the same at every launch */
+  int first;
+  bool packs;
+  int n;
+  int64_t nbytes[MOST_PREPACKED];
+  uint64_t list; /* of the opts: both kernels must have the same ones */
+} Prepack;
 
 typedef struct CodegenOptions {
   bool noopt;
@@ -39,6 +54,7 @@ typedef struct CodegenOptions {
   uint32_t matrices_off; /* matrix units of the target that are not to be used, as bits of matrix.h's rows */
   int leave_out;         /* how many of the heuristic's opts are not taken, the last ones first */
   PassEnv *passes;       /* NULL, or what watches the passes */
+  Prepack *prepack;      /* NULL: all copies are made at each launch */
   Str *costs;            /* NULL, or where each list that is considered is written with what it costs */
 } CodegenOptions;
 
@@ -80,6 +96,7 @@ UOp *gate_loads(Kernel *k, UOp *branch,
 UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like);
 bool choose_opts(Kernel *k, const CodegenOptions *opt); /* opts.c */
 bool apply_opts(Kernel *k, const CodegenOptions *opt);  /* opts.c */
+bool prepack(Kernel *k); /* prepack.c: of a nest with its opts but THREAD; nothing where nobody asks */
 bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move together are one */
 /* axes.c: an INDEX at a flat offset, with an index per axis where strides and its gate tell them apart. */
 UOp *index_axes(Kernel *k, UOp *index);

@@ -359,23 +359,70 @@ static bool has_own_loop(const KernelShape *c) {
   return own;
 }
 
-static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
-  KernelShape c;
+/* The list that costs least, of vectors or of matrix units. *cycles: INFINITY where there is none. */
+static bool cheapest(Kernel *k, const KernelShape *c, int ncores, OptVec *out, double *cycles) {
   Taken best;
   Cost cost;
+  bool units = false;
+  out->len = 0;
+  *cycles = INFINITY;
+  if (!choose_list(c, ncores, k->mem, k->opt->costs, &best, &cost)) return false;
+  *cycles = cost.cycles;
+  if (!choose_units(k, c, ncores, cycles, out, &units)) return false;
+  return units || cost.cycles == INFINITY || list_named(c, &best, &cost, ncores, k->mem, out);
+}
+
+/* Whether some of what stays is read often enough that its layout matters: what is read a few times takes as
+ * long as memory does, however it lies there. Of the others no copy is kept. */
+static bool stays_used(KernelShape *c) {
+  enum { LEAST_USES = 8 };
+
+  bool any = false;
+  for (int a = 0; a < c->naccess; a++) {
+    double uses = 1;
+    for (int r = 0; r < c->n; r++)
+      uses *= c->access[a].moves >> r & 1 ? 1 : (double)c->size[r];
+    c->access[a].stays &= uses >= LEAST_USES;
+    any |= c->access[a].stays;
+  }
+  return any;
+}
+
+/* Copies that are made once are worth their memory, and a program of its own, where that is seen. */
+static bool cheapest_prepacked(Kernel *k, KernelShape *c, int ncores, OptVec *out, double *cycles) {
+  static const double WORTH = 0.9;
+  double each;
+  OptVec own = {0};
+  uint64_t stays = k->stays;
+  bool ok = true, any = stays_used(c);
+  if (any) ok = cheapest(k, c, ncores, &own, &each);
+  for (int a = 0; a < c->naccess; a++)
+    c->access[a].stays = false;
+  k->stays = 0;
+  ok = ok && cheapest(k, c, ncores, out, cycles);
+  if (ok && any && each < WORTH * *cycles) {
+    OptVec t = *out;
+    *out = own;
+    own = t;
+    *cycles = each;
+    k->stays = stays;
+  }
+  vec_free(k->mem, &own);
+  return ok;
+}
+
+static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
+  KernelShape c;
   *chosen = false;
   if (!kernel_shape(k, &c)) return true;
-  double work = 1;
+  double work = 1, cycles;
   for (int r = 0; r < c.n; r++)
     work *= (double)c.size[r];
   if (c.reduce && (work < LITTLE_SUM || has_own_loop(&c))) return true;
   if (work < LITTLE_WORK) ncores = 1;
-  if (!choose_list(&c, ncores, k->mem, k->opt->costs, &best, &cost)) return false;
-  double cycles = cost.cycles;
-  if (!choose_units(k, &c, ncores, &cycles, out, chosen)) return false;
-  if (*chosen || cost.cycles == INFINITY) return true;
-  *chosen = true;
-  return list_named(&c, &best, &cost, ncores, k->mem, out);
+  bool ok = cheapest_prepacked(k, &c, ncores, out, &cycles);
+  *chosen = ok && cycles < INFINITY;
+  return ok;
 }
 
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {

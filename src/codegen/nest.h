@@ -140,6 +140,11 @@ static inline UOp *stored_in(const UOp *store) { return memory_of(store->src[0])
 /* Whether a STORE begins a register: what it writes is not made of what the register holds. */
 bool starts_register(Kernel *k, UOp *store);
 
+/* Whether a copy of this PARAM can be made once, before the kernel's first launch. */
+static inline bool is_prepacked(const Kernel *k, const UOp *param) {
+  return param->arg.param.slot < 64 && k->stays >> param->arg.param.slot & 1;
+}
+
 UOp *reg_new(Kernel *k, DType dtype, int naxis, UOp *const *extent);
 UOp *reg_at(Kernel *k, UOp *reg, int n, UOp *const *at); /* its INDEX */
 UOp *write_new(Kernel *k, UOp *to, UOp *value, int n, UOp *const *expanded);

@@ -378,11 +378,16 @@ static bool opts_apply(Kernel *k, const OptVec *v) {
           "the inner loops");
     last = rank[v->at[i].op];
   }
-  for (int late = 0; late < 2; late++) /* THREAD is the outermost loop: it is made when the others stand */
+  const Prepack *p = k->opt->prepack;
+  for (int late = 0; late < 2; late++) { /* THREAD is the outermost loop: it is made when the others stand */
     for (size_t i = 0; i < v->len; i++) {
       k->ndone = i;
-      if ((v->at[i].op == OPT_THREAD) == (late == 1) && !opt_apply(k, &v->at[i])) return false;
+      if ((v->at[i].op == OPT_THREAD) != (late == 1)) continue;
+      bool packs = late && p && p->packs && p->n; /* loops of its own: any that is long enough */
+      if (!(packs ? opt_thread(k, &v->at[i]) : opt_apply(k, &v->at[i]))) return false;
     }
+    if (!late && !prepack(k)) return false;
+  }
   for (size_t i = 0; i < v->len; i++)
     opt_print(&k->opts, &v->at[i]);
   return true;
@@ -421,6 +426,7 @@ bool opts_fit(Kernel *k, const OptVec *list) {
   Kernel trial = *k;
   str_init(&trial.opts, k->mem);
   trial.strict = false;
+  trial.stays = 0;
   trial.list = *list;
   bool ok = nest_build(&trial) && (!k->ren->has_grid || pad_grid(&trial)) && opts_apply(&trial, list) &&
             block_fits(&trial);

@@ -65,6 +65,16 @@ static bool reads(const Units *u, int role, int access) {
   return uop_contains(u->k->st, u->k->mem, &u->value[role], 1, u->c->access[access].index);
 }
 
+/* Panels of what stays are made before the kernel. */
+static bool prepacked(const Units *u, int role) {
+  const KernelShape *c = u->c;
+  bool all = true;
+  int64_t size = (int64_t)dtype_size(u->shape->operand[role].dtype);
+  for (int a = c->nstore; all && a < c->naccess; a++)
+    if (reads(u, role, a)) all = c->access[a].stays && size <= c->access[a].bytes;
+  return all;
+}
+
 static void panels_of(Units *u, int role) {
   const KernelShape *c = u->c;
   const Target *t = c->target;
@@ -81,7 +91,7 @@ static void panels_of(Units *u, int role) {
   for (int r = 0; r < c->n; r++)
     if (!is_summed_over(c, r) && is_moved(u, role, r)) elements *= (double)c->size[r];
   u->element[role] = each;
-  u->panels[role] = each * elements;
+  u->panels[role] = prepacked(u, role) ? 0 : each * elements;
 }
 
 static double shared_cycles(const Units *u) {

@@ -351,6 +351,7 @@ static void key_of(Beam *b, uint8_t key[32]) {
 TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const CodegenOptions *copt,
                    const char *start, Str *best) {
   Beam b = {.ctx = ctx, .dev = d, .st = st, .ast = ast, .copt = *copt};
+  b.copt.prepack = NULL; /* what runs has the arguments of the kernel alone */
   TgError *told = d->err, ignored = {0};
   uint8_t key[32], digest[32];
   Blob found = {0};

@@ -15,6 +15,9 @@ typedef struct CachedProgram {
   Program *prog;
   char name[96];
   int nvar, *var, refs;
+  int npacked; /* its last arguments are copies that were made before; their bytes */
+  int64_t packed[MOST_PREPACKED];
+  uint64_t packed_list; /* the opts that they are laid out for */
   bool cached; /* the cache has it, and is one of the refs */
   struct CachedProgram *next;
 } CachedProgram;
@@ -55,12 +58,24 @@ typedef struct Watch {
   int nparts;
 } Watch;
 
+/* What a kernel of a captured function keeps of its copies. stays: arguments that nothing in the function
+ * stores to, as bits. run NULL: nothing, the plan's program makes them all. pack: makes those in `data` of
+ * the versions of the arguments. */
+typedef struct Prepacked {
+  uint64_t stays;
+  CachedProgram *run, *pack;
+  void *data[MOST_PREPACKED];
+  uint32_t *version;
+  bool made;
+} Prepacked;
+
 /* A plan with what it works on. buf: the memories that the graph reads and writes, by the plan's numbers;
  * temp: where results go, by temporary, NULL: in a slab of the plan. */
 typedef struct PlanRun {
   Plan *plan;
   const BufferPart *buf;
   Buffer *const *temp;
+  Prepacked *prepacked;  /* by kernel, or NULL */
   struct Flight *flight; /* NULL, or what moves between devices beside its kernels .. */
   int step;              /* .. of which it is this plan */
 } PlanRun;
@@ -136,6 +151,12 @@ typedef struct ProgramCache {
 } ProgramCache;
 
 TgStatus programs_make(TgContext *ctx, Plan *plan);
+/* .. of kernels with each[k].stays that have copies to keep: each[k].run and pack, else NULL both */
+TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each);
+/* prepacked.c */
+void prepacked_free(TgContext *ctx, const Plan *plan, Prepacked *each); /* each may be NULL */
+bool prepacked_stale(const PlanRun *run, int k); /* its copies are of other versions, or not made yet */
+void prepacked_made(const PlanRun *run, int k);  /* they are of these versions now */
 void program_release(TgContext *ctx, CachedProgram *p);
 /* A plan has it no more. What only the cache still has goes, or new shapes would fill that for ever. */
 void program_left(TgContext *ctx, CachedProgram *p);
@@ -192,8 +213,9 @@ typedef struct Inside Inside;
 Inside *inside_new(TgContext *ctx); /* NULL: no memory */
 void inside_free(TgContext *ctx, Inside *in);
 void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion); /* p's graphs are still there */
+/* anew: replays run this one, instead of the one before */
 void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, const char *opts,
-                   const char *source);
+                   const char *source, bool anew);
 void inside_made(TgContext *ctx, const Plan *p, double us);
 void inside_origins(TgContext *ctx, const Plan *p);
 void inside_launch(TgContext *ctx, const Plan *p, int k, double us);

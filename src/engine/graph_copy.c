@@ -274,6 +274,42 @@ void key_put(Str *key, const UOp *u) {
   if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
 }
 
+/* Takes n bytes of a key. False: it has fewer. */
+static bool key_taken(const uint8_t **at, const uint8_t *end, void *out, size_t n) {
+  if ((size_t)(end - *at) < n) return false;
+  memcpy(out, *at, n);
+  *at += n;
+  return true;
+}
+
+UOp *key_graph(UOpStore *st, TgMem *mem, const uint8_t *key, size_t nkey) {
+  const uint8_t *end = key + nkey;
+  UOpVec all = {0}, src = {0};
+  bool ok = true;
+  while (ok && key < end) {
+    KeyHead head;
+    int64_t list[TG_MAX_RANK];
+    ok = key_taken(&key, end, &head, sizeof head);
+    Arg arg = {.raw = {head.a, head.b}};
+    if (ok && head.list) {
+      ok = head.a <= TG_MAX_RANK && key_taken(&key, end, list, (size_t)head.a * sizeof *list);
+      const Ints *ints = ok ? ints_get(st, (int)head.a, list) : NULL;
+      arg.ints = ints;
+      ok = ints != NULL;
+    }
+    src.len = 0;
+    for (int i = 0; ok && i < head.nsrc; i++) {
+      uint32_t n;
+      ok = key_taken(&key, end, &n, sizeof n) && n < all.len && vec_push(mem, &src, all.at[n]);
+    }
+    UOp *u = ok ? uop_new(st, (Ops)head.op, (DType)head.dtype, head.lanes, head.nsrc, src.at, arg) : NULL;
+    ok = u && vec_push(mem, &all, u);
+  }
+  UOp *root = ok && all.len ? all.at[all.len - 1] : NULL;
+  vec_free(mem, &all), vec_free(mem, &src);
+  return root;
+}
+
 static UOp *key_node(Graph *g, UOp *v) { /* v, a node of the copy, is in the key */
   if (!v || uop_map_number(g->number, v) != UINT32_MAX) return v;
   key_put(&g->key, v);

@@ -77,5 +77,8 @@ UOp *value_of_node(TgContext *ctx, UOp *u);
 /* an AFTER whose store has run: the view of the next version that it is; one that waits: itself */
 UOp *stored_value(TgContext *ctx, UOp *after);
 /* a node without its sources, as bytes that mean the same in every store */
+/* The graph whose nodes, each followed by the numbers of its sources, stand in a key, the root last. NULL: out of
+ * memory. */
+UOp *key_graph(UOpStore *st, TgMem *mem, const uint8_t *key, size_t nkey);
 void key_put(Str *key, const UOp *u);
 #endif

@@ -206,9 +206,10 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
 }
 
 void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, const char *opts,
-                   const char *source) {
+                   const char *source, bool anew) {
   PlanFacts *f = facts_of(ctx, p);
-  if (!f || k >= f->nkernel || f->kernel[k].opts) return;
+  if (!f || k >= f->nkernel || (f->kernel[k].opts && !anew)) return;
+  mem_free(&ctx->mem, f->kernel[k].opts), mem_free(&ctx->mem, f->kernel[k].source);
   f->kernel[k].record = ctx->passes.next_kernel - 1;
   f->kernel[k].opts = copied(ctx, opts);
   f->kernel[k].source = copied(ctx, source);

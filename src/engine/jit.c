@@ -57,6 +57,7 @@ static void capture_free(TgContext *ctx, Capture *c) {
   let_go(ctx, c);
   for (size_t i = 0; i < c->steps.len; i++) {
     replay_free(ctx, c->steps.at[i].replay);
+    prepacked_free(ctx, c->steps.at[i].plan, c->steps.at[i].prepacked);
     plan_release(ctx, c->steps.at[i].plan);
     mem_free(&ctx->mem, c->steps.at[i].buf), mem_free(&ctx->mem, c->steps.at[i].temp);
   }
@@ -104,6 +105,7 @@ static void jit_clear(TgJit *j) {
   jit_memories_free(j);
   j->in = j->out = NULL;
   j->given = j->made = NULL;
+  j->prepacked = false;
   j->nin = j->nout = j->ngiven = j->nmade = j->runs = 0;
 }
 
@@ -117,6 +119,7 @@ TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user) {
   j->ctx = ctx;
   j->fn = fn;
   j->user = user;
+  j->prepacks = ctx->env.prepack;
   j->next = ctx->jits;
   j->link = &ctx->jits;
   if (j->next) j->next->link = &j->next;
@@ -570,7 +573,8 @@ static TgStatus plans_run(Steps *all, Step *s, size_t n) {
     if (s[i].plan->dev->remote) continue;
     bool waits = all->flight && flight_waits(all->flight);
     for (size_t k = i; k < next; k++)
-      all->run[k] = (PlanRun){s[k].plan, s[k].buf, s[k].temp, waits ? all->flight : NULL, (int)k};
+      all->run[k] =
+          (PlanRun){s[k].plan, s[k].buf, s[k].temp, s[k].prepacked, waits ? all->flight : NULL, (int)k};
     for (size_t k = i; k < next && waits && !st; k++)
       st = plan_run(ctx, &all->run[k]);
     if (!waits) st = replay_run(ctx, &s[i].replay, all->run + i, next - i);
@@ -659,6 +663,7 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
           of);
     stored[nstored++] = b[k];
   }
+  if (!s) s = jit_prepack(j);
   if (!s) s = engine_before_stores(ctx, stored, nstored);
   if (!s) s = steps_run(ctx, j->c.steps.at, j->c.steps.len, stored, nstored);
   if (!s && !stores_done(ctx, stored, nstored)) s = ctx->err.status;

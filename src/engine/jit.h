@@ -13,8 +13,9 @@ typedef struct Step {
   size_t nbuf, ntemp;
   Buffer *from, *to;
   size_t offset;
-  int exchange;   /* that the copy is of, as inside_copied says */
-  Replay *replay; /* of this plan and those that follow it on the same device */
+  int exchange;         /* that the copy is of, as inside_copied says */
+  Prepacked *prepacked; /* by kernel of the plan, or NULL */
+  Replay *replay;       /* of this plan and those that follow it on the same device */
 } Step;
 
 /* k: input k, or -1 - output */
@@ -67,7 +68,8 @@ struct TgJit {
   TgJit *next, **link;
   TgJitFn fn;
   void *user;
-  int runs; /* 0: the next is the first; 1: the next captures; 2: replays */
+  bool prepacks, prepacked; /* copies are kept; it is known which ones */
+  int runs;      /* 0: the next is the first; 1: the next captures; 2: replays */
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
@@ -96,6 +98,9 @@ TgStatus flight_after(Flight *f, const PlanRun *run, int k);
 TgStatus flight_left(Flight *f); /* all plans ran: all that is to go goes */
 TgStatus flight_end(Flight *f);  /* all is there */
 void flight_free(Flight *f);
+
+/* prepacked.c: before the first replay; what cannot be kept is not */
+TgStatus jit_prepack(TgJit *j);
 
 /* jit.c */
 TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user); /* NULL: recorded */

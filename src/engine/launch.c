@@ -15,6 +15,16 @@ TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
 }
 
 /* ---- arguments */
+/* The program of kernel k, and what it is given beside the arguments that the plan knows. */
+static const CachedProgram *program_of(const PlanRun *run, int k) {
+  const Prepacked *own = run->prepacked ? &run->prepacked[k] : NULL;
+  return own && own->run ? own->run : run->plan->prog[k];
+}
+
+static int arguments_of(const PlanRun *run, int k) {
+  return run->plan->sched.kernel[k].narg + program_of(run, k)->npacked;
+}
+
 /* The values of a program's variables, in units of the VAR nodes. */
 static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
   for (int i = 0; i < p->nvar; i++) {
@@ -37,8 +47,8 @@ static TgStatus launch_room(TgContext *ctx, const PlanRun *run, size_t n, Launch
   int most = 0, most_vars = 0;
   for (size_t i = 0; i < n; i++)
     for (int k = 0; k < run[i].plan->sched.nkernel; k++) {
-      most = TG_MAX(most, run[i].plan->sched.kernel[k].narg);
-      most_vars = TG_MAX(most_vars, run[i].plan->prog[k]->nvar);
+      most = TG_MAX(most, arguments_of(&run[i], k));
+      most_vars = TG_MAX(most_vars, program_of(&run[i], k)->nvar);
     }
   r->bufs = most > 32 ? mem_alloc(&ctx->mem, (size_t)most * sizeof *r->bufs) : r->bufs_small;
   r->vars = most_vars > 16 ? mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *r->vars) : r->vars_small;
@@ -72,10 +82,28 @@ static TgStatus args_set(TgContext *ctx, const PlanRun *run, const SchedKernel *
 /* Kernel k of a plan with its arguments, which stand in r. */
 static TgStatus launch_get(TgContext *ctx, const PlanRun *run, int k, const LaunchRoom *r, Launch *out) {
   const SchedKernel *sk = &run->plan->sched.kernel[k];
-  const CachedProgram *prog = run->plan->prog[k];
+  const CachedProgram *prog = program_of(run, k);
   TgStatus st = vars_get(ctx, prog, r->vars);
   if (!st) st = args_set(ctx, run, sk, r->bufs);
-  *out = (Launch){prog->prog, r->bufs, r->vars, sk->narg, prog->nvar};
+  for (int i = 0; i < prog->npacked; i++)
+    r->bufs[sk->narg + i] = run->prepacked[k].data[i];
+  *out = (Launch){prog->prog, r->bufs, r->vars, arguments_of(run, k), prog->nvar};
+  return st;
+}
+
+/* The copies that kernels keep are made, where they are not those of what their arguments hold now. */
+static TgStatus packed(TgContext *ctx, const PlanRun *run, const LaunchRoom *r) {
+  Device *d = run->plan->dev;
+  TgStatus st = TG_OK;
+  for (int k = 0; run->prepacked && !st && k < run->plan->sched.nkernel; k++) {
+    Launch l;
+    if (!run->prepacked[k].run || !prepacked_stale(run, k)) continue;
+    st = launch_get(ctx, run, k, r, &l);
+    l.program = run->prepacked[k].pack->prog;
+    l.nvar = 0;
+    if (!st) st = d->backend->launch(d, &l);
+    if (!st) prepacked_made(run, k), ctx->counters.packed++;
+  }
   return st;
 }
 
@@ -102,7 +130,7 @@ void launch_time_taken(TgContext *ctx, Device *d) {
 static void launch_told(TgContext *ctx, const PlanRun *run, int k, double begin, double us) {
   const Plan *p = run->plan;
   const SchedKernel *sk = &p->sched.kernel[k];
-  TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, us, NULL, 0, kernel_origin(p, k)};
+  TgLaunch l = {sizeof l, program_of(run, k)->name, sk->narg, sk->flops, us, NULL, 0, kernel_origin(p, k)};
   if (ctx->env.debug >= 2)
     context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)%s%s\n", p->dev->name, k, l.name,
                 l.nargs, us, sk->est_us, *l.origin ? "  " : "", l.origin);
@@ -163,7 +191,8 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   if (!st) st = slabs;
   if (!st) st = context_cancelled(ctx);
   for (int k = 0; k < p->sched.nkernel && !st; k++)
-    st = vars_get(ctx, p->prog[k], room.vars);
+    st = vars_get(ctx, program_of(run, k), room.vars);
+  if (!st) st = packed(ctx, run, &room);
   double begin = time_now_s();
   if (!st) st = time_begins(p->dev);
   for (int k = 0; k < p->sched.nkernel && !st; k++) {
@@ -202,8 +231,8 @@ static Replay *replay_new(TgContext *ctx, const PlanRun *run, size_t n) {
   for (size_t i = 0; i < n; i++)
     for (int k = 0; k < run[i].plan->sched.nkernel; k++) {
       nlaunch++;
-      nbuf += (size_t)run[i].plan->sched.kernel[k].narg;
-      nvar += (size_t)run[i].plan->prog[k]->nvar;
+      nbuf += (size_t)arguments_of(&run[i], k);
+      nvar += (size_t)program_of(&run[i], k)->nvar;
     }
   Replay *r = mem_alloc(&ctx->mem, sizeof *r);
   if (!r) return NULL;
@@ -261,6 +290,8 @@ TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n)
   if (!st) st = context_cancelled(ctx);
   for (size_t i = 0; i < n && !st; i++)
     st = slabs_take(ctx, run[i].plan);
+  for (size_t i = 0; i < n && !st; i++)
+    st = packed(ctx, &run[i], &room);
   if (!st) st = replay_updated(ctx, *made, run, n, &room);
   double begin = time_now_s();
   if (!st) st = time_begins(d);

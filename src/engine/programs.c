@@ -53,11 +53,14 @@ static void program_forget(TgContext *ctx, CachedProgram *p) {
 
 /* An entry of the cache for a program; NULL: out of memory. */
 static CachedProgram *program_new(TgContext *ctx, Device *dev, const Str *key, uint64_t hash,
-                                  const Linear *lin) {
+                                  const Linear *lin, const Prepack *prepack) {
   CachedProgram *p = mem_alloc(&ctx->mem, sizeof *p);
   if (!p) return NULL;
   p->hash = hash;
   p->dev = dev;
+  p->npacked = prepack->n;
+  p->packed_list = prepack->list;
+  memcpy(p->packed, prepack->nbytes, sizeof p->packed);
   snprintf(p->name, sizeof p->name, "%s", lin->name);
   if ((p->key = mem_alloc(&ctx->mem, key->len))) {
     memcpy(p->key, key->at, key->len);
@@ -107,10 +110,10 @@ void programs_forget(TgContext *ctx, ProgramCache *c) {
 }
 
 /* ---- what is shown of a kernel */
-static void kernel_print(TgContext *ctx, const Schedule *s, int k) { /* TG_DEBUG=5 */
+static void kernel_print(TgContext *ctx, UOpStore *st, UOp *ast) { /* TG_DEBUG=5 */
   Str t;
   str_init(&t, NULL);
-  uop_print(&t, s->store, NULL, &s->kernel[k].ast, 1);
+  uop_print(&t, st, NULL, &ast, 1);
   context_say(ctx, "%s", str_text(&t));
   str_free(&t);
 }
@@ -177,6 +180,7 @@ const char *tg_source_prelude(TgContext *ctx) {
 typedef struct Making {
   TgContext *ctx;
   Plan *plan;
+  UOpStore *graphs; /* of the kernels */
   CodegenOptions options;
   Arena arena;
   Vec(struct Todo) todo;
@@ -188,7 +192,9 @@ typedef struct Making {
 typedef struct Todo {
   Making *of;
   int kernel; /* of the plan */
-  bool tried; /* its opts are what TG_BEAM found */
+  UOp *ast;
+  bool tried;      /* its opts are what TG_BEAM found */
+  Prepack prepack; /* stays 0: it makes all of its copies at each launch */
   int64_t opts_before;
   Linear lin;
   UOpStore *st;
@@ -204,13 +210,13 @@ static TgStatus todo_lower(Todo *t, const char *opts) {
   TgContext *ctx = m->ctx;
   CodegenOptions options = m->options;
   if (opts) options.opts = opts;
+  if (t->prepack.stays) options.prepack = &t->prepack;
   store_free(t->st);
   t->st = NULL;
   Str taken;
   str_init(&taken, &ctx->mem);
-  TgStatus s =
-      codegen_lower(&ctx->mem, m->plan->sched.kernel[t->kernel].ast, m->plan->sched.store,
-                    m->plan->dev->backend->renderer, &options, &m->arena, &t->st, &t->lin, &taken, &ctx->err);
+  TgStatus s = codegen_lower(&ctx->mem, t->ast, m->graphs, m->plan->dev->backend->renderer, &options,
+                             &m->arena, &t->st, &t->lin, &taken, &ctx->err);
   str_free(&t->opts);
   t->opts = taken;
   return s;
@@ -240,8 +246,7 @@ static TgStatus todo_tried(Todo *t) {
   if (!tries || counted || m->options.opts || m->options.noopt) return TG_OK;
   Str best;
   str_init(&best, &ctx->mem);
-  UOp *ast = m->plan->sched.kernel[t->kernel].ast;
-  TgStatus s = beam_opts(ctx, d, m->plan->sched.store, ast, &m->options, str_text(&t->opts), &best);
+  TgStatus s = beam_opts(ctx, d, m->graphs, t->ast, &m->options, str_text(&t->opts), &best);
   t->tried = !s && strcmp(str_text(&best), str_text(&t->opts));
   if (t->tried) s = todo_lower(t, str_text(&best));
   str_free(&best);
@@ -285,6 +290,7 @@ static TgStatus todo_text(Todo *t) {
   if (*ctx->passes.fallback && ctx->env.debug >= 1)
     context_say(ctx, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
   *ctx->passes.fallback = 0;
+  if (t->prepack.stays && !t->prepack.n) return s; /* nothing to keep */
   if (!s && !m->options.opts) opts_said(t, str_text(&t->opts));
   if (!s) s = todo_tried(t);
   const char *opts = str_text(&t->opts);
@@ -295,10 +301,11 @@ static TgStatus todo_text(Todo *t) {
     s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
   ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
 
-  if (ctx->env.debug >= 5) kernel_print(ctx, &plan->sched, t->kernel);
+  if (ctx->env.debug >= 5) kernel_print(ctx, m->graphs, t->ast);
   if (ctx->env.debug >= 3) context_say(ctx, "%s %s: opts %s\n", plan->dev->name, t->lin.name, opts);
   if (ctx->env.debug >= 4) context_say(ctx, "%s\n", str_text(&t->source));
-  if (!s) inside_kernel(ctx, plan, t->kernel, &t->lin, opts, str_text(&t->source));
+  if (!s && !t->prepack.packs)
+    inside_kernel(ctx, plan, t->kernel, &t->lin, opts, str_text(&t->source), t->prepack.n > 0);
   if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, opts, str_text(&t->source));
   if (t->st) ctx->counters.nodes += store_created(t->st);
   return s;
@@ -315,28 +322,31 @@ static void todo_unlist(Todo *t) {
   t->spec.listed = todo_listed;
 }
 
-/* The program of kernel k is found, or made and put on the list. Once there it is found by the next equal
- * kernel of this very schedule. */
-static TgStatus program_get(Making *m, int k, const Str *key) {
+/* The program of kernel k, whose graph is `ast`, is found, or made and put on the list. Once there it is found by
+ * the next equal kernel of this very schedule. *out: NULL where copies are asked to be kept, and it has none. */
+static TgStatus program_get(Making *m, int k, UOp *ast, const Prepack *prepack, const Str *key,
+                            CachedProgram **out) {
   TgContext *ctx = m->ctx;
   ProgramCache *c = engine_programs(ctx);
   uint64_t hash = hash_bytes(1, key->at, key->len);
-  if ((m->plan->prog[k] = program_find(c, key, hash))) {
+  if ((*out = program_find(c, key, hash))) {
     ctx->counters.cache_hits++;
     return TG_OK;
   }
-  Todo t = {.of = m, .kernel = k};
+  Todo t = {.of = m, .kernel = k, .ast = ast, .prepack = *prepack};
   str_init(&t.source, &ctx->mem), str_init(&t.opts, &ctx->mem);
   TgStatus s = todo_text(&t);
-  if (!s && !(t.prog = program_new(ctx, m->plan->dev, key, hash, &t.lin))) s = TG_ERR_NOMEM;
-  if (!s) todo_unlist(&t);
-  if (!s && !vec_push(&ctx->mem, &m->todo, t)) s = TG_ERR_NOMEM;
-  if (s) {
+  bool nothing = !s && prepack->stays && !t.prepack.n;
+  if (!s && !nothing && !(t.prog = program_new(ctx, m->plan->dev, key, hash, &t.lin, &t.prepack)))
+    s = TG_ERR_NOMEM;
+  if (!s && !nothing) todo_unlist(&t);
+  if (!s && !nothing && !vec_push(&ctx->mem, &m->todo, t)) s = TG_ERR_NOMEM;
+  if (s || nothing) {
     if (t.prog) program_forget(ctx, t.prog);
     todo_end(&t);
     return s;
   }
-  m->plan->prog[k] = t.prog;
+  *out = t.prog;
   t.prog->next = programs_at(c, hash);
   t.prog->cached = true;
   return map_put_ptr(&c->by_hash, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
@@ -384,39 +394,92 @@ static TgStatus program_known(Making *m, int k) {
   Str key;
   str_init(&key, mem);
   TgStatus s = TG_ERR_NOMEM;
-  if (kernel_key(&key, plan->dev, plan->sched.store, mem, ast)) s = program_get(m, k, &key);
+  if (kernel_key(&key, plan->dev, plan->sched.store, mem, ast))
+    s = program_get(m, k, ast, &(Prepack){0}, &key, &plan->prog[k]);
   str_free(&key);
   if (!s && !map_put_ptr(&m->made, (uintptr_t)ast, plan->prog[k])) s = TG_ERR_NOMEM;
   return s;
 }
 
-/* Lowered one after the other, compiled all at once; where anything fails, nothing of it stays. */
+/* The graph of a kernel is gone, but stands in the key of its program. */
+static TgStatus program_prepacked(Making *m, int k, UOp *ast, const Prepack *p, CachedProgram **out) {
+  const CachedProgram *whole = m->plan->prog[k];
+  Str key;
+  str_init(&key, &m->ctx->mem);
+  str_putn(&key, (const char *)whole->key, whole->nkey);
+  str_putn(&key, (const char *)&p->stays, sizeof p->stays);
+  str_putn(&key, p->packs ? "p" : "r", 1);
+  TgStatus s = key.oom ? TG_ERR_NOMEM : program_get(m, k, ast, p, &key, out);
+  str_free(&key);
+  return s;
+}
+
+static void making_init(Making *m, TgContext *ctx, Plan *plan) {
+  *m = (Making){.ctx = ctx, .plan = plan, .graphs = plan->sched.store};
+  arena_init(&m->arena, &ctx->mem), map_init(&m->made, &ctx->mem);
+  m->options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
+}
+
+/* What was lowered is compiled; where anything failed, nothing of it stays. */
+static TgStatus making_end(Making *m, TgStatus s) {
+  TgContext *ctx = m->ctx;
+  if (!s) s = context_cancelled(ctx);
+  if (!s) s = programs_compile(m);
+  if (!s) s = context_cancelled(ctx);
+  for (size_t i = 0; i < m->todo.len; i++) {
+    if (s) program_withdraw(ctx, m->todo.at[i].prog);
+    todo_end(&m->todo.at[i]);
+  }
+  vec_free(&ctx->mem, &m->todo), map_free(&m->made);
+  arena_free(&m->arena);
+  return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
+}
+
+/* Lowered one after the other, compiled all at once. */
 TgStatus programs_make(TgContext *ctx, Plan *plan) {
-  Making m = {.ctx = ctx, .plan = plan};
-  arena_init(&m.arena, &ctx->mem), map_init(&m.made, &ctx->mem);
+  Making m;
   TgStatus s = TG_OK;
-  m.options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
+  making_init(&m, ctx, plan);
   double begin = profile_now(ctx);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     if (!(s = context_cancelled(ctx))) s = program_known(&m, k);
     if (!s) context_progress(ctx, "lower", k + 1, plan->sched.nkernel);
   }
   profile_span(ctx, "lower", begin, "\"kernels\":%zu", m.todo.len);
-  if (!s) s = context_cancelled(ctx);
-  if (!s) s = programs_compile(&m);
-  if (!s) s = context_cancelled(ctx);
-
-  for (size_t i = 0; i < m.todo.len; i++) {
-    if (s) program_withdraw(ctx, m.todo.at[i].prog);
-    todo_end(&m.todo.at[i]);
-  }
+  s = making_end(&m, s);
   for (int k = 0; k < plan->sched.nkernel; k++) {
     if (s)
       plan->prog[k] = NULL;
     else
       plan->prog[k]->refs++;
   }
-  vec_free(&ctx->mem, &m.todo), map_free(&m.made);
-  arena_free(&m.arena);
-  return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
+  return s;
+}
+
+TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
+  Making m;
+  TgStatus s = TG_OK;
+  making_init(&m, ctx, plan);
+  m.graphs = store_new(&ctx->mem);
+  if (!m.graphs) s = TG_ERR_NOMEM;
+  for (int k = 0; k < plan->sched.nkernel && !s; k++) {
+    const CachedProgram *whole = plan->prog[k];
+    const size_t device = sizeof plan->dev->index; /* which stands before the graph */
+    Prepack p = {.stays = each[k].stays, .first = plan->sched.kernel[k].narg};
+    if (!p.stays || (s = context_cancelled(ctx))) continue;
+    UOp *ast = key_graph(m.graphs, &ctx->mem, whole->key + device, whole->nkey - device);
+    s = ast ? program_prepacked(&m, k, ast, &p, &each[k].run) : TG_ERR_NOMEM;
+    p.packs = true;
+    if (!s && each[k].run) s = program_prepacked(&m, k, ast, &p, &each[k].pack);
+  }
+  s = making_end(&m, s);
+  store_free(m.graphs);
+  for (int k = 0; k < plan->sched.nkernel; k++) {
+    bool whole = !s && each[k].run && each[k].pack && each[k].run->packed_list == each[k].pack->packed_list;
+    if (whole)
+      each[k].run->refs++, each[k].pack->refs++;
+    else
+      each[k].run = each[k].pack = NULL;
+  }
+  return s;
 }

@@ -156,6 +156,9 @@ static Footprint footprint_of_copy(const Plan *p, int access, const double *ext)
                      .stride = stride * a->copied};
 }
 
+/* Whether a copy is made once, before the kernel: not one that is larger than what it is made of. */
+static bool is_prepacked(const Access *a) { return a->stays && a->copied <= a->bytes; }
+
 static bool plan_stage(Plan *p, int access) {
   const KernelShape *c = p->c;
   const Access *a = &c->access[access];
@@ -175,8 +178,8 @@ static bool plan_stage(Plan *p, int access) {
   if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* what is written goes there, too */
   if (whole > (double)t->cache[third ? LEVEL_L3 : LEVEL_L2])
     rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
-  p->copy[access] = COPY_SHOWN * bytes * trips / rate;
-  if (p->n && p->first_stage < 0) p->first_stage = p->n;
+  p->copy[access] = is_prepacked(a) ? 0 : COPY_SHOWN * bytes * trips / rate;
+  if (p->n && p->first_stage < 0 && !is_prepacked(a)) p->first_stage = p->n;
   p->staged_at[access] = p->n;
   return true;
 }
@@ -491,7 +494,7 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
     if (taken_up(t, footprints->of[i][a], level) > ROOM * (double)t->cache[level]) break;
     own = i;
   }
-  if (own == 0 || (p->staged_at[a] >= 0 && p->staged_at[a] >= own)) return 0;
+  if (own == 0 || (p->staged_at[a] >= own && !is_prepacked(x))) return 0;
   Footprint f = footprints->of[own][a];
   if (access_step(x, p->level[own - 1].loop) == 1 &&
       f.rows <= STREAMS) { /* the next iteration goes on where this one ends */

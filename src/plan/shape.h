@@ -33,6 +33,7 @@ typedef struct Access {
   bool found;       /* its place is data, as that of what is looked up in a table */
   bool clips;       /* its gate, if any, is an interval of each axis */
   bool in_sum;      /* read in every step of the reduction; of a kernel that has none, of its loops */
+  bool stays;       /* it reads the same at every launch: a copy of it can be made once, before */
   bool converted;   /* in_sum, and its copy holds what every reader converts it to */
 } Access;
 

@@ -11,6 +11,7 @@
 enum {
   ALIGN = 64,
   KEPT_FROM = 64 << 10, /* bytes: smaller ones come from malloc, which keeps its own */
+  LARGE_PAGE = 2 << 20, /* bytes, on x86-64 and arm64 with pages of 4 KB */
   STEPS = 8,            /* sizes are rounded up to one of so many between two powers of two */
   UNWRITTEN = 0xa5
 };
@@ -51,10 +52,19 @@ void host_trim(Device *d) {
   d->bytes_kept = 0;
 }
 
+/* A weight of 9 MB is 2,300 pages of 4 KB: each is looked up and found anew by what reads ahead, and its first
+ * write is a fault. */
+static void ask_large_pages(const Device *d, void *at, size_t room) {
+  uintptr_t mask = LARGE_PAGE - 1, from = ((uintptr_t)at + mask) & ~mask, to = ((uintptr_t)at + room) & ~mask;
+  if (room >= 2 * LARGE_PAGE && (d->backend->has & HAS_RUN))
+    (void)d->os->large_pages((void *)from, to - from);
+}
+
 static HostBlock *block_new(Device *d, size_t room) {
   char *raw = room > SIZE_MAX - 2 * ALIGN ? NULL : mem_alloc_raw(d->mem, room + 2 * ALIGN);
   if (!raw) return NULL;
   HostBlock *b = (HostBlock *)(((uintptr_t)raw + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+  ask_large_pages(d, b, room);
   *b = (HostBlock){raw, room, NULL};
   return b;
 }

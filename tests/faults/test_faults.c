@@ -395,6 +395,32 @@ static void captured(TgContext *c, Out *o) { /* a first run, a capture, two repl
   tg_jit_free(j), tg_release(h.w);
 }
 
+static TgStatus convolved(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_conv2d(in[0], user, .padding = TG_SIZES(1));
+  return TG_OK;
+}
+
+static TgTensor *counted(TgContext *c, int ndim, const int64_t *dims) {
+  int64_t n = 1;
+  for (int i = 0; i < ndim; i++)
+    n *= dims[i];
+  return tg_reshape(tg_cast(tg_mod_scalar(tg_arange(c, 0, n), 7), TG_F32), ndim, dims);
+}
+
+static void prepacked(TgContext *c, Out *o) { /* copies of weights, kept by the second replay */
+  TgTensor *w = tg_keep(tg_clone(counted(c, TG_SHAPE(32, 32, 3, 3))));
+  TgTensor *x = tg_clone(counted(c, TG_SHAPE(1, 32, 7, 7)));
+  if (!tg_error(c)) tg_realize(w);
+  TgJit *j = tg_jit(c, convolved, w);
+  for (int i = 0; i < 5 && j && !tg_error(c); i++) {
+    TgTensor *y[1] = {NULL};
+    if (i == 3) tg_assign(w, tg_add_scalar(w, 1));
+    if (!tg_jit_run(j, &x, 1, y, 1)) put(c, o, tg_sum(y[0]));
+  }
+  tg_jit_free(j), tg_release(w);
+}
+
 static void captured_file(TgContext *c, Out *o) { /* saved after the capture; loaded, it goes on */
   char path[100];
   snprintf(path, sizeof path, "%s/program", cache_dir);
@@ -676,6 +702,19 @@ static void test_devices(void **state) {
   }
 }
 
+/* Without memory for what is kept, the copies are made at each launch, or there is an error. */
+static void test_prepacked(void **state) {
+  (void)state;
+  const Named p = {"prepacked", prepacked};
+  Where w = {"CPU", true};
+  Out want;
+  uint64_t calls[KINDS + 1];
+  cache_remove();
+  reference(&p, w, &want, calls);
+  report(&p, w, calls);
+  sweep(&p, w, &want, MEMORY, calls[MEMORY], torture ? DENSE : 300);
+}
+
 static void test_os_calls(void **state) { /* CPU: no cache, a new cache each time, a full one */
   (void)state;
   static const Named small[] = {{"one kernel", one_kernel}, {"kernels in turn", kernels_in_turn}};
@@ -787,9 +826,10 @@ int main(void) {
   enum { N = TG_COUNT(programs) };
 
   static char names[N][40]; /* a word each, for TG_TEST */
-  struct CMUnitTest tests[N + 4] = {[N] = cmocka_unit_test_teardown(test_devices, no_complaints),
+  struct CMUnitTest tests[N + 5] = {[N] = cmocka_unit_test_teardown(test_devices, no_complaints),
                                     cmocka_unit_test_teardown(test_os_calls, no_complaints),
                                     cmocka_unit_test_teardown(test_library_loader, no_complaints),
+                                    cmocka_unit_test_teardown(test_prepacked, no_complaints),
                                     cmocka_unit_test(test_kill)};
   for (size_t i = 0; i < N; i++) {
     snprintf(names[i], sizeof names[i], "test_allocations_%s", programs[i].name);

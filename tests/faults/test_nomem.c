@@ -21,7 +21,8 @@ typedef struct Run {
   TgTensor *t[CHOICE_OUTPUTS];
   int n;
   char *opts[MOST_KERNELS];
-  bool keep; /* the lists that are chosen, for later runs */
+  bool keep;  /* the lists that are chosen, for later runs */
+  bool packs; /* the copies of all that is read are kept */
 } Run;
 
 /* All texts, one below the other. */
@@ -30,7 +31,17 @@ static TgStatus texts_of(Run *r, Str *out) {
   TgStatus st = choice_schedule(r->c, r->t, r->n, NULL, &s);
   for (int k = 0; !st && k < s.nkernel; k++) {
     Lowered l;
-    st = choice_lower(r->c, &s, k, k < MOST_KERNELS ? r->opts[k] : NULL, NULL, &l);
+    Prepack p = {.stays = ~UINT64_C(1), .first = s.kernel[k].narg};
+    for (int packs = 0; r->packs && packs < 2 && !st;
+         packs++) { /* both kernels of one that keeps its copies */
+      p.packs = packs;
+      st = choice_lower(r->c, &s, k, NULL, NULL, &p, &l);
+      if (!st) str_put(out, str_text(&l.text));
+      if (!st && !p.n) fail_msg("no copy is kept");
+      lowered_free(&l);
+    }
+    if (r->packs) continue;
+    st = choice_lower(r->c, &s, k, k < MOST_KERNELS ? r->opts[k] : NULL, NULL, NULL, &l);
     if (!st && r->keep && k < MOST_KERNELS) r->opts[k] = strdup(str_text(&l.opts));
     if (!st) str_put(out, str_text(&l.text)), str_put(out, str_text(&l.opts));
     lowered_free(&l);
@@ -92,8 +103,8 @@ static Str plain_run(Run *r) {
   return text;
 }
 
-static Run run_open(const Choice *choice, const Machine *machine, TgMem mem) {
-  Run r = {.c = machine_open(machine, mem)};
+static Run run_open(const Choice *choice, const Machine *machine, TgMem mem, bool packs) {
+  Run r = {.c = machine_open(machine, mem), .packs = packs};
   assert_int_equal(tg_error(r.c), TG_OK);
   r.n = choice->build(r.c, r.t);
   r.keep = r.c->devices.at[0]->target.warp > 1;
@@ -133,10 +144,10 @@ static bool failing_run(Run *r, const char *name, uint64_t n, bool after) {
 /* Without TG_TORTURE: after so many of these, the rest fails too, or the next text is looked at. */
 enum { AFTER = 16, AGAIN = 64 };
 
-static void sweep(const Case *k, bool all) {
-  Run r = run_open(choice_named(k->program), machine_named(k->machine), (TgMem){0});
+static void sweep(const Case *k, bool all, bool packs) {
+  Run r = run_open(choice_named(k->program), machine_named(k->machine), (TgMem){0}, packs);
   char name[100];
-  snprintf(name, sizeof name, "%s on %s", k->program, k->machine);
+  snprintf(name, sizeof name, "%s on %s%s", k->program, k->machine, packs ? ", prepacked" : "");
   Str first = plain_run(&r);
   bool reached = true;
   for (uint64_t n = 1; reached; n++) {
@@ -152,9 +163,12 @@ static void sweep(const Case *k, bool all) {
   run_close(&r);
 }
 
+/* The copies of all that is read are kept: two kernels. */
+static const Case prepacked[] = {{"by_turned", "avx512"}, {"matmul_bf16_turned", "amx"}};
+
 static void sweeps(const Case *k, size_t n) {
   for (size_t i = 0; i < n; i++)
-    sweep(&k[i], getenv("TG_TORTURE") != NULL);
+    sweep(&k[i], getenv("TG_TORTURE") != NULL, k == prepacked);
 }
 
 #define TEST(group)                                                                                          \
@@ -168,6 +182,7 @@ TEST(products)
 TEST(units)
 TEST(attention)
 TEST(gradients)
+TEST(prepacked)
 
 /* Any node may be the one that there is no memory for. */
 static const Case nodes[] = {{"softmax_few", "avx512"},   {"layer_norm_few", "cuda"}, {"scan_few", "metal"},
@@ -176,7 +191,7 @@ static const Case nodes[] = {{"softmax_few", "avx512"},   {"layer_norm_few", "cu
 
 /* some: of many nodes one in so many, the first ones all. */
 static void sweep_nodes(const Choice *choice, const Machine *machine, uint64_t some) {
-  Run r = run_open(choice, machine, (TgMem){.apart = true});
+  Run r = run_open(choice, machine, (TgMem){.apart = true}, false);
   char name[100];
   snprintf(name, sizeof name, "%s on %s, node by node", choice->name, machine->name);
   Str first = plain_run(&r);
@@ -193,7 +208,8 @@ static void test_search(void **state) {
   (void)state;
   static const Case searched[] = {{"softmax", "cuda"}, {"matmul_odd", "plain"}, {"matmul_f16_odd", "metal"}};
   for (size_t i = 0; i < TG_COUNT(searched); i++) {
-    Run r = run_open(choice_named(searched[i].program), machine_named(searched[i].machine), (TgMem){0});
+    Run r =
+        run_open(choice_named(searched[i].program), machine_named(searched[i].machine), (TgMem){0}, false);
     Run anew = {.c = r.c, .n = r.n};
     memcpy(anew.t, r.t, sizeof r.t);
     for (uint64_t n = 1; failing_run(&anew, searched[i].program, n, n % 2);)
@@ -266,9 +282,9 @@ int main(void) {
   unsetenv("TG_SPEC"); /* what verifies graphs needs memory too, and says of a graph that it is wrong */
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sums),   cmocka_unit_test(test_rows),         cmocka_unit_test(test_products),
-      cmocka_unit_test(test_units),  cmocka_unit_test(test_attention),    cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_nodes),  cmocka_unit_test(test_nodes_of_all), cmocka_unit_test(test_search),
-      cmocka_unit_test(test_graphs), cmocka_unit_test(test_open)};
+      cmocka_unit_test(test_sums),      cmocka_unit_test(test_rows),      cmocka_unit_test(test_products),
+      cmocka_unit_test(test_units),     cmocka_unit_test(test_attention), cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_prepacked), cmocka_unit_test(test_nodes),     cmocka_unit_test(test_nodes_of_all),
+      cmocka_unit_test(test_search),    cmocka_unit_test(test_graphs),    cmocka_unit_test(test_open)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

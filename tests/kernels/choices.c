@@ -139,13 +139,14 @@ TgStatus choice_schedule(TgContext *c, TgTensor *const *t, int n, Str *explain, 
 }
 
 TgStatus choice_lower(TgContext *c, const Schedule *sched, int k, const char *opts, Str *costs,
-                      Lowered *out) {
+                      Prepack *prepack, Lowered *out) {
   Arena arena;
   UOpStore *own = NULL;
   Linear lin;
   const Renderer *ren = c->devices.at[0]->backend->renderer;
   CodegenOptions co = codegen_options(c, c->devices.at[0], ren, opts);
   co.costs = costs;
+  co.prepack = prepack;
   memset(out, 0, sizeof *out);
   arena_init(&arena, &c->mem), str_init(&out->text, &c->mem), str_init(&out->opts, &c->mem);
   TgStatus s = codegen_lower(&c->mem, sched->kernel[k].ast, sched->store, ren, &co, &arena, &own, &lin,

@@ -40,6 +40,7 @@ typedef struct Lowered {
   int64_t local_bytes;
 } Lowered;
 
-TgStatus choice_lower(TgContext *c, const Schedule *s, int k, const char *opts, Str *costs, Lowered *out);
+TgStatus choice_lower(TgContext *c, const Schedule *s, int k, const char *opts, Str *costs, Prepack *prepack,
+                      Lowered *out);
 void lowered_free(Lowered *l);
 #endif

@@ -40,7 +40,7 @@ static void put_kernel(TgContext *c, Str *out, const Schedule *s, int k, const c
   Str costs;
   Lowered l;
   str_init(&costs, NULL);
-  TgStatus st = choice_lower(c, s, k, opts, &costs, &l);
+  TgStatus st = choice_lower(c, s, k, opts, &costs, NULL, &l);
   if (st) {
     str_printf(out, "    %s\n", tg_errmsg(c));
     tg_clear_error(c);

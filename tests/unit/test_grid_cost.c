@@ -52,7 +52,7 @@ static Said said_of(Bench *b, int kernel, const char *list, char *chosen, size_t
   Str costs;
   Lowered l;
   str_init(&costs, NULL);
-  bool ok = !choice_lower(b->c, &b->s, kernel, list, list ? &costs : NULL, &l);
+  bool ok = !choice_lower(b->c, &b->s, kernel, list, list ? &costs : NULL, NULL, &l);
   if (ok && chosen) snprintf(chosen, room, "%s", str_text(&l.opts));
   if (ok && list)
     s.known = sscanf(str_text(&costs),

@@ -17,7 +17,15 @@ static unsigned seed = 12345;
 
 static int draw(int n) { return seed = seed * 1664525u + 1013904223u, (int)((seed >> 8) % (unsigned)n); }
 
+/* Of a captured program: its inputs, in the order in which it asks for them, are the same at each call. */
+static struct Kept {
+  bool on;
+  int n, next;
+  TgTensor *at[8];
+} kept;
+
 static TgTensor *input_of(TgContext *ctx, TgDType dtype, unsigned s, int nd, const int64_t *d) {
+  if (kept.on && kept.next < kept.n) return kept.at[kept.next++];
   int64_t n = 1;
   for (int i = 0; i < nd; i++)
     n *= d[i];
@@ -27,7 +35,10 @@ static TgTensor *input_of(TgContext *ctx, TgDType dtype, unsigned s, int nd, con
     s = s * 1664525u + 1013904223u, p[i] = whole ? (int)(s >> 24) - 128 : (s >> 8) / 8388608. - 1;
   TgTensor *t = tg_from_f64(ctx, p, dtype, nd, d);
   free(p);
-  return t;
+  if (!kept.on) return t;
+  assert_in_range(kept.n, 0, 7);
+  assert_int_equal(tg_realize(t), TG_OK);
+  return kept.next++, kept.at[kept.n++] = t;
 }
 
 static TgTensor *input(TgContext *ctx, unsigned s, int nd, const int64_t *d) {
@@ -386,8 +397,31 @@ static void panels_list(char *s, size_t size, int which) {
 
 typedef struct Numbers {
   int64_t n;
+  int packed; /* kernels whose copies were kept */
   double v[2 * MOST];
 } Numbers;
+
+static TgStatus captured(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor *made[2];
+  (void)in, (void)nin;
+  kept.next = 0;
+  program(ctx, *(int *)user, made);
+  for (int i = 0; i < nout; i++)
+    out[i] = made[i];
+  return TG_OK;
+}
+
+/* Replays keep the copies that kernels make of the inputs. */
+static TgStatus replayed(TgContext *ctx, int which, TgTensor *out[2]) {
+  int n = out[1] ? 2 : 1;
+  TgJit *jit = tg_jit(ctx, captured, &which);
+  TgStatus s = TG_OK;
+  for (int i = 0; i < 4 && !s; i++) {
+    out[0] = out[1] = NULL;
+    s = tg_jit_run(jit, NULL, 0, out, n);
+  }
+  return s;
+}
 
 /* False: the list was refused, with a reason. */
 static bool numbers(const char *dev, const char *opts, int which, Numbers *to) {
@@ -400,9 +434,12 @@ static bool numbers(const char *dev, const char *opts, int which, Numbers *to) {
   unsetenv("TG_NOOPT"), unsetenv("TG_OPTS"), unsetenv("TG_SPEC");
   assert_non_null(ctx);
   TgTensor *out[2];
+  kept.n = kept.next = 0;
   program(ctx, which, out);
   to->n = 0;
-  TgStatus s = out[0] ? tg_realize_many(out, out[1] ? 2 : 1) : TG_ERR_STATE;
+  TgStatus s = !out[0]    ? TG_ERR_STATE
+               : !kept.on ? tg_realize_many(out, out[1] ? 2 : 1)
+                          : replayed(ctx, which, out);
   for (int i = 0; i < 2 && out[i] && !s; i++) {
     int64_t n = tg_numel(out[i]);
     assert_in_range(n, 1, MOST);
@@ -414,6 +451,7 @@ static bool numbers(const char *dev, const char *opts, int which, Numbers *to) {
       s == TG_ERR_VALUE && opts && !strncmp(why, "opts: ", 6) && strlen(why) > 20 && strchr(why + 6, ':');
   if (s && !refused) fail_msg("program %d on %s, opts \"%s\": %s", which, dev, opts ? opts : "", why);
   if (refused && getenv("SHOW")) fprintf(stderr, "  refused: %s\n", why);
+  to->packed = (int)tg_counters(ctx).packed;
   tg_close(ctx);
   return !refused;
 }
@@ -477,6 +515,37 @@ static void test_lists_for_panels(void **state) {
       print_message("panels, program %d: %d of %d lists were taken\n", which, of[which], rounds);
     if (rounds >= 40 && !of[which]) fail_msg("no list of program %d was taken", which);
   }
+}
+
+/* Captured: what copies of the inputs there are is made once, before the second replay. */
+static void test_lists_prepacked(void **state) {
+  (void)state;
+  static Numbers want, got;
+  int taken = 0, packed = 0, rounds = getenv("LISTS") ? atoi(getenv("LISTS")) : 20;
+  for (int which = 0; which < NPROGRAM + NUNITS + NPANELS; which++) {
+    bool units = which >= NPROGRAM && which < NPROGRAM + NUNITS, makes = is_attention(which);
+    if (units || makes || which == 27 || which == 28) continue; /* what assigns to its inputs, or makes one */
+    numbers("INTERP", NULL, which, &want);
+    for (int i = 0; i < rounds; i++) {
+      char list[256] = "";
+      bool panels = which >= NPROGRAM;
+      const char *dev = panels ? panels_device(i) : i % 10 == 9 ? "CPU" : "INTERP:C";
+      if (panels)
+        panels_list(list, sizeof list, which - NPROGRAM - NUNITS);
+      else
+        random_list(list, sizeof list, false);
+      if (getenv("SHOW")) fprintf(stderr, "%s %d \"%s\"\n", dev, which, list);
+      kept.on = true;
+      bool is = numbers(dev, list, which, &got);
+      kept.on = false;
+      if (!is) continue;
+      taken++;
+      packed += got.packed > 0;
+      compare(&want, &got, which, dev, list);
+    }
+  }
+  if (getenv("LISTS")) print_message("prepacked: %d lists were taken, %d kept copies\n", taken, packed);
+  if (rounds >= 20 && packed < 20) fail_msg("only %d of %d lists kept copies", packed, taken);
 }
 
 /* LISTS: how many for each program instead of `rounds`; ONLY: for one program */
@@ -686,10 +755,11 @@ int main(void) {
   if (getenv("SEED")) seed = (unsigned)atoi(getenv("SEED"));
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_for_c),     cmocka_unit_test(test_lists_on_cpu),
-      cmocka_unit_test(test_lists_for_metal), cmocka_unit_test(test_lists_for_cuda),
-      cmocka_unit_test(test_lists_for_units), cmocka_unit_test(test_lists_for_panels),
-      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_online_of_specials),
-      cmocka_unit_test(test_many_ranges),     cmocka_unit_test(test_lists_refused)};
+      cmocka_unit_test(test_lists_for_c),        cmocka_unit_test(test_lists_on_cpu),
+      cmocka_unit_test(test_lists_for_metal),    cmocka_unit_test(test_lists_for_cuda),
+      cmocka_unit_test(test_lists_for_units),    cmocka_unit_test(test_lists_for_panels),
+      cmocka_unit_test(test_lists_prepacked),    cmocka_unit_test(test_lists_found),
+      cmocka_unit_test(test_online_of_specials), cmocka_unit_test(test_many_ranges),
+      cmocka_unit_test(test_lists_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

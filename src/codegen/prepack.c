@@ -1,0 +1,300 @@
+/* prepack.c: copies that are made once and kept. In: a nest with its opts but THREAD, and which buffers hold
+ * the same values at every launch. Out: for the kernel that runs, the nest without the copies that are made of
+ * these alone: they are arguments of it; for the kernel that packs, run before the first launch, what fills
+ * them.
+ *
+ * A copy is local memory that only some statements write (stage.c, panels.c). In the loops around these that
+ * they move with, each iteration has a copy of its own, one after another in the argument:
+ *
+ *   LOOP i:  copy w[i, ..] to local;  LOOP ..:  .. local[e] ..
+ *
+ *   packs:   LOOP i:  copy w[i, ..] to packed[i * n + ..]
+ *   runs:    LOOP i:  LOOP ..:  .. packed[i * n + e] ..
+ *
+ * So a matrix that is read with strides, or that a matrix unit reads in panels, is laid out for the kernel
+ * once, as libraries do that prepack weights. */
+#include "codegen/nest.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Of the bytes of what it is made of, what a kept copy may have: padding is a few lines. */
+static const double MOST_GROWN = 1.25;
+
+enum { GROWN_ANYHOW = 4096 };
+
+typedef struct Fill {
+  UOp *u;
+  bool moves; /* with a loop around it, or it reads; else it is padding */
+} Fill;
+
+typedef struct Packing {
+  Kernel *k;
+  UOp *memory, *argument;
+  Vec(Fill) fills; /* the statements that write it */
+  UOpVec around;   /* ranges of the loops around these that they move with, outer first */
+  int64_t copies, bytes_read;
+  UOpVec from, to; /* each INDEX of it, and what takes its place */
+  int last;        /* place of the last fill */
+  bool fits;
+} Packing;
+
+static bool writes_only(const UOp *u, const UOp *memory) {
+  if (u->op == OPS_STORE) return stored_in(u) == memory;
+  for (int i = 1; is_loop(u) && i < u->nsrc; i++)
+    if (!writes_only(u->src[i], memory)) return false;
+  return is_loop(u);
+}
+
+/* The values that a statement below u writes, and where: of buffers that stay, and of nothing else. */
+static bool is_kept_value(Packing *p, UOp *u, bool *reads) {
+  UOpVec order = {0};
+  Kernel *k = p->k;
+  uint64_t seen = 0;
+  bool ok = uop_toposort(k->st, k->mem, &u, 1, &order), kept = true;
+  for (size_t i = 0; ok && kept && i < order.len; i++) {
+    const UOp *x = order.at[i], *m = x->op == OPS_INDEX ? memory_of(x) : NULL;
+    if (x->op == OPS_VAR || x->op == OPS_AFTER || x->op == OPS_DEFINE_REG) kept = false;
+    if (x->op == OPS_DEFINE_LOCAL && x != p->memory) kept = false;
+    if (!m || m->op != OPS_PARAM) continue;
+    *reads = true;
+    int64_t slot = m->arg.param.slot;
+    kept &= is_prepacked(k, m);
+    if (kept && !(seen >> slot & 1))
+      p->bytes_read += m->arg.param.nelem * (int64_t)dtype_size((DType)m->dtype);
+    if (kept) seen |= UINT64_C(1) << slot;
+  }
+  vec_free(k->mem, &order);
+  p->fits &= kept;
+  return ok;
+}
+
+/* Whether a value, or where it is written, reads the memory. */
+static bool reads_memory(Packing *p, const UOp *statement, bool *reads) {
+  UOpVec order = {0}, roots = {0};
+  Kernel *k = p->k;
+  const UOp *to = statement->src[0];
+  bool ok = vec_push(k->mem, &roots, statement->src[1]);
+  for (int i = 1; ok && i < to->nsrc; i++)
+    ok = vec_push(k->mem, &roots, to->src[i]);
+  ok = ok && uop_toposort(k->st, k->mem, roots.at, roots.len, &order);
+  *reads = false;
+  for (size_t i = 0; ok && i < order.len; i++)
+    *reads |= order.at[i] == p->memory;
+  vec_free(k->mem, &order), vec_free(k->mem, &roots);
+  return ok;
+}
+
+/* Whether all that a statement writes is 0: padding, which memory that is kept begins with. */
+static bool writes_zeros(Kernel *k, const UOp *u) {
+  if (u->op == OPS_STORE) return u->src[1] == uop_const_int(k->st, (DType)u->src[1]->dtype, 0);
+  for (int i = 1; is_loop(u) && i < u->nsrc; i++)
+    if (!writes_zeros(k, u->src[i])) return false;
+  return is_loop(u);
+}
+
+/* The largest statement around place `at` that writes nothing else: its place. */
+static int fill_around(const Packing *p, const PlaceVec *at, int i) {
+  while (at->at[i].up >= 0 && writes_only(at->at[at->at[i].up].u, p->memory))
+    i = at->at[i].up;
+  return i;
+}
+
+/* The loops around a fill that it moves with are those of every fill that moves. */
+static bool fill_add(Packing *p, const PlaceVec *at, int place) {
+  Kernel *k = p->k;
+  Fill f = {.u = at->at[place].u};
+  UOpVec around = {0};
+  for (size_t i = 0; i < p->fills.len; i++)
+    if (p->fills.at[i].u == f.u) return true;
+  bool ok = is_kept_value(p, f.u, &f.moves);
+  p->last = TG_MAX(p->last, place);
+  for (int up = at->at[place].up; ok && up >= 0; up = at->at[up].up) {
+    UOp *r = at->at[up].u->src[0];
+    if (!depends(k, f.u, r)) continue;
+    f.moves = true;
+    p->fits &= is_const(r->src[0]);
+    ok = vec_push(k->mem, &around, r);
+  }
+  for (size_t i = 0; i < around.len / 2; i++) {
+    UOp *t = around.at[i];
+    around.at[i] = around.at[around.len - 1 - i];
+    around.at[around.len - 1 - i] = t;
+  }
+  bool first = true;
+  for (size_t i = 0; i < p->fills.len; i++)
+    first &= !p->fills.at[i].moves;
+  ok = ok && vec_push(k->mem, &p->fills, f);
+  if (!f.moves) {
+    p->fits &= writes_zeros(k, f.u);
+    vec_free(k->mem, &around);
+    return ok;
+  }
+  bool same = first || (around.len == p->around.len &&
+                        (!around.len || !memcmp(around.at, p->around.at, around.len * sizeof *around.at)));
+  p->fits &= same;
+  if (first) {
+    p->around = around;
+    return ok;
+  }
+  vec_free(k->mem, &around);
+  return ok;
+}
+
+/* All statements that write the memory, in order. */
+static bool find_fills(Packing *p, const PlaceVec *at) {
+  bool ok = true;
+  for (size_t i = 0; ok && p->fits && i < at->len; i++) {
+    const UOp *u = at->at[i].u;
+    if ((u->op != OPS_STORE && u->op != OPS_ACC) || stored_in(u) != p->memory) continue;
+    bool reads = false;
+    ok = reads_memory(p, u, &reads);
+    if (u->op == OPS_ACC || reads) p->fits = false;
+    if (ok && p->fits) ok = fill_add(p, at, fill_around(p, at, (int)i));
+  }
+  return ok;
+}
+
+/* Each reader stands in the loops that the copies are told apart by, and behind all fills: else the memory holds
+ * one copy after another. */
+static bool readers_checked(Packing *p, const PlaceVec *at) {
+  bool ok = true;
+  for (size_t i = 0; ok && p->fits && i < at->len; i++) {
+    const UOp *u = at->at[i].u;
+    if (u->op != OPS_STORE && u->op != OPS_ACC) continue;
+    bool reads = false;
+    size_t in = 0;
+    ok = reads_memory(p, u, &reads);
+    for (int up = at->at[i].up; up >= 0; up = at->at[up].up)
+      in += vec_has(&p->around, at->at[up].u->src[0]);
+    if (reads && (in != p->around.len || (int)i < p->last)) p->fits = false;
+  }
+  return ok;
+}
+
+/* As large as what it is made of, or nearly so. */
+static bool size_checked(Packing *p) {
+  int64_t n = p->memory->arg.param.nelem, size = (int64_t)dtype_size((DType)p->memory->dtype), bytes;
+  bool moves = false;
+  p->copies = 1;
+  for (size_t i = 0; i < p->around.len; i++)
+    if (__builtin_mul_overflow(p->copies, p->around.at[i]->src[0]->arg.v.i, &p->copies)) return false;
+  for (size_t i = 0; i < p->fills.len; i++)
+    moves |= p->fills.at[i].moves;
+  bool small = !__builtin_mul_overflow(p->copies, n * size, &bytes);
+  return moves && small && (double)bytes <= MOST_GROWN * (double)p->bytes_read + GROWN_ANYHOW;
+}
+
+/* Where the copy of these iterations begins. */
+static UOp *copy_begin(Packing *p, UOp *const *at) {
+  Kernel *k = p->k;
+  UOp *flat = num(k, 0);
+  for (size_t i = 0; i < p->around.len; i++)
+    flat = ix(k, OPS_ADD, ix(k, OPS_MUL, flat, p->around.at[i]->src[0]), at[i]);
+  return ix(k, OPS_MUL, flat, num(k, p->memory->arg.param.nelem));
+}
+
+/* What takes the place of each access of the memory. */
+static bool find_accesses(Packing *p) {
+  Kernel *k = p->k;
+  UOpVec order = {0};
+  UOp *begin = copy_begin(p, p->around.at);
+  bool ok = begin && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && p->fits && i < order.len; i++) {
+    UOp *x = order.at[i], *src[MAX_AXES + 2];
+    if (x->op != OPS_INDEX || memory_of(x) != p->memory) continue;
+    if (x->src[0] != p->memory || index_naxes(x) != 1) {
+      p->fits = false;
+      break;
+    }
+    memcpy(src, x->src, x->nsrc * sizeof *src);
+    src[0] = p->argument;
+    src[1] = ix(k, OPS_ADD, x->src[1], begin);
+    UOp *now = src[1] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, x->nsrc, src, x->arg) : NULL;
+    ok = now && vec_push(k->mem, &p->from, x) && vec_push(k->mem, &p->to, now);
+  }
+  vec_free(k->mem, &order);
+  return ok;
+}
+
+/* The fills, but for padding, in loops of their own over all copies. */
+static UOp *packing_nest(Packing *p) {
+  Kernel *k = p->k;
+  UOpVec own = {0}, body = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < p->around.len; i++)
+    ok = vec_push(k->mem, &own, kernel_range(k, p->around.at[i]->src[0], AXIS_GLOBAL, NULL)) && own.at[i];
+  for (size_t i = 0; ok && i < p->fills.len; i++) {
+    if (!p->fills.at[i].moves) continue;
+    UOp *u = uop_substitute(k->st, k->mem, p->fills.at[i].u, (int)p->from.len, p->from.at, p->to.at);
+    u = u ? nest_copy(k, u, (int)own.len, p->around.at, own.at) : NULL;
+    ok = u && vec_push(k->mem, &body, u);
+  }
+  UOp *u = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)body.len, body.at, ARG0) : NULL;
+  for (size_t i = own.len; u && i-- > 0;)
+    u = u->op == OPS_SINK ? loop_new(k, own.at[i], u->nsrc, u->src) : loop_new(k, own.at[i], 1, &u);
+  vec_free(k->mem, &own), vec_free(k->mem, &body);
+  return u;
+}
+
+static bool packed_one(Packing *p, UOpVec *packs) {
+  Kernel *k = p->k;
+  UOp *nest = packing_nest(p), *sink = k->sink;
+  bool ok = nest != NULL;
+  for (int i = 0; ok && i < (nest->op == OPS_SINK ? nest->nsrc : 1); i++)
+    ok = vec_push(k->mem, packs, nest->op == OPS_SINK ? nest->src[i] : nest);
+  for (size_t i = 0; ok && i < p->fills.len; i++)
+    ok = (sink = nest_replace(k, sink, p->fills.at[i].u, 0, NULL)) != NULL;
+  if (ok) sink = uop_substitute(k->st, k->mem, sink, (int)p->from.len, p->from.at, p->to.at);
+  k->sink = ok ? sink : NULL;
+  return k->sink != NULL;
+}
+
+static bool memory_packed(Kernel *k, UOp *memory, UOpVec *packs) {
+  Prepack *out = k->opt->prepack;
+  Packing p = {.k = k, .memory = memory, .fits = true};
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at) && find_fills(&p, &at) && (!p.fits || readers_checked(&p, &at));
+  p.fits = p.fits && ok && size_checked(&p);
+  if (p.fits) {
+    Arg arg = {.param = {p.copies * memory->arg.param.nelem, out->first + out->n}};
+    p.argument = uop_new(k->st, OPS_PARAM, (DType)memory->dtype, 1, 0, NULL, arg);
+    ok = p.argument && find_accesses(&p);
+  }
+  if (ok && p.fits) {
+    ok = packed_one(&p, packs);
+    out->nbytes[out->n++] = p.argument->arg.param.nelem * (int64_t)dtype_size((DType)memory->dtype);
+  }
+  vec_free(k->mem, &at), vec_free(k->mem, &p.fills), vec_free(k->mem, &p.around);
+  vec_free(k->mem, &p.from), vec_free(k->mem, &p.to);
+  return ok;
+}
+
+static bool list_noted(Kernel *k) {
+  Str text;
+  str_init(&text, k->mem);
+  for (size_t i = 0; i < k->list.len; i++)
+    opt_print(&text, &k->list.at[i]);
+  k->opt->prepack->list = hash_bytes(1, str_text(&text), text.len);
+  bool ok = !text.oom;
+  str_free(&text);
+  return ok;
+}
+
+bool prepack(Kernel *k) {
+  Prepack *out = k->opt->prepack;
+  UOpVec order = {0}, packs = {0};
+  if (!out) return true;
+  out->n = 0;
+  if (!k->stays || has_grid(k->ren)) return true;
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len && out->n < MOST_PREPACKED; i++)
+    if (order.at[i]->op == OPS_DEFINE_LOCAL) ok = memory_packed(k, order.at[i], &packs);
+  if (ok && out->n && out->packs) {
+    k->sink = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)packs.len, packs.at, ARG0);
+    size_t n = strlen(k->linear->name);
+    snprintf(k->linear->name + n, sizeof k->linear->name - n, "_pack");
+  }
+  if (ok && out->n) ok = list_noted(k) && (k->sink = nest_simplify(k, k->sink)) != NULL;
+  vec_free(k->mem, &order), vec_free(k->mem, &packs);
+  return ok;
+}

@@ -606,7 +606,7 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx); /* of what the context did so far */
 TG_API void tg_counters_reset(TgContext *ctx);       /* all of them 0 */
-/* The setting `name` (NOOPT FUSE ALLREDUCE ALLREDUCE_CAST DEBUG, as the variable TG_.. of that name,
+/* The setting `name` (NOOPT FUSE PREPACK ALLREDUCE ALLREDUCE_CAST DEBUG, as the variable TG_.. of that name,
  * TRAINING or ORIGIN), set to value if that is not negative; the value before, so that a caller can put it
  * back: int old = tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such
  * setting or value. */
@@ -1467,7 +1467,10 @@ TG_API int64_t tg_item_i64(TgTensor *t); /* the same as an integer; 0 on error *
  * calls it once more and captures what runs, and from the third time on replays that: no graph is built,
  * nothing is scheduled. Random numbers go on as if fn were called; variables in shapes take the values they
  * are bound to. */
-/* It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no function. */
+/* Copies that kernels make of memories that fn never assigns to, as weights laid out for a matrix product, are
+ * made at the first replay and kept, at most 1.25 times the bytes of what they are made of: tg_setting PREPACK
+ * 0, when tg_jit is called, keeps none. It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no
+ * function. */
 TG_API TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user);
 /* in: any tensors of fn's shapes and dtypes, each in memory of its own; out: nout tensors of the innermost
  * scope, in memory of their own that no later run touches. What fn assigns to is written when a run returns,

@@ -154,7 +154,7 @@ static int run_explain(const void *options, char **argument, int n) {
   if (!contexts && o->kernel && !rc) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);
   if (!contexts && !o->kernel && !rc)
     cli_refuse(0, "explain", "%s ran nothing in a context of this library", argument[0]);
-  return contexts ? rc : CLI_FAILED;
+  return program_asked() ? CLI_INTERRUPTED : contexts ? rc : CLI_FAILED;
 }
 
 static const ExplainOptions defaults = {0};

@@ -307,7 +307,9 @@ static int run_viz(const void *options, char **argument, int n) {
   if (!o->tour) program_ended("viz", argument[0], rc);
   for (int i = 0; i < MOST_CONTEXTS && assembly_put(folder, i);)
     i++;
-  if (rc != PROGRAM_ABSENT && !(rc && o->tour) && !o->no_page) rc = serve(folder, o->port);
+  bool page = rc != PROGRAM_ABSENT && !(rc && o->tour) && !o->no_page;
+  if (program_asked()) rc = CLI_INTERRUPTED;
+  if (page && program_asked() != ASKED_BY_PROCESS) rc = serve(folder, o->port);
   if (!o->keep) folder_removed(folder);
   return rc;
 }

@@ -646,6 +646,25 @@ static void test_profile(void **state) {
   assert_int_equal(atoi(text), 0);
 }
 
+/* A signal to the command alone, as a supervisor sends it, ends the program that the command runs. */
+static void test_signals(void **state) {
+  static const char *const commands[] = {"profile", "explain", "viz --keep v", "launch -n 2", "bisect"};
+  static const char *const programs[] = {
+      "echo $$ > pid; exec sleep 60",
+      "trap \"exit 0\" INT TERM; echo $$ > pid; while :; do sleep .05; done", /* it ends as it likes */
+      "[ -n \"$TG_FUSE\" ] || exit 1; echo $$ > pid; exec sleep 60"};         /* the second run of bisect */
+  (void)state;
+  for (size_t c = 0; c < sizeof commands / sizeof *commands; c++)
+    for (size_t p = 0; p < 3; p++) {
+      if (p == 2 && strcmp(commands[c], "bisect")) continue;
+      const char *number = (c + p) % 2 ? "TERM" : "INT";
+      int code = run("rm -f pid; " TG "%s -- sh -c '%s' & tg=$!; while [ ! -s pid ]; do sleep .02; done; "
+                     "kill -%s $tg; wait $tg; code=$?; ! kill -0 $(cat pid) || exit 99; exit $code",
+                     commands[c], programs[p], number);
+      if (code != 130) fail_msg("%s, SIG%s: %d, not 130: %s", commands[c], number, code, text);
+    }
+}
+
 /* A program that does not start, or is none of ours: each command that runs one says why, and what is meant. */
 static void test_programs_absent(void **state) {
   static const char *const commands[] = {"profile", "explain", "viz --no-page --keep v", "launch -n 1"};
@@ -897,6 +916,7 @@ int main(void) {
                                      cmocka_unit_test(test_run),
                                      cmocka_unit_test(test_profile),
                                      cmocka_unit_test(test_programs_absent),
+                                     cmocka_unit_test(test_signals),
                                      cmocka_unit_test(test_output_full),
                                      cmocka_unit_test(test_profile_sum),
                                      cmocka_unit_test(test_compile),
@@ -904,5 +924,6 @@ int main(void) {
                                      cmocka_unit_test(test_eval),
                                      cmocka_unit_test(test_fetch),
                                      cmocka_unit_test(test_run_devices)};
+  cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, begin, end);
 }

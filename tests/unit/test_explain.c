@@ -309,7 +309,7 @@ static void test_refused(void **state) {
   TgTensor *a = matrix(ctx, TG_F32, 64, 64), *y = tg_exp(tg_contiguous(tg_relu(tg_matmul(a, a))));
   TgTensor *both[] = {tg_exp(matrix(ctx, TG_F32, 33, 7)), y, tg_sin(matrix(ctx, TG_F32, 5, 11))};
   assert_null(strstr(tg_explain(both, 3), "refused"));
-  tg_setting(ctx, "DEBUG", 3);
+  ctx->env.debug = 3;
   const char *refused = tg_explain(both, 3);
   assert_non_null(refused);
   const char *at = strstr(refused, "; more opts were refused (TG_DEBUG=1 says why)\n      = matmul ");

@@ -6,20 +6,18 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "program.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MOST_CHOICES = 1 << 28 };
 
 /* Settings of the environment that a run has, name and value by turns. The program prints to where `trace`
- * says, NULL: nowhere. */
+ * says, NULL: nowhere. Once somebody asked for an end, nothing runs any more. */
 static int run_with(char **argument, const char *const *setting, const char *trace) {
-  fflush(NULL);
-  pid_t pid = fork();
+  if (program_asked()) return CLI_INTERRUPTED;
+  pid_t pid = program_fork();
   if (!pid) {
     int to = open(trace ? trace : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (to >= 0) dup2(to, STDERR_FILENO);
@@ -31,9 +29,7 @@ static int run_with(char **argument, const char *const *setting, const char *tra
     execvp(argument[0], argument);
     _exit(PROGRAM_ABSENT);
   }
-  int status = 0;
-  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  return pid < 0 ? PROGRAM_ABSENT : program_code(status);
+  return pid < 0 ? PROGRAM_ABSENT : program_awaited(pid);
 }
 
 static bool right_with(char **argument, const char *name, const char *value) {
@@ -54,7 +50,7 @@ static bool limit_found(char **argument, const char *name, int64_t *good) {
   for (; high < MOST_CHOICES && right_with_limit(argument, name, high); high *= 2)
     low = high;
   if (high >= MOST_CHOICES) return false;
-  while (high - low > 1) {
+  while (high - low > 1 && !program_asked()) {
     int64_t middle = low + (high - low) / 2;
     fprintf(stderr, "bisect: %s between %lld and %lld\n", name, (long long)low, (long long)high);
     if (right_with_limit(argument, name, middle))
@@ -63,7 +59,7 @@ static bool limit_found(char **argument, const char *name, int64_t *good) {
       high = middle;
   }
   *good = low;
-  return true;
+  return !program_asked();
 }
 
 /* What the program prints with this limit and what TG_TRACE is given here: a path of the folder. */
@@ -178,6 +174,7 @@ static int run_bisect(const void *options, char **argument, int n) {
 
   int found = 0, rc = run_with(argument, NULL, NULL);
   (void)options, (void)n;
+  if (program_asked()) return CLI_INTERRUPTED;
   if (rc == PROGRAM_ABSENT) return cli_refuse(CLI_FAILED, "bisect", "%s does not start", argument[0]);
   if (!rc)
     return cli_refuse(CLI_FAILED, "bisect", "%s ends with 0, which says that all is right", argument[0]);
@@ -186,6 +183,7 @@ static int run_bisect(const void *options, char **argument, int n) {
     if (right_with(argument, ways[i].name, ways[i].value)) puts(ways[i].says), found++;
   found += passes_say(argument);
   found += limits_say(argument);
+  if (program_asked()) return CLI_INTERRUPTED;
   if (!found) puts("wrong in each of these ways: the fault is in the program, or in what they share");
   return CLI_OK;
 }

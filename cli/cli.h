@@ -113,6 +113,8 @@ bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out); /* a who
 int cli_fail(const TgContext *ctx, const char *what); /* prints the context's error; CLI_FAILED */
 /* "tg WHAT: .." to stderr; returns code */
 __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what, const char *form, ...);
+/* Whether a file, or folder/, may come to be there, asked before hours of work; NULL may. If not it says why. */
+bool cli_will_write(const char *what, const char *path);
 void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
 char *cli_read_file(const char *path);     /* as cli_read */
 void cli_sort(double *at, int n);          /* the least first */

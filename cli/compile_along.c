@@ -254,7 +254,7 @@ static const char python[] =
     "\n"
     "def library():\n"
     "    \"\"\"The text, compiled when it is newer than what was compiled of it ($CC or cc).\"\"\"\n"
-    "    source, made = os.path.join(HERE, BASE + '.c'), os.path.join(HERE, BASE + '.so')\n"
+    "    source, made = os.path.join(HERE, BASE + '.c'), os.path.join(HERE, 'lib' + BASE + '.so')\n"
     "    if not os.path.exists(made) or os.path.getmtime(made) < os.path.getmtime(source):\n"
     "        part = made + '.%d' % os.getpid()\n"
     "        subprocess.run([*os.environ.get('CC', 'cc').split(), '-std=c99', '-O2', '-ffp-contract=off', "

@@ -83,6 +83,8 @@ static bool kernel_put(const char *text, const char *name, const char *dumps) {
       snprintf(number, sizeof number, "%zu.%zu", g, k);
       if (found || !is || !source || (strcmp(is, name) && strcmp(number, name))) continue;
       printf("%s: %s\n%s", is, origin ? origin : "", source);
+      if (json_is_true(json_object_get(kernel, "plainer")))
+        printf("\nmore opts were refused: TG_DEBUG=1 says why\n");
       model_put(dumps, (int)json_integer_value(json_object_get(kernel, "passes")),
                 json_string_value(json_object_get(kernel, "opts")));
       char *assembly = NULL;
@@ -154,7 +156,7 @@ static int run_explain(const void *options, char **argument, int n) {
   if (!contexts && o->kernel && !rc) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);
   if (!contexts && !o->kernel && !rc)
     cli_refuse(0, "explain", "%s ran nothing in a context of this library", argument[0]);
-  return contexts ? rc : CLI_FAILED;
+  return program_asked() ? CLI_INTERRUPTED : contexts ? rc : CLI_FAILED;
 }
 
 static const ExplainOptions defaults = {0};

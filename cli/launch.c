@@ -94,7 +94,7 @@ static void ranks_awaited(Launched *l) {
       rank_ended(l, pid, status);
       continue;
     }
-    if (cli_interrupted() && !passed_on) {
+    if (program_asked() && !passed_on) {
       passed_on = true;
       all_signalled(l, SIGTERM);
       l->until = l->until ? l->until : cli_now() + GRACE_S;
@@ -117,7 +117,7 @@ static int run_launch(const void *options, char **argument, int n) {
   l.o = &o;
   if (!folder_made(&l)) return cli_refuse(CLI_FAILED, "launch", "%s: %s", l.folder, strerror(errno));
   fflush(NULL);
-  cli_catch_interrupt();
+  program_catch();
   for (int r = 0; r < o.ranks && !l.code; r++) {
     if (rank_started(&l, r, argument))
       l.left++;
@@ -129,7 +129,7 @@ static int run_launch(const void *options, char **argument, int n) {
   char path[340];
   snprintf(path, sizeof path, "%s/group", l.folder);
   unlink(path), rmdir(l.folder);
-  return cli_interrupted() ? CLI_INTERRUPTED : l.code;
+  return program_asked() ? CLI_INTERRUPTED : l.code;
 }
 
 static const Options launch_defaults = {.ranks = 2};

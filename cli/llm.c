@@ -104,6 +104,10 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
   if (ok) s->sampler = sampler_of(s);
   ok = ok && grammar_open(s);
   cli_wait_end(wait);
+  TgLlmAbout a = s->m ? tg_llm_about(s->m) : (TgLlmAbout){.context = 0};
+  if (ok && a.trained_context > 0 && a.context > a.trained_context)
+    cli_refuse(0, cli_running(), "a context of %lld is more than the %lld that the model was trained with",
+               (long long)a.context, (long long)a.trained_context);
   if (ok && s->sampler) return true;
   cli_fail(s->ctx, cli_running());
   llm_session_close(s);

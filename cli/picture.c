@@ -13,6 +13,7 @@
 #include <png.h>
 #endif
 #ifdef TG_HAVE_JPEG
+#include <jerror.h>
 #include <jpeglib.h>
 #endif
 
@@ -54,14 +55,17 @@ static void jpeg_failed(j_common_ptr c) {
   longjmp(e->back, 1);
 }
 
-static void jpeg_silent(j_common_ptr c, int level) { (void)c, (void)level; }
+/* Of its warnings one is an error: where the file ends, it would go on in grey. */
+static void jpeg_warned(j_common_ptr c, int level) {
+  if (level < 0 && c->err->msg_code == JWRN_JPEG_EOF) jpeg_failed(c);
+}
 
 static bool jpeg_decode(FILE *f, Picture *p) {
   struct jpeg_decompress_struct c;
   JpegError e;
   c.err = jpeg_std_error(&e.base);
   e.base.error_exit = jpeg_failed;
-  e.base.emit_message = jpeg_silent;
+  e.base.emit_message = jpeg_warned;
   if (setjmp(e.back)) {
     jpeg_destroy_decompress(&c);
     return false;

@@ -348,7 +348,7 @@ static int run_profile(const void *options, char **argument, int n) {
     rc = program_with(argument, "profile", "TG_PROFILE", path);
     ok = traces_take(&t, folder, o->keep) > 0;
     if (!ok && !rc) cli_refuse(0, "profile", "%s opened no context of this library", argument[0]);
-    if (ok && !o->no_roof) roofs_take(&t);
+    if (ok && !o->no_roof && !program_asked()) roofs_take(&t);
     program_ended("profile", argument[0], rc);
   }
   if (ok && o->compare) ok = compared(&t, o->compare);
@@ -356,7 +356,7 @@ static int run_profile(const void *options, char **argument, int n) {
   if (ok && o->json) table_json(&t);
   if (ok && !o->json) table_say(&t, o->top, o->compare != NULL);
   free(t.row);
-  return !ok ? CLI_FAILED : rc;
+  return program_asked() ? CLI_INTERRUPTED : !ok ? CLI_FAILED : rc;
 }
 
 static const ProfileOptions defaults = {.top = 20};

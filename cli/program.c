@@ -22,6 +22,59 @@ void program_absent(const char *command, const char *name) {
 
 int program_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
+/* ---- signals that ask this process to end, while a program runs */
+static volatile sig_atomic_t running, asked;
+
+static bool by_process(const siginfo_t *info) {
+  return info->si_code == SI_USER || info->si_code == SI_QUEUE;
+}
+
+/* What a terminal sends reaches the program by itself; a process, such as a supervisor, may know of us alone. */
+static void on_signal(int number, siginfo_t *info, void *context) {
+  int was = errno;
+  (void)context;
+  if (by_process(info) && running) kill((pid_t)running, number);
+  if (asked != ASKED_BY_PROCESS) asked = by_process(info) ? ASKED_BY_PROCESS : ASKED_BY_TERMINAL;
+  errno = was;
+}
+
+void program_catch(void) {
+  struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+  sigemptyset(&a.sa_mask);
+  sigaction(SIGINT, &a, NULL);
+  sigaction(SIGTERM, &a, NULL);
+}
+
+int program_asked(void) { return asked; }
+
+static void signals_held(bool hold) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+pid_t program_fork(void) { /* a signal is held until it is known whom to pass it on to */
+  fflush(NULL);
+  program_catch();
+  signals_held(true);
+  pid_t pid = fork();
+  if (!pid) signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
+  if (pid > 0) running = pid;
+  signals_held(false);
+  return pid;
+}
+
+int program_awaited(pid_t pid) { /* its number stays its own until no signal can be sent there any more */
+  int status = 0;
+  siginfo_t info;
+  while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {}
+  running = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return program_code(status);
+}
+
 int program_with(char **argument, const char *command, const char *variable, const char *value) {
   char *self[] = {"tg", "run", argument[0], NULL};
   char me[300];
@@ -29,21 +82,16 @@ int program_with(char **argument, const char *command, const char *variable, con
   size_t length = strlen(argument[0]);
   bool model = length > 5 && !strcmp(argument[0] + length - 5, ".onnx");
   if (n > 0) me[n] = 0;
-  fflush(NULL);
-  signal(SIGINT, SIG_IGN); /* it ends the program; what it did is told */
-  pid_t pid = fork();
+  pid_t pid = program_fork(); /* a signal ends the program; what it did is told */
   if (pid < 0) return cli_refuse(CLI_FAILED, command, "%s: %s", argument[0], strerror(errno));
   if (!pid) {
-    signal(SIGINT, SIG_DFL);
     setenv(variable, value, 1);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for what the command tells */
     execvp(model && n > 0 ? me : argument[0], model ? self : argument);
     program_absent(command, argument[0]);
     _exit(PROGRAM_ABSENT);
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  return program_code(status);
+  return program_awaited(pid);
 }
 
 void program_ended(const char *command, const char *name, int code) {

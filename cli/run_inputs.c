@@ -203,6 +203,7 @@ bool run_inputs_set(RunModel *m, char **argument, int n) {
     const char *spec;
     int i = input_named(m, argument[k], &spec);
     if (spec == argument[k] && strchr(spec, '=') && access(spec, F_OK)) return name_unknown(m, spec);
+    if (!*spec) return run_failed(argument[k], "a file, a number or [..] is missing");
     if (i < 0) return run_failed(argument[k], "the model has no input left for it");
     if (m->in[i]) return run_failed(argument[k], "this input is given twice");
     if (!input_set(m, i, spec)) return false;

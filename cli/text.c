@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out) {
   char *end;
@@ -29,6 +30,18 @@ int cli_refuse(int code, const char *what, const char *form, ...) {
   fputc('\n', stderr);
   va_end(ap);
   return code;
+}
+
+bool cli_will_write(const char *what, const char *path) {
+  char folder[1000];
+  snprintf(folder, sizeof folder, "%s", path ? path : "");
+  for (size_t n = strlen(folder); n > 1 && folder[n - 1] == '/';)
+    folder[--n] = 0;
+  char *slash = strrchr(folder, '/');
+  if (!*folder || !access(folder, F_OK)) return true;
+  if (slash) slash[slash == folder] = 0;
+  if (!access(slash ? folder : ".", W_OK | X_OK)) return true;
+  return cli_refuse(0, what, "%s cannot be written: %s", path, strerror(errno));
 }
 
 int cli_fail(const TgContext *ctx, const char *what) {

@@ -219,6 +219,8 @@ static bool resume_options(Run *r) {
   TgValue *head = NULL;
   bool ok = false;
   double step, v;
+  if (access(r->checkpoint, F_OK))
+    return cli_refuse(0, "train", "--resume: there is no %s; --checkpoint says where it is", r->checkpoint);
   TG_SCOPE(r->ctx) {
     head = tg_safe_load_metadata(tg_from_file(r->ctx, r->checkpoint, TG_U8, TG_SHAPE(-1)), NULL);
     const TgValue *meta = tg_value_get(head, "__metadata__");
@@ -607,6 +609,9 @@ static int run_train(const void *options, char **argument, int n) {
     snprintf(r.checkpoint, sizeof r.checkpoint, "%s", r.o.checkpoint);
   else
     snprintf(r.checkpoint, sizeof r.checkpoint, "%s.checkpoint.safetensors", r.task->name);
+  if (!cli_will_write("train", r.o.eval ? NULL : r.o.out) || !cli_will_write("train", r.o.checkpoint) ||
+      !cli_will_write("train", r.o.plot))
+    return CLI_FAILED;
   cli_catch_interrupt();
   int rc = train_all(&r, argument[1]);
   wait_over(&r);

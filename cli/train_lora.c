@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct LoraOptions {
   const char *data, *out, *modules, *from, *base, *checkpoint, *log, *device;
@@ -99,6 +100,9 @@ static bool options_resume(Run *r) {
   TgValue *head = NULL;
   bool ok = false;
   double v;
+  if (access(r->o.checkpoint, F_OK))
+    return cli_refuse(0, "train lora", "--resume: there is no %s; --checkpoint says where it is",
+                      r->o.checkpoint);
   TG_SCOPE(r->ctx) {
     head = tg_safe_load_metadata(tg_from_file(r->ctx, r->o.checkpoint, TG_U8, TG_SHAPE(-1)), NULL);
     const TgValue *meta = tg_value_get(head, "__metadata__");
@@ -307,6 +311,9 @@ static int run_lora(const void *options, char **argument, int n) {
   if (!llm_is_model(argument[0])) return CLI_FAILED;
   if (r.o.full && (r.o.from || r.o.out == defaults.out))
     return cli_refuse(CLI_USAGE, "train lora", "--full wants -o NEW.gguf, and no adapter to begin with");
+  if (!cli_will_write("train lora", r.o.out) ||
+      (r.o.checkpoint != defaults.checkpoint && !cli_will_write("train lora", r.o.checkpoint)))
+    return CLI_FAILED;
   cli_catch_interrupt();
   int rc = train_all(&r, argument[0]);
   wait_over(&r);

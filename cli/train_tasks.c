@@ -275,7 +275,10 @@ static bool text_load(const Task *t, TgContext *ctx, const char *path, const Tra
   if (!d->train.item) free(text);
   if (!d->train.item || !d->test.item) return tg_set_error(ctx, TG_ERR_NOMEM, "out of memory"), false;
   if (ntrain > 0 && ntest > 0) return true;
-  tg_set_error(ctx, TG_ERR_VALUE, "the text is too short for its context");
+  char why[160];
+  snprintf(why, sizeof why, "a text of %ld characters is too short for a context of %lld, which wants %lld",
+           n, (long long)o->context, 10 * ((long long)o->context + 1));
+  tg_set_error(ctx, TG_ERR_VALUE, why);
   return false;
 }
 

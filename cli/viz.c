@@ -194,8 +194,7 @@ static int serve(const char *folder, int64_t port) {
   if (token_made(&v))
     d = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, on_request, &v,
                          MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, 64u,
-                         MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
-                         MHD_OPTION_END);
+                         MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
   const union MHD_DaemonInfo *info = d ? MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT) : NULL;
   int rc = CLI_OK;
   if (info) {
@@ -282,11 +281,15 @@ static void folder_removed(const char *folder) {
   if (system(command)) fprintf(stderr, "tg viz: %s stays\n", folder);
 }
 
-static int folder_shown(const char *folder, int64_t port) {
+static bool any_recorded(const char *folder) {
   char context[400];
   struct stat s;
   snprintf(context, sizeof context, "%.380s/c0", folder);
-  if (stat(context, &s))
+  return !stat(context, &s);
+}
+
+static int folder_shown(const char *folder, int64_t port) {
+  if (!any_recorded(folder))
     return cli_refuse(CLI_FAILED, "viz", "%s: a folder without a run; tg viz --keep FOLDER PROGRAM makes one",
                       folder);
   return serve(folder, port);
@@ -307,7 +310,11 @@ static int run_viz(const void *options, char **argument, int n) {
   if (!o->tour) program_ended("viz", argument[0], rc);
   for (int i = 0; i < MOST_CONTEXTS && assembly_put(folder, i);)
     i++;
-  if (rc != PROGRAM_ABSENT && !(rc && o->tour) && !o->no_page) rc = serve(folder, o->port);
+  bool recorded = any_recorded(folder);
+  if (!recorded && !rc)
+    rc = cli_refuse(CLI_FAILED, "viz", "%s ran nothing in a context of this library", argument[0]);
+  if (program_asked()) rc = CLI_INTERRUPTED;
+  if (recorded && !o->no_page && program_asked() != ASKED_BY_PROCESS) rc = serve(folder, o->port);
   if (!o->keep) folder_removed(folder);
   return rc;
 }

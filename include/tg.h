@@ -904,8 +904,8 @@ TG_API bool tg_training(const TgContext *ctx);        /* whether it drops */
  * run: bound to another, nothing is scheduled or compiled again.
  *
  *   TgVariable *n = tg_variable(ctx, "n", 1, 2048);
- *   TgTensor *part = tg_slice(cache, 0, 0, tg_size(n));   (n, d) of (2048, d)
- *   tg_variable_bind(n, 17);                              what is read now has 17 rows
+ *   TgTensor *part = tg_slice(cache, 0, 0, tg_size(n));   // (n, d) of (2048, d)
+ *   tg_variable_bind(n, 17);                              // what is read now has 17 rows
  *
  * A tensor is an expression of its variables: bound anew, it is computed anew when it is read. What is stored
  * (tg_assign) stays as it was stored. Memory is reserved for the largest sizes. tg_shape, tg_dim, tg_numel,

@@ -37,7 +37,8 @@ bool wire_next(Wire *w, Field *f) {
   default: break;
   }
   w->bad = true;
-  return io_fail(w->s, TG_ERR_VALUE, "field %llu, wire type %d, at byte %llu does not fit",
+  return io_fail(w->s, TG_ERR_VALUE,
+                 "field %llu, wire type %d, at byte %llu does not fit: it is cut off, or no ONNX model",
                  (unsigned long long)f->number, f->type, (unsigned long long)w->at);
 }
 

@@ -70,7 +70,8 @@ static void kernel_put(Str *out, const PlanFacts *p, int k) {
   str_printf(out, "  reads %s, writes %s, %d thread%s, loops ", bytes_text(f->read, read),
              bytes_text(f->written, written), f->threads, f->threads == 1 ? "" : "s");
   loops_put(out, f);
-  str_printf(out, ", %s%s\n", f->opts && *f->opts ? "opts " : "no opts", text_or(f->opts, ""));
+  str_printf(out, ", %s%s%s\n", f->opts && *f->opts ? "opts " : "no opts", text_or(f->opts, ""),
+             f->plainer ? "; more opts were refused (TG_DEBUG=1 says why)" : "");
   if (f->origin && *f->origin) str_printf(out, "      = %s\n", f->origin);
 }
 
@@ -191,9 +192,9 @@ static void kernel_json(Str *out, const KernelFacts *f) {
   str_put(out, ",\"source\":"), str_json(out, text_or(f->source, ""));
   str_printf(out,
              ",\"estimated_us\":%.3f,\"us\":%.3f,\"runs\":%lld,\"flops\":%lld,\"read\":%lld,\"written\":%lld,"
-             "\"threads\":%d,\"passes\":%d,\"loops\":[",
+             "\"threads\":%d,\"passes\":%d,\"plainer\":%s,\"loops\":[",
              f->est_us, f->us, (long long)f->runs, (long long)f->flops, (long long)f->read,
-             (long long)f->written, f->threads, f->record);
+             (long long)f->written, f->threads, f->record, f->plainer ? "true" : "false");
   for (int i = 0; i < f->nloop; i++)
     str_printf(out, "%s%lld", i ? "," : "", (long long)f->loop[i]);
   str_put(out, "]}");

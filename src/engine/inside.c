@@ -171,6 +171,7 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
   PlanFacts *f = in ? mem_alloc(&ctx->mem, sizeof *f) : NULL;
   if (!f) return;
   plan_dropped(ctx, in, p->number); /* it may be made again, with smaller kernels */
+  in->fallbacks = ctx->passes.fallbacks;
   f->number = p->number;
   f->at = in->plans.len;
   f->record = ctx->passes.next_schedule - 1;
@@ -213,6 +214,9 @@ void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, cons
   f->kernel[k].record = ctx->passes.next_kernel - 1;
   f->kernel[k].opts = copied(ctx, opts);
   f->kernel[k].source = copied(ctx, source);
+  f->kernel[k].plainer =
+      ctx->passes.fallbacks > ctx->inside->fallbacks && !ctx->env.beam; /* whose trials count */
+  ctx->inside->fallbacks = ctx->passes.fallbacks;
   f->kernel[k].threads = TG_MAX(lin->nthread, 1);
   for (int i = 0; i < 3; i++)
     f->kernel[k].threads *= TG_MAX(lin->global[i], 1) * TG_MAX(lin->local[i], 1);
@@ -247,6 +251,7 @@ void inside_made(TgContext *ctx, const Plan *p, double us) {
     if (!same) continue;
     kf->source = copied(ctx, same->source);
     kf->opts = same->opts ? copied(ctx, same->opts) : NULL;
+    kf->plainer = same->plainer;
     kf->threads = same->threads;
     kf->record = same->record;
   }

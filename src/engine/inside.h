@@ -16,6 +16,7 @@ typedef struct KernelFacts {
   int64_t loop[MOST_LOOPS];
   bool reduces, computes, f64; /* computes: it does more than move elements; f64: it calculates in it */
   bool crossed;                /* memory that it reads and memory that it writes lie along different axes */
+  bool plainer;                /* the opts chosen first could not be lowered */
   int narg;
   int64_t *arg; /* as SchedKernel.arg */
   int record;   /* number of its passes' file (k003.json); -1: none */
@@ -84,6 +85,7 @@ struct Inside {
   Vec(PlanFacts *) plans;
   Map numbered; /* PlanFacts by number */
   Map written;  /* of a program the kernel that it was first written for: number << KERNEL_BITS | kernel */
+  uint64_t fallbacks; /* PassEnv.fallbacks, of the kernels that were seen */
   int64_t reads, read_bytes, copies, copied_bytes;
   double copied_us;
   Vec(LaunchFacts) launches; /* the first of them, in their order */

@@ -414,6 +414,12 @@ def test_end():
     assert got and got[0]["usage"]["completion_tokens"] <= 400
 
 
+def test_port(s):
+    """A second server does not take the requests of the first."""
+    second = subprocess.run([TG, "serve", model, "--port", str(s.port)], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert second.returncode == 1 and "Address already in use" in second.stderr, second
+
+
 def test_openai(s):
     """The client that people use, where Python has it."""
     import openai
@@ -465,7 +471,7 @@ def main():
         model = os.path.join(folder, "chat.gguf")
         with_template(MODEL, model)
         server = Server()
-        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_formats, test_embeddings, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_formats, test_embeddings, test_port, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
         tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
             import openai

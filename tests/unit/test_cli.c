@@ -646,6 +646,57 @@ static void test_profile(void **state) {
   assert_int_equal(atoi(text), 0);
 }
 
+/* What somebody gets wrong who begins: it is said what is wrong, and before any work is done. */
+static void test_mistakes(void **state) {
+  char a[600];
+  (void)state;
+  assert_int_equal(run("mkdir -p short; printf 'to be or not' > short/input.txt; : > empty.gguf; "
+                       "head -c 3000 " TG " > other.onnx"),
+                   0);
+  assert_int_equal(run(TG "train chargpt short"), 1);
+  says("a text of 12 characters is too short for a context of 64, which wants 650");
+  assert_int_equal(run(TG "train chargpt short --out no/such.safetensors"), 1);
+  says("tg train: no/such.safetensors cannot be written: No such file");
+  assert_int_equal(run(TG "train chargpt short --resume --checkpoint nowhere"), 1);
+  says("--resume: there is no nowhere; --checkpoint says where it is");
+  assert_int_equal(run(TG "viz -- sh -c true"), 1), says("sh ran nothing in a context of this library");
+  assert_int_equal(run(TG "info empty.gguf"), 1), says("empty.gguf: an empty file");
+  assert_int_equal(run(TG "info " TG), 1), says("a kind of file that is not known here");
+  assert_int_equal(run(TG "run other.onnx"), 1), says("it is cut off, or no ONNX model");
+  if (data("onnx-mnist/mnist.onnx", a))
+    assert_int_equal(run(TG "run '%s' Input3=", a), 1), says("Input3=: a file, a number or [..] is missing");
+  if (data("mobilenet/daisy.jpg", a)) {
+    assert_int_equal(run("head -c 3000 '%s' > cut.jpg", a), 0);
+    if (data("mobilenet/mobilenet_v1_0.25_128.onnx", a))
+      assert_int_equal(run(TG "run '%s' cut.jpg", a), 1), says("cut.jpg: ");
+  }
+  if (data("stories260K/stories260K-q8_0.gguf", a)) {
+    assert_int_equal(run(TG "train lora '%s' --data short/input.txt -o no/such/", a), 1);
+    says("tg train lora: no/such/ cannot be written: No such file");
+    assert_int_equal(run("echo a | " TG "chat '%s' --tokens 1 --context 600", a), 0);
+    says("a context of 600 is more than the 512 that the model was trained with");
+  }
+}
+
+/* A signal to the command alone, as a supervisor sends it, ends the program that the command runs. */
+static void test_signals(void **state) {
+  static const char *const commands[] = {"profile", "explain", "viz --keep v", "launch -n 2", "bisect"};
+  static const char *const programs[] = {
+      "echo $$ > pid; exec sleep 60",
+      "trap \"exit 0\" INT TERM; echo $$ > pid; while :; do sleep .05; done", /* it ends as it likes */
+      "[ -n \"$TG_FUSE\" ] || exit 1; echo $$ > pid; exec sleep 60"};         /* the second run of bisect */
+  (void)state;
+  for (size_t c = 0; c < sizeof commands / sizeof *commands; c++)
+    for (size_t p = 0; p < 3; p++) {
+      if (p == 2 && strcmp(commands[c], "bisect")) continue;
+      const char *number = (c + p) % 2 ? "TERM" : "INT";
+      int code = run("rm -f pid; " TG "%s -- sh -c '%s' & tg=$!; while [ ! -s pid ]; do sleep .02; done; "
+                     "kill -%s $tg; wait $tg; code=$?; ! kill -0 $(cat pid) || exit 99; exit $code",
+                     commands[c], programs[p], number);
+      if (code != 130) fail_msg("%s, SIG%s: %d, not 130: %s", commands[c], number, code, text);
+    }
+}
+
 /* A program that does not start, or is none of ours: each command that runs one says why, and what is meant. */
 static void test_programs_absent(void **state) {
   static const char *const commands[] = {"profile", "explain", "viz --no-page --keep v", "launch -n 1"};
@@ -897,6 +948,8 @@ int main(void) {
                                      cmocka_unit_test(test_run),
                                      cmocka_unit_test(test_profile),
                                      cmocka_unit_test(test_programs_absent),
+                                     cmocka_unit_test(test_signals),
+                                     cmocka_unit_test(test_mistakes),
                                      cmocka_unit_test(test_output_full),
                                      cmocka_unit_test(test_profile_sum),
                                      cmocka_unit_test(test_compile),
@@ -904,5 +957,6 @@ int main(void) {
                                      cmocka_unit_test(test_eval),
                                      cmocka_unit_test(test_fetch),
                                      cmocka_unit_test(test_run_devices)};
+  cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, begin, end);
 }

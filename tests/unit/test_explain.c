@@ -295,6 +295,32 @@ static void test_kernel(void **state) {
   tg_close(ctx);
 }
 
+/* No kernel is known whose opts are refused. So one is counted when those of the matrix product are told. */
+static void product_refused(const char *text, void *user) {
+  TgContext *ctx = *(TgContext **)user;
+  if (strstr(text, ": opts ") && strstr(text, "r_64")) ctx->passes.fallbacks++;
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  TgContext *ctx = NULL;
+  ctx = tg_open_with(.device = "CPU", .seed = 1, .log = product_refused, .log_user = &ctx);
+  assert_int_equal(tg_error(ctx), TG_OK);
+  TgTensor *a = matrix(ctx, TG_F32, 64, 64), *y = tg_exp(tg_contiguous(tg_relu(tg_matmul(a, a))));
+  TgTensor *both[] = {tg_exp(matrix(ctx, TG_F32, 33, 7)), y, tg_sin(matrix(ctx, TG_F32, 5, 11))};
+  assert_null(strstr(tg_explain(both, 3), "refused"));
+  ctx->env.debug = 3;
+  const char *refused = tg_explain(both, 3);
+  assert_non_null(refused);
+  const char *at = strstr(refused, "; more opts were refused (TG_DEBUG=1 says why)\n      = matmul ");
+  if (!at || strstr(strchr(at, '\n'), "refused")) fail_msg("not the matrix product alone: %s", refused);
+  refused = tg_explain(both, 3, .json = true);
+  assert_non_null(at = strstr(refused, "\"plainer\":true"));
+  assert_null(strstr(at + 1, "\"plainer\":true"));
+  assert_non_null(strstr(at, "\"plainer\":false"));
+  tg_close(ctx);
+}
+
 static void quiet(const char *text, void *user) { (void)text, (void)user; }
 
 /* 16 tanh 1 by everything that can be asked, while the n-th allocation fails: no crash, nothing left, an error or the value. */
@@ -355,9 +381,12 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),      cmocka_unit_test(test_kernel),
-      cmocka_unit_test(test_exchanges), cmocka_unit_test(test_gradients_of_exchanges),
-      cmocka_unit_test(test_no_memory), cmocka_unit_test(test_slow)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
+                                     cmocka_unit_test(test_kernel),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_exchanges),
+                                     cmocka_unit_test(test_gradients_of_exchanges),
+                                     cmocka_unit_test(test_no_memory),
+                                     cmocka_unit_test(test_slow)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -11,10 +11,10 @@ static bool has(Buffer *const *v, size_t n, const Buffer *b) {
   return false;
 }
 
-/* A memory that stays and that only tg_assign changes, which tells. What a caller lent, or what others may
- * write to in a file, changes without a word. */
+/* A memory that stays and that only tg_assign changes, which tells, or nothing. What a caller lent, or what
+ * others may write to in a file, changes without a word. */
 static bool is_constant(const TgJit *j, const Buffer *b) {
-  return b && b->filled && !b->borrowed && (!b->file.at || b->read_only) &&
+  return b && b->filled && (b->read_only || (!b->borrowed && !b->file.at)) &&
          has(j->pinned.at, j->pinned.len, b) && !has(j->draws.at, j->draws.len, b) &&
          !has(j->c.stored.at, j->c.stored.len, b);
 }

@@ -53,7 +53,7 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
                 .naxis = index_naxes(x),
                 .found = index_is_data(x),
                 .in_sum = in_sum};
-  a->stays = is_prepacked(k, memory);
+  a->stays = param_stays(k, memory);
   gate_settle(a, c, asked);
   int64_t step = 1;
   for (int d = a->naxis - 1; d >= 0; d--) {

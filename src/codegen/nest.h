@@ -140,8 +140,8 @@ static inline UOp *stored_in(const UOp *store) { return memory_of(store->src[0])
 /* Whether a STORE begins a register: what it writes is not made of what the register holds. */
 bool starts_register(Kernel *k, UOp *store);
 
-/* Whether a copy of this PARAM can be made once, before the kernel's first launch. */
-static inline bool is_prepacked(const Kernel *k, const UOp *param) {
+/* Whether this PARAM holds the same at every launch, so that a copy of it can be made once. */
+static inline bool param_stays(const Kernel *k, const UOp *param) {
   return param->arg.param.slot < 64 && k->stays >> param->arg.param.slot & 1;
 }
 

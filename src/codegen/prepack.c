@@ -33,6 +33,7 @@ typedef struct Packing {
   Vec(Fill) fills; /* the statements that write it */
   UOpVec around;   /* ranges of the loops around these that they move with, outer first */
   int64_t copies, bytes_read;
+  uint64_t read;   /* PARAM slots, as bits, that bytes_read is of */
   UOpVec from, to; /* each INDEX of it, and what takes its place */
   int last;        /* place of the last fill */
   bool fits;
@@ -49,7 +50,6 @@ static bool writes_only(const UOp *u, const UOp *memory) {
 static bool is_kept_value(Packing *p, UOp *u, bool *reads) {
   UOpVec order = {0};
   Kernel *k = p->k;
-  uint64_t seen = 0;
   bool ok = uop_toposort(k->st, k->mem, &u, 1, &order), kept = true;
   for (size_t i = 0; ok && kept && i < order.len; i++) {
     const UOp *x = order.at[i], *m = x->op == OPS_INDEX ? memory_of(x) : NULL;
@@ -57,11 +57,10 @@ static bool is_kept_value(Packing *p, UOp *u, bool *reads) {
     if (x->op == OPS_DEFINE_LOCAL && x != p->memory) kept = false;
     if (!m || m->op != OPS_PARAM) continue;
     *reads = true;
-    int64_t slot = m->arg.param.slot;
-    kept &= is_prepacked(k, m);
-    if (kept && !(seen >> slot & 1))
-      p->bytes_read += m->arg.param.nelem * (int64_t)dtype_size((DType)m->dtype);
-    if (kept) seen |= UINT64_C(1) << slot;
+    kept &= param_stays(k, m);
+    if (!kept || p->read >> m->arg.param.slot & 1) continue;
+    p->read |= UINT64_C(1) << m->arg.param.slot;
+    p->bytes_read += m->arg.param.nelem * (int64_t)dtype_size((DType)m->dtype);
   }
   vec_free(k->mem, &order);
   p->fits &= kept;
@@ -99,43 +98,46 @@ static int fill_around(const Packing *p, const PlaceVec *at, int i) {
   return i;
 }
 
-/* The loops around a fill that it moves with are those of every fill that moves. */
+/* Ranges of the loops around a place that u moves with, outer first. */
+static bool ranges_around(Packing *p, const PlaceVec *at, int place, UOp *u, UOpVec *out) {
+  bool ok = true;
+  for (int up = at->at[place].up; ok && up >= 0; up = at->at[up].up) {
+    UOp *r = at->at[up].u->src[0];
+    if (!depends(p->k, u, r)) continue;
+    p->fits &= is_const(r->src[0]);
+    ok = vec_push(p->k->mem, out, r);
+  }
+  for (size_t i = 0; i < out->len / 2; i++) {
+    UOp *t = out->at[i];
+    out->at[i] = out->at[out->len - 1 - i];
+    out->at[out->len - 1 - i] = t;
+  }
+  return ok;
+}
+
+/* All fills that move do so with the same loops around them. */
 static bool fill_add(Packing *p, const PlaceVec *at, int place) {
   Kernel *k = p->k;
   Fill f = {.u = at->at[place].u};
   UOpVec around = {0};
-  for (size_t i = 0; i < p->fills.len; i++)
-    if (p->fills.at[i].u == f.u) return true;
-  bool ok = is_kept_value(p, f.u, &f.moves);
-  p->last = TG_MAX(p->last, place);
-  for (int up = at->at[place].up; ok && up >= 0; up = at->at[up].up) {
-    UOp *r = at->at[up].u->src[0];
-    if (!depends(k, f.u, r)) continue;
-    f.moves = true;
-    p->fits &= is_const(r->src[0]);
-    ok = vec_push(k->mem, &around, r);
-  }
-  for (size_t i = 0; i < around.len / 2; i++) {
-    UOp *t = around.at[i];
-    around.at[i] = around.at[around.len - 1 - i];
-    around.at[around.len - 1 - i] = t;
-  }
   bool first = true;
-  for (size_t i = 0; i < p->fills.len; i++)
+  for (size_t i = 0; i < p->fills.len; i++) {
+    if (p->fills.at[i].u == f.u) return true;
     first &= !p->fills.at[i].moves;
-  ok = ok && vec_push(k->mem, &p->fills, f);
-  if (!f.moves) {
-    p->fits &= writes_zeros(k, f.u);
-    vec_free(k->mem, &around);
-    return ok;
   }
-  bool same = first || (around.len == p->around.len &&
-                        (!around.len || !memcmp(around.at, p->around.at, around.len * sizeof *around.at)));
-  p->fits &= same;
-  if (first) {
+  p->last = TG_MAX(p->last, place);
+  bool ok = is_kept_value(p, f.u, &f.moves) && ranges_around(p, at, place, f.u, &around);
+  f.moves |= around.len > 0;
+  if (!f.moves) p->fits &= writes_zeros(k, f.u);
+  ok = ok && vec_push(k->mem, &p->fills, f);
+  if (f.moves && first) {
     p->around = around;
     return ok;
   }
+  bool same = around.len == p->around.len;
+  for (size_t i = 0; same && i < around.len; i++)
+    same = around.at[i] == p->around.at[i];
+  if (f.moves) p->fits &= same;
   vec_free(k->mem, &around);
   return ok;
 }

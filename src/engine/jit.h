@@ -69,7 +69,7 @@ struct TgJit {
   TgJitFn fn;
   void *user;
   bool prepacks, prepacked; /* copies are kept; it is known which ones */
-  int runs;      /* 0: the next is the first; 1: the next captures; 2: replays */
+  int runs;                 /* 0: the next is the first; 1: the next captures; 2: replays */
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
@@ -98,6 +98,12 @@ TgStatus flight_after(Flight *f, const PlanRun *run, int k);
 TgStatus flight_left(Flight *f); /* all plans ran: all that is to go goes */
 TgStatus flight_end(Flight *f);  /* all is there */
 void flight_free(Flight *f);
+
+static inline bool list_has(Buffer *const *v, size_t n, const Buffer *b) {
+  for (size_t i = 0; i < n; i++)
+    if (v[i] == b) return true;
+  return false;
+}
 
 /* prepacked.c: before the first replay; what cannot be kept is not */
 TgStatus jit_prepack(TgJit *j);

@@ -5,18 +5,12 @@
 #include "engine/jit.h"
 #include <string.h>
 
-static bool has(Buffer *const *v, size_t n, const Buffer *b) {
-  for (size_t i = 0; i < n; i++)
-    if (v[i] == b) return true;
-  return false;
-}
-
 /* A memory that stays and that only tg_assign changes, which tells, or nothing. What a caller lent, or what
  * others may write to in a file, changes without a word. */
 static bool is_constant(const TgJit *j, const Buffer *b) {
   return b && b->filled && (b->read_only || (!b->borrowed && !b->file.at)) &&
-         has(j->pinned.at, j->pinned.len, b) && !has(j->draws.at, j->draws.len, b) &&
-         !has(j->c.stored.at, j->c.stored.len, b);
+         list_has(j->pinned.at, j->pinned.len, b) && !list_has(j->draws.at, j->draws.len, b) &&
+         !list_has(j->c.stored.at, j->c.stored.len, b);
 }
 
 static Buffer *argument(const Step *s, const SchedKernel *sk, int a) {

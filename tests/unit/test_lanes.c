@@ -2,6 +2,7 @@
  * as vectors whose lanes are then picked (expand_loads.c). Small whole numbers, so that plain loops have the same
  * bits on every device; INTERP checks that nothing outside a memory is read. */
 #include "tensor/context.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -160,8 +161,28 @@ static void test_vectors(void **state) {
   }
 }
 
+/* ---- the greater of two: NaN where either is, of all pairs */
+static void test_greater(void **state) {
+  (void)state;
+  static const float some[] = {0, 1, -1, 3, INFINITY, -INFINITY, NAN, -NAN, 1e-42f, -2};
+  float a[100], b[100], got[100];
+  for (int i = 0; i < 100; i++)
+    a[i] = some[i / 10], b[i] = some[i % 10];
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    TgTensor *x = tg_from(ctx, a, TG_F32, TG_SHAPE(100)), *y = tg_from(ctx, b, TG_F32, TG_SHAPE(100));
+    assert_int_equal(tg_read(tg_maximum(x, y), got, sizeof got), TG_OK);
+    for (int i = 0; i < 100; i++) {
+      bool none = isnan(a[i]) || isnan(b[i]);
+      if (none ? !isnan(got[i]) : got[i] != (a[i] > b[i] ? a[i] : b[i]))
+        fail_msg("%s: of %g and %g: %g", devices[k], (double)a[i], (double)b[i], (double)got[i]);
+    }
+    tg_close(ctx);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_every), cmocka_unit_test(test_windows),
-                                     cmocka_unit_test(test_vectors)};
+                                     cmocka_unit_test(test_vectors), cmocka_unit_test(test_greater)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

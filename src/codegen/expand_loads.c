@@ -81,9 +81,37 @@ static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int
   return from && uop_within(from, gate, memory->arg.param.nelem - lanes + 1);
 }
 
+/* Place of lane l of a ramp among the elements that the ramp spans. */
+static int64_t ramp_place(const Ramp *r, int l) {
+  return llabs(r->by) * (r->by < 0 ? r->to - l : l - r->from);
+}
+
+/* Lanes of v that are no lanes of the ramp are 0. */
+static UOp *only_ramp(Exp *x, UOp *v, int lanes, const Ramp *r) {
+  int64_t lane[MAX_VECTOR];
+  UOp *zero = v ? splat(x, uop_const_int(x->k->st, (DType)v->dtype, 0), lanes) : NULL;
+  for (int l = 0; l < lanes; l++)
+    lane[l] = l >= r->from && l <= r->to ? l : lanes;
+  return zero ? shuffle(x, v, zero, lanes, lane) : NULL;
+}
+
+/* A ramp that spans less than a vector: two shorter ones, one that begins with it and one that ends with it. */
+static UOp *short_load(Exp *x, UOp *memory, UOp *first, int64_t span, int lanes, const Ramp *r) {
+  int64_t lane[MAX_VECTOR] = {0}, n = 1;
+  while (2 * n <= span)
+    n *= 2;
+  UOp *begin = vector_at(x, memory, first, 0, r->gate, (int)n);
+  UOp *end = vector_at(x, memory, first, span - n, r->gate, (int)n);
+  for (int l = r->from; l <= r->to; l++) {
+    int64_t e = ramp_place(r, l);
+    lane[l] = e < n ? e : e + 2 * n - span;
+  }
+  return begin && end ? only_ramp(x, shuffle(x, begin, end, lanes, lane), lanes, r) : NULL;
+}
+
 /* A ramp of lanes: the vectors that all of them lie in, of which shuffles take the lanes; others are 0. The
  * last vector ends with the last lane, so that nothing outside the lanes is read; where they are fewer than
- * a vector, it is one that stands inside the memory. NULL: there is none, or out of memory. */
+ * a vector, it is one that stands inside the memory, or two shorter ones. NULL: out of memory. */
 static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp *r) {
   int64_t step = llabs(r->by), span = step * (r->to - r->from) + 1, parts = (span + lanes - 1) / lanes;
   int64_t lane[MAX_VECTOR], back = 0;
@@ -91,7 +119,8 @@ static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp
   UOp *first = at[r->by < 0 ? r->to : r->from], *all = NULL;
   if (span < lanes && !is_inside(x, memory, first, 0, r->gate, lanes)) {
     back = lanes - span;
-    if (!is_inside(x, memory, first, -back, r->gate, lanes)) return NULL;
+    if (!is_inside(x, memory, first, -back, r->gate, lanes))
+      return short_load(x, memory, first, span, lanes, r);
   }
   UOp *zero = whole ? NULL : splat(x, uop_const_int(x->k->st, (DType)memory->dtype, 0), lanes);
   for (int64_t p = 0; p < parts; p++) {
@@ -99,7 +128,7 @@ static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp
     UOp *v = vector_at(x, memory, first, begin, r->gate, lanes);
     for (int l = 0; l < lanes; l++) {
       bool in = l >= r->from && l <= r->to;
-      int64_t e = !in ? 0 : step * (r->by < 0 ? r->to - l : l - r->from), part = TG_MIN(e / lanes, parts - 1);
+      int64_t e = in ? ramp_place(r, l) : 0, part = TG_MIN(e / lanes, parts - 1);
       lane[l] = part > p ? 0 : p && part == p ? lanes + e - begin : p <= 1 ? e - TG_MIN(begin, 0) : l;
       if (!in) lane[l] = parts == 1 ? lanes : 0;
     }
@@ -107,9 +136,7 @@ static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp
     if (parts == 1) return shuffle(x, v, whole ? v : zero, lanes, lane);
     all = p ? shuffle(x, all, v, lanes, lane) : v;
   }
-  for (int l = 0; l < lanes; l++)
-    lane[l] = l >= r->from && l <= r->to ? l : lanes;
-  return whole || !all ? all : shuffle(x, all, zero, lanes, lane);
+  return whole || !all ? all : only_ramp(x, all, lanes, r);
 }
 
 UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {

@@ -8,6 +8,7 @@
  * alone reads (its query) is strided from row to row: blocks of rows copy it, transposed. */
 #include "codegen/heuristic.h"
 #include "plan/tile.h"
+#include <stdlib.h>
 
 enum {
   STORE_TILE = 16, /* rows are turned into lines of memory in squares of a vector */
@@ -283,7 +284,8 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   return ok && (!distributed || opt_put(w, list, OPT_THREAD, id_of(distributed), w->ncores));
 }
 
-/* Reads of a buffer that are apart from lane to lane. */
+/* Reads of a buffer that are further apart from lane to lane than shuffles reach: windows of a stride are read where
+ * they lie. */
 static bool find_copied(Rows *w, UOpVec *copied) {
   bool ok = true;
   for (size_t i = 0; ok && i < w->f->loads.len; i++) {
@@ -293,7 +295,7 @@ static bool find_copied(Rows *w, UOpVec *copied) {
     for (size_t j = 0; j < copied->len; j++)
       had |= copied->at[j]->src[0] == x->src[0];
     int64_t step = had ? 0 : stride_of(w->k, x, w->lane);
-    if (step != 0 && step != 1) ok = vec_push(w->k->mem, copied, x);
+    if (llabs(step) > MOST_STRIDE) ok = vec_push(w->k->mem, copied, x);
   }
   return ok;
 }

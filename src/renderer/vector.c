@@ -120,6 +120,15 @@ static const char fma_vec[] =
 static const char sqrt_vec[] = "INL $T $F($T a) {\n$Q#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = "
                                "sqrt_$G(a[i]); return r;\n#endif\n}";
 
+/* NaN where either is. Compilers know the first choice: it is one instruction. max_fixed puts NaN of a back
+ * in one more (0x11: what is there, of both kinds), where the second choice takes a comparison and a move. */
+static const char max_vec[] =
+    "INL $T $F($T a, $T b) {\n  $I m = ($I)(a > b);\n  $T r = ($T)((m & ($I)a) | (~m & ($I)b));\n"
+    "$Q  m = ($I)(a != a);\n  return ($T)((m & ($I)a) | (~m & ($I)r));\n$E}";
+static const char max_fixed[] =
+    "#if defined(__AVX512F__)\n"
+    "  return __builtin_ia32_fixupimmps512_mask(r, a, (i32x16){0} + 0x11, 0, -1, 4);\n#else\n";
+
 /* Whether a lane of a mask is set. clang makes the test of it that a processor has. */
 static const char any_vec[] =
     "INL int $F($T m) {\n#if defined(__clang__)\n  return __builtin_reduce_or(m) != 0;\n"
@@ -354,6 +363,15 @@ static void vec_rounded_once(C *c, const VecOp *v) {
     cs_put(c, "%s(%s, %s, %s)", name, v->a, v->b, cs_ref(c, v->u->src[2]));
 }
 
+static void vec_max(C *c, const VecOp *v) {
+  const char *name = cs_text(c, "max_%s", v->type);
+  bool wide = v->dtype == DT_F32 && v->u->lanes == 16;
+  const char *m[26] = {M('T') v->type, M('I') cs_type(c, cs_int_of(v->nbytes), v->u->lanes),
+                       M('Q') wide ? max_fixed : "", M('E') wide ? "#endif\n" : ""};
+  cs_helper(c, name, max_vec, m, v->u->lanes);
+  cs_put(c, "%s(%s, %s)", name, v->a, v->b);
+}
+
 static void vec_trunc(C *c, const VecOp *v) {
   if (!v->is_float) {
     cs_put(c, "%s", v->a);
@@ -469,16 +487,12 @@ static void vec_number(C *c, const VecOp *v) {
       cs_fail(c, u, "not an op of this target");
     return;
   case OPS_TRUNC: vec_trunc(c, v); return;
-  case OPS_MAX: { /* the masks were written as a statement before this one */
-    int id = c->number[cs_place(c, u)];
-    const char *i = cs_type(c, cs_int_of(v->nbytes), u->lanes);
-    if (dtype_is_float((DType)u->dtype)) /* compilers know the inner choice: it is one instruction */
-      cs_put(c, "(%s)((n%d & (%s)%s) | (~n%d & ((m%d & (%s)%s) | (~m%d & (%s)%s))))", v->type, id, i, v->a,
-             id, id, i, v->a, id, i, v->b);
+  case OPS_MAX: /* the mask was written as a statement before this one */
+    if (dtype_is_float((DType)u->dtype))
+      vec_max(c, v);
     else
-      vec_select(c, u, cs_text(c, "m%d", id), v->a, v->b, v->nbytes);
+      vec_select(c, u, cs_text(c, "m%d", c->number[cs_place(c, u)]), v->a, v->b, v->nbytes);
     return;
-  }
   case OPS_MULACC:
     cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", v->type, v->bits, v->a, v->bits, v->b, v->bits,
            cs_ref(c, u->src[2]));

@@ -625,6 +625,14 @@ static void add_up(Cost *c, const Target *t) {
   c->us = c->launch + (c->cores > 1 ? TG_MIN(t->distribute_us + shared, alone) : shared);
 }
 
+/* Whether it sums products whose factors move with different loops of the result: one is used again. */
+static bool contracts(const Stage *g) {
+  bool found = false;
+  for (int i = 0; i < g->nproduct; i++)
+    found |= g->product[i].moves[0] != g->product[i].moves[1];
+  return found;
+}
+
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
   const Target *t = s->opt->target;
   Members m = {.s = s, .mem = mem, .n = nmem, .gm = gm, .rows = 1};
@@ -637,8 +645,11 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
     m.nreduce += stage_at(s, mem[k])->nreduce;
     m.sums |= stage_at(s, mem[k])->flops > 0;
   }
-  for (size_t k = 0; k < nmem; k++)
+  c.reduces = m.nreduce > 0;
+  for (size_t k = 0; k < nmem; k++) {
+    c.contracts |= contracts(stage_at(s, mem[k]));
     member_cost(&m, k, &c);
+  }
   c.cores = TG_MAX(TG_MIN(m.rows, t->cores), 1);
   c.compute /= c.cores;
   c.memory /= TG_MIN(c.cores, t->streams);

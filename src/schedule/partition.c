@@ -12,6 +12,9 @@ enum { MOST_BESIDE = 64 }; /* kernels, the newest ones, that are asked whether t
 static const double NEARLY = 1.25;
 /* Of what two kernels cost apart, what they may cost as one: estimates are not better than that. */
 static const double CHAINED = 0.99;
+/* Of the lesser of two reductions, what a join must save where one of them is a contraction: alone that is sure of
+ * its tile, and the other of lanes of its own. */
+static const double LEAST_WON = 0.02;
 
 typedef struct Trial {
   int ngrid;
@@ -202,9 +205,14 @@ bool fusion_taken(Sched *s, const char *how, int i, int with) {
   return true;
 }
 
+/* What a join saves; no more than 0: too little. */
+static double won(const Cost *a, const Cost *b, const Cost *both) {
+  bool tiled = (a->contracts && b->reduces) || (b->contracts && a->reduces);
+  return a->us + b->us - both->us - (tiled ? LEAST_WON * TG_MIN(a->us, b->us) : 0);
+}
+
 static void explain_join(Str *out, int i, int k, const Cost *there, const Cost *one, const Trial *t) {
-  bool wins = there->us + one->us > t->cost.us;
-  str_printf(out, "%s s%d into k%d: apart ", wins ? "join " : "no   ", i, k);
+  str_printf(out, "%s s%d into k%d: apart ", won(there, one, &t->cost) > 0 ? "join " : "no   ", i, k);
   cost_print(out, there), str_put(out, " + "), cost_print(out, one);
   str_put(out, ", fused "), cost_print(out, &t->cost);
   str_printf(out, ", grid of %d\n", t->ngrid);
@@ -313,7 +321,7 @@ static bool place(Sched *s, int i) {
       continue;
     }
     if (!try_join(s, i, k, &one.cost, &t)) continue;
-    double apart = s->ks.at[k].cost.us + one.cost.us, win = apart - t.cost.us;
+    double apart = s->ks.at[k].cost.us + one.cost.us, win = won(&s->ks.at[k].cost, &one.cost, &t.cost);
     bool better = win > gain; /* of several it joins one; whether the others join that, chain_refused asks */
     Refused left = {better ? best : k, i};
     if (left.kernel >= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, left)) return false;
@@ -325,7 +333,7 @@ static bool place(Sched *s, int i) {
   }
   for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
     if (beside(s, i, (int)k, &one, &need, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
-        s->ks.at[k].cost.us + one.cost.us > t.cost.us) {
+        won(&s->ks.at[k].cost, &one.cost, &t.cost) > 0) {
       best = (int)k;
       bt = t;
     }

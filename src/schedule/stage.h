@@ -87,6 +87,7 @@ typedef struct Stage {
 typedef struct Cost {
   double us, launch, compute, memory, again; /* a core's; again: operands read once per block of rows */
   double cores;                              /* that have a share of the grid */
+  bool reduces, contracts;                   /* it has a reduction; one whose factors are used again */
 } Cost;
 
 enum { MAX_MEMBERS = 64 };

@@ -165,6 +165,36 @@ static void section_is(const char *section) {
   str_free(&now);
 }
 
+static void one_core(Target *t) {
+  t->cores = t->streams = 1;
+  t->cache[LEVEL_L2] = 2 << 20;
+  t->local_bytes = 1 << 20;
+}
+
+/* A convolution that reads what a pool makes, which is kept: joined they would save no memory, and by the estimate
+ * nothing at all. Apart, each has its own lanes. */
+static void test_gains(void **state) {
+  (void)state;
+  const Machine machine = {"one core", "NULL:C", one_core};
+  TgContext *c = machine_open(&machine, (TgMem){0});
+  TgTensor *x = tg_rand(c, TG_SHAPE(1, 24, 176, 176)), *weight = tg_rand(c, TG_SHAPE(24, 24, 1, 1)), *out[2];
+  assert_int_equal(tg_realize(x) || tg_realize(weight), TG_OK);
+  out[0] = tg_max_pool2d(x, .kernel = TG_SIZES(3, 3), .stride = TG_SIZES(2, 2), .padding = TG_SIZES(1, 1));
+  out[1] = tg_relu(tg_conv2d(out[0], weight));
+  Schedule s;
+  Str explain;
+  str_init(&explain, NULL);
+  assert_int_equal(choice_schedule(c, out, 2, &explain, &s), TG_OK);
+  double pool = 0, conv = 0, both = 0;
+  const char *first = str_text(&explain);
+  sscanf(first, "%*s %*s into %*s apart %lf us (%*[^)]) + %lf us (%*[^)]), fused %lf us", &pool, &conv,
+         &both);
+  if (both < pool + conv - 0.2 || both > pool + conv + 1) fail_msg("there is something to gain: %s", first);
+  if (strncmp(first, "no ", 3) || s.nkernel != 2) fail_msg("%d kernels: %s", s.nkernel, first);
+  str_free(&explain), schedule_free(&s, &c->mem);
+  tg_close(c);
+}
+
 #define ONE(name, tensor)
 #define SOME(name, n, ...)
 #define GIVEN(name, opts, tensor)
@@ -184,6 +214,6 @@ int main(void) {
     unsetenv(settings[i]);
   const struct CMUnitTest tests[] = {
 #include "kernels/choices.def"
-  };
+      cmocka_unit_test(test_gains)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

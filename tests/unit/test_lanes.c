@@ -2,6 +2,7 @@
  * as vectors whose lanes are then picked (expand_loads.c). Small whole numbers, so that plain loops have the same
  * bits on every device; INTERP checks that nothing outside a memory is read. */
 #include "tensor/context.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -142,22 +143,46 @@ static void count_alone(const TgKernelText *k, void *user) {
 static void test_vectors(void **state) {
   (void)state;
   static float x[4 * 64 * 64];
-  for (int how = 0; how < 3; how++) {
+  for (int how = 0; how < 4; how++) {
+    /* rows written out, in a loop whose first row is not a number that is known */
+    if (how == 3) setenv("TG_OPTS", "UPCAST r1 2, VEC r2 64, UNROLL r4 5", 1);
     TgContext *ctx = open_on("CPU");
+    unsetenv("TG_OPTS");
     int alone = 0;
     tg_watch_kernels(ctx, count_alone, &alone);
     TgTensor *t = tg_from(ctx, x, TG_F32, TG_SHAPE(1, 4, 64, 64)), *y = NULL;
     if (how == 0) y = tg_flip(t, 1, (int64_t[]){3});
     if (how == 1) y = tg_max_pool2d(t, .kernel = TG_SIZES(3), .stride = TG_SIZES(2), .padding = TG_SIZES(1));
     if (how == 2) y = tg_getitem(t, TG_IDX(TG_ALL, TG_ALL, TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, 4)));
+    if (how == 3) y = tg_max_pool2d(t, .kernel = TG_SIZES(5), .stride = TG_SIZES(1), .padding = TG_SIZES(2));
     assert_int_equal(tg_realize(tg_add_scalar(y, 1)), TG_OK);
     if (alone) fail_msg("program %d: %d lanes are read alone", how, alone);
     tg_close(ctx);
   }
 }
 
+/* ---- the greater of two: NaN where either is, of all pairs */
+static void test_greater(void **state) {
+  (void)state;
+  static const float some[] = {0, 1, -1, 3, INFINITY, -INFINITY, NAN, -NAN, 1e-42f, -2};
+  float a[100], b[100], got[100];
+  for (int i = 0; i < 100; i++)
+    a[i] = some[i / 10], b[i] = some[i % 10];
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    TgTensor *x = tg_from(ctx, a, TG_F32, TG_SHAPE(100)), *y = tg_from(ctx, b, TG_F32, TG_SHAPE(100));
+    assert_int_equal(tg_read(tg_maximum(x, y), got, sizeof got), TG_OK);
+    for (int i = 0; i < 100; i++) {
+      bool none = isnan(a[i]) || isnan(b[i]);
+      if (none ? !isnan(got[i]) : got[i] != (a[i] > b[i] ? a[i] : b[i]))
+        fail_msg("%s: of %g and %g: %g", devices[k], (double)a[i], (double)b[i], (double)got[i]);
+    }
+    tg_close(ctx);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_every), cmocka_unit_test(test_windows),
-                                     cmocka_unit_test(test_vectors)};
+                                     cmocka_unit_test(test_vectors), cmocka_unit_test(test_greater)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,26 @@
 VECTOR(f32, 8)
 VECTOR(f32, 4)
 VECTOR(i32, 4)
+#ifndef H_max_f32x4
+#define H_max_f32x4
+INL f32x4 max_f32x4(f32x4 a, f32x4 b) {
+  i32x4 m = (i32x4)(a > b);
+  f32x4 r = (f32x4)((m & (i32x4)a) | (~m & (i32x4)b));
+  m = (i32x4)(a != a);
+  return (f32x4)((m & (i32x4)a) | (~m & (i32x4)r));
+}
+#endif
 VECTOR(f32, 2)
 VECTOR(i32, 2)
+#ifndef H_max_f32x2
+#define H_max_f32x2
+INL f32x2 max_f32x2(f32x2 a, f32x2 b) {
+  i32x2 m = (i32x2)(a > b);
+  f32x2 r = (f32x2)((m & (i32x2)a) | (~m & (i32x2)b));
+  m = (i32x2)(a != a);
+  return (f32x2)((m & (i32x2)a) | (~m & (i32x2)r));
+}
+#endif
 #ifndef H_f32x8_splat
 #define H_f32x8_splat
 INL f32x8 f32x8_splat(f32 x) { return (f32x8){x, x, x, x, x, x, x, x}; }
@@ -36,12 +54,10 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x8 v1 = *(const f32x8u *)(p2 + v0);
     f32x4 v2 = __builtin_shufflevector(v1, v1, 0, 1, 2, 3);
     f32x4 v3 = __builtin_shufflevector(v1, v1, 4, 5, 6, 7);
-    i32x4 m4 = (i32x4)(v2 > v3), n4 = (i32x4)(v2 != v2);
-    f32x4 v4 = (f32x4)((n4 & (i32x4)v2) | (~n4 & ((m4 & (i32x4)v2) | (~m4 & (i32x4)v3))));
+    f32x4 v4 = max_f32x4(v2, v3);
     f32x2 v5 = __builtin_shufflevector(v4, v4, 0, 1);
     f32x2 v6 = __builtin_shufflevector(v4, v4, 2, 3);
-    i32x2 m7 = (i32x2)(v5 > v6), n7 = (i32x2)(v5 != v5);
-    f32x2 v7 = (f32x2)((n7 & (i32x2)v5) | (~n7 & ((m7 & (i32x2)v5) | (~m7 & (i32x2)v6))));
+    f32x2 v7 = max_f32x2(v5, v6);
     f32 v8 = v7[0] > v7[1] || v7[0] != v7[0] ? v7[0] : v7[1];
     f32 v9 = (-__builtin_inff()) > v8 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v8;
     l0[r1] = v9;

@@ -45,6 +45,15 @@ INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
 #endif
 }
 #endif
+#ifndef H_max_f32x8
+#define H_max_f32x8
+INL f32x8 max_f32x8(f32x8 a, f32x8 b) {
+  i32x8 m = (i32x8)(a > b);
+  f32x8 r = (f32x8)((m & (i32x8)a) | (~m & (i32x8)b));
+  m = (i32x8)(a != a);
+  return (f32x8)((m & (i32x8)a) | (~m & (i32x8)r));
+}
+#endif
 void r_80_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   u16 *p1 = (u16 *)bufs[1];
   u16 *p2 = (u16 *)bufs[2];
@@ -139,44 +148,34 @@ void r_80_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     }
     i64 v65 = r3 * 80l;
     f32x8 v66 = acc0;
-    i32x8 m67 = (i32x8)(v66 > v0), n67 = (i32x8)(v66 != v66);
-    f32x8 v67 = (f32x8)((n67 & (i32x8)v66) | (~n67 & ((m67 & (i32x8)v66) | (~m67 & (i32x8)v0))));
+    f32x8 v67 = max_f32x8(v66, v0);
     i64 v68 = v65 + 8l;
     f32x8 v69 = acc1;
-    i32x8 m70 = (i32x8)(v69 > v0), n70 = (i32x8)(v69 != v69);
-    f32x8 v70 = (f32x8)((n70 & (i32x8)v69) | (~n70 & ((m70 & (i32x8)v69) | (~m70 & (i32x8)v0))));
+    f32x8 v70 = max_f32x8(v69, v0);
     i64 v71 = v65 + 16l;
     f32x8 v72 = acc2;
-    i32x8 m73 = (i32x8)(v72 > v0), n73 = (i32x8)(v72 != v72);
-    f32x8 v73 = (f32x8)((n73 & (i32x8)v72) | (~n73 & ((m73 & (i32x8)v72) | (~m73 & (i32x8)v0))));
+    f32x8 v73 = max_f32x8(v72, v0);
     i64 v74 = v65 + 24l;
     f32x8 v75 = acc3;
-    i32x8 m76 = (i32x8)(v75 > v0), n76 = (i32x8)(v75 != v75);
-    f32x8 v76 = (f32x8)((n76 & (i32x8)v75) | (~n76 & ((m76 & (i32x8)v75) | (~m76 & (i32x8)v0))));
+    f32x8 v76 = max_f32x8(v75, v0);
     i64 v77 = v65 + 32l;
     f32x8 v78 = acc4;
-    i32x8 m79 = (i32x8)(v78 > v0), n79 = (i32x8)(v78 != v78);
-    f32x8 v79 = (f32x8)((n79 & (i32x8)v78) | (~n79 & ((m79 & (i32x8)v78) | (~m79 & (i32x8)v0))));
+    f32x8 v79 = max_f32x8(v78, v0);
     i64 v80 = v65 + 40l;
     f32x8 v81 = acc5;
-    i32x8 m82 = (i32x8)(v81 > v0), n82 = (i32x8)(v81 != v81);
-    f32x8 v82 = (f32x8)((n82 & (i32x8)v81) | (~n82 & ((m82 & (i32x8)v81) | (~m82 & (i32x8)v0))));
+    f32x8 v82 = max_f32x8(v81, v0);
     i64 v83 = v65 + 48l;
     f32x8 v84 = acc6;
-    i32x8 m85 = (i32x8)(v84 > v0), n85 = (i32x8)(v84 != v84);
-    f32x8 v85 = (f32x8)((n85 & (i32x8)v84) | (~n85 & ((m85 & (i32x8)v84) | (~m85 & (i32x8)v0))));
+    f32x8 v85 = max_f32x8(v84, v0);
     i64 v86 = v65 + 56l;
     f32x8 v87 = acc7;
-    i32x8 m88 = (i32x8)(v87 > v0), n88 = (i32x8)(v87 != v87);
-    f32x8 v88 = (f32x8)((n88 & (i32x8)v87) | (~n88 & ((m88 & (i32x8)v87) | (~m88 & (i32x8)v0))));
+    f32x8 v88 = max_f32x8(v87, v0);
     i64 v89 = v65 + 64l;
     f32x8 v90 = acc8;
-    i32x8 m91 = (i32x8)(v90 > v0), n91 = (i32x8)(v90 != v90);
-    f32x8 v91 = (f32x8)((n91 & (i32x8)v90) | (~n91 & ((m91 & (i32x8)v90) | (~m91 & (i32x8)v0))));
+    f32x8 v91 = max_f32x8(v90, v0);
     i64 v92 = v65 + 72l;
     f32x8 v93 = acc9;
-    i32x8 m94 = (i32x8)(v93 > v0), n94 = (i32x8)(v93 != v93);
-    f32x8 v94 = (f32x8)((n94 & (i32x8)v93) | (~n94 & ((m94 & (i32x8)v93) | (~m94 & (i32x8)v0))));
+    f32x8 v94 = max_f32x8(v93, v0);
     *(f32x8u *)(p0 + v65) = v67;
     *(f32x8u *)(p0 + v68) = v70;
     *(f32x8u *)(p0 + v71) = v73;

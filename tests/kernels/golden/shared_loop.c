@@ -17,6 +17,19 @@ INL f32x16 fma_f32x16(f32x16 a, f32x16 b, f32x16 c) {
 }
 #endif
 VECTOR(i32, 16)
+#ifndef H_max_f32x16
+#define H_max_f32x16
+INL f32x16 max_f32x16(f32x16 a, f32x16 b) {
+  i32x16 m = (i32x16)(a > b);
+  f32x16 r = (f32x16)((m & (i32x16)a) | (~m & (i32x16)b));
+#if defined(__AVX512F__)
+  return __builtin_ia32_fixupimmps512_mask(r, a, (i32x16){0} + 0x11, 0, -1, 4);
+#else
+  m = (i32x16)(a != a);
+  return (f32x16)((m & (i32x16)a) | (~m & (i32x16)r));
+#endif
+}
+#endif
 void r_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
   f32 *p3 = (f32 *)bufs[3];
@@ -48,8 +61,7 @@ void r_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x16 v15 = acc0;
     f32x16 v16 = acc2;
     f32x16 v17 = acc1;
-    i32x16 m18 = (i32x16)(v16 > v17), n18 = (i32x16)(v16 != v16);
-    f32x16 v18 = (f32x16)((n18 & (i32x16)v16) | (~n18 & ((m18 & (i32x16)v16) | (~m18 & (i32x16)v17))));
+    f32x16 v18 = max_f32x16(v16, v17);
     f32x16 v19 = v15 + v18;
     acc0 = v19;
   }

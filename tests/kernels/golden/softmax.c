@@ -11,8 +11,26 @@ INL i32x8 i32x8_splat(i32 x) { return (i32x8){x, x, x, x, x, x, x, x}; }
 #endif
 VECTOR(f32, 4)
 VECTOR(i32, 4)
+#ifndef H_max_f32x4
+#define H_max_f32x4
+INL f32x4 max_f32x4(f32x4 a, f32x4 b) {
+  i32x4 m = (i32x4)(a > b);
+  f32x4 r = (f32x4)((m & (i32x4)a) | (~m & (i32x4)b));
+  m = (i32x4)(a != a);
+  return (f32x4)((m & (i32x4)a) | (~m & (i32x4)r));
+}
+#endif
 VECTOR(f32, 2)
 VECTOR(i32, 2)
+#ifndef H_max_f32x2
+#define H_max_f32x2
+INL f32x2 max_f32x2(f32x2 a, f32x2 b) {
+  i32x2 m = (i32x2)(a > b);
+  f32x2 r = (f32x2)((m & (i32x2)a) | (~m & (i32x2)b));
+  m = (i32x2)(a != a);
+  return (f32x2)((m & (i32x2)a) | (~m & (i32x2)r));
+}
+#endif
 #ifndef H_fma_f32x8
 #define H_fma_f32x8
 INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
@@ -50,12 +68,10 @@ void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x8 v16 = *(const f32x8u *)(p1 + v15);
     f32x4 v17 = __builtin_shufflevector(v16, v16, 0, 1, 2, 3);
     f32x4 v18 = __builtin_shufflevector(v16, v16, 4, 5, 6, 7);
-    i32x4 m19 = (i32x4)(v17 > v18), n19 = (i32x4)(v17 != v17);
-    f32x4 v19 = (f32x4)((n19 & (i32x4)v17) | (~n19 & ((m19 & (i32x4)v17) | (~m19 & (i32x4)v18))));
+    f32x4 v19 = max_f32x4(v17, v18);
     f32x2 v20 = __builtin_shufflevector(v19, v19, 0, 1);
     f32x2 v21 = __builtin_shufflevector(v19, v19, 2, 3);
-    i32x2 m22 = (i32x2)(v20 > v21), n22 = (i32x2)(v20 != v20);
-    f32x2 v22 = (f32x2)((n22 & (i32x2)v20) | (~n22 & ((m22 & (i32x2)v20) | (~m22 & (i32x2)v21))));
+    f32x2 v22 = max_f32x2(v20, v21);
     f32 v23 = v22[0] > v22[1] || v22[0] != v22[0] ? v22[0] : v22[1];
     f32 v24 = (-__builtin_inff()) > v23 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v23;
     f32x8 v25 = f32x8_splat(v24);

@@ -485,7 +485,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_THREADS", &env->threads, 0, 1024, 0},
               {"TG_FUSE", &env->fuse, 0, 1, 1},
               {"TG_NOOPT", &env->noopt, 0, 1, 0},
-              {"TG_PREPACK", &env->prepack, 0, 1, 1},
+              {"TG_PREPACK", &env->prepack, 0, 2, 1},
               {"TG_SPEC", &env->spec, 0, 1, 0},
               {"TG_CACHE", &env->cache, 0, 1, 1},
               {"TG_TF32", &env->tf32, 0, 1, 0},

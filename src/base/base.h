@@ -227,7 +227,7 @@ typedef struct TgEnv {
   int comm_rank, comm_size, comm_timeout, comm_bucket; /* timeout: seconds; bucket: bytes of a message */
   int allreduce;      /* how sums over devices are made: 0 by size, 1 naive, 2 ring, 3 direct */
   int allreduce_cast; /* sums over devices of what was cast from narrow floats are exchanged as those */
-  int prepack;        /* captured functions keep the copies that kernels make of what stays */
+  int prepack;        /* captured functions keep the copies that kernels make of what stays; 2: all of them */
   int tf32;           /* products of f32 may be of f32 with ten bits of mantissa */
   int beam;           /* lists of opts kept in a search by trial; 0: none */
   int link_objects;   /* TG_LOADER=library: by the system's linker and loader, though ours could */

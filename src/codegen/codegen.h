@@ -41,6 +41,7 @@ typedef struct Prepack {
   uint64_t stays; /* bit i: PARAM i holds the same at every launch */
   int first;
   bool packs;
+  bool always; /* also where the planner sees no gain */
   int n;
   int64_t nbytes[MOST_PREPACKED];
   uint64_t list; /* of the opts: both kernels must have the same ones */

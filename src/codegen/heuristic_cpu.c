@@ -400,7 +400,7 @@ static bool cheapest_prepacked(Kernel *k, KernelShape *c, int ncores, OptVec *ou
     c->access[a].stays = false;
   k->stays = 0;
   ok = ok && cheapest(k, c, ncores, out, cycles);
-  if (ok && any && each < WORTH * *cycles) {
+  if (ok && any && (each < WORTH * *cycles || k->opt->prepack->always)) {
     OptVec t = *out;
     *out = own;
     own = t;

@@ -465,7 +465,7 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     const CachedProgram *whole = plan->prog[k];
     const size_t device = sizeof plan->dev->index; /* which stands before the graph */
-    Prepack p = {.stays = each[k].stays, .first = plan->sched.kernel[k].narg};
+    Prepack p = {.stays = each[k].stays, .first = plan->sched.kernel[k].narg, .always = ctx->env.prepack > 1};
     if (!p.stays || (s = context_cancelled(ctx))) continue;
     UOp *ast = key_graph(m.graphs, &ctx->mem, whole->key + device, whole->nkey - device);
     s = ast ? program_prepacked(&m, k, ast, &p, &each[k].run) : TG_ERR_NOMEM;

@@ -136,7 +136,7 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
                  {"FUSE", &ctx->env.fuse, 0, 1, true},
                  {"ALLREDUCE", &ctx->env.allreduce, 0, 4, false},
                  {"ALLREDUCE_CAST", &ctx->env.allreduce_cast, 0, 1, false},
-                 {"PREPACK", &ctx->env.prepack, 0, 1, false},
+                 {"PREPACK", &ctx->env.prepack, 0, 2, false},
                  {"DEBUG", &ctx->env.debug, 0, 7, false}};
 
   if (name && !strcasecmp(name, "ORIGIN")) {

@@ -9,12 +9,16 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* A convolution that copies its weights, as their lanes lie apart in memory. */
-enum { CHANNELS = 64, SIDE = 7, NX = CHANNELS * SIDE * SIDE, NW = CHANNELS * CHANNELS * 9 };
+/* It plans for one machine, wherever the test runs. */
+#define PLANNED "INTERP:C"
+
+/* A product that copies its weights, which are read by many rows. NX: numbers of the result. */
+enum { ROWS = 24, DEPTH = 300, COLUMNS = 130, NX = ROWS * COLUMNS, NW = DEPTH * COLUMNS };
 
 static TgContext *open_on(const char *device) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
   assert_int_equal(tg_error(ctx), TG_OK);
+  assert_int_equal(tg_setting(ctx, "PREPACK", 2), 1);
   return ctx;
 }
 
@@ -39,15 +43,15 @@ typedef struct Net {
 static TgStatus net(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   Net *n = user;
   (void)ctx, (void)nin, (void)nout;
-  out[0] = tg_conv2d(in[0], n->w, .padding = TG_SIZES(1));
+  out[0] = tg_matmul(in[0], n->w);
   if (n->trains) tg_assign(n->w, tg_add_scalar(n->w, 1));
   return TG_OK;
 }
 
-static TgTensor *image(TgContext *ctx) { return numbers(ctx, TG_SHAPE(1, CHANNELS, SIDE, SIDE), 5, TG_F32); }
+static TgTensor *rows(TgContext *ctx) { return numbers(ctx, TG_SHAPE(ROWS, DEPTH), 5, TG_F32); }
 
 static TgTensor *weights(TgContext *ctx, int step) {
-  return numbers(ctx, TG_SHAPE(CHANNELS, CHANNELS, 3, 3), step, TG_F32);
+  return numbers(ctx, TG_SHAPE(DEPTH, COLUMNS), step, TG_F32);
 }
 
 static void run(TgJit *j, TgTensor *x, float *out) {
@@ -58,7 +62,7 @@ static void run(TgJit *j, TgTensor *x, float *out) {
 
 static void expect(TgTensor *x, TgTensor *w, const float *got) {
   static float want[NX];
-  assert_int_equal(tg_read(tg_conv2d(x, w, .padding = TG_SIZES(1)), want, sizeof want), TG_OK);
+  assert_int_equal(tg_read(tg_matmul(x, w), want, sizeof want), TG_OK);
   assert_memory_equal(want, got, sizeof want); /* whole numbers */
 }
 
@@ -68,9 +72,9 @@ static int packed(const TgContext *ctx) { return (int)tg_counters(ctx).packed; }
 static void test_versions(void **state) {
   (void)state;
   static float got[NX];
-  TgContext *ctx = open_on("CPU");
+  TgContext *ctx = open_on(PLANNED);
   Net n = {.w = weights(ctx, 3)};
-  TgTensor *x = image(ctx), *other = weights(ctx, 7);
+  TgTensor *x = rows(ctx), *other = weights(ctx, 7);
   TgJit *j = tg_jit(ctx, net, &n);
   for (int i = 0; i < 5; i++)
     run(j, x, got), expect(x, n.w, got), assert_int_equal(packed(ctx), i > 1);
@@ -87,8 +91,8 @@ static void test_versions(void **state) {
 static void test_not_kept(void **state) {
   (void)state;
   static float got[NX], lent[NW];
-  TgContext *ctx = open_on("CPU");
-  TgTensor *x = image(ctx);
+  TgContext *ctx = open_on(PLANNED);
+  TgTensor *x = rows(ctx);
   Net trained = {.w = weights(ctx, 3), .trains = true};
   TgJit *j = tg_jit(ctx, net, &trained);
   for (int i = 0; i < 5; i++) {
@@ -96,16 +100,16 @@ static void test_not_kept(void **state) {
     assert_int_equal(tg_realize(before), TG_OK);
     run(j, x, got), expect(x, before, got);
   }
-  Net borrowed = {.w = tg_borrow(ctx, lent, TG_F32, TG_SHAPE(CHANNELS, CHANNELS, 3, 3), NULL, NULL)};
+  Net borrowed = {.w = tg_borrow(ctx, lent, TG_F32, TG_SHAPE(DEPTH, COLUMNS), NULL, NULL)};
   TgJit *k = tg_jit(ctx, net, &borrowed);
   for (int i = 0; i < 5; i++) {
     for (int e = 0; e < NW; e++)
       lent[e] = (float)((e + i) % 5);
     run(k, x, got);
-    expect(x, tg_from(ctx, lent, TG_F32, TG_SHAPE(CHANNELS, CHANNELS, 3, 3)), got);
+    expect(x, tg_from(ctx, lent, TG_F32, TG_SHAPE(DEPTH, COLUMNS)), got);
   }
   int had = tg_setting(ctx, "PREPACK", 0);
-  assert_int_equal(had, 1);
+  assert_int_equal(had, 2);
   Net plain = {.w = weights(ctx, 3)};
   TgJit *l = tg_jit(ctx, net, &plain);
   for (int i = 0; i < 4; i++)
@@ -118,9 +122,9 @@ static void test_not_kept(void **state) {
 static void test_memory(void **state) {
   (void)state;
   static float got[NX];
-  TgContext *ctx = open_on("CPU");
+  TgContext *ctx = open_on(PLANNED);
   Net n = {.w = weights(ctx, 3)};
-  TgTensor *x = image(ctx);
+  TgTensor *x = rows(ctx);
   TgJit *j[2] = {tg_jit(ctx, net, &n), tg_jit(ctx, net, &n)};
   uint64_t used[3];
   TG_SCOPE(ctx) for (int f = 0; f < 2; f++) {
@@ -211,7 +215,7 @@ static void test_chosen(void **state) {
         assert_int_equal(tg_read(y, got, n), TG_OK);
         if (memcmp(want, got, n)) fail_msg("%s, kind %d: other numbers in run %d", devices[d], kind, i);
       }
-      kept[kind] += packed(ctx);
+      kept[kind] += d > 0 && packed(ctx); /* on machines that are the same everywhere */
       tg_close(ctx);
     }
   assert_true(kept[1] > 0 && kept[2] > 0 && kept[4] > 0 && kept[5] > 0);

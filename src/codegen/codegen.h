@@ -26,7 +26,7 @@ typedef struct Kernel { /* a kernel while it is being lowered */
   int nopt;               /* opts that the heuristic wanted */
   int nthread, global[3], local[3];
   uint64_t stays; /* PARAM slots, as bits, of which a copy may be made once (prepack.c) */
-  Str opts; /* the opts taken, as text */
+  Str opts;       /* the opts taken, as text */
   const struct CodegenOptions *opt;
   Arena *arena; /* where the linear program lives */
   Linear *linear;

@@ -18,7 +18,7 @@ typedef struct CachedProgram {
   int npacked; /* its last arguments are copies that were made before; their bytes */
   int64_t packed[MOST_PREPACKED];
   uint64_t packed_list; /* the opts that they are laid out for */
-  bool cached; /* the cache has it, and is one of the refs */
+  bool cached;          /* the cache has it, and is one of the refs */
   struct CachedProgram *next;
 } CachedProgram;
 

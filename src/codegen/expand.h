@@ -52,7 +52,7 @@ void positions(const Exp *x, const int *chunk, int lane, int *pos);
  * sources that it needs. */
 UOp *lane_value(Exp *x, UOp *u, const int *pos);
 UOp *gate_lane(Exp *x, UOp *u, const int *pos); /* the same of a gate, which may be data */
-/* n lanes of two vectors of one width: lane[l] counts those of a, then those of b */
+/* n lanes of the vectors a and b, of equal width: lane[l] is an index into the lanes of a, followed by those of b */
 UOp *shuffle(Exp *x, UOp *a, UOp *b, int n, const int64_t *lane);
 /* u in so many lanes; itself, if it has them */
 UOp *splat(Exp *x, UOp *u, int lanes);

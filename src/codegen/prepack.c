@@ -156,8 +156,8 @@ static bool find_fills(Packing *p, const PlaceVec *at) {
   return ok;
 }
 
-/* Each reader stands in the loops that the copies are told apart by, and behind all fills: else the memory holds
- * one copy after another. */
+/* Each statement that reads the memory is inside the loops in `around`, and comes after all fills: otherwise
+ * the memory holds several copies in turn. */
 static bool readers_checked(Packing *p, const PlaceVec *at) {
   bool ok = true;
   for (size_t i = 0; ok && p->fits && i < at->len; i++) {

@@ -284,8 +284,8 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   return ok && (!distributed || opt_put(w, list, OPT_THREAD, id_of(distributed), w->ncores));
 }
 
-/* Reads of a buffer that are further apart from lane to lane than shuffles reach: windows of a stride are read where
- * they lie. */
+/* Reads of a buffer whose stride along the lanes is too large for vectors and shuffles: windows of a small
+ * stride need no copy. */
 static bool find_copied(Rows *w, UOpVec *copied) {
   bool ok = true;
   for (size_t i = 0; ok && i < w->f->loads.len; i++) {

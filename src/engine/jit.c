@@ -253,6 +253,12 @@ static TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin,
 }
 
 /* ---- the capture */
+static bool list_has(Buffer *const *v, size_t n, const Buffer *b) {
+  for (size_t i = 0; i < n; i++)
+    if (v[i] == b) return true;
+  return false;
+}
+
 static bool is_result(const Capture *c, const Buffer *b) {
   for (size_t i = 0; i < c->steps.len; i++)
     if (c->steps.at[i].to == b || list_has(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;

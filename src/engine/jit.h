@@ -99,12 +99,6 @@ TgStatus flight_left(Flight *f); /* all plans ran: all that is to go goes */
 TgStatus flight_end(Flight *f);  /* all is there */
 void flight_free(Flight *f);
 
-static inline bool list_has(Buffer *const *v, size_t n, const Buffer *b) {
-  for (size_t i = 0; i < n; i++)
-    if (v[i] == b) return true;
-  return false;
-}
-
 /* prepacked.c: before the first replay; what cannot be kept is not */
 TgStatus jit_prepack(TgJit *j);
 

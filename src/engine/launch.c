@@ -91,7 +91,7 @@ static TgStatus launch_get(TgContext *ctx, const PlanRun *run, int k, const Laun
   return st;
 }
 
-/* The copies that kernels keep are made, where they are not those of what their arguments hold now. */
+/* Makes the copies that kernels keep, if they were never made or an argument has a new version. */
 static TgStatus packed(TgContext *ctx, const PlanRun *run, const LaunchRoom *r) {
   Device *d = run->plan->dev;
   TgStatus st = TG_OK;

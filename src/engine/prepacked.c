@@ -5,23 +5,39 @@
 #include "engine/jit.h"
 #include <string.h>
 
-/* A memory that stays and that only tg_assign changes, which tells, or nothing. What a caller lent, or what
- * others may write to in a file, changes without a word. */
-static bool is_constant(const TgJit *j, const Buffer *b) {
-  return b && b->filled && (b->read_only || (!b->borrowed && !b->file.at)) &&
-         list_has(j->pinned.at, j->pinned.len, b) && !list_has(j->draws.at, j->draws.len, b) &&
-         !list_has(j->c.stored.at, j->c.stored.len, b);
+/* State of a function: the memories that a replay reads, and those of them that it changes itself. */
+typedef struct State {
+  Map read, changed;
+} State;
+
+static bool all_put(Map *m, Buffer *const *b, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (b[i] && !map_put_ptr(m, b[i], b[i])) return false;
+  return true;
+}
+
+static bool state_of(TgJit *j, State *s) {
+  map_init(&s->read, &j->ctx->mem), map_init(&s->changed, &j->ctx->mem);
+  return all_put(&s->read, j->pinned.at, j->pinned.len) && all_put(&s->changed, j->draws.at, j->draws.len) &&
+         all_put(&s->changed, j->c.stored.at, j->c.stored.len);
+}
+
+/* Memory whose contents change by tg_assign alone, which makes a new version. The owner of borrowed memory, or
+ * of a file that can be written, may change it at any time. */
+static bool is_constant(const State *s, Buffer *b) {
+  return b && b->filled && (b->read_only || (!b->borrowed && !b->file.at)) && map_get_ptr(&s->read, b) &&
+         !map_get_ptr(&s->changed, b);
 }
 
 static Buffer *argument(const Step *s, const SchedKernel *sk, int a) {
   return sk->arg[a] < TEMP_BASE ? s->buf[sk->arg[a]].buffer : NULL;
 }
 
-static uint64_t constants_of(const TgJit *j, const Step *s, int k) {
+static uint64_t constants_of(const State *state, const Step *s, int k) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
   uint64_t stays = 0;
   for (int a = 0; a < TG_MIN(sk->narg, 64); a++)
-    if (is_constant(j, argument(s, sk, a))) stays |= UINT64_C(1) << a;
+    if (is_constant(state, argument(s, sk, a))) stays |= UINT64_C(1) << a;
   return stays;
 }
 
@@ -54,15 +70,15 @@ static bool memory_made(TgContext *ctx, const Step *s, int k, Prepacked *p) {
 }
 
 /* Without memory for it a kernel makes its copies at each launch, as before. */
-static TgStatus step_prepacked(TgJit *j, Step *s) {
-  TgContext *ctx = j->ctx;
+static TgStatus step_prepacked(TgContext *ctx, const State *state, Step *s) {
+  TgError had = ctx->err;
   Plan *plan = s->plan;
   const Renderer *ren = plan->dev->backend->renderer;
   if (plan->dev->remote || !ren || ren->has_grid) return TG_OK;
   Prepacked *each = mem_alloc(&ctx->mem, ((size_t)plan->sched.nkernel + 1) * sizeof *each);
   bool any = false;
   for (int k = 0; each && k < plan->sched.nkernel; k++)
-    any |= (each[k].stays = constants_of(j, s, k)) != 0;
+    any |= (each[k].stays = constants_of(state, s, k)) != 0;
   TgStatus st = any ? programs_prepacked(ctx, plan, each) : TG_OK;
   any = false;
   for (int k = 0; each && k < plan->sched.nkernel; k++) {
@@ -74,7 +90,7 @@ static TgStatus step_prepacked(TgJit *j, Step *s) {
   else
     mem_free(&ctx->mem, each);
   if (st == TG_ERR_CANCELLED) return st;
-  ctx->err = (TgError){0};
+  ctx->err = had;
   return TG_OK;
 }
 
@@ -82,8 +98,12 @@ TgStatus jit_prepack(TgJit *j) {
   TgStatus s = TG_OK;
   bool asked = j->prepacks && !j->prepacked && !j->ctx->env.noopt;
   j->prepacked = true;
-  for (size_t i = 0; asked && !s && i < j->c.steps.len; i++)
-    if (j->c.steps.at[i].plan) s = step_prepacked(j, &j->c.steps.at[i]);
+  if (!asked) return TG_OK;
+  State state;
+  bool known = state_of(j, &state);
+  for (size_t i = 0; known && !s && i < j->c.steps.len; i++)
+    if (j->c.steps.at[i].plan) s = step_prepacked(j->ctx, &state, &j->c.steps.at[i]);
+  map_free(&state.read), map_free(&state.changed);
   return s;
 }
 

@@ -34,17 +34,23 @@ typedef struct Kernel { /* a kernel while it is being lowered */
 
 enum { MOST_PREPACKED = 4 };
 
+typedef struct PackedCopy {
+  int64_t nelem;
+  DType dtype;
+} PackedCopy;
+
 /* Copies that are made before the first launch and kept (prepack.c). In: what stays, the first slot that is
- * free. Out: the n arguments from `first` on, their sizes. One call of codegen_lower makes the kernel that
- * runs, one with `packs` set what is to run before it. */
+ * free. Out: the n arguments from `first` on. One call of codegen_lower makes the kernel that runs, one with
+ * `packs` set what is to run before it. */
 typedef struct Prepack {
   uint64_t stays; /* bit i: PARAM i holds the same at every launch */
   int first;
   bool packs;
   bool always; /* also where the planner sees no gain */
   int n;
-  int64_t nbytes[MOST_PREPACKED];
-  uint64_t list; /* of the opts: both kernels must have the same ones */
+  PackedCopy copy[MOST_PREPACKED];
+  uint64_t reads; /* of what stays, PARAMs that this kernel reads, as bits */
+  uint64_t list;  /* of the opts: both kernels must have the same ones */
 } Prepack;
 
 typedef struct CodegenOptions {
@@ -97,6 +103,8 @@ UOp *gate_loads(Kernel *k, UOp *branch,
 UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like);
 bool choose_opts(Kernel *k, const CodegenOptions *opt); /* opts.c */
 bool apply_opts(Kernel *k, const CodegenOptions *opt);  /* opts.c */
+/* Whether copies of so many bytes in all may be kept of a source of so many. */
+bool prepack_fits(double nbytes, double source);
 bool prepack(Kernel *k); /* prepack.c: of a nest with its opts but THREAD; nothing where nobody asks */
 bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move together are one */
 /* axes.c: an INDEX at a flat offset, with an index per axis where strides and its gate tell them apart. */

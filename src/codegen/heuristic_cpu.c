@@ -388,10 +388,11 @@ static bool stays_used(KernelShape *c) {
   return any;
 }
 
-/* Copies that are made once are worth their memory, and a program of its own, where that is seen. */
+/* Copies that are made once are worth their memory, and a program of its own, where that is seen. Those that
+ * take the place of their sources need no memory. */
 static bool cheapest_prepacked(Kernel *k, KernelShape *c, int ncores, OptVec *out, double *cycles) {
   static const double WORTH = 0.9;
-  double each;
+  double worth = c->target->copies_replace ? 1 : WORTH, each;
   OptVec own = {0};
   uint64_t stays = k->stays;
   bool ok = true, any = stays_used(c);
@@ -400,7 +401,7 @@ static bool cheapest_prepacked(Kernel *k, KernelShape *c, int ncores, OptVec *ou
     c->access[a].stays = false;
   k->stays = 0;
   ok = ok && cheapest(k, c, ncores, out, cycles);
-  if (ok && any && (each < WORTH * *cycles || k->opt->prepack->always)) {
+  if (ok && any && (each <= worth * *cycles || k->opt->prepack->always)) {
     OptVec t = *out;
     *out = own;
     own = t;

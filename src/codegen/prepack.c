@@ -17,10 +17,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the bytes of what it is made of, what a kept copy may have: padding is a few lines. */
-static const double MOST_GROWN = 1.25;
-
-enum { GROWN_ANYHOW = 4096 };
+bool prepack_fits(double nbytes, double source) {
+  static const double MOST_GROWN = 1.25, GROWN_ANYHOW = 4096; /* padding is a few lines */
+  return nbytes <= MOST_GROWN * source + GROWN_ANYHOW;
+}
 
 typedef struct Fill {
   UOp *u;
@@ -183,7 +183,7 @@ static bool size_checked(Packing *p) {
   for (size_t i = 0; i < p->fills.len; i++)
     moves |= p->fills.at[i].moves;
   bool small = !__builtin_mul_overflow(p->copies, n * size, &bytes);
-  return moves && small && (double)bytes <= MOST_GROWN * (double)p->bytes_read + GROWN_ANYHOW;
+  return moves && small && prepack_fits((double)bytes, (double)p->bytes_read);
 }
 
 /* Where the copy of these iterations begins. */
@@ -264,7 +264,7 @@ static bool memory_packed(Kernel *k, UOp *memory, UOpVec *packs) {
   }
   if (ok && p.fits) {
     ok = packed_one(&p, packs);
-    out->nbytes[out->n++] = p.argument->arg.param.nelem * (int64_t)dtype_size((DType)memory->dtype);
+    out->copy[out->n++] = (PackedCopy){p.argument->arg.param.nelem, (DType)memory->dtype};
   }
   vec_free(k->mem, &at), vec_free(k->mem, &p.fills), vec_free(k->mem, &p.around);
   vec_free(k->mem, &p.from), vec_free(k->mem, &p.to);
@@ -282,6 +282,20 @@ static bool list_noted(Kernel *k) {
   return ok;
 }
 
+static bool reads_noted(Kernel *k) {
+  Prepack *out = k->opt->prepack;
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  out->reads = 0;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    if (u->op == OPS_PARAM && u->arg.param.slot < 64) out->reads |= UINT64_C(1) << u->arg.param.slot;
+  }
+  out->reads &= out->stays;
+  vec_free(k->mem, &order);
+  return ok;
+}
+
 bool prepack(Kernel *k) {
   Prepack *out = k->opt->prepack;
   UOpVec order = {0}, packs = {0};
@@ -296,7 +310,7 @@ bool prepack(Kernel *k) {
     size_t n = strlen(k->linear->name);
     snprintf(k->linear->name + n, sizeof k->linear->name - n, "_pack");
   }
-  if (ok && out->n) ok = list_noted(k) && (k->sink = nest_simplify(k, k->sink)) != NULL;
+  if (ok && out->n) ok = list_noted(k) && (k->sink = nest_simplify(k, k->sink)) != NULL && reads_noted(k);
   vec_free(k->mem, &order), vec_free(k->mem, &packs);
   return ok;
 }

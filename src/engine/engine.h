@@ -15,10 +15,8 @@ typedef struct CachedProgram {
   Program *prog;
   char name[96];
   int nvar, *var, refs;
-  int npacked; /* its last arguments are copies that were made before; their bytes */
-  int64_t packed[MOST_PREPACKED];
-  uint64_t packed_list; /* the opts that they are laid out for */
-  bool cached;          /* the cache has it, and is one of the refs */
+  Prepack packed; /* its last arguments are copies that were made before; .n 0: it has none */
+  bool cached;    /* the cache has it, and is one of the refs */
   struct CachedProgram *next;
 } CachedProgram;
 
@@ -60,10 +58,11 @@ typedef struct Watch {
 
 /* What a kernel of a captured function keeps of its copies. stays: arguments that nothing in the function
  * stores to, as bits. run NULL: nothing, the plan's program makes them all. pack: makes those in `data` of
- * the versions of the arguments. */
+ * the versions of the arguments. same: NULL, or an earlier kernel's, whose copies are the same ones. */
 typedef struct Prepacked {
   uint64_t stays;
   CachedProgram *run, *pack;
+  struct Prepacked *same;
   void *data[MOST_PREPACKED];
   uint32_t *version;
   bool made;
@@ -155,6 +154,7 @@ TgStatus programs_make(TgContext *ctx, Plan *plan);
 TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each);
 /* prepacked.c */
 void prepacked_free(TgContext *ctx, const Plan *plan, Prepacked *each); /* each may be NULL */
+Prepacked *prepacked_of(Prepacked *p);                                  /* the one that has the copies */
 bool prepacked_stale(const PlanRun *run, int k); /* its copies are of other versions, or not made yet */
 void prepacked_made(const PlanRun *run, int k);  /* they are of these versions now */
 void program_release(TgContext *ctx, CachedProgram *p);

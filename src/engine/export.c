@@ -45,7 +45,7 @@ enum { UNBOUND = 4 };
 static const Manner manners[] = {{1, 0, 0, 0, 0},
                                  {1, 0, 1 << 15, 1 << 14, 0},
                                  {1, 0, 1 << 13, 1 << 10, 0},
-                                 {1, 0, 1 << 12, 1 << 10, 0},
+                                 {1, 0, 1 << 12, 1 << 8, 0},
                                  {1, 0, 1 << 11, 1 << 10, 0},
                                  {1, 0, 1 << 10, 1 << 10, 0},
                                  {1, 0, 0, 1 << 10, 1},
@@ -73,6 +73,7 @@ static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   x->planning = context_open(&o, x->ctx->os, mem);
   if (!x->planning) return no_memory(x);
   if (x->planning->err.status) return planning_failed(x);
+  x->planning->env.prepack = x->ctx->env.prepack;
   Target *t = &device_at(x->planning, 0)->target;
   *t = x->target;
   t->cores = t->streams = TG_MAX(x->o.threads, 1);
@@ -101,7 +102,9 @@ static bool planned(Export *x, const char *text) {
   }
   x->planned = ok ? tg_jit_from_text(c, text, names, tensors, (int)n) : NULL;
   mem_free(&c->mem, names), mem_free(&c->mem, tensors);
-  return x->planned || planning_failed(x);
+  if (!x->planned) return planning_failed(x);
+  x->planned->prepacks = x->jit->prepacks && x->ctx->env.prepack;
+  return !jit_prepack(x->planned) || planning_failed(x);
 }
 
 /* ---- names */
@@ -224,24 +227,35 @@ static bool memory_read(Export *x, size_t i, ExportMemory *m) {
   return !s || (ctx->err.status ? false : no_memory(x));
 }
 
-/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the
- * state is at first lies behind them. */
 static bool memories_listed(Export *x) {
   TgJit *j = x->planned;
   for (size_t i = 0; i < memory_count(j); i++) {
     const Memory *from = &j->memories.at[i];
-    ExportMemory m = {.called = from->name, .dtype = from->buffer->dtype, .n = from->n, .dims = from->dims};
+    ExportMemory m = {.called = from->name, .dtype = from->buffer->dtype, .n = from->n};
+    memcpy(m.dims, from->dims, sizeof m.dims);
     m.nelem = dims_nelem(m.n, m.dims);
     m.state = is_stored(j, from->buffer);
-    int64_t *at = m.state ? &x->state : &x->weights;
-    m.offset = *at;
-    *at += aligned(m.nelem * (int64_t)dtype_size(m.dtype));
     if (!vec_push(&x->ctx->mem, &x->memories, m)) return no_memory(x);
     ExportMemory *in_list = &x->memories.at[i];
     if (!(in_list->name = identifier(x, from->name, m.state ? "s" : "w", (int)i))) return false;
     if (!memory_read(x, i, in_list)) return false;
   }
   return true;
+}
+
+/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the
+ * state is at first lies behind them. A weight whose copies have taken its place is not there. */
+static void memories_placed(Export *x) {
+  for (size_t i = 0; i < x->memories.len; i++)
+    x->memories.at[i].unused = !x->memories.at[i].state;
+  for (size_t i = 0; i < x->args.len; i++)
+    if (x->args.at[i].kind == IN_WEIGHT) x->memories.at[x->args.at[i].number].unused = false;
+  for (size_t i = 0; i < x->memories.len; i++) {
+    ExportMemory *m = &x->memories.at[i];
+    int64_t *at = m->state ? &x->state : &x->weights;
+    m->offset = *at;
+    if (!m->unused) *at += aligned(m->nelem * (int64_t)dtype_size(m->dtype));
+  }
 }
 
 /* ---- places */
@@ -263,7 +277,7 @@ static bool places_known(Export *x) {
     int k = j->patches.at[i].k;
     ok = place_put(x, j->patches.at[i].at, k >= 0 ? IN_INPUT : IN_OUTPUT, (size_t)(k >= 0 ? k : -1 - k));
   }
-  for (size_t i = 0; ok && i < x->memories.len; i++)
+  for (size_t i = 0; ok && i < memory_count(j); i++)
     ok = place_put(x, j->memories.at[i].buffer, x->memories.at[i].state ? IN_STATE : IN_WEIGHT, i);
   x->first_draw = x->items.len;
   for (size_t i = 0; ok && i < j->draws.len; i++)
@@ -394,6 +408,60 @@ static bool argument(Export *x, const Step *s, const SchedKernel *sk, int a, siz
   return true;
 }
 
+/* ---- copies that are kept: the kernel that makes them has run here, on the weights' values */
+static bool packed_values(Export *x, const Step *s, int k, const Prepacked *p, void *const *made) {
+  const SchedKernel *sk = &s->plan->sched.kernel[k];
+  const CachedProgram *pack = p->pack;
+  Launch l = {.program = pack->prog, .nbuf = sk->narg + pack->packed.n};
+  void **bufs = mem_alloc(&x->ctx->mem, (size_t)l.nbuf * sizeof *bufs);
+  bool ok = bufs || no_memory(x);
+  for (int a = 0; ok && a < TG_MIN(sk->narg, 64); a++) {
+    ExportPlace from;
+    if (!(pack->packed.reads >> a & 1)) continue;
+    ok = argument(x, s, sk, a, 0, &from);
+    if (ok) bufs[a] = (char *)x->memories.at[from.number].value + from.offset;
+  }
+  if (ok) memcpy(bufs + sk->narg, made, (size_t)pack->packed.n * sizeof *made);
+  l.bufs = bufs;
+  if (ok && s->plan->dev->backend->launch(s->plan->dev, &l)) ok = planning_failed(x);
+  mem_free(&x->ctx->mem, bufs);
+  return ok;
+}
+
+/* The name of the first weight that they are made of is a part of theirs. */
+static bool packed_new(Export *x, const Step *s, int k, const Prepacked *p) {
+  const SchedKernel *sk = &s->plan->sched.kernel[k];
+  ExportPlace from = {0};
+  void *made[MOST_PREPACKED];
+  char name[96];
+  int a = 0;
+  while (!(p->pack->packed.reads >> a & 1))
+    a++;
+  if (!argument(x, s, sk, a, 0, &from)) return false;
+  snprintf(name, sizeof name, "%.60s_packed", x->memories.at[from.number].name);
+  for (int i = 0; i < p->run->packed.n; i++) {
+    const PackedCopy *c = &p->run->packed.copy[i];
+    ExportMemory m = {.called = x->memories.at[from.number].called, .packed = p};
+    m.dtype = c->dtype;
+    m.n = 1;
+    m.nelem = m.dims[0] = c->nelem;
+    m.value = made[i] = mem_alloc(&x->ctx->mem, (size_t)c->nelem * dtype_size(c->dtype) + 1);
+    if (!m.value) return no_memory(x);
+    if (!vec_push(&x->ctx->mem, &x->memories, m)) return mem_free(&x->ctx->mem, m.value), no_memory(x);
+    if (!(x->memories.at[x->memories.len - 1].name = identifier(x, name, "w", 0))) return false;
+  }
+  return packed_values(x, s, k, p, made);
+}
+
+/* The number of the first copy that kernel k of a step is given; -1: recorded. */
+static int packed_memory(Export *x, const Step *s, int k) {
+  const Prepacked *own = prepacked_of(&s->prepacked[k]);
+  size_t i = memory_count(x->planned);
+  while (i < x->memories.len && x->memories.at[i].packed != own)
+    i++;
+  return i < x->memories.len || packed_new(x, s, k, own) ? (int)i : -1;
+}
+
 /* Weights that a run is brought: the place becomes one of the arena, where they lie for the next launch
  * alone. */
 static bool brought(Export *x, ExportPlace *p) {
@@ -411,20 +479,30 @@ static bool brought(Export *x, ExportPlace *p) {
 
 static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
-  CachedProgram *prog = s->plan->prog[k];
+  bool packed = s->prepacked && s->prepacked[k].run;
+  CachedProgram *prog = packed ? s->prepacked[k].run : s->plan->prog[k];
   const KernelText *text = s->plan->dev->backend->text(prog->prog);
-  ExportCall c = {.kernel = kernel_number(x, prog), .narg = TG_MIN(text->nparam, sk->narg), .scratch = -1};
+  ExportCall c = {.kernel = kernel_number(x, prog), .scratch = -1};
+  int copies = packed ? packed_memory(x, s, k) : 0;
+  c.narg = TG_MIN(text->nparam, sk->narg + prog->packed.n);
   c.sched = sk;
   c.band = sk->band ? &s->plan->sched.band[sk->band - 1] : NULL;
-  if (c.kernel < 0) return false;
-  if (NEVER(!text->stored)) return refused(x, TG_ERR_INTERNAL, "a kernel without its list");
+  if (c.kernel < 0 || copies < 0) return false;
+  if (NEVER(!text->param)) return refused(x, TG_ERR_INTERNAL, "a kernel without its list");
   ExportPlace *place = mem_alloc(&x->ctx->mem, ((size_t)c.narg + 1) * sizeof *place);
   bool ok = place || no_memory(x);
-  for (int i = 0; ok && i < c.narg; i++)
-    ok = argument(x, s, sk, i, first, &place[i]) && brought(x, &place[i]);
+  for (int i = 0; ok && i < c.narg; i++) {
+    place[i] = (ExportPlace){IN_NOTHING, 0, 0, DT_U8};
+    if (!text->param[i].used) continue;
+    if (i >= sk->narg)
+      place[i] = (ExportPlace){IN_WEIGHT, copies + i - sk->narg, 0, text->param[i].dtype};
+    else
+      ok = argument(x, s, sk, i, first, &place[i]);
+    ok = ok && brought(x, &place[i]);
+  }
   c.arg = x->args.len;
   for (int i = 0; ok && i < c.narg; i++)
-    ok = arg_add(x, place[i], text->stored[i]);
+    ok = arg_add(x, place[i], text->param[i].stored);
   mem_free(&x->ctx->mem, place);
   if (!ok) return false;
   int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
@@ -571,8 +649,10 @@ static void export_free(Export *x) {
 
 static bool laid_out(Export *x, const char *text, const Manner *p, int64_t room) {
   map_init(&x->places, &x->ctx->mem);
-  return planning_opened(x, p, room) && planned(x, text) && values_named(x) && memories_listed(x) &&
-         places_known(x) && steps_listed(x);
+  bool ok = planning_opened(x, p, room) && planned(x, text) && values_named(x) && memories_listed(x) &&
+            places_known(x) && steps_listed(x);
+  if (ok) memories_placed(x);
+  return ok;
 }
 
 /* What a run takes on the target, by what its kernels do. */

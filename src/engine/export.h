@@ -22,8 +22,9 @@ typedef struct ArenaPair {
  * in *bound: of what lives at once where that is most, below which no plan can be. False: out of memory. */
 bool arena_placed(TgMem *mem, ArenaItem *item, size_t n, int64_t align, int64_t *bytes, int64_t *bound);
 
-/* IN_*: where a memory of a launch lies. number: of an input, output or memory; of an item of the arena. */
-typedef enum PlaceKind { IN_INPUT, IN_OUTPUT, IN_WEIGHT, IN_STATE, IN_ARENA } PlaceKind;
+/* IN_*: where a memory of a launch lies. number: of an input, output or memory; of an item of the arena.
+ * IN_NOTHING: a parameter that the kernel does not use. */
+typedef enum PlaceKind { IN_INPUT, IN_OUTPUT, IN_WEIGHT, IN_STATE, IN_ARENA, IN_NOTHING } PlaceKind;
 
 /* offset: bytes. dtype: of its elements */
 typedef struct ExportPlace {
@@ -48,16 +49,18 @@ typedef struct ExportCall {
 /* CALL_BANDS, CALL_BANDS_END: around launches that are done for each of some bands of rows. */
 enum { CALL_COPY = -1, CALL_CLEAR = -2, CALL_BRING = -3, CALL_BANDS = -4, CALL_BANDS_END = -5 };
 
-/* A memory that stays. name: an identifier. state: a kernel stores to it. offset: in the state, or among the
- * weights where they are in a file. value: as it is now */
+/* A memory that stays. name: an identifier. packed: the copies that it is, in the place of what the capture has.
+ * state: a kernel stores to it. unused: no launch is given it. offset: in the state, or among the weights
+ * where they are in a file. value: as it is now */
 typedef struct ExportMemory {
   char *name;
   const char *called;
+  const Prepacked *packed;
   DType dtype;
   int n;
-  const int64_t *dims;
+  int64_t dims[TG_MAX_RANK];
   int64_t nelem, offset;
-  bool state;
+  bool state, unused;
   void *value;
 } ExportMemory;
 

@@ -148,9 +148,10 @@ static void put_constants(Export *x, Str *out) {
 static void put_state(Export *x, Str *out) {
   for (size_t i = 0; i < x->memories.len; i++) {
     const ExportMemory *m = &x->memories.at[i];
-    if (!m->state && !x->o.weights_apart) continue;
+    if (m->unused || (!m->state && !x->o.weights_apart)) continue;
     str_printf(out, "/* %s %s: ", m->state ? "state" : "weight", m->name);
     put_shape(out, m->dtype, m->n, m->dims);
+    if (m->packed) str_put(out, ", in the order in which a kernel reads it");
     if (strcmp(m->name, m->called)) str_put(out, ", called "), put_quoted(out, m->called);
     str_put(out, " */\n");
     put_constant(x, out, m->name, "OFFSET", m->offset);
@@ -386,6 +387,8 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   case IN_ARENA:
     str_printf(out, "(%s *)(void *)(%sa + %lld)", type, x->from,
                (long long)(x->items.at[p->number].offset + p->offset));
+    return;
+  case IN_NOTHING: str_put(out, "NULL");
   }
 }
 
@@ -468,8 +471,10 @@ static void put_kernel_call(Export *x, Str *out, const ExportCall *c) {
   int n = 0;
   str_printf(out, "  k%d_%s(", c->kernel, p->name);
   for (int i = 0; i < c->narg; i++) {
+    const ExportPlace *arg = &x->args.at[c->arg + (size_t)i];
+    if (arg->kind == IN_NOTHING) continue;
     str_put(out, n++ ? ", " : "");
-    put_arg(x, out, &x->args.at[c->arg + (size_t)i]);
+    put_arg(x, out, arg);
   }
   for (int i = 0; i < p->nvar; i++) {
     str_put(out, n++ ? ", " : "");

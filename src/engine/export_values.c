@@ -110,7 +110,7 @@ void export_memory(Str *out, const ExportMemory *m) {
 
 /* What is all zeros in the state is there after a reset. */
 bool export_written(const Export *x, const ExportMemory *m) {
-  return m->nelem && !x->o.weights_apart && !(m->state && all_zero(m));
+  return m->nelem && !m->unused && !x->o.weights_apart && !(m->state && all_zero(m));
 }
 
 /* The elements of a memory, in the byte order of the file. */
@@ -131,7 +131,7 @@ bool export_weights(Export *x, Str *out) {
     for (size_t i = 0; i < x->memories.len; i++) {
       const ExportMemory *m = &x->memories.at[i];
       static const char zeros[8];
-      if (m->state != (state == 1)) continue;
+      if (m->unused || m->state != (state == 1)) continue;
       put_bytes(out, m, x->o.big_endian);
       str_putn(out, zeros, -(out->len - begin) & 7);
     }

@@ -22,7 +22,7 @@ static const CachedProgram *program_of(const PlanRun *run, int k) {
 }
 
 static int arguments_of(const PlanRun *run, int k) {
-  return run->plan->sched.kernel[k].narg + program_of(run, k)->npacked;
+  return run->plan->sched.kernel[k].narg + program_of(run, k)->packed.n;
 }
 
 /* The values of a program's variables, in units of the VAR nodes. */
@@ -85,8 +85,8 @@ static TgStatus launch_get(TgContext *ctx, const PlanRun *run, int k, const Laun
   const CachedProgram *prog = program_of(run, k);
   TgStatus st = vars_get(ctx, prog, r->vars);
   if (!st) st = args_set(ctx, run, sk, r->bufs);
-  for (int i = 0; i < prog->npacked; i++)
-    r->bufs[sk->narg + i] = run->prepacked[k].data[i];
+  for (int i = 0; i < prog->packed.n; i++)
+    r->bufs[sk->narg + i] = prepacked_of(&run->prepacked[k])->data[i];
   *out = (Launch){prog->prog, r->bufs, r->vars, arguments_of(run, k), prog->nvar};
   return st;
 }

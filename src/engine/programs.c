@@ -58,9 +58,7 @@ static CachedProgram *program_new(TgContext *ctx, Device *dev, const Str *key, u
   if (!p) return NULL;
   p->hash = hash;
   p->dev = dev;
-  p->npacked = prepack->n;
-  p->packed_list = prepack->list;
-  memcpy(p->packed, prepack->nbytes, sizeof p->packed);
+  p->packed = *prepack;
   snprintf(p->name, sizeof p->name, "%s", lin->name);
   if ((p->key = mem_alloc(&ctx->mem, key->len))) {
     memcpy(p->key, key->at, key->len);
@@ -315,6 +313,7 @@ static TgStatus todo_text(Todo *t) {
 static void todo_unlist(Todo *t) {
   const TgBackend *be = t->of->plan->dev->backend;
   t->spec = kernel_spec(&t->lin, be->renderer ? str_text(&t->source) : NULL);
+  t->spec.packs = t->prepack.packs;
   if (be->has & HAS_LISTS) return;
   store_free(t->st);
   t->st = NULL;
@@ -475,7 +474,7 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
   s = making_end(&m, s);
   store_free(m.graphs);
   for (int k = 0; k < plan->sched.nkernel; k++) {
-    bool whole = !s && each[k].run && each[k].pack && each[k].run->packed_list == each[k].pack->packed_list;
+    bool whole = !s && each[k].run && each[k].pack && each[k].run->packed.list == each[k].pack->packed.list;
     if (whole)
       each[k].run->refs++, each[k].pack->refs++;
     else

@@ -84,6 +84,7 @@ const Target target_c99 = {.name = "any machine with C99",
                            .threads = 1,
                            .local_bytes = 64 * KB,
                            .local_most = 64 * KB,
+                           .copies_replace = true,
                            .launch_us = 0.02};
 
 Target target_this_cpu(void) {
@@ -117,7 +118,7 @@ enum { M4_MHZ = 168, M7_MHZ = 400 };
     .bytes_us = {(each_cycle) * (clock), (each_cycle) * (clock), (each_cycle) * (clock), (flash) * (clock)}, \
     .mhz = (clock), .fmas = (rate) / 2, .ops = (rate), .weight = CPU_WEIGHTS, .vec_bytes = 16,               \
     .registers = 32, .warp = 1, .threads = 1, .local_bytes = 16 * KB, .local_most = 16 * KB,                 \
-    .launch_us = 0.1                                                                                         \
+    .copies_replace = true, .launch_us = 0.1                                                                 \
   }
 
 static const Target target_m4 = CORTEX_M("Cortex-M4", M4_MHZ, 192 * KB, 4.0, 2.0, 1.0),

@@ -59,7 +59,9 @@ typedef struct Target {
   int64_t copy_most; /* bytes of a copy of what a kernel reads; 0: it is to stay in the last level */
   /* Bytes of a value that is whole though each reader has a slice of its own; 0: all are. */
   int64_t slice_most;
-  int64_t memory;    /* bytes that temporaries may take; 0: no bound */
+  int64_t memory; /* bytes that temporaries may take; 0: no bound */
+  /* A copy of weights is kept in their place, or not at all: all that is kept is in flash. */
+  bool copies_replace;
   LaunchLimits most; /* zeros on a CPU */
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */

@@ -411,21 +411,20 @@ static int number_of_variables(const Linear *lin) {
   return n;
 }
 
-/* Compilers warn of a parameter that nobody reads. */
-static void unused_said(C *c) {
-  for (int slot = 0; slot < c->lin->nparam; slot++) {
-    bool used = false;
-    for (int i = 0; i < c->lin->n && !used; i++)
-      used = c->lin->at[i]->op == OPS_INDEX && uop_base(c->lin->at[i]->src[0])->op == OPS_PARAM &&
-             uop_base(c->lin->at[i]->src[0])->arg.param.slot == slot;
-    if (!used) cs_fmt(&c->body, "  (void)p%d;\n", slot);
-  }
+static bool slot_used(const Linear *lin, int slot) {
+  bool used = false;
+  for (int i = 0; i < lin->n && !used; i++)
+    used = lin->at[i]->op == OPS_INDEX && uop_base(lin->at[i]->src[0])->op == OPS_PARAM &&
+           uop_base(lin->at[i]->src[0])->arg.param.slot == slot;
+  return used;
 }
 
-/* Buffers in slot order, then the variables by value, then local memory where the language has none. */
+/* Buffers in slot order, then the variables by value, then local memory where the language has none. Strict
+ * compilers warn of a parameter that nobody reads. */
 static void params_by_value(C *c) {
   int vars = number_of_variables(c->lin), n = 0;
   for (int slot = 0; slot < c->lin->nparam; slot++) {
+    if (c->lang->strict && !slot_used(c->lin, slot)) continue;
     str_put(&c->body, n++ ? ", " : "");
     put_buffer(c, &c->body, slot);
   }
@@ -434,7 +433,6 @@ static void params_by_value(C *c) {
   if (c->lang->strict && c->lin->nthread > 1) cs_fmt(&c->body, "%si32 tid", n++ ? ", " : "");
   if (c->lang->strict && linear_local_bytes(c->lin)) cs_fmt(&c->body, ", u8 *%s", c->lang->launch_local_name);
   str_put(&c->body, ") {\n");
-  if (c->lang->strict) unused_said(c);
 }
 
 /* Buffers in slot order, then all variables as one array. */

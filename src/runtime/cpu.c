@@ -309,22 +309,21 @@ static bool cpu_bundled(Device *d, Bundle *b) {
   return kernels_bundled(&p->kernels, b, p->features, p->names);
 }
 
-/* Runs the kernels that no compiler takes. NULL: a build without. */
 #ifdef TG_NO_INTERP
-static const TgBackend *const interpreter = NULL;
+const TgBackend *const cpu_interpreter = NULL;
 #else
-static const TgBackend *const interpreter = &backend_interp_c;
+const TgBackend *const cpu_interpreter = &backend_interp_c;
 #endif
 
 static TgStatus cpu_interpret(Device *d, const KernelSpec *spec, Program **out) {
-  if (interpreter) return interpreter->compile(d, spec, 1, out);
+  if (cpu_interpreter) return cpu_interpreter->compile(d, spec, 1, out);
   return error_set(d->err, TG_ERR_DEVICE,
                    "CPU: the compiler gave kernel %.90s up, and this build has no INTERP to run it",
                    spec->linear->name);
 }
 
 static void cpu_unload(Device *d, Program *g) {
-  if (g && g->interp) interpreter->unload(d, g->interp);
+  if (g && g->interp) cpu_interpreter->unload(d, g->interp);
   if (g) kernel_left(g->kernel);
   mem_free(d->mem, g);
 }
@@ -386,7 +385,7 @@ static TgStatus cpu_launch(Device *d, const Launch *l) {
   if (g->interp) {
     Launch interpreted = *l;
     interpreted.program = g->interp;
-    return interpreter->launch(d, &interpreted);
+    return cpu_interpreter->launch(d, &interpreted);
   }
   if (g->nthread == 1 && !g->scratch_bytes) {
     g->fn(l->bufs, l->vars, 0, NULL);

@@ -175,4 +175,7 @@ void pool_free(Pool *p);
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes);
 /* Of the last job that threads shared; they keep it from the first call on. */
 int pool_times(Pool *p, ThreadTime *out, int most);
+
+/* ---- cpu.c: what runs kernels that no compiler takes, from their lists; NULL: a build without */
+extern const TgBackend *const cpu_interpreter;
 #endif

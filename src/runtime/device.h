@@ -14,11 +14,18 @@ typedef struct KernelSpec {
   const Linear *linear;
   const char *source;   /* NULL for backends without renderer */
   int nvar;             /* variables that it reads */
+  bool packs;           /* it makes copies that are kept (codegen/prepack.c) */
   size_t local_bytes;   /* at least what the renderer takes from scratch */
   int64_t shared_bytes; /* of a block on a GPU */
   const Linear *(*listed)(void *user);
   void *user;
 } KernelSpec;
+
+/* Of a buffer that a kernel is given. */
+typedef struct ParamUse {
+  bool used, stored; /* it is read or stored to; the latter */
+  DType dtype;
+} ParamUse;
 
 /* A kernel of a device that renders and runs nothing. in_place: by parameter that is only read, those that are
  * stored to and may be the same memory (uop.h). ops, nbytes: what one call does, by weight, and reads and writes. */
@@ -27,7 +34,8 @@ typedef struct KernelText {
   int64_t local_bytes;   /* of its arrays */
   int64_t scratch_bytes; /* of the same, as kernels of C take them from scratch */
   int nparam, nthread;   /* nthread: shares, each a call with its number */
-  bool *stored;          /* by parameter, whether the kernel stores to it; NULL where its list was gone */
+  ParamUse *param;       /* nparam; NULL where its list was gone */
+  bool runs;             /* a launch makes copies that are kept */
   uint64_t in_place[LIST_SLOTS];
   double ops, nbytes;
 } KernelText;

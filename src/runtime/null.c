@@ -1,6 +1,6 @@
 /* null.c: devices that schedule, render and plan but do not run: C, the same with AMX or dot products, C99,
- * CUDA and Metal. A program is its source.
- */
+ * CUDA and Metal. A program is its source. Where text is written from what was planned, kernels that make
+ * copies to be kept do run, interpreted: such copies are a part of the text. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -9,6 +9,7 @@
 
 struct Program {
   KernelText text;
+  Program *runs; /* the interpreter's; NULL: a launch does nothing */
 };
 
 static TgStatus null_open(Device *d) {
@@ -21,20 +22,23 @@ static void null_close(Device *d) { (void)d; }
 
 static void null_unload(Device *d, Program *p) {
   if (!p) return;
-  mem_free(d->mem, (char *)p->text.source), mem_free(d->mem, p->text.stored);
+  if (p->runs) cpu_interpreter->unload(d, p->runs);
+  mem_free(d->mem, (char *)p->text.source), mem_free(d->mem, p->text.param);
   mem_free(d->mem, p);
 }
 
-/* Which parameters a kernel stores to: known of a list. */
-static bool stores_noted(Device *d, const Linear *lin, KernelText *t) {
+/* What a kernel does with its parameters: known of a list. */
+static bool uses_noted(Device *d, const Linear *lin, KernelText *t) {
   if (!lin->at) return true;
-  if (!(t->stored = mem_alloc(d->mem, (size_t)lin->nparam + 1))) return false;
+  if (!(t->param = mem_alloc(d->mem, ((size_t)lin->nparam + 1) * sizeof *t->param))) return false;
   for (int i = 0; i < lin->n; i++) {
-    const UOp *u = lin->at[i];
-    if (u->op != OPS_STORE) continue;
-    const UOp *at = uop_base(u->src[0]);
+    const UOp *u = lin->at[i], *at = u->op == OPS_STORE ? uop_base(u->src[0]) : u;
     if (at->op == OPS_INDEX) at = uop_base(at->src[0]);
-    if (at->op == OPS_PARAM && at->arg.param.slot < lin->nparam) t->stored[at->arg.param.slot] = true;
+    if (at->op != OPS_PARAM || at->arg.param.slot >= lin->nparam) continue;
+    ParamUse *p = &t->param[at->arg.param.slot];
+    p->used |= u->op != OPS_PARAM;
+    p->stored |= u->op == OPS_STORE;
+    p->dtype = (DType)at->dtype;
   }
   return true;
 }
@@ -56,6 +60,13 @@ static void work_counted(const Target *t, const Linear *lin, KernelText *text) {
   }
 }
 
+/* A program that the interpreter runs, where it is part of the library; false: recorded. */
+static bool interpreted(Device *d, const KernelSpec *k, Program *p) {
+  if (!k->packs || !(d->backend->has & HAS_LISTS) || !cpu_interpreter) return true;
+  p->text.runs = !cpu_interpreter->compile(d, k, 1, &p->runs);
+  return p->text.runs;
+}
+
 static Program *program_of(Device *d, const KernelSpec *k) {
   Program *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return NULL;
@@ -64,10 +75,10 @@ static Program *program_of(Device *d, const KernelSpec *k) {
                          .nparam = k->linear->nparam,
                          .nthread = TG_MAX(k->linear->nthread, 1)};
   p->text.source = mem_strdup(d->mem, k->source ? k->source : "");
-  if (p->text.source && stores_noted(d, k->linear, &p->text)) {
+  if (p->text.source && uses_noted(d, k->linear, &p->text)) {
     if (k->linear->at)
       list_in_place(k->linear, p->text.in_place), work_counted(&d->target, k->linear, &p->text);
-    return p;
+    if (interpreted(d, k, p)) return p;
   }
   null_unload(d, p);
   return NULL;
@@ -93,7 +104,11 @@ static TgStatus null_compile(Device *d, const KernelSpec *k, int n, Program **ou
   return TG_OK;
 }
 
-static TgStatus null_launch(Device *d, const Launch *l) { return (void)d, (void)l, TG_OK; }
+static TgStatus null_launch(Device *d, const Launch *l) {
+  Launch own = *l;
+  own.program = l->program->runs;
+  return own.program ? cpu_interpreter->launch(d, &own) : TG_OK;
+}
 
 /* Nothing computes here, so large memory is address space that nobody touches: planning a model costs no
  * memory of its size. */

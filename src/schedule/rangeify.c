@@ -18,7 +18,8 @@ typedef struct Demand {
 typedef struct Node {
   Demand *demands;
   int stage, other, ndemand; /* other: of a SCATTER, its update, or with OLD its memory */
-  int nslices;               /* 0, or it is so many stages, from `stage` on */
+  int nslices;               /* 0, or it is so many stages, from `stage` on .. */
+  const Slice *slices;       /* .. of these */
   UOp *lowered;
   bool force, copied; /* copied: a view that is memory for those who read it */
 } Node;
@@ -236,6 +237,12 @@ static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
 
 static int stage_open(Rangeify *r, UOp *n) { return r->node[n->id].stage = stage_over(r, n, n->shape); }
 
+/* What stage i has of its node; NULL: the whole. */
+static const Slice *slice_of(const Rangeify *r, int i) {
+  const Node *d = &r->node[r->s->stages.at[i].node->id];
+  return d->nslices ? &d->slices[i - d->stage] : NULL;
+}
+
 /* The indices at which a stage reads its sources. */
 static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {
   Stage *g = &r->s->stages.at[i];
@@ -244,7 +251,9 @@ static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {
   if (of_source && g->is_reduce)
     for (int k = 0; k < g->nred; k++)
       at[g->node->arg.reduce.axes->v[k]] = g->red[k];
-  if (g->from) at[g->along] = ixc(r->s, OPS_ADD, at[g->along], g->from);
+  const Slice *slice = slice_of(r, i);
+  for (int k = 0; slice && k < g->nout; k++)
+    if (slice->axis[k].from) at[k] = ixc(r->s, OPS_ADD, at[k], slice->axis[k].from);
   return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, g->nout, at, ARG0);
 }
 
@@ -264,13 +273,13 @@ static int stage_with(Rangeify *r, const UOp *n, UOp **tuple) {
   const Node *d = &r->node[n->id];
   int i = d->stage;
   if (!d->nslices) return i;
-  const int along = stage_at(s, i)->along;
-  const UOp *e = (*tuple)->src[along];
-  while (i + 1 < d->stage + d->nslices && stage_at(s, i + 1)->from <= e->vmin)
+  while (i + 1 < d->stage + d->nslices && !slice_has(n, slice_of(r, i), *tuple))
     i++;
+  const Slice *slice = slice_of(r, i);
   UOp *at[MAX_RANK];
   memcpy(at, (*tuple)->src, (*tuple)->nsrc * sizeof *at);
-  at[along] = ixc(s, OPS_SUB, at[along], stage_at(s, i)->from);
+  for (int k = 0; k < (*tuple)->nsrc; k++)
+    if (slice->axis[k].from) at[k] = ixc(s, OPS_SUB, at[k], slice->axis[k].from);
   *tuple = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, (*tuple)->nsrc, at, ARG0);
   return i;
 }
@@ -639,20 +648,23 @@ static bool slices_open(Rangeify *r, UOp *n) {
   int64_t most = r->s->opt->target->slice_most;
   if (!most || d->ndemand < 2 || d->force || n->op == OPS_SCAN_AXIS || n->op == OPS_STORE) return false;
   UOp **tuple = arena_array(&r->arena, UOp *, d->ndemand);
+  Interval *room = arena_array(&r->arena, Interval, d->ndemand);
   Slice *at = arena_array(&r->arena, Slice, d->ndemand);
   Ints *shape = arena_alloc(&r->arena, sizeof *shape + (size_t)n->shape->n * sizeof *shape->v);
-  if (!tuple || !at || !shape) return r->failed = true;
-  int k = 0, along;
+  if (!tuple || !room || !at || !shape) return r->failed = true;
+  int k = 0;
   for (const Demand *x = d->demands; x; x = x->next)
     tuple[k++] = x->tuple;
-  k = slices_found(n, tuple, k, most, at, &along);
+  d->slices = at;
+  k = slices_found(n, tuple, k, most, at, room);
   memcpy(shape, n->shape, sizeof *shape + (size_t)n->shape->n * sizeof *shape->v);
   for (int i = 0; i < k && !r->failed; i++) {
-    shape->v[along] = at[i].to - at[i].from;
+    for (int axis = 0; axis < n->shape->n; axis++)
+      shape->v[axis] = at[i].axis[axis].to - at[i].axis[axis].from;
     int stage = stage_over(r, n, shape);
     if (stage < 0) break;
     Stage *g = stage_at(r->s, stage);
-    g->along = along, g->from = at[i].from, g->late = true;
+    g->late = true;
     if (!i) d->stage = stage;
     d->nslices = i + 1;
   }

@@ -1,18 +1,19 @@
 /* slices.c: a value of which each reader has a slice of its own. In: the indices at which it is read. Out:
- * the axis along which readers share no element, and the slices there. So the product of all inputs of an
- * LSTM, of which each step reads a row, can be made row by row. */
+ * boxes in which readers share no element. So the product of all inputs of an LSTM, of which each step reads
+ * a row, and each gate a part of that, can be made row by row, or part by part. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include <stdlib.h>
+#include <string.h>
 
 static int by_begin(const void *a, const void *b) {
-  const Slice *x = a, *y = b;
+  const Interval *x = a, *y = b;
   return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Slices next to each other, or over each other, are one while that has at most so many elements; with 0 only
- * those over each other are. */
-static int slices_joined(Slice *at, int n, int64_t most) {
+/* Intervals next to each other, or over each other, are one while that has at most so many elements; with 0
+ * only those over each other are. */
+static int intervals_joined(Interval *at, int n, int64_t most) {
   int k = 0;
   for (int i = 1; i < n; i++)
     if (at[i].from < at[k].to || (at[i].from == at[k].to && at[i].to - at[k].from <= most))
@@ -22,28 +23,71 @@ static int slices_joined(Slice *at, int n, int64_t most) {
   return k + 1;
 }
 
-/* Where the tuples are along an axis. */
-static int slices_along(const UOp *n, UOp *const *tuple, int ntuple, int along, Slice *at) {
-  for (int i = 0; i < ntuple; i++) {
-    const UOp *e = tuple[i]->src[along];
-    at[i] = (Slice){TG_MAX(e->vmin, 0), TG_MIN(e->vmax, n->shape->v[along] - 1) + 1};
-    if (at[i].from >= at[i].to) return 0; /* nothing, behind a gate */
-  }
-  qsort(at, (size_t)ntuple, sizeof *at, by_begin);
-  return slices_joined(at, ntuple, 0);
+/* What a reader has of an axis. */
+static Interval read_of(const UOp *n, const UOp *tuple, int axis) {
+  const UOp *e = tuple->src[axis];
+  return (Interval){TG_MAX(e->vmin, 0), TG_MIN(e->vmax, n->shape->v[axis] - 1) + 1};
 }
 
-int slices_found(const UOp *n, UOp *const *tuple, int ntuple, int64_t most, Slice *at, int *along) {
+bool slice_has(const UOp *n, const Slice *box, const UOp *tuple) {
+  bool within = true;
+  for (int i = 0; i < n->shape->n && within; i++) {
+    Interval e = read_of(n, tuple, i);
+    within = box->axis[i].from <= e.from && e.from < box->axis[i].to;
+  }
+  return within;
+}
+
+/* Where the readers of a box are along an axis. 0: one reads nothing, behind a gate. */
+static int box_along(const UOp *n, UOp *const *tuple, int ntuple, const Slice *box, int along, Interval *at) {
+  int k = 0;
+  for (int i = 0; i < ntuple; i++) {
+    if (!slice_has(n, box, tuple[i])) continue;
+    at[k] = read_of(n, tuple[i], along);
+    if (at[k].from >= at[k].to) return 0;
+    k++;
+  }
+  qsort(at, (size_t)k, sizeof *at, by_begin);
+  return k ? intervals_joined(at, k, 0) : 0;
+}
+
+static int64_t box_bytes(const UOp *n, const Slice *box) {
   int64_t nbytes = (int64_t)dtype_size((DType)n->dtype);
+  for (int i = 0; i < n->shape->n; i++)
+    nbytes *= box->axis[i].to - box->axis[i].from;
+  return nbytes;
+}
+
+/* Cuts box number `box` along the axis where it is in most pieces: it becomes the first of them, the others
+ * follow the `count` that there are. False: it cannot be cut, or is small enough. */
+static bool box_cut(const UOp *n, UOp *const *tuple, int ntuple, int64_t most, Slice *at, int box, int *count,
+                    Interval *room) {
+  Slice whole = at[box];
+  int64_t nbytes = box_bytes(n, &whole);
+  int pieces = 1, along = -1;
+  if (nbytes <= most) return false;
+  for (int i = 0; i < n->shape->n; i++) {
+    int k = box_along(n, tuple, ntuple, &whole, i, room);
+    if (k > pieces) pieces = k, along = i;
+  }
+  if (along < 0) return false;
+  int64_t each = nbytes / (whole.axis[along].to - whole.axis[along].from);
+  pieces = intervals_joined(room, box_along(n, tuple, ntuple, &whole, along, room), most / each);
+  for (int i = 0; i < pieces; i++) {
+    Slice *piece = i ? &at[(*count)++] : &at[box];
+    *piece = whole;
+    piece->axis[along] = room[i];
+  }
+  return pieces > 1;
+}
+
+int slices_found(const UOp *n, UOp *const *tuple, int ntuple, int64_t most, Slice *at, Interval *room) {
   int count = 1;
   if (dims_symbolic(n->shape)) return 0;
-  for (int i = 0; i < n->shape->n; i++) {
-    nbytes *= n->shape->v[i];
-    int k = slices_along(n, tuple, ntuple, i, at);
-    if (k > count) count = k, *along = i;
-  }
-  if (count < 2 || nbytes <= most) return 0;
-  count = slices_along(n, tuple, ntuple, *along, at);
-  count = slices_joined(at, count, most / (nbytes / n->shape->v[*along]));
+  for (int i = 0; i < n->shape->n; i++)
+    at[0].axis[i] = (Interval){0, n->shape->v[i]};
+  for (int i = 0; i < count; i++)
+    while (box_cut(n, tuple, ntuple, most, at, i, &count, room))
+      continue;
   return count > 1 ? count : 0;
 }

@@ -37,11 +37,8 @@ typedef struct Stage {
   /* keep: a root, a store, or read by another kernel: must be written */
   bool is_reduce, is_store, keep, inlined;
   bool in_memory; /* a copy, as was asked or for who reads it: kernels after it read that */
-  /* A slice of its node: from element `from` of axis `along`, made just before who reads it. */
-  bool late;
-  int along;
-  int64_t from;
-  int root; /* index of the root it computes, or -1 */
+  bool late;      /* made just before who reads it */
+  int root;       /* index of the root it computes, or -1 */
   int nout, nred;
   UOp *out[MAX_RANK], *red[MAX_RANK]; /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                         /* expression over out (and red inside its REDUCE) */
@@ -141,14 +138,20 @@ typedef struct Sched {
 bool split_scans(Sched *s, UOp **roots, int nroots);    /* roots: become what they are afterwards */
 bool rangeify(Sched *s, UOp *const *roots, int nroots); /* fills stages, producers first */
 
-typedef struct Slice {
+/* Elements from .. to - 1 of an axis; of each axis. */
+typedef struct Interval {
   int64_t from, to;
+} Interval;
+
+typedef struct Slice {
+  Interval axis[MAX_RANK];
 } Slice;
 
-/* Slices of n along one axis that have no element in common, such that each tuple, n's indices for a reader,
- * is within one. Neighbours are one up to `most` bytes. at: room for as many as there are tuples. 0: there is
- * no more than one. */
-int slices_found(const UOp *n, UOp *const *tuple, int ntuple, int64_t most, Slice *at, int *along);
+/* Slices of n that have no element in common, such that each tuple, n's indices for a reader, is within one.
+ * Neighbours are one up to `most` bytes. at, room: for as many as there are tuples. 0: there is no more than
+ * one. */
+int slices_found(const UOp *n, UOp *const *tuple, int ntuple, int64_t most, Slice *at, Interval *room);
+bool slice_has(const UOp *n, const Slice *slice, const UOp *tuple); /* what is read begins in it */
 bool align(Sched *s);
 bool hazards(Sched *s);
 bool order_stages(Sched *s);

@@ -45,25 +45,25 @@ enum { UNBOUND = 4 };
 static const Manner manners[] = {{1, 0, 0, 0, 0},
                                  {1, 0, 1 << 15, 1 << 14, 0},
                                  {1, 0, 1 << 13, 1 << 10, 0},
-                                 {1, 0, 1 << 12, 1 << 8, 0},
-                                 {1, 0, 1 << 11, 1 << 10, 0},
-                                 {1, 0, 1 << 10, 1 << 10, 0},
-                                 {1, 0, 0, 1 << 10, 1},
-                                 {1, 0, 1 << 13, 1 << 10, 1},
-                                 {1, 0, 0, 1 << 10, 0.75},
-                                 {1, 0, 1 << 13, 1 << 10, 0.75},
-                                 {1, 1 << 12, 1 << 12, 1 << 10, 0.5},
-                                 {64, 0, 0, 1 << 10, 0},
-                                 {64, 0, 1 << 12, 1 << 10, 0.75},
-                                 {64, 1 << 10, 1 << 12, 1 << 10, 0},
-                                 {64, 1 << 10, 1 << 12, 1 << 10, 0.75},
-                                 {64, 1 << 10, 1 << 12, 1 << 10, 0.5},
-                                 {512, 0, 0, 1 << 10, 0},
-                                 {512, 1 << 10, 1 << 10, 1 << 10, 0},
-                                 {512, 1 << 10, 1 << 10, 1 << 10, 0.5},
-                                 {4096, 1 << 10, 1 << 10, 1 << 10, 0},
-                                 {4096, 1 << 10, 1 << 10, 1 << 10, 0.5},
-                                 {4096, 1 << 10, 1 << 10, 1 << 10, 0.25}};
+                                 {1, 0, 1 << 12, 1 << 10, 0},
+                                 {1, 0, 1 << 11, 1 << 8, 0},
+                                 {1, 0, 1 << 10, 1 << 8, 0},
+                                 {1, 0, 0, 1 << 8, 1},
+                                 {1, 0, 1 << 13, 1 << 8, 1},
+                                 {1, 0, 0, 1 << 8, 0.75},
+                                 {1, 0, 1 << 13, 1 << 8, 0.75},
+                                 {1, 1 << 12, 1 << 12, 1 << 8, 0.5},
+                                 {64, 0, 0, 1 << 8, 0},
+                                 {64, 0, 1 << 12, 1 << 8, 0.75},
+                                 {64, 1 << 10, 1 << 12, 1 << 8, 0},
+                                 {64, 1 << 10, 1 << 12, 1 << 8, 0.75},
+                                 {64, 1 << 10, 1 << 12, 1 << 8, 0.5},
+                                 {512, 0, 0, 1 << 8, 0},
+                                 {512, 1 << 10, 1 << 10, 1 << 8, 0},
+                                 {512, 1 << 10, 1 << 10, 1 << 8, 0.5},
+                                 {4096, 1 << 10, 1 << 10, 1 << 8, 0},
+                                 {4096, 1 << 10, 1 << 10, 1 << 8, 0.5},
+                                 {4096, 1 << 10, 1 << 10, 1 << 8, 0.25}};
 
 static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   const TgMem *m = &x->ctx->mem;
@@ -303,26 +303,11 @@ static bool place_of(Export *x, Buffer *const *at, size_t offset, ExportPlace *o
   return true;
 }
 
-/* An item is needed at the launch that comes next. What a scratch holds before it is written is what the last
- * run left there: such a one is nobody else's. */
-static void item_used(Export *x, const ExportPlace *p, bool stored) {
-  if (p->kind != IN_ARENA) return;
-  ArenaItem *it = &x->items.at[p->number];
-  int now = (int)x->calls.len;
-  bool own = (size_t)p->number < x->first_draw + x->planned->draws.len + x->planned->own.len;
-  if (it->first < 0) {
-    bool stays = own && (!stored || x->planned->cleared);
-    it->first = stays ? 0 : now;
-    it->last = stays ? INT32_MAX : now;
-  }
-  it->last = TG_MAX(it->last, now);
-}
-
 /* ---- launches */
 static bool call_add(Export *x, ExportCall c) { return vec_push(&x->ctx->mem, &x->calls, c) || no_memory(x); }
 
 static bool arg_add(Export *x, ExportPlace p, bool stored) {
-  item_used(x, &p, stored);
+  p.stored = stored;
   return vec_push(&x->ctx->mem, &x->args, p) || no_memory(x);
 }
 
@@ -338,64 +323,6 @@ static int kernel_number(Export *x, CachedProgram *p) {
 static bool clear_add(Export *x, ExportPlace p, int64_t nbytes) {
   ExportCall c = {.kernel = CALL_CLEAR, .arg = x->args.len, .narg = 1, .scratch = -1, .nbytes = nbytes};
   return arg_add(x, p, true) && call_add(x, c);
-}
-
-/* What this launch reads and what it stores, where these may lie in one place. Bands read rows again. */
-static bool pairs_noted(Export *x, const ExportCall *c, const KernelText *text) {
-  for (int i = 0; i < TG_MIN(c->narg, LIST_SLOTS) && !c->band; i++)
-    for (int k = 0; k < c->narg; k++) {
-      const ExportPlace *from = &x->args.at[c->arg + (size_t)i], *to = &x->args.at[c->arg + (size_t)k];
-      bool may = (text->in_place[i] >> k & 1) && from->kind == IN_ARENA && to->kind == IN_ARENA;
-      may = may && from->offset == to->offset;
-      ArenaPair p = {(int)x->calls.len, from->number, to->number, {i, k}, false};
-      if (may && !vec_push(&x->ctx->mem, &x->pairs, p)) return no_memory(x);
-    }
-  return true;
-}
-
-static bool may_join(const Export *x, const ArenaPair *p) {
-  return x->items.at[p->from].last == p->call && x->items.at[p->to].first == p->call && p->from != p->to;
-}
-
-/* Bytes that live at a launch; with what a pair would spare there, if `joined`. */
-static int64_t live_at(const Export *x, int call, bool joined) {
-  int64_t sum = 0, spared = 0;
-  for (size_t i = 0; i < x->items.len; i++) {
-    const ArenaItem *it = &x->items.at[i];
-    if (it->first <= call && call <= it->last) sum += it->nbytes;
-  }
-  for (size_t i = 0; i < x->pairs.len && joined; i++) {
-    const ArenaPair *p = &x->pairs.at[i];
-    if (p->call == call && may_join(x, p))
-      spared = TG_MAX(spared, TG_MIN(x->items.at[p->from].nbytes, x->items.at[p->to].nbytes));
-  }
-  return sum - spared;
-}
-
-/* A value takes the place of one that nobody needs any more, at launches where less than all that lives there
- * makes the arena smaller: elsewhere a compiler had better know that memories are apart. */
-static bool items_joined(Export *x) {
-  ArenaItem *items = x->items.at;
-  int64_t most = 0, *live = mem_alloc(&x->ctx->mem, (x->calls.len + 1) * sizeof *live);
-  if (!live) return no_memory(x);
-  for (size_t c = 0; c < x->calls.len; c++) {
-    live[c] = live_at(x, (int)c, false);
-    most = TG_MAX(most, live_at(x, (int)c, true));
-  }
-  for (size_t i = 0; i < x->pairs.len; i++) {
-    ArenaPair *p = &x->pairs.at[i];
-    int root = items[p->from].in ? items[p->from].in - 1 : p->from;
-    ArenaItem *from = &items[root], *to = &items[p->to];
-    if (live[p->call] <= most || from->last != p->call || to->first != p->call || to->in || root == p->to)
-      continue;
-    from->nbytes = TG_MAX(from->nbytes, to->nbytes);
-    from->last = to->last;
-    to->nbytes = 0;
-    to->in = root + 1;
-    p->joined = true;
-  }
-  mem_free(&x->ctx->mem, live);
-  return true;
 }
 
 /* Where argument a of a kernel lies; temps: items of the step's temporaries, from number `first` on. */
@@ -512,10 +439,9 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   if (c.nbytes) { /* each share has its own */
     c.scratch = (int)x->items.len;
     if (!item_new(x, c.nbytes * c.shares)) return false;
-    item_used(x, &(ExportPlace){IN_ARENA, c.scratch, 0, DT_U8}, true);
   }
   x->operations += sk->flops;
-  return pairs_noted(x, &c, text) && call_add(x, c);
+  return call_add(x, c);
 }
 
 /* Temporaries that a kernel may read before all of them was written begin as zeros, as in a replay. */
@@ -535,22 +461,6 @@ static bool bands_call(Export *x, const SchedBand *band, int which) {
   return call_add(x, (ExportCall){.kernel = which, .arg = x->args.len, .scratch = -1, .band = band});
 }
 
-/* What launches `from` on, a loop over bands, share with others is needed from its begin to its end; each
- * band makes anew what is as high as a band. Items of temporaries begin at `first`. */
-static void bands_kept(Export *x, const Schedule *sched, size_t from, size_t first) {
-  int begin = (int)from, end = (int)x->calls.len;
-  for (size_t i = from; i < x->calls.len; i++)
-    for (int a = 0; a < x->calls.at[i].narg; a++) {
-      const ExportPlace *p = &x->args.at[x->calls.at[i].arg + (size_t)a];
-      size_t item = (size_t)p->number;
-      if (p->kind != IN_ARENA || item >= first + (size_t)sched->ntemp) continue;
-      if (item >= first && sched->temp[item - first].band) continue;
-      ArenaItem *it = &x->items.at[item];
-      it->first = TG_MIN(it->first, begin);
-      it->last = TG_MAX(it->last, end);
-    }
-}
-
 /* Kernels of a loop over bands, from number k on. */
 static bool bands_listed(Export *x, const Step *s, int k, size_t first) {
   const Schedule *sched = &s->plan->sched;
@@ -558,19 +468,19 @@ static bool bands_listed(Export *x, const Step *s, int k, size_t first) {
   bool ok = true;
   for (int q = k; ok && q <= band->last; q++)
     ok = temps_cleared(x, s, q, first);
-  size_t from = x->calls.len;
   ok = ok && bands_call(x, band, CALL_BANDS);
   for (int q = k; ok && q <= band->last; q++)
     ok = kernel_call(x, s, q, first);
-  if (ok) bands_kept(x, sched, from, first);
   return ok && bands_call(x, band, CALL_BANDS_END);
 }
 
 static bool step_listed(Export *x, const Step *s) {
   const Schedule *sched = &s->plan->sched;
   size_t first = x->items.len;
-  for (int t = 0; t < sched->ntemp; t++)
+  for (int t = 0; t < sched->ntemp; t++) {
     if (!item_new(x, sched->temp[t].nelem * (int64_t)dtype_size(sched->temp[t].dtype))) return false;
+    x->items.at[first + (size_t)t].banded = sched->temp[t].band;
+  }
   for (int k = 0; k < sched->nkernel; k++)
     if (sched->kernel[k].band) {
       if (!bands_listed(x, s, k, first)) return false;
@@ -600,25 +510,155 @@ static bool outputs_cleared(Export *x) {
   return true;
 }
 
-/* Keys are there before the first launch. */
 static bool steps_listed(Export *x) {
   TgJit *j = x->planned;
-  if (!outputs_cleared(x)) return false;
-  for (size_t i = 0; i < j->c.steps.len; i++) {
+  bool ok = outputs_cleared(x);
+  for (size_t i = 0; ok && i < j->c.steps.len; i++) {
     Step *s = &j->c.steps.at[i];
-    if (!(s->plan ? step_listed(x, s) : copy_listed(x, s))) return false;
+    ok = s->plan ? step_listed(x, s) : copy_listed(x, s);
   }
-  for (size_t i = 0; i < j->draws.len; i++)
+  return ok;
+}
+
+/* ---- lives: from when to when each item is needed, and where it lies */
+/* What a scratch holds before it is written is what the last run left there: such a one is nobody else's. */
+static void item_used(Export *x, const ExportPlace *p, int now) {
+  if (p->kind != IN_ARENA) return;
+  ArenaItem *it = &x->items.at[p->number];
+  bool own = (size_t)p->number < x->first_draw + x->planned->draws.len + x->planned->own.len;
+  if (it->first < 0) {
+    bool stays = own && (!p->stored || x->planned->cleared);
+    it->first = stays ? 0 : now;
+    it->last = stays ? INT32_MAX : now;
+  }
+  it->last = TG_MAX(it->last, now);
+}
+
+/* What the calls begin .. end, a loop over bands, share with others is needed from its begin to its end. */
+static void bands_kept(Export *x, int begin, int end) {
+  for (int i = begin; i < end; i++)
+    for (int a = 0; a < x->calls.at[i].narg; a++) {
+      const ExportPlace *p = &x->args.at[x->calls.at[i].arg + (size_t)a];
+      if (p->kind != IN_ARENA || x->items.at[p->number].banded) continue;
+      ArenaItem *it = &x->items.at[p->number];
+      it->first = TG_MIN(it->first, begin);
+      it->last = TG_MAX(it->last, end);
+    }
+}
+
+/* What this launch reads and what it stores, where these may lie in one place. Bands read rows again. */
+static bool pairs_noted(Export *x, int call) {
+  const ExportCall *c = &x->calls.at[call];
+  if (c->kernel < 0) return true;
+  const CachedProgram *prog = x->kernels.at[c->kernel];
+  const KernelText *text = prog->dev->backend->text(prog->prog);
+  for (int i = 0; i < TG_MIN(c->narg, LIST_SLOTS) && !c->band; i++)
+    for (int k = 0; k < c->narg; k++) {
+      const ExportPlace *from = &x->args.at[c->arg + (size_t)i], *to = &x->args.at[c->arg + (size_t)k];
+      bool may = (text->in_place[i] >> k & 1) && from->kind == IN_ARENA && to->kind == IN_ARENA;
+      may = may && from->offset == to->offset;
+      ArenaPair p = {call, from->number, to->number, {i, k}, false};
+      if (may && !vec_push(&x->ctx->mem, &x->pairs, p)) return no_memory(x);
+    }
+  return true;
+}
+
+static bool may_join(const Export *x, const ArenaPair *p) {
+  return x->items.at[p->from].last == p->call && x->items.at[p->to].first == p->call && p->from != p->to;
+}
+
+/* Bytes that live at a launch; with what a pair would spare there, if `joined`. */
+static int64_t live_at(const Export *x, int call, bool joined) {
+  int64_t sum = 0, spared = 0;
+  for (size_t i = 0; i < x->items.len; i++) {
+    const ArenaItem *it = &x->items.at[i];
+    if (it->first <= call && call <= it->last) sum += it->nbytes;
+  }
+  for (size_t i = 0; i < x->pairs.len && joined; i++) {
+    const ArenaPair *p = &x->pairs.at[i];
+    if (p->call == call && may_join(x, p))
+      spared = TG_MAX(spared, TG_MIN(x->items.at[p->from].nbytes, x->items.at[p->to].nbytes));
+  }
+  return sum - spared;
+}
+
+/* A value takes the place of one that nobody needs any more, at launches where less than all that lives there
+ * makes the arena smaller: elsewhere a compiler had better know that memories are apart. */
+static bool items_joined(Export *x) {
+  ArenaItem *items = x->items.at;
+  int64_t most = 0, *live = mem_alloc(&x->ctx->mem, (x->calls.len + 1) * sizeof *live);
+  if (!live) return no_memory(x);
+  for (size_t c = 0; c < x->calls.len; c++) {
+    live[c] = live_at(x, (int)c, false);
+    most = TG_MAX(most, live_at(x, (int)c, true));
+  }
+  for (size_t i = 0; i < x->pairs.len; i++) {
+    ArenaPair *p = &x->pairs.at[i];
+    int root = items[p->from].in ? items[p->from].in - 1 : p->from;
+    ArenaItem *from = &items[root], *to = &items[p->to];
+    if (live[p->call] <= most || from->last != p->call || to->first != p->call || to->in || root == p->to)
+      continue;
+    from->nbytes = TG_MAX(from->nbytes, to->nbytes);
+    from->last = to->last;
+    to->nbytes = 0;
+    to->in = root + 1;
+    p->joined = true;
+  }
+  mem_free(&x->ctx->mem, live);
+  return true;
+}
+
+/* Keys are there before the first launch. */
+static bool lives_found(Export *x) {
+  bool ok = true;
+  for (size_t i = 0; i < x->items.len; i++)
+    x->items.at[i].first = -1;
+  for (int i = 0, begin = 0; ok && i < (int)x->calls.len; i++) {
+    const ExportCall *c = &x->calls.at[i];
+    for (int a = 0; a < c->narg; a++)
+      item_used(x, &x->args.at[c->arg + (size_t)a], i);
+    if (c->scratch >= 0) item_used(x, &(ExportPlace){IN_ARENA, c->scratch, 0, DT_U8, true}, i);
+    if (c->kernel == CALL_BANDS) begin = i;
+    if (c->kernel == CALL_BANDS_END) bands_kept(x, begin, i);
+    ok = pairs_noted(x, i);
+  }
+  for (size_t i = 0; i < x->planned->draws.len; i++)
     x->items.at[x->first_draw + i].first = 0;
   for (size_t i = 0; i < x->items.len; i++) /* of a memory that no launch is given */
     if (x->items.at[i].first < 0) x->items.at[i] = (ArenaItem){.nbytes = 0};
-  if (!items_joined(x)) return false;
+  return ok;
+}
+
+static bool items_placed(Export *x) {
   int64_t align = x->gnu ? ALIGN_VECTORS : ALIGN;
+  x->pairs.len = 0;
+  if (!lives_found(x) || !items_joined(x)) return false;
   if (!arena_placed(&x->ctx->mem, x->items.at, x->items.len, align, &x->arena, &x->bound))
     return no_memory(x);
   for (size_t i = 0; i < x->items.len; i++)
     if (x->items.at[i].in) x->items.at[i].offset = x->items.at[x->items.at[i].in - 1].offset;
   return true;
+}
+
+/* In the scheduler's order, or in the one in which little lives, whichever takes the smaller arena. */
+static bool calls_placed(Export *x) {
+  TgMem *m = &x->ctx->mem;
+  size_t calls = x->calls.len * sizeof *x->calls.at, items = x->items.len * sizeof *x->items.at;
+  ExportCall *planned = mem_alloc(m, calls + 1), *other = mem_alloc(m, calls + 1);
+  ArenaItem *unplaced = mem_alloc(m, items + 1);
+  bool ok = (planned && other && unplaced) || no_memory(x);
+  if (ok && calls) memcpy(planned, x->calls.at, calls);
+  if (ok && items) memcpy(unplaced, x->items.at, items);
+  ok = ok && items_placed(x) && (export_order(x, other) || no_memory(x));
+  int64_t arena = x->arena;
+  bool moved = ok && calls && memcmp(planned, other, calls) != 0;
+  for (int turn = 0; ok && moved && (!turn || x->arena >= arena) && turn < 2; turn++) {
+    memcpy(x->calls.at, turn ? planned : other, calls);
+    if (items) memcpy(x->items.at, unplaced, items);
+    ok = items_placed(x);
+  }
+  mem_free(m, planned), mem_free(m, other), mem_free(m, unplaced);
+  return ok;
 }
 
 /* ---- the whole */
@@ -650,7 +690,7 @@ static void export_free(Export *x) {
 static bool laid_out(Export *x, const char *text, const Manner *p, int64_t room) {
   map_init(&x->places, &x->ctx->mem);
   bool ok = planning_opened(x, p, room) && planned(x, text) && values_named(x) && memories_listed(x) &&
-            places_known(x) && steps_listed(x);
+            places_known(x) && steps_listed(x) && calls_placed(x);
   if (ok) memories_placed(x);
   return ok;
 }

@@ -1,14 +1,15 @@
 /* export.h: a captured function as C, as the files of src/engine see it: export.c finds what runs on what,
- * arena.c where each value lies, export_text.c and export_values.c write it. */
+ * export_order.c in which order, arena.c where each value lies, export_text.c and export_values.c write it. */
 #ifndef TG_EXPORT_H
 #define TG_EXPORT_H
 #include "engine/jit.h"
 
 /* A value that is needed for a while: of the launches first .. last, counted from 0. in: 1 + the number of
- * the item in whose place it lies; 0: it has one of its own. */
+ * the item in whose place it lies; 0: it has one of its own. banded: each band of rows makes it anew. */
 typedef struct ArenaItem {
   int64_t nbytes, offset;
   int first, last, in;
+  bool banded;
 } ArenaItem;
 
 /* At launch `call`, item `to` may lie in the place of item `from`. param: their numbers there. joined: it
@@ -26,12 +27,13 @@ bool arena_placed(TgMem *mem, ArenaItem *item, size_t n, int64_t align, int64_t 
  * IN_NOTHING: a parameter that the kernel does not use. */
 typedef enum PlaceKind { IN_INPUT, IN_OUTPUT, IN_WEIGHT, IN_STATE, IN_ARENA, IN_NOTHING } PlaceKind;
 
-/* offset: bytes. dtype: of its elements */
+/* offset: bytes. dtype: of its elements. stored: the launch stores to it */
 typedef struct ExportPlace {
   PlaceKind kind;
   int number;
   int64_t offset;
   DType dtype;
+  bool stored;
 } ExportPlace;
 
 /* kernel: its number, with narg places from `arg` on; -1: a copy of nbytes from the second of two places to
@@ -91,6 +93,8 @@ typedef struct Export {
   bool bands; /* some kernels run in bands */
 } Export;
 
+/* export_order.c: all calls, in another order. False: out of memory */
+bool export_order(const Export *x, ExportCall *out);
 /* export_text.c: false: out of memory, or recorded */
 bool export_header(Export *x, Str *out);
 bool export_source(Export *x, Str *out);

@@ -525,6 +525,106 @@ static void test_small_copies(void **state) {
   tg_close(c);
 }
 
+/* ---- weights that are packed: `again` reads one of them as it lies, too */
+typedef struct PackedNet {
+  TgTensor *w[2];
+  bool again;
+} PackedNet;
+
+enum { PACKED_ROWS = 24, PACKED_DEPTH = 96, PACKED_WIDE = 80 };
+
+static TgStatus packed_net(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  const PackedNet *p = user;
+  (void)nin, (void)nout;
+  TgTensor *h = tg_relu(tg_matmul(in[0], tg_transpose(p->w[0], 0, 1)));
+  out[0] = tg_tanh(tg_matmul(h, tg_transpose(p->w[1], 0, 1)));
+  if (p->again) out[0] = tg_add(out[0], tg_mean(tg_slice(p->w[0], 0, 3, 4)));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+/* The same numbers from the interpreter, and from the text with each way to have weights. */
+static int64_t packed_runs(TgContext *c, bool again, int packed, TgCOptions o) {
+  o.size = sizeof o;
+  PackedNet net = {.again = again};
+  net.w[0] = tg_clone(tg_randn(c, TG_SHAPE(PACKED_WIDE, PACKED_DEPTH)));
+  net.w[1] = tg_clone(tg_randn(c, TG_SHAPE(PACKED_WIDE, PACKED_WIDE)));
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(PACKED_ROWS, PACKED_DEPTH))), *out = NULL;
+  TgJit *jit = tg_jit(c, packed_net, &net);
+  TgCText t;
+  Exported e;
+  static float x[PACKED_ROWS * PACKED_DEPTH], want[PACKED_ROWS * PACKED_WIDE], got[PACKED_ROWS * PACKED_WIDE];
+  for (int i = 0; i < 3; i++)
+    if (tg_jit_run(jit, &in, 1, &out, 1)) fail_msg("%s", tg_errmsg(c));
+  assert_int_equal(tg_read(in, x, sizeof x), TG_OK);
+  assert_int_equal(tg_read(out, want, sizeof want), TG_OK);
+  assert_int_equal(tg_jit_to_c_opt(jit, &t, &o), TG_OK);
+  int found = 0;
+  const char *text = o.weights_apart ? t.header : t.source,
+             *mark = o.weights_apart ? "_packed: " : "_packed = ";
+  for (const char *at = text; (at = strstr(at, mark)); at++)
+    found++;
+  assert_int_equal(found, packed);
+  assert_true(exported_new(&e, jit, folder, trapping, o));
+  assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 0);
+  same("packed", TG_F32, want, got, sizeof got);
+  int64_t nbytes = e.about.weight_bytes;
+  exported_free(&e);
+  tg_jit_free(jit);
+  return nbytes;
+}
+
+static void test_packed_weights(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  const int64_t whole = (int64_t)(PACKED_DEPTH + PACKED_WIDE) * PACKED_WIDE * 4;
+  assert_int_equal(packed_runs(c, false, 2, (TgCOptions){0}), whole);
+  assert_int_equal(packed_runs(c, false, 2, (TgCOptions){.weights_apart = true}), whole);
+  assert_int_equal(packed_runs(c, false, 2, (TgCOptions){.threads = 3}), whole);
+  assert_int_equal(packed_runs(c, true, 1, (TgCOptions){0}), whole); /* nothing is there twice */
+  assert_int_equal(tg_setting(c, "PREPACK", 0), 1);
+  assert_int_equal(packed_runs(c, false, 0, (TgCOptions){.weights_apart = true}), whole);
+  tg_close(c);
+}
+
+/* ---- what is made of each input by itself need not live at once with what is made of the others */
+enum { BRANCHES = 6, BRANCH = 2048 };
+
+static TgStatus branches(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor *sum = NULL, *const *w = user;
+  (void)nin, (void)nout;
+  for (int i = 0; i < BRANCHES; i++) {
+    TgTensor *large = tg_contiguous(tg_sin(tg_add(w[i], tg_slice(in[0], 0, i, i + 1))));
+    TgTensor *turned = tg_contiguous(tg_tanh(tg_add(large, tg_flip(large, 1, (const int64_t[]){0}))));
+    TgTensor *small = tg_sum(turned);
+    sum = sum ? tg_add(sum, small) : small;
+  }
+  out[0] = sum;
+  return sum ? TG_OK : tg_error(c);
+}
+
+static void test_order(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(BRANCHES))), *w[BRANCHES], *out = NULL;
+  for (int i = 0; i < BRANCHES; i++)
+    w[i] = tg_clone(tg_randn(c, TG_SHAPE(BRANCH)));
+  TgJit *jit = tg_jit(c, branches, w);
+  float x[BRANCHES];
+  float want, got;
+  Exported e;
+  for (int i = 0; i < 3; i++)
+    if (tg_jit_run(jit, &in, 1, &out, 1)) fail_msg("%s", tg_errmsg(c));
+  assert_int_equal(tg_read(in, x, sizeof x), TG_OK);
+  assert_int_equal(tg_read(out, &want, sizeof want), TG_OK);
+  assert_true(exported_new(&e, jit, folder, trapping, (TgCOptions){0}));
+  if (e.about.arena_bytes >= BRANCHES * BRANCH * 4) fail_msg("%lld bytes", (long long)e.about.arena_bytes);
+  assert_int_equal(exported_run(&e, e.m, (void *[]){x, &got}), 0);
+  same("branches", TG_F32, &want, &got, sizeof got);
+  exported_free(&e);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* Of the plans that fit none is faster by the estimate, and what is said of the plan is so. */
 static void test_plans(void **state) {
   (void)state;
@@ -1347,19 +1447,21 @@ static void test_models(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),    cmocka_unit_test(test_training),
-                                     cmocka_unit_test(test_draws),    cmocka_unit_test(test_instances),
-                                     cmocka_unit_test(test_threads),  cmocka_unit_test(test_max_ram),
-                                     cmocka_unit_test(test_slices),   cmocka_unit_test(test_small_copies),
-                                     cmocka_unit_test(test_plans),    cmocka_unit_test(test_one_place),
-                                     cmocka_unit_test(test_stream),   cmocka_unit_test(test_stack),
-                                     cmocka_unit_test(test_sizes),    cmocka_unit_test(test_text),
-                                     cmocka_unit_test(test_integers), cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_models),   cmocka_unit_test(test_some_nodes),
-                                     cmocka_unit_test(test_wasm),     cmocka_unit_test(test_bands),
-                                     cmocka_unit_test(test_targets),  cmocka_unit_test(test_incbin),
-                                     cmocka_unit_test(test_vectors),  cmocka_unit_test(test_fixed),
-                                     cmocka_unit_test(test_names),    cmocka_unit_test(test_no_memory),
-                                     cmocka_unit_test(test_lanes)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_cases),          cmocka_unit_test(test_training),
+      cmocka_unit_test(test_draws),          cmocka_unit_test(test_instances),
+      cmocka_unit_test(test_threads),        cmocka_unit_test(test_max_ram),
+      cmocka_unit_test(test_slices),         cmocka_unit_test(test_small_copies),
+      cmocka_unit_test(test_packed_weights), cmocka_unit_test(test_order),
+      cmocka_unit_test(test_plans),          cmocka_unit_test(test_one_place),
+      cmocka_unit_test(test_stream),         cmocka_unit_test(test_stack),
+      cmocka_unit_test(test_sizes),          cmocka_unit_test(test_text),
+      cmocka_unit_test(test_integers),       cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_models),         cmocka_unit_test(test_some_nodes),
+      cmocka_unit_test(test_wasm),           cmocka_unit_test(test_bands),
+      cmocka_unit_test(test_targets),        cmocka_unit_test(test_incbin),
+      cmocka_unit_test(test_vectors),        cmocka_unit_test(test_fixed),
+      cmocka_unit_test(test_names),          cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_lanes)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -488,7 +488,7 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(ServeOptions, slots, "slots", 1, MOST_SLOTS,
                  "replies of a model that are made at the same time (4)"),
     CLI_WHOLE_OF(ServeOptions, batch, "batch", 1, MOST_SLOTS,
-                 "tokens of so many replies are computed at once (16 where weights are quantised, else 4)"),
+                 "tokens of so many replies are computed at once (16)"),
     CLI_FLAG_OF(ServeOptions, reuse, "reuse",
                 "take all that the cache has of a prompt: sooner, but texts may differ in rare cases"),
     CLI_WHOLE_OF(ServeOptions, queue, "queue", 1, 100000, "requests that may wait (64)"),

@@ -606,10 +606,13 @@ TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbyte
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx); /* of what the context did so far */
 TG_API void tg_counters_reset(TgContext *ctx);       /* all of them 0 */
-/* The setting `name` (NOOPT FUSE PREPACK ALLREDUCE ALLREDUCE_CAST DEBUG, as the variable TG_.. of that name,
- * TRAINING or ORIGIN), set to value if that is not negative; the value before, so that a caller can put it
- * back: int old = tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such
- * setting or value. */
+/* The setting `name` (NOOPT FUSE PREPACK BATCH_INVARIANT ALLREDUCE ALLREDUCE_CAST DEBUG, as the variable
+ * TG_.. of that name, TRAINING or ORIGIN), set to value if that is not negative; the value before, so that a
+ * caller can put it back: int old = tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old).
+ * BATCH_INVARIANT 1: on a CPU the order of a sum is to depend on the loop that it goes along, not on the
+ * loops around it, so that a row has the same bits alone and among others; not so where NOOPT, OPTS or BEAM
+ * choose the loops. PREPACK and BATCH_INVARIANT are asked when tg_jit makes a function, for all its runs.
+ * -1, TG_ERR_VALUE: no such setting or value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
 /* May be called from any thread and from a signal handler: what is being scheduled and compiled, or is about
  * to run, ends with TG_ERR_CANCELLED, within some 50 ms while a compiler is at work, which is ended with all

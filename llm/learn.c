@@ -156,8 +156,8 @@ static TgStatus updated(TgContext *ctx, TgTensor *const *in, int nin, TgTensor *
 /* ---- made */
 static bool part_make(LearnPart *p, TgJitFn forward, TgJitFn backward) {
   TgContext *ctx = p->s->m->ctx;
-  p->forward = forward ? llm_jit(ctx, forward, p) : NULL;
-  p->backward = backward ? llm_jit(ctx, backward, p) : NULL;
+  p->forward = forward ? llm_jit(ctx, forward, p, false) : NULL;
+  p->backward = backward ? llm_jit(ctx, backward, p, false) : NULL;
   return (p->forward || !forward) && (p->backward || !backward);
 }
 
@@ -222,7 +222,7 @@ static bool programs_make(TgLlmLearner *s, int64_t texts, int64_t each) {
   s->r = (LlmRows){.texts = texts, .each = each, .whole = true};
   first_params(&s->first);
   return part_make(&s->first, first_forward, s->first.nparams ? first_backward : NULL) && layers_make(s) &&
-         head_make(s) && params_list(s) && (s->update = llm_jit(s->m->ctx, updated, s));
+         head_make(s) && params_list(s) && (s->update = llm_jit(s->m->ctx, updated, s, false));
 }
 
 /* ---- a step */

@@ -4,7 +4,7 @@
 #include "model_private.h"
 #include <sys/stat.h>
 
-enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, MOST_SEQUENCES = 1024 };
+enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, USUAL_BATCH = 16, MOST_SEQUENCES = 1024 };
 
 /* What keys and values are kept as. */
 static bool cache_kind(TgLlm *m, const char *name) {
@@ -49,20 +49,19 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   return cache_kind(m, o.cache_type ? o.cache_type : tg_dtype_name(m->cache));
 }
 
-/* Rows of a step of several sequences, where it was not said. Packed matrices have programs of fewer rows
- * too; of others there is the one, whose rows should cost little more than one. */
+/* Rows of a step of several sequences, where it was not said. */
 static void batch_choose(TgLlm *m) {
-  int64_t most = llm_is_packed(m) ? 16 : 4;
-  if (m->batch < 0) m->batch = m->sequences < 2 ? 0 : most;
+  if (m->batch < 0) m->batch = m->sequences < 2 ? 0 : USUAL_BATCH;
   if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
 }
 
 /* Weights are nearly all of the memory that a model takes, and blocks of several lengths read them: no kernel keeps
  * a copy of its own. */
-TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user) {
-  int had = tg_setting(ctx, "PREPACK", 0);
+TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user, bool invariant) {
+  int had = tg_setting(ctx, "PREPACK", 0), order = tg_setting(ctx, "BATCH_INVARIANT", -1);
+  if (invariant) tg_setting(ctx, "BATCH_INVARIANT", 1);
   TgJit *jit = tg_jit(ctx, fn, user);
-  tg_setting(ctx, "PREPACK", had);
+  tg_setting(ctx, "PREPACK", had), tg_setting(ctx, "BATCH_INVARIANT", order);
   return jit;
 }
 
@@ -77,17 +76,18 @@ static bool caches_make(TgLlm *m) {
 
 static bool parts_make(TgLlm *m, LlmStep *s) {
   int64_t layers = s->n > 1 ? 1 : m->k.layers;
+  bool invariant = s->many && !llm_is_packed(m); /* packed products are so by themselves */
   s->nparts = m->k.layers / layers;
   if (!(s->part = tg_alloc(m->ctx, (size_t)s->nparts * sizeof *s->part))) return false;
   for (int64_t i = 0; i < s->nparts; i++) {
     LlmPart *p = &s->part[i];
     *p = (LlmPart){.m = m, .n = s->n, .first = i * layers, .last = (i + 1) * layers, .many = s->many};
-    if (!(p->jit = llm_jit(m->ctx, llm_part, p))) return false;
+    if (!(p->jit = llm_jit(m->ctx, llm_part, p, invariant))) return false;
   }
   if (s->many) return true;
   s->hidden = s->part[s->nparts - 1];
   s->hidden.hidden = true;
-  return (s->hidden.jit = llm_jit(m->ctx, llm_part, &s->hidden)) != NULL;
+  return (s->hidden.jit = llm_jit(m->ctx, llm_part, &s->hidden, false)) != NULL;
 }
 
 static bool sequences_make(TgLlm *m) {
@@ -110,7 +110,7 @@ static void sequences_free(TgLlm *m) {
 
 static int64_t reaches(const TgLlm *m) { return m->room / REACH_STEP + 1; }
 
-/* Programs of several sequences' next tokens: of `batch` rows, and, where matrices are packed, of 1, 2, 4 .. */
+/* Programs of several sequences' next tokens: of 1, 2, 4 .. rows, and of `batch`. */
 static bool several_make(TgLlm *m) {
   if (!m->batch) return true;
   m->reach = tg_variable(m->ctx, "reach", REACH_STEP, m->room, .multiple_of = REACH_STEP);
@@ -120,7 +120,7 @@ static bool several_make(TgLlm *m) {
   int64_t below = 1;
   while (2 * below < m->batch)
     below *= 2;
-  for (int64_t n = m->batch; n; n = !llm_is_packed(m) ? 0 : n == m->batch ? (n > 1 ? below : 0) : n / 2) {
+  for (int64_t n = m->batch; n; n = n == m->batch && n > 1 ? below : n / 2) {
     LlmStep *s = &m->several[m->nseveral++];
     *s = (LlmStep){.n = n, .many = true, .agrees = tg_alloc(m->ctx, (size_t)reaches(m))};
     if (!s->agrees || !parts_make(m, s)) return false;
@@ -135,7 +135,7 @@ static bool steps_make(TgLlm *m) {
   if (m->sequences > 1) {
     m->which = tg_variable(m->ctx, "sequence", 0, m->sequences - 1);
     m->other = tg_variable(m->ctx, "copied", 0, m->sequences - 1);
-    m->copy = llm_jit(m->ctx, llm_copy, m);
+    m->copy = llm_jit(m->ctx, llm_copy, m, false);
     if (!m->which || !m->other || !m->copy) return false;
   }
   for (int i = 0; i < MOST_STEPS; i++) {

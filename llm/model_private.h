@@ -242,8 +242,8 @@ void llm_weights_free(TgLlm *m); /* those of the model's own */
 void llm_graphs_change(TgLlm *m);
 /* pack.c. Whether the matrices of layers are packed. */
 bool llm_is_packed(const TgLlm *m);
-TgJit *llm_jit(TgContext *ctx, TgJitFn fn,
-               void *user); /* model.c: a captured function that keeps no copies of weights */
+/* model.c. A captured function that keeps no copies of weights. invariant: with setting BATCH_INVARIANT. */
+TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user, bool invariant);
 /* pack.c. Matrices that can be packed are, where the device is a CPU; false: an error. */
 bool llm_pack(TgLlm *m);
 void llm_pack_free(TgLlm *m);

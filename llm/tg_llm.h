@@ -80,8 +80,7 @@ typedef struct TgLlm TgLlm;
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache
  * of its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next
- * token at once; 0: there is no such step; -1: 16 where matrices are packed, else 4, and none of one sequence.
- * Packed ones have steps of fewer rows too, for as many as there are. cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16",
+ * token at once, and fewer in a smaller step; 0: there is no such step; -1: 16, and none of one sequence. cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16",
  * "bf16", or "q8_0": 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the
  * default, 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what
  * they are multiplied with is rounded to 16 bits below the largest of 32 numbers; 8: to 8 bits, which is what

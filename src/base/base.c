@@ -414,7 +414,7 @@ double time_now_s(void) {
 /* clang-format off */
 static const char *const env_names[] = {
     "TG_DEV", "TG_CC", "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE",
-    "TG_FUSE", "TG_SKIP", "TG_NOOPT", "TG_PREPACK", "TG_OPTS", "TG_DEBUG",
+    "TG_FUSE", "TG_SKIP", "TG_NOOPT", "TG_BATCH_INVARIANT", "TG_PREPACK", "TG_OPTS", "TG_DEBUG",
     "TG_DUMP", "TG_PROFILE", "TG_EXPLAIN", "TG_VIZ", "TG_SPEC",
     "TG_TRACE", "TG_RULE_LIMIT", "TG_OPT_LIMIT", "TG_FUSE_LIMIT", "TG_BEAM", "TG_TF32", "TG_AMX",
     "TG_DOT", "TG_EMU", "TG_EMU_ARCHS", "TG_LOADER", "TG_ALLREDUCE",
@@ -485,6 +485,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_THREADS", &env->threads, 0, 1024, 0},
               {"TG_FUSE", &env->fuse, 0, 1, 1},
               {"TG_NOOPT", &env->noopt, 0, 1, 0},
+              {"TG_BATCH_INVARIANT", &env->invariant, 0, 1, 0},
               {"TG_PREPACK", &env->prepack, 0, 2, 1},
               {"TG_SPEC", &env->spec, 0, 1, 0},
               {"TG_CACHE", &env->cache, 0, 1, 1},

@@ -218,7 +218,7 @@ extern const TgOs tg_os_unpinned; /* the same, but that threads stay where the s
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], profile[256], explain[256], viz[256], opts[512],
       skip[256];
-  int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, trace_choices, dev_set, cache;
+  int debug, cc_limit, threads, fuse, noopt, invariant, spec, trace_rules, trace_choices, dev_set, cache;
   int amx, dot;                   /* kernels may use this CPU's tiles; its dot products */
   char comm[256], comm_name[256]; /* how processes reach each other; which group, of those on a machine */
   double links

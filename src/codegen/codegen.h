@@ -55,6 +55,7 @@ typedef struct Prepack {
 
 typedef struct CodegenOptions {
   bool noopt;
+  bool invariant;       /* the order of a sum depends on its own loop alone */
   const Target *target; /* the machine to plan for */
   int ncores;
   const char *opts;      /* a list to use instead of the heuristic's, or NULL */

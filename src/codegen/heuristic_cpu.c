@@ -268,7 +268,10 @@ static bool add_lanes(Cpu *c, OptVec *out) {
   }
   for (int g = 0; ok && g < c->ngroup; g++) {
     const RInfo *r = &f->r[c->group[g]];
-    ok = opt_add(c->k, out, OPT_GROUP, r, r->n >= 64 ? 64 : r->n >= 32 ? 32 : r->n >= 16 ? 16 : 8);
+    int64_t lanes = c->k->opt->invariant ? TILE_LANES : 64;
+    while (lanes > 8 && lanes > r->n)
+      lanes /= 2;
+    if (lanes >= TILE_LANES || !c->k->opt->invariant) ok = opt_add(c->k, out, OPT_GROUP, r, lanes);
   }
   return ok;
 }
@@ -419,7 +422,7 @@ static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
   double work = 1, cycles;
   for (int r = 0; r < c.n; r++)
     work *= (double)c.size[r];
-  if (c.reduce && (work < LITTLE_SUM || has_own_loop(&c))) return true;
+  if (c.reduce && ((work < LITTLE_SUM && !c.invariant) || has_own_loop(&c))) return true;
   if (work < LITTLE_WORK) ncores = 1;
   bool ok = cheapest_prepacked(k, &c, ncores, out, &cycles);
   *chosen = ok && cycles < INFINITY;

@@ -243,6 +243,7 @@ bool kernel_shape(Kernel *k, KernelShape *c) {
   UOp *reduce = NULL;
   memset(c, 0, sizeof *c);
   c->target = k->opt->target;
+  c->invariant = k->opt->invariant;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && only_reduce(&order, &reduce);
   ok = ok && k->sink->nsrc >= 1;
   if (ok && reduce && dtype_size((DType)reduce->dtype) == 8) target_of_eight(c);

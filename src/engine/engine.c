@@ -68,6 +68,11 @@ static void plan_listed(Engine *e, Plan *p) {
   e->newest = p;
 }
 
+/* One graph has two plans: its sums are in the usual order, or in one that no batch changes. */
+static uint64_t plan_hash(const TgContext *ctx, const uint8_t *key, size_t nkey) {
+  return hash_bytes(ctx->env.invariant ? 5 : 3, key, nkey);
+}
+
 /* p leaves the cache, and where nothing runs it, its programs too. */
 static void plan_forget(TgContext *ctx, Plan *p) {
   Engine *e = ctx->engine;
@@ -359,7 +364,7 @@ static Plan *plan_elsewhere(TgContext *ctx, const Plan *p) {
     as.name = p->dev->target.name;
     if (i == p->dev->index || !d->of_rank || memcmp(&as, &p->dev->target, sizeof as)) continue;
     memcpy(p->key, &i, sizeof i); /* a key begins with its device */
-    found = plans_at(ctx->engine, hash_bytes(3, p->key, p->nkey));
+    found = plans_at(ctx->engine, plan_hash(ctx, p->key, p->nkey));
     while (found && (found->nkey != p->nkey || memcmp(found->key, p->key, p->nkey)))
       found = found->next;
   }
@@ -434,7 +439,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
 
 Plan *plan_get(TgContext *ctx, Graph *g) {
   Engine *e = ctx->engine;
-  uint64_t hash = hash_bytes(3, g->key.at, g->key.len);
+  uint64_t hash = plan_hash(ctx, g->key.at, g->key.len);
   Plan *p = plans_at(e, hash);
   while (p && (p->nkey != g->key.len || memcmp(p->key, g->key.at, p->nkey)))
     p = p->next;

@@ -120,6 +120,7 @@ TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user) {
   j->fn = fn;
   j->user = user;
   j->prepacks = ctx->env.prepack;
+  j->invariant = ctx->env.invariant;
   j->next = ctx->jits;
   j->link = &ctx->jits;
   if (j->next) j->next->link = &j->next;
@@ -693,8 +694,10 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
                 "jit: %d inputs, %d outputs", nin, nout);
   static const char *const names[] = {"first run", "capture", "replay"};
   double begin = profile_now(ctx);
-  int runs = j->runs;
+  int runs = j->runs, invariant = ctx->env.invariant;
+  ctx->env.invariant = j->invariant;
   TgStatus s = run(j, in, nin, out, nout);
+  ctx->env.invariant = invariant;
   profile_span(ctx, names[TG_MIN(runs, 2)], begin, "\"inputs\":%d,\"outputs\":%d", nin, nout);
   return rank_going_on(ctx, s);
 }

@@ -68,6 +68,7 @@ struct TgJit {
   TgJit *next, **link;
   TgJitFn fn;
   void *user;
+  int invariant;            /* the setting when it was made: both runs that plan have it */
   bool prepacks, prepacked; /* copies are kept; it is known which ones */
   int runs;                 /* 0: the next is the first; 1: the next captures; 2: replays */
   Capture c;

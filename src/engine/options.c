@@ -10,11 +10,15 @@ static const Target *target_of(const Device *dev, const Renderer *ren) {
 }
 
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren) {
+  const Target *t = target_of(dev, ren);
+  bool invariant = ctx->env.invariant && t->warp <= 1; /* what codegen can do for CPUs */
+  bool apart = invariant && !*ctx->env.skip;
   return (SchedOptions){.most_stages = ctx->env.fuse ? 0 : 1,
-                        .target = target_of(dev, ren),
+                        .invariant = invariant,
+                        .target = t,
                         .align = ren ? ren->vec_align : 1,
                         .passes = &ctx->passes,
-                        .skip = ctx->env.skip};
+                        .skip = apart ? "nest reductions,nest again,partial sums" : ctx->env.skip};
 }
 
 /* The matrix units that would take bits from f32. */
@@ -29,6 +33,7 @@ CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer
   const char *set = *ctx->env.opts ? ctx->env.opts : NULL;
   const Target *t = target_of(dev, ren);
   return (CodegenOptions){.noopt = ctx->env.noopt,
+                          .invariant = ctx->env.invariant,
                           .target = t,
                           .ncores = t->cores,
                           .matrices_off = ctx->env.tf32 ? 0 : matrices_narrowed(),

@@ -327,7 +327,7 @@ static TgStatus program_get(Making *m, int k, UOp *ast, const Prepack *prepack, 
                             CachedProgram **out) {
   TgContext *ctx = m->ctx;
   ProgramCache *c = engine_programs(ctx);
-  uint64_t hash = hash_bytes(1, key->at, key->len);
+  uint64_t hash = hash_bytes(m->options.invariant ? 7 : 1, key->at, key->len); /* as plan_hash */
   if ((*out = program_find(c, key, hash))) {
     ctx->counters.cache_hits++;
     return TG_OK;

@@ -497,7 +497,8 @@ static void lanes_in_sum(Search *s, int k) {
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
-  for (int64_t g = LANES; g <= 8 * LANES && g <= c->size[k]; g *= 2)
+  int64_t most = TG_MIN(c->invariant ? LANES : 8 * LANES, c->size[k]);
+  for (int64_t g = LANES; g <= most; g *= 2)
     for (size_t i = 0; i < TG_COUNT(rows); i++)
       for (int u = -1; u < c->n; u++)
         for (int w = -1; w < c->n; w++) {
@@ -640,7 +641,11 @@ static void try_tiling(Search *s, const Tiling *tiling) {
 
 /* The most promising shapes first, so that most of the others cannot be better than what was found. */
 static bool search(Search *s) {
-  bool ok = find_tilings(s), print_all = s->costs != NULL;
+  bool ok = true, print_all = s->costs != NULL;
+  for (int r = 0; s->c->invariant && r < s->c->n; r++)
+    if (is_summed_over(s->c, r) && s->c->size[r] >= LANES) lanes_in_sum(s, r);
+  if (s->found) return true;
+  ok = find_tilings(s);
   if (ok && !print_all && s->tilings.len)
     qsort(s->tilings.at, s->tilings.len, sizeof *s->tilings.at, by_least);
   for (size_t i = 0; ok && i < s->tilings.len; i++) {

@@ -70,10 +70,11 @@ typedef struct KernelShape {
   Work work[MAX_WORK];
   /* Bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift. */
   uint32_t decides;
-  bool plain; /* one output, which is what was summed */
-  bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
-  UOp *value; /* what is summed */
-  bool fused; /* a product is summed: two steps a cycle of the whole vector */
+  bool invariant; /* the order of a sum depends on its own loop alone */
+  bool plain;     /* one output, which is what was summed */
+  bool whole;     /* all outputs are over all loops but those summed over: blocks of a sum can add up */
+  UOp *value;     /* what is summed */
+  bool fused;     /* a product is summed: two steps a cycle of the whole vector */
 } KernelShape;
 
 static inline double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }

@@ -205,14 +205,21 @@ bool fusion_taken(Sched *s, const char *how, int i, int with) {
   return true;
 }
 
+/* Beside another sum, or behind it, a sum may get another order. */
+static bool sums_apart(const Sched *s, const Cost *a, const Cost *b) {
+  return s->opt->invariant && a->reduces && b->reduces;
+}
+
 /* What a join saves; no more than 0: too little. */
-static double won(const Cost *a, const Cost *b, const Cost *both) {
+static double won(const Sched *s, const Cost *a, const Cost *b, const Cost *both) {
+  if (sums_apart(s, a, b)) return 0;
   bool tiled = (a->contracts && b->reduces) || (b->contracts && a->reduces);
   return a->us + b->us - both->us - (tiled ? LEAST_WON * TG_MIN(a->us, b->us) : 0);
 }
 
-static void explain_join(Str *out, int i, int k, const Cost *there, const Cost *one, const Trial *t) {
-  str_printf(out, "%s s%d into k%d: apart ", won(there, one, &t->cost) > 0 ? "join " : "no   ", i, k);
+static void explain_join(const Sched *s, int i, int k, const Cost *there, const Cost *one, const Trial *t) {
+  Str *out = s->opt->explain;
+  str_printf(out, "%s s%d into k%d: apart ", won(s, there, one, &t->cost) > 0 ? "join " : "no   ", i, k);
   cost_print(out, there), str_put(out, " + "), cost_print(out, one);
   str_put(out, ", fused "), cost_print(out, &t->cost);
   str_printf(out, ", grid of %d\n", t->ngrid);
@@ -248,7 +255,7 @@ static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
     return false;
   }
   t->cost = kernel_cost(s, mem, nmem, t->ngrid, t->grid, &gm);
-  if (s->opt->explain) explain_join(s->opt->explain, i, k, &kk->cost, one, t);
+  if (s->opt->explain) explain_join(s, i, k, &kk->cost, one, t);
   return true;
 }
 
@@ -321,7 +328,7 @@ static bool place(Sched *s, int i) {
       continue;
     }
     if (!try_join(s, i, k, &one.cost, &t)) continue;
-    double apart = s->ks.at[k].cost.us + one.cost.us, win = won(&s->ks.at[k].cost, &one.cost, &t.cost);
+    double apart = s->ks.at[k].cost.us + one.cost.us, win = won(s, &s->ks.at[k].cost, &one.cost, &t.cost);
     bool better = win > gain; /* of several it joins one; whether the others join that, chain_refused asks */
     Refused left = {better ? best : k, i};
     if (left.kernel >= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, left)) return false;
@@ -333,7 +340,7 @@ static bool place(Sched *s, int i) {
   }
   for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
     if (beside(s, i, (int)k, &one, &need, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
-        won(&s->ks.at[k].cost, &one.cost, &t.cost) > 0) {
+        won(s, &s->ks.at[k].cost, &one.cost, &t.cost) > 0) {
       best = (int)k;
       bt = t;
     }
@@ -478,7 +485,8 @@ static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
     memcpy(was[m].gmap, stage_at(s, was[m].stage)->gmap, sizeof was[m].gmap);
   }
   Cost cost;
-  bool ok = chained_cost(s, a, b, &cost), wins = ok && cost.us < CHAINED * (old.cost.us + kb->cost.us);
+  bool ok = chained_cost(s, a, b, &cost), wins = ok && !sums_apart(s, &old.cost, &kb->cost);
+  wins = wins && cost.us < CHAINED * (old.cost.us + kb->cost.us);
   wins = wins && fusion_taken(s, "chain", kb->mem.at[0], was[0].stage);
   if (ok && s->opt->explain && cost.us < IMPOSSIBLE_US) {
     str_printf(s->opt->explain, "%s k%d and k%d: apart ", wins ? "chain" : "no   ", a, b);
@@ -536,7 +544,8 @@ static bool share(Sched *s, int a, int b) {
   memcpy(mem + nb, ka->mem.at, na * sizeof *mem);
   if (!local_plan(s, &gm, mem, na + nb, elems, &bytes)) return true;
   Cost cost = kernel_cost(s, mem, na + nb, kb->ngrid, kb->grid, &gm);
-  if (cost.us >= ka->cost.us + kb->cost.us || !fusion_taken(s, "share", ka->mem.at[0], kb->mem.at[0]))
+  if (cost.us >= ka->cost.us + kb->cost.us || sums_apart(s, &ka->cost, &kb->cost) ||
+      !fusion_taken(s, "share", ka->mem.at[0], kb->mem.at[0]))
     return true;
   if (!vec_reserve(s->mem, &kb->mem, na + nb)) return false;
 

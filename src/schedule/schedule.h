@@ -61,6 +61,7 @@ typedef struct Schedule {
 typedef struct SchedOptions {
   int most_stages; /* of a kernel. 1: every stage is one of its own, the oracle of every join; 0: no bound */
   const Target *target; /* the machine to plan for: the plan depends on it, on `align` and on the graph */
+  bool invariant;       /* a kernel has one sum: beside others its order would depend on them */
   int64_t align;        /* bytes that the address of an argument is to be a multiple of; 0: any address */
   Str *explain;         /* NULL, or where both sides of each join are printed */
   const char *skip;     /* NULL, or optional passes that do not run */

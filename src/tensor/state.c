@@ -134,6 +134,7 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
     bool plans;
   } const s[] = {{"NOOPT", &ctx->env.noopt, 0, 1, true},
                  {"FUSE", &ctx->env.fuse, 0, 1, true},
+                 {"BATCH_INVARIANT", &ctx->env.invariant, 0, 1, false},
                  {"ALLREDUCE", &ctx->env.allreduce, 0, 4, false},
                  {"ALLREDUCE_CAST", &ctx->env.allreduce_cast, 0, 1, false},
                  {"PREPACK", &ctx->env.prepack, 0, 2, false},

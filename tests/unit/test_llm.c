@@ -224,14 +224,11 @@ static void many_of(const char *name, int64_t sequences, int64_t batch, const ch
 }
 
 /* The same over several reaches: a text's bits do not depend on how many are beside it, nor how long they are. */
-static void test_reaches(void **state) {
-  (void)state;
-
+static void reaches_of(const char *name) {
   enum { LENGTH = 150, OTHERS = 4 };
 
   float alone[LENGTH][VOCABULARY];
-  TgLlm *m = tg_llm_open(C, golden("llama-quantised"), .context = LENGTH, .block = 8, .sequences = OTHERS + 1,
-                         .batch = 6);
+  TgLlm *m = tg_llm_open(C, golden(name), .context = LENGTH, .block = 8, .sequences = OTHERS + 1, .batch = 6);
   assert_int_equal(tg_llm_about(m).vocabulary, VOCABULARY);
   for (int turn = 0; turn < 2; turn++) {
     int32_t which[OTHERS + 1], id[OTHERS + 1];
@@ -250,13 +247,48 @@ static void test_reaches(void **state) {
   tg_llm_free(m);
 }
 
+static void test_reaches(void **state) {
+  (void)state;
+  reaches_of("llama-quantised");
+  reaches_of("llama");
+}
+
+/* A step costs what its rows are worth, with an adapter too: the small programs, whose bits are the same, are taken. */
+static void test_rows(void **state) {
+  (void)state;
+
+  enum { ROWS = 16 };
+
+  static const char *const files[] = {"llama", "llama-quantised", "qwen2", "gemma3"};
+  int32_t which[ROWS], id[ROWS];
+  for (int i = 0; i < ROWS; i++)
+    which[i] = i, id[i] = i % 7;
+  for (size_t f = 0; f < 2 * sizeof files / sizeof *files; f++) {
+    uint64_t flops[2];
+    TgLlm *m = tg_llm_open(C, golden(files[f / 2]), .context = 24, .sequences = ROWS, .batch = -1);
+    if (f % 2) assert_non_null(tg_lora_new(m, .modules = "all", .rank = 4));
+    for (int many = 0; many < 2; many++) {
+      for (int turn = 0; turn < 4; turn++) {
+        tg_counters_reset(C);
+        if (tg_llm_eval_many(m, which, id, many ? ROWS : 1)) fail_msg("%s: %s", files[f / 2], tg_errmsg(C));
+      }
+      flops[many] = tg_counters(C).flops;
+    }
+    if (flops[0] > flops[1] / 2)
+      fail_msg("%s: one sequence takes %.0f operations, 16 take %.0f", files[f / 2], (double)flops[0],
+               (double)flops[1]);
+    tg_llm_free(m);
+  }
+}
+
 static void test_many(void **state) {
   (void)state;
   for (int i = 0; i < NAMES; i++)
     many_of(names[i], 3, 2, NULL);
   many_of("llama", 5, 4, NULL);
   many_of("gemma3", 4, 4, NULL);
-  many_of("llama-quantised", 7, 7, NULL); /* packed: programs of 7, 4, 2 and 1 */
+  many_of("llama", 7, 7, NULL); /* programs of 7, 4, 2 and 1 */
+  many_of("llama-quantised", 7, 7, NULL);
   many_of("qwen3moe-quantised", 3, 3, NULL);
   many_of("qwen3", 4, 3, NULL);
   many_of("llama-cache", 4, 3, "q8_0");
@@ -292,7 +324,7 @@ static void test_many(void **state) {
   tg_llm_free(m);
   assert_null(tg_llm_open(C, golden("llama"), .sequences = 3, .batch = 4096)), tg_clear_error(C);
   m = tg_llm_open(C, golden("llama"), .sequences = 3, .batch = -1);
-  assert_int_equal(tg_llm_about(m).batch, 4); /* as of any other number of sequences */
+  assert_int_equal(tg_llm_about(m).batch, 16); /* as of any other number of sequences */
   tg_llm_free(m);
 }
 
@@ -767,11 +799,12 @@ static void test_memory(void **state) {
       cmocka_unit_test(test_activations),   cmocka_unit_test(test_folders),                                  \
       cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_many),                                     \
       cmocka_unit_test(test_quantised),     cmocka_unit_test(test_reaches),                                  \
-      cmocka_unit_test(test_settled),       cmocka_unit_test(test_embedding),                                \
-      cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
-      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \
-      cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
-      cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
+      cmocka_unit_test(test_rows),          cmocka_unit_test(test_settled),                                  \
+      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                    \
+      cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
+      cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \
+      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
+      cmocka_unit_test(test_memory),                                                                         \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

@@ -1,6 +1,7 @@
 /* test_sums.c: long sums of floats keep their bound: against the sum in double, on every device, shaped or
- * plain, of one axis or several, and the same bits for any number of threads. */
-#include "tg.h"
+ * plain, of one axis or several, and the same bits for any number of threads; on request also for any number of
+ * rows. */
+#include "tg_nn.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,9 +165,78 @@ static void test_running(void **state) {
     }
 }
 
+/* ---- BATCH_INVARIANT */
+typedef struct Weights {
+  TgTensor *w, *a, *b, *c; /* c: (in, out) */
+} Weights;
+
+/* What a layer of a language model sums: a norm, a product, an adapter's two small ones, a softmax. */
+static TgStatus layer(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  const Weights *k = user;
+  (void)nin, (void)nout;
+  TgTensor *x = tg_rms_norm(in[0]);
+  TgTensor *y = tg_linear(x, k->w, NULL);
+  y = tg_add(y, tg_linear(tg_linear(x, k->a, NULL), k->b, NULL));
+  y = tg_add(y, tg_matmul(tg_layer_norm(in[0]), k->c));
+  out[0] = tg_add(tg_silu(y), tg_softmax(y));
+  return out[0] ? TG_OK : tg_error(ctx);
+}
+
+/* The first row's result of so many rows, the others of which are anything. */
+static void row_of(TgContext *ctx, Weights *k, const float *x, int64_t rows, int64_t n, float *got) {
+  int64_t m = tg_dim(k->w, 0);
+  float *all = malloc((size_t)(rows * m) * sizeof *all);
+  assert_int_equal(tg_setting(ctx, "BATCH_INVARIANT", 1), 0);
+  TgJit *j = tg_jit(ctx, layer, k);
+  assert_int_equal(tg_setting(ctx, "BATCH_INVARIANT", 0), 1); /* the function keeps what it was made with */
+  for (int run = 0; run < 3; run++)
+    TG_SCOPE(ctx) {
+      TgTensor *in = tg_from(ctx, x, TG_F32, TG_SHAPE(rows, n)), *y = NULL;
+      if (tg_jit_run(j, &in, 1, &y, 1) || tg_read(y, all, (size_t)(rows * m) * sizeof *all))
+        fail_msg("%s", tg_errmsg(ctx));
+      if (run && memcmp(got, all, (size_t)m * sizeof *got)) fail_msg("run %d differs", run);
+      memcpy(got, all, (size_t)m * sizeof *got);
+    }
+  tg_jit_free(j);
+  free(all);
+}
+
+static void test_batches(void **state) {
+  (void)state;
+
+  enum { MOST_ROWS = 33, MOST = 1536 };
+
+  static const int64_t sizes[][2] = {{576, 192}, {576, 1536}, {1536, 576}, {96, 40}, {72, 1000}};
+  static const TgDType dtypes[] = {TG_F16, TG_BF16, TG_F32};
+  static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 16, MOST_ROWS};
+  float *x = numbers((size_t)MOST_ROWS * MOST, -1, 1), *w = numbers((size_t)576 * MOST, -1, 1), one[MOST],
+        got[MOST];
+  for (int threads = 1; threads < 3; threads++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+      for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        if (threads == 2 && (s > 1 || d)) continue;
+        TgContext *ctx = open_on("CPU", threads, 0);
+        int64_t n = sizes[s][0], m = sizes[s][1];
+        Weights k = {tg_keep(tg_cast(tg_from(ctx, w, TG_F32, TG_SHAPE(m, n)), dtypes[d])),
+                     tg_keep(tg_from(ctx, w, TG_F32, TG_SHAPE(8, n))),
+                     tg_keep(tg_from(ctx, w, TG_F32, TG_SHAPE(m, 8))),
+                     tg_keep(tg_from(ctx, w, TG_F32, TG_SHAPE(n, m)))};
+        assert_int_equal(tg_realize(k.w), TG_OK);
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+          row_of(ctx, &k, x, rows[r], n, r ? got : one);
+          if (r && memcmp(one, got, (size_t)m * sizeof *got))
+            fail_msg("%d x %d of %s, %d threads: a row of %d differs from itself alone", (int)m, (int)n,
+                     tg_dtype_name(dtypes[d]), threads, (int)rows[r]);
+        }
+        tg_release(k.w), tg_release(k.a), tg_release(k.b), tg_release(k.c);
+        tg_close(ctx);
+      }
+  free(x), free(w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_values), cmocka_unit_test(test_axes),
-                                     cmocka_unit_test(test_rows), cmocka_unit_test(test_threads),
-                                     cmocka_unit_test(test_running)};
+                                     cmocka_unit_test(test_rows),         cmocka_unit_test(test_threads),
+                                     cmocka_unit_test(test_running),      cmocka_unit_test(test_batches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

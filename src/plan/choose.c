@@ -504,7 +504,7 @@ static void lanes_in_sum(Search *s, int k) {
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
-  for (int64_t g = LANES; g <= 8 * LANES && g <= c->size[k]; g *= 2)
+  for (int64_t g = LANES; g <= 8 * LANES && g < 2 * c->size[k]; g *= 2) /* the last: all, written out */
     for (size_t i = 0; i < TG_COUNT(rows); i++)
       for (int u = -1; u < c->n; u++)
         for (int w = -1; w < c->n; w++) {

@@ -202,7 +202,7 @@ static bool trial_begin(Bench *b, Trial *t, const char *list, Str *costs) {
   TgError ignored = {0};
   Str taken;
   co.costs = costs;
-  co.passes = NULL;
+  if (list) co.passes = NULL; /* TG_DUMP writes what is chosen */
   *t = (Trial){.us = INFINITY};
   str_init(&t->text, &b->ctx->mem), str_init(&taken, &b->ctx->mem);
   bool ok =

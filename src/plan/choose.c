@@ -468,7 +468,7 @@ static bool lanes_along(Search *s, int lane) {
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
     for (int64_t v = 1; ok && v <= MOST_WRITTEN; v++) {
       if (v > 1 && v > whole) break;
-      if (v > 4 && (v < whole || !edges_along(c, lane))) continue;
+      if (v > 4 && v < whole) continue; /* else all of a short loop: rows are read from end to end */
       r.lanes = LANES * v;
       ok = tiles_of(s, &r, apart);
     }

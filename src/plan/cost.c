@@ -513,10 +513,13 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   Footprint f = footprints->of[own][a];
   bool streams = a >= p->c->nstore && p->c->reduce && p->staged_at[a] < 0;
   double bytes = f.bytes, run = streams ? fmin(f.run, run_read(p, footprints, a, own)) : f.run;
-  if (access_step(x, p->level[own - 1].loop) == 1 &&
-      f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
+  const Level *around = &p->level[own - 1];
+  int64_t step = access_step(x, around->loop);
+  bool whole = (double)step * x->bytes * around->ext[around->loop] == f.run;
+  bool goes_on = step == 1 || (whole && is_summed_over(p->c, around->loop));
+  if (goes_on && f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
     bytes = f.rows * f.run;
-    run *= p->level[own - 1].trips;
+    if (run == f.run) run *= around->trips;
   }
   int at = own - 1;
   while (at >= 0 && !(x->moves >> p->level[at].loop & 1))

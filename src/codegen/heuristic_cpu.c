@@ -58,8 +58,8 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
 }
 
 /* A nest whose contiguous loop is too short for lanes, that sums something in each of its iterations: lanes
- * along the loop outside that one, so that a few elements of the inner loop lie between two lanes. A loop of the
- * grid is one if all outputs have it. */
+ * along the loop outside that one, so that a few elements of the inner loop lie between two lanes. A loop of
+ * the grid is one if all outputs have it. */
 static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
   enum { MOST_BETWEEN = 4, LEAST_TRIPS = 8 };
 

@@ -98,7 +98,8 @@ static const char lanes_of_copy[] =
     "sum = REDUCE[ADD](MUL(a, INDEX(p2, r1, r4, r5, r6)), r4, r5, r6)\n"
     "s = SINK(STORE(INDEX(p0, r0, r1, r2, r3), sum, r0, r1, r2, r3))\n";
 
-/* Rows that are read 64 bytes at a time, 384 bytes apart, are no run, though their block is one: 100 us and 174. */
+/* Rows that are read 64 bytes at a time, 384 bytes apart, are no run, though their block is one: 100 us and
+ * 174. */
 static const char rows_in_parts[] = "p0 = PARAM[f32, 0, 6144](64, 96)\n"
                                     "r0 = RANGE[0, GLOBAL](64)\n"
                                     "r1 = RANGE[1, GLOBAL](96)\n"

@@ -188,6 +188,11 @@ if(CMOCKA_FOUND)
   target_include_directories(test_counts PRIVATE cli)
 endif()
 
+# how near the chosen lists of opts are to the best that is found, by time on this CPU
+add_executable(near_best tests/kernels/near_best.c tests/kernels/choices.c)
+target_include_directories(near_best PRIVATE src . tests)
+target_link_libraries(near_best PRIVATE tinygrad_static)
+
 add_executable(fuzz tests/fuzz/fuzz.c tests/fuzz/files.c tests/fuzz/memory.c tests/fuzz/programs.c tests/export/exported.c)
 target_include_directories(fuzz PRIVATE src . tests)
 target_link_libraries(fuzz PRIVATE tinygrad_static ${CMAKE_DL_LIBS})

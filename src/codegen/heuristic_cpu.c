@@ -58,7 +58,8 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
 }
 
 /* A nest whose contiguous loop is too short for lanes, that sums something in each of its iterations: lanes
- * along the loop outside that one, so that a few elements of the inner loop lie between two lanes. */
+ * along the loop outside that one, so that a few elements of the inner loop lie between two lanes. A loop of
+ * the grid is one if all outputs have it. */
 static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
   enum { MOST_BETWEEN = 4, LEAST_TRIPS = 8 };
 
@@ -69,8 +70,8 @@ static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
     if (!between || stride_of(k, store->src[0], f->r[e].r) != 1) continue;
     for (int j = 2; j < store->nsrc; j++) {
       int r = find_range(f, store->src[j]);
-      bool fits =
-          r >= 0 && r != e && !f->r[r].grid && is_const(f->r[r].r->src[0]) && f->r[r].n >= LEAST_TRIPS;
+      bool fits = r >= 0 && r != e && is_const(f->r[r].r->src[0]) && f->r[r].n >= LEAST_TRIPS;
+      fits = fits && (!f->r[r].grid || (f->r[r].nout == k->sink->nsrc && !f->fills.len));
       if (fits && stride_of(k, store->src[0], f->r[r].r) == f->r[e].n && sums_along(k, f, f->r[r].r))
         l = (Lane){.r = r, .beside = e, .bad = 1, .in_reduce = true, .counted = true};
     }

@@ -15,6 +15,7 @@ enum {
   MOST_TILE = 16,
   ENOUGH_TILE = 12, /* registers */
   LEAST_LANES = 4,
+  SHORT_SUM = 25,
   MOST_TEXT = 128 /* steps that are written out */
 };
 
@@ -235,13 +236,19 @@ static void stage_row_blocks(Search *s, const Roles *r) {
     }
 }
 
+/* Steps of a sum. */
+static double steps_of(const KernelShape *c) {
+  double steps = 1;
+  for (int r = 0; r < c->n; r++)
+    steps *= c->reduce >> r & 1 ? (double)c->size[r] : 1;
+  return steps;
+}
+
 /* A short reduction written out: windows of a depthwise convolution. */
 static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   const KernelShape *c = s->c;
-  int64_t steps = 1;
-  for (int i = 0; i < c->n; i++)
-    if (c->reduce >> i & 1) steps *= c->size[i];
-  if (steps > 25 || steps * r->rows * r->lanes / LANES > MOST_TEXT) return false;
+  double steps = steps_of(c);
+  if (steps > SHORT_SUM || steps * (double)(r->rows * r->lanes / LANES) > MOST_TEXT) return false;
   take_all(t, &r->base);
   for (int i = 0; i < c->n; i++)
     if (c->reduce >> i & 1) take(t, OPT_UNROLL, i, c->size[i]);
@@ -418,10 +425,10 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
   return vec_push(s->mem, &s->tilings, tiling);
 }
 
-/* Whether factors are computed, not only converted: what they are made of has registers too, and steps
- * overlap without a large tile. */
-static bool computes(const KernelShape *c) {
-  bool any = false;
+/* Whether steps overlap without a large tile: a short sum is written out, or factors are computed, not only
+ * converted, and what they are made of has registers too. */
+static bool overlaps(const KernelShape *c) {
+  bool any = steps_of(c) <= SHORT_SUM;
   for (int i = 0; i < c->nwork; i++)
     any |= !c->work[i].converts;
   return any;
@@ -430,7 +437,7 @@ static bool computes(const KernelShape *c) {
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const KernelShape *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES;
-  double enough = computes(c) ? 0 : ENOUGH_TILE / tile_registers(c->target);
+  double enough = overlaps(c) ? 0 : ENOUGH_TILE / tile_registers(c->target);
   r->tile = -1;
   r->rows = 1;
   bool ok = tiling_add(s, r, apart);
@@ -461,7 +468,7 @@ static bool lanes_along(Search *s, int lane) {
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
     for (int64_t v = 1; ok && v <= MOST_WRITTEN; v++) {
       if (v > 1 && v > whole) break;
-      if (v > 4 && (v < whole || !edges_along(c, lane))) continue;
+      if (v > 4 && v < whole) continue; /* else all of a short loop: rows are read from end to end */
       r.lanes = LANES * v;
       ok = tiles_of(s, &r, apart);
     }
@@ -497,8 +504,8 @@ static void lanes_in_sum(Search *s, int k) {
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
-  int64_t most = TG_MIN(c->invariant ? LANES : 8 * LANES, c->size[k]);
-  for (int64_t g = LANES; g <= most; g *= 2)
+  int64_t most = c->invariant ? LANES : 8 * LANES;
+  for (int64_t g = LANES; g <= most && g < 2 * c->size[k]; g *= 2) /* the last: all, written out */
     for (size_t i = 0; i < TG_COUNT(rows); i++)
       for (int u = -1; u < c->n; u++)
         for (int w = -1; w < c->n; w++) {

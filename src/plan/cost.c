@@ -483,6 +483,21 @@ static void footprints_of(const Plan *p, Footprints *footprints) {
   }
 }
 
+/* Bytes that the loops below level `own` read one after another, as they go: a line that a step far ahead
+ * reads comes by itself, though its neighbours come later. */
+static double run_read(const Plan *p, const Footprints *footprints, int a, int own) {
+  const Access *x = &p->c->access[a];
+  double run = footprints->of[p->n][a].run;
+  for (int i = p->n - 1; i >= own; i--) {
+    const Level *l = &p->level[i];
+    if (!(x->moves >> l->loop & 1)) continue;
+    double by = (double)llabs(access_step(x, l->loop)) * x->bytes * l->ext[l->loop];
+    if (by > fmax(run, NEAR_ROWS)) break;
+    run = fmax(run, by * l->trips);
+  }
+  return run;
+}
+
 /* Bytes that an access moves into a level: those below the outermost loop that fit it, for each iteration
  * outside, but not again for loops just outside that it does not move with. */
 static double moved(const Plan *p, const Footprints *footprints, int a, int fits, int level) {
@@ -496,12 +511,16 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   }
   if (own == 0 || (p->staged_at[a] >= own && !is_prepacked(x))) return 0;
   Footprint f = footprints->of[own][a];
-  if (access_step(x, p->level[own - 1].loop) == 1 &&
-      f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
-    f.bytes = f.rows * f.run;
-    f.run *= p->level[own - 1].trips;
+  bool streams = a >= p->c->nstore && p->c->reduce && p->staged_at[a] < 0;
+  double bytes = f.bytes, run = streams ? fmin(f.run, run_read(p, footprints, a, own)) : f.run;
+  const Level *around = &p->level[own - 1];
+  int64_t step = access_step(x, around->loop);
+  bool whole = (double)step * x->bytes * around->ext[around->loop] == f.run;
+  bool goes_on = step == 1 || (whole && is_summed_over(p->c, around->loop));
+  if (goes_on && f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
+    bytes = f.rows * f.run;
+    if (run == f.run) run *= around->trips;
   }
-  double bytes = f.bytes;
   int at = own - 1;
   while (at >= 0 && !(x->moves >> p->level[at].loop & 1))
     at--;
@@ -511,7 +530,7 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   /* rows that are read so near to each other come like one run */
   bool near = a >= p->c->nstore && f.stride > 0 && f.stride <= NEAR_ROWS;
   double begun = near ? 0 : short_run[level];
-  return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + begun) / f.run;
+  return bytes * (a < p->c->nstore ? 2 : 1) * (run + begun) / run;
 }
 
 /* Elements of a run of a store that is written at once, where a tile of it is turned in registers; else 0. */

@@ -6,6 +6,7 @@
 #include "engine/graph_copy.h"
 #include "tensor/context.h"
 #include "uop/matrix.h"
+#include <stdio.h>
 #include <string.h>
 
 #define A(dtype, ...) tg_empty(c, (dtype), TG_SHAPE(__VA_ARGS__))
@@ -164,3 +165,48 @@ TgStatus choice_lower(TgContext *c, const Schedule *sched, int k, const char *op
 }
 
 void lowered_free(Lowered *l) { str_free(&l->text), str_free(&l->opts); }
+
+/* ---- lists that are changed */
+unsigned list_draw(unsigned *seed) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return *seed >> 8;
+}
+
+/* One more: mostly of a loop and a number; now and then a copy of a buffer. */
+static void opt_drawn(char *out, size_t room, const ListChanges *may, unsigned *seed) {
+  const char *op = may->ops[list_draw(seed) % may->nops];
+  unsigned loop = list_draw(seed) % may->nloops, size = 2u << list_draw(seed) % 6;
+  if (!strcmp(op, "SWAP") || !strcmp(op, "TC"))
+    snprintf(out, room, "%s r%u r%u", op, loop, list_draw(seed) % may->nloops);
+  else
+    snprintf(out, room, "%s r%u %u", op, loop, size);
+  if (list_draw(seed) % 8 == 0 && may->nbuffers)
+    snprintf(out, room, "STAGE p%u", 1 + list_draw(seed) % may->nbuffers);
+}
+
+void list_changed(char list[LONGEST_LIST], const ListChanges *may, unsigned *seed) {
+  char part[16][40], to[LONGEST_LIST] = "";
+  int n = 0;
+  for (const char *p = list; *p && n < 15; p += strcspn(p, ","), p += strspn(p, ", "))
+    snprintf(part[n++], sizeof part[0], "%.*s", (int)strcspn(p, ","), p);
+  unsigned what = list_draw(seed) % 6, at = n ? list_draw(seed) % (unsigned)n : 0;
+  char op[20];
+  int r, size;
+  if (what == 0 && n)
+    part[at][0] = 0;
+  else if (what <= 2 && n && sscanf(part[at], "%19s r%d %d", op, &r, &size) == 3)
+    snprintf(part[at], sizeof part[0], "%s r%d %d", op, r, what == 1 ? size * 2 : TG_MAX(size / 2, 1));
+  else if (what == 3 && n > 1) {
+    unsigned with = list_draw(seed) % (unsigned)n;
+    char kept[40];
+    memcpy(kept, part[at], 40), memcpy(part[at], part[with], 40), memcpy(part[with], kept, 40);
+  } else {
+    at = list_draw(seed) % (unsigned)(n + 1);
+    memmove(part[at + 1], part[at], ((size_t)n++ - at) * sizeof part[0]);
+    opt_drawn(part[at], sizeof part[0], may, seed);
+  }
+  for (int i = 0; i < n; i++)
+    if (part[i][0] && strlen(to) + 42 < sizeof to)
+      snprintf(to + strlen(to), 42, "%s%.39s", *to ? ", " : "", part[i]);
+  memcpy(list, to, LONGEST_LIST);
+}

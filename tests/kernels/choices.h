@@ -43,4 +43,17 @@ typedef struct Lowered {
 TgStatus choice_lower(TgContext *c, const Schedule *s, int k, const char *opts, Str *costs, Prepack *prepack,
                       Lowered *out);
 void lowered_free(Lowered *l);
+
+/* Random changes of a list of opts. In: what an opt more may be, and the numbers of loops and of buffers that
+ * it may name. */
+enum { LONGEST_LIST = 600 };
+
+typedef struct ListChanges {
+  const char *const *ops;
+  unsigned nops, nloops, nbuffers; /* buffers: 1 .. nbuffers are read */
+} ListChanges;
+
+unsigned list_draw(unsigned *seed);
+/* One thing is changed: an opt less, a number doubled or halved, two opts the other way round, one more. */
+void list_changed(char list[LONGEST_LIST], const ListChanges *may, unsigned *seed);
 #endif

@@ -115,47 +115,14 @@ static void test_parallel(void **state) {
 }
 
 /* ---- near the best that is found */
-enum { LISTS = 300, LONGEST = 600 };
+enum { LISTS = 300 };
 
-static unsigned next(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return *seed >> 8;
-}
-
-/* A list with one thing changed: an opt less, a number doubled or halved, two opts the other way round, one
- * more. */
-static void changed(char *list, unsigned *seed) {
-  static const char *const ops[] = {"LOCAL", "UPCAST", "VEC", "UNROLL", "GROUP", "TILE"};
-  char part[16][40], to[LONGEST] = "";
-  int n = 0;
-  for (const char *p = list; *p && n < 15; p += strcspn(p, ","), p += strspn(p, ", "))
-    snprintf(part[n++], sizeof part[0], "%.*s", (int)strcspn(p, ","), p);
-  unsigned what = next(seed) % 6, at = n ? next(seed) % (unsigned)n : 0;
-  char op[20];
-  int r, size;
-  if (what == 0 && n)
-    part[at][0] = 0;
-  else if (what <= 2 && n && sscanf(part[at], "%19s r%d %d", op, &r, &size) == 3)
-    snprintf(part[at], sizeof part[0], "%s r%d %d", op, r, what == 1 ? size * 2 : TG_MAX(size / 2, 1));
-  else if (what == 3 && n > 1) {
-    unsigned with = next(seed) % (unsigned)n;
-    char kept[40];
-    memcpy(kept, part[at], 40), memcpy(part[at], part[with], 40), memcpy(part[with], kept, 40);
-  } else {
-    const char *new = ops[next(seed) % TG_COUNT(ops)];
-    snprintf(part[n], sizeof part[0], "%s r%u %u", new, next(seed) % 4, 2u << next(seed) % 6);
-    if (next(seed) % 8 == 0) snprintf(part[n], sizeof part[0], "STAGE p%u", 1 + next(seed) % 2);
-    n++;
-  }
-  for (int i = 0; i < n; i++)
-    if (part[i][0] && strlen(to) + 42 < sizeof to)
-      snprintf(to + strlen(to), 42, "%s%.39s", *to ? ", " : "", part[i]);
-  memcpy(list, to, LONGEST);
-}
+static const char *const may[] = {"LOCAL", "UPCAST", "VEC", "UNROLL", "GROUP", "TILE"};
 
 static bool near_the_best(const char *program, const char *machine) {
   Bench b = bench_open(program, machine);
-  char own[LONGEST], from[LONGEST], best[LONGEST], tried[LONGEST];
+  char own[LONGEST_LIST], from[LONGEST_LIST], best[LONGEST_LIST], tried[LONGEST_LIST];
+  const ListChanges changes = {may, TG_COUNT(may), 4, 2};
   unsigned seed = 1;
   said_of(&b, 0, NULL, own, sizeof own);
   Said chosen = said_of(&b, 0, own, NULL, 0), found = chosen;
@@ -163,8 +130,8 @@ static bool near_the_best(const char *program, const char *machine) {
   snprintf(from, sizeof from, "%s", own), snprintf(best, sizeof best, "%s", own);
   for (int i = 0; i < LISTS; i++) {
     snprintf(tried, sizeof tried, "%s", i % 3 == 0 ? own : i % 3 == 1 ? best : i % 30 == 2 ? "" : from);
-    for (unsigned c = 1 + next(&seed) % 3; c; c--)
-      changed(tried, &seed);
+    for (unsigned c = 1 + list_draw(&seed) % 3; c; c--)
+      list_changed(tried, &changes, &seed);
     Said s = said_of(&b, 0, tried, NULL, 0);
     if (s.known) snprintf(from, sizeof from, "%s", tried);
     if (s.known && s.all < found.all) found = s, snprintf(best, sizeof best, "%s", tried);

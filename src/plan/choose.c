@@ -426,9 +426,10 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
 }
 
 /* Whether steps overlap without a large tile: a short sum is written out, or factors are computed, not only
- * converted, and what they are made of has registers too. */
-static bool overlaps(const KernelShape *c) {
-  bool any = steps_of(c) <= SHORT_SUM;
+ * converted, and what they are made of has registers too. With most lanes unused a short sum takes longer than
+ * it is thought to, because its loads are whole vectors, of which each is of two lines. */
+static bool overlaps(const KernelShape *c, const Roles *r) {
+  bool any = steps_of(c) <= SHORT_SUM && 2 * c->size[r->lane] > r->lanes;
   for (int i = 0; i < c->nwork; i++)
     any |= !c->work[i].converts;
   return any;
@@ -437,7 +438,7 @@ static bool overlaps(const KernelShape *c) {
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const KernelShape *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES;
-  double enough = overlaps(c) ? 0 : ENOUGH_TILE / tile_registers(c->target);
+  double enough = overlaps(c, r) ? 0 : ENOUGH_TILE / tile_registers(c->target);
   r->tile = -1;
   r->rows = 1;
   bool ok = tiling_add(s, r, apart);

@@ -219,8 +219,8 @@ static void options(Reader *r) {
   json_t *more = member(r, "stream_options");
   flag(r, "stream", &a->stream);
   if (more) a->usage = json_is_true(json_object_get(more, "include_usage"));
-  whole(r, "max_tokens", 0, INT32_MAX, &a->tokens);
-  whole(r, "max_completion_tokens", 0, INT32_MAX, &a->tokens);
+  whole(r, "max_tokens", 1, INT32_MAX, &a->tokens);
+  whole(r, "max_completion_tokens", 1, INT32_MAX, &a->tokens);
   whole(r, "n", 1, MOST_CHOICES, &a->n);
   whole(r, "seed", INT64_MIN, INT64_MAX, &a->seed);
   whole(r, "top_k", 0, INT32_MAX, &a->top_k);

@@ -1562,7 +1562,9 @@ typedef struct TgCText {
 /* [options] .name: what the text's names begin with, an identifier ("model"). .header: the file that the
  * source includes (NAME.h). .names, .tensors, .count: names of memories, as of tg_jit_to_text. .own_math:
  * roots are computed by the text as well, so that it needs nothing of <math.h>. .weights_apart: no weights
- * in the text; .big_endian: numbers of their file begin with the high byte, for machines that do so.
+ * in the text; .big_endian: numbers of their file begin with the high byte, for machines that do so. A
+ * weight that no kernel reads as it lies has a packed copy in its place, NAME_packed, in the order in which
+ * it is read; with the setting PREPACK 0 all are as the function has them.
  * .streamed: weights are apart, and a function of the host brings those of each kernel to the arena.
  * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
  * the same time, the results are the same. .max_ram: of the plans whose arena and state are no more bytes

@@ -177,7 +177,7 @@ WRONG = [(b"", "JSON"), (b"{", "JSON"), (b"[]", "object"), ({}, "prompt"), ({"pr
          ({"prompt": "x", "stream": 1}, "'stream'"), ({"prompt": "x", "stop": [1]}, "'stop'"), ({"prompt": "x", "stop": ["a"] * 99}, "'stop'"),
          ({"prompt": "x", "seed": 1.5}, "'seed'"), ({"prompt": "x", "logit_bias": [1]}, "'logit_bias'"), ({"prompt": "x", "logit_bias": {"x": 1}}, "'logit_bias'"),
          ({"prompt": "x", "logit_bias": {"99999": 1}}, "99999"), ({"prompt": "x", "response_format": {"type": "yaml"}}, "'response_format'"),
-         ({"prompt": "x", "response_format": {"type": "json_schema"}}, "'response_format'"), ({"prompt": "x", "grammar": 5}, "'grammar'"), ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
+         ({"prompt": "x", "response_format": {"type": "json_schema"}}, "'response_format'"), ({"prompt": "x", "grammar": 5}, "'grammar'"), ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "max_tokens": 0}, "'max_tokens'"), ({"prompt": "x", "max_completion_tokens": 0}, "'max_completion_tokens'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
 WRONG_CHAT = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [5]}, "messages"), ({"messages": [{"role": "user"}]}, "messages"),
               ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")]
 

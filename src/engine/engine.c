@@ -69,7 +69,7 @@ static void plan_listed(Engine *e, Plan *p) {
 }
 
 /* One graph has two plans: its sums are in the usual order, or in one that no batch changes. */
-static uint64_t plan_hash(const TgContext *ctx, const uint8_t *key, size_t nkey) {
+static uint64_t plan_hash(const TgContext *ctx, const void *key, size_t nkey) {
   return hash_bytes(ctx->env.invariant ? 5 : 3, key, nkey);
 }
 

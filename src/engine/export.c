@@ -296,7 +296,7 @@ static bool place_of(Export *x, Buffer *const *at, size_t offset, ExportPlace *o
   bool known =
       map_get(&x->places, (uint64_t)(uintptr_t)at, &v) || map_get(&x->places, (uint64_t)(uintptr_t)*at, &v);
   if (NEVER(!known)) return refused(x, TG_ERR_INTERNAL, "a memory that nobody knows");
-  *out = (ExportPlace){(PlaceKind)(v >> 32), (int)(v & UINT32_MAX) - 1, (int64_t)offset, DT_VOID};
+  *out = (ExportPlace){(PlaceKind)(v >> 32), (int)(v & UINT32_MAX) - 1, (int64_t)offset, DT_VOID, false};
   out->dtype = out->kind == IN_INPUT    ? j->in[out->number].dtype
                : out->kind == IN_OUTPUT ? j->out[out->number].dtype
                                         : (*at)->dtype;
@@ -331,7 +331,7 @@ static bool argument(Export *x, const Step *s, const SchedKernel *sk, int a, siz
   int t = (int)(id - TEMP_BASE);
   if (id < TEMP_BASE) return place_of(x, &s->buf[id].buffer, s->buf[id].offset + (size_t)offset, out);
   if (s->plan->slab_of[t] < 0) return place_of(x, &s->temp[t], (size_t)offset, out);
-  *out = (ExportPlace){IN_ARENA, (int)first + t, offset, s->plan->sched.temp[t].dtype};
+  *out = (ExportPlace){IN_ARENA, (int)first + t, offset, s->plan->sched.temp[t].dtype, false};
   return true;
 }
 
@@ -394,7 +394,7 @@ static int packed_memory(Export *x, const Step *s, int k) {
 static bool brought(Export *x, ExportPlace *p) {
   if (!x->o.streamed || p->kind != IN_WEIGHT) return true;
   const ExportMemory *m = &x->memories.at[p->number];
-  ExportPlace to = {IN_ARENA, (int)x->items.len, 0, p->dtype}, from = *p;
+  ExportPlace to = {IN_ARENA, (int)x->items.len, 0, p->dtype, false}, from = *p;
   from.offset = 0;
   ExportCall c = {.kernel = CALL_BRING, .arg = x->args.len, .narg = 2, .scratch = -1};
   c.nbytes = m->nelem * (int64_t)dtype_size(m->dtype);
@@ -404,9 +404,15 @@ static bool brought(Export *x, ExportPlace *p) {
   return true;
 }
 
+/* A build without the interpreter has no copies. */
+static bool is_packed(const Step *s, int k) {
+  const Prepacked *p = s->prepacked ? &s->prepacked[k] : NULL;
+  return p && p->run && s->plan->dev->backend->text(p->pack->prog)->runs;
+}
+
 static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
-  bool packed = s->prepacked && s->prepacked[k].run;
+  bool packed = is_packed(s, k);
   CachedProgram *prog = packed ? s->prepacked[k].run : s->plan->prog[k];
   const KernelText *text = s->plan->dev->backend->text(prog->prog);
   ExportCall c = {.kernel = kernel_number(x, prog), .scratch = -1};
@@ -419,10 +425,10 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   ExportPlace *place = mem_alloc(&x->ctx->mem, ((size_t)c.narg + 1) * sizeof *place);
   bool ok = place || no_memory(x);
   for (int i = 0; ok && i < c.narg; i++) {
-    place[i] = (ExportPlace){IN_NOTHING, 0, 0, DT_U8};
+    place[i] = (ExportPlace){IN_NOTHING, 0, 0, DT_U8, false};
     if (!text->param[i].used) continue;
     if (i >= sk->narg)
-      place[i] = (ExportPlace){IN_WEIGHT, copies + i - sk->narg, 0, text->param[i].dtype};
+      place[i] = (ExportPlace){IN_WEIGHT, copies + i - sk->narg, 0, text->param[i].dtype, false};
     else
       ok = argument(x, s, sk, i, first, &place[i]);
     ok = ok && brought(x, &place[i]);
@@ -449,7 +455,7 @@ static bool temps_cleared(Export *x, const Step *s, int k, size_t first) {
   const Schedule *sched = &s->plan->sched;
   for (int t = 0; s->plan->cleared && t < sched->ntemp; t++) {
     if (s->plan->slab_of[t] < 0 || sched->temp[t].first != k) continue;
-    ExportPlace p = {IN_ARENA, (int)first + t, 0, sched->temp[t].dtype};
+    ExportPlace p = {IN_ARENA, (int)first + t, 0, sched->temp[t].dtype, false};
     if (!clear_add(x, p, x->items.at[p.number].nbytes)) return false;
   }
   return true;
@@ -505,7 +511,7 @@ static bool outputs_cleared(Export *x) {
   const TgJit *j = x->planned;
   for (int i = 0; j->cleared && i < j->nout; i++) {
     int64_t nbytes = dims_nelem(j->out[i].n, j->out[i].dims) * (int64_t)dtype_size(j->out[i].dtype);
-    if (nbytes && !clear_add(x, (ExportPlace){IN_OUTPUT, i, 0, j->out[i].dtype}, nbytes)) return false;
+    if (nbytes && !clear_add(x, (ExportPlace){IN_OUTPUT, i, 0, j->out[i].dtype, false}, nbytes)) return false;
   }
   return true;
 }
@@ -563,8 +569,14 @@ static bool pairs_noted(Export *x, int call) {
   return true;
 }
 
+/* Whether a value may take the place of one of so many bytes: it keeps all of that place. */
+static bool fits_place(const Export *x, const ArenaItem *to, int64_t nbytes) {
+  return !x->alike || 2 * to->nbytes >= nbytes;
+}
+
 static bool may_join(const Export *x, const ArenaPair *p) {
-  return x->items.at[p->from].last == p->call && x->items.at[p->to].first == p->call && p->from != p->to;
+  const ArenaItem *from = &x->items.at[p->from], *to = &x->items.at[p->to];
+  return from->last == p->call && to->first == p->call && p->from != p->to && fits_place(x, to, from->nbytes);
 }
 
 /* Bytes that live at a launch; with what a pair would spare there, if `joined`. */
@@ -596,7 +608,8 @@ static bool items_joined(Export *x) {
     ArenaPair *p = &x->pairs.at[i];
     int root = items[p->from].in ? items[p->from].in - 1 : p->from;
     ArenaItem *from = &items[root], *to = &items[p->to];
-    if (live[p->call] <= most || from->last != p->call || to->first != p->call || to->in || root == p->to)
+    if (live[p->call] <= most || from->last != p->call || to->first != p->call || to->in || root == p->to ||
+        !fits_place(x, to, from->nbytes))
       continue;
     from->nbytes = TG_MAX(from->nbytes, to->nbytes);
     from->last = to->last;
@@ -640,24 +653,30 @@ static bool items_placed(Export *x) {
   return true;
 }
 
-/* In the scheduler's order, or in the one in which little lives, whichever takes the smaller arena. */
+/* In the scheduler's order, or in the one in which little lives; with every value that can be in the place of
+ * another one, or only those that are not much smaller: whatever takes the smallest arena. */
 static bool calls_placed(Export *x) {
+  enum { WAYS = 4 };
+
   TgMem *m = &x->ctx->mem;
   size_t calls = x->calls.len * sizeof *x->calls.at, items = x->items.len * sizeof *x->items.at;
-  ExportCall *planned = mem_alloc(m, calls + 1), *other = mem_alloc(m, calls + 1);
+  ExportCall *order[2] = {mem_alloc(m, calls + 1), mem_alloc(m, calls + 1)};
   ArenaItem *unplaced = mem_alloc(m, items + 1);
-  bool ok = (planned && other && unplaced) || no_memory(x);
-  if (ok && calls) memcpy(planned, x->calls.at, calls);
+  bool ok = (order[0] && order[1] && unplaced) || no_memory(x);
+  if (ok && calls) memcpy(order[0], x->calls.at, calls);
   if (ok && items) memcpy(unplaced, x->items.at, items);
-  ok = ok && items_placed(x) && (export_order(x, other) || no_memory(x));
-  int64_t arena = x->arena;
-  bool moved = ok && calls && memcmp(planned, other, calls) != 0;
-  for (int turn = 0; ok && moved && (!turn || x->arena >= arena) && turn < 2; turn++) {
-    memcpy(x->calls.at, turn ? planned : other, calls);
+  int64_t least = INT64_MAX;
+  for (int turn = 0, best = 0, way = 0; ok && turn <= WAYS; turn++) {
+    way = turn < WAYS ? turn : best;
+    if (turn == WAYS && best == WAYS - 1) break; /* it is there */
+    x->alike = way & 1;
+    if (calls) memcpy(x->calls.at, order[way / 2], calls);
     if (items) memcpy(x->items.at, unplaced, items);
     ok = items_placed(x);
+    if (ok && !turn) ok = export_order(x, order[1]) || no_memory(x);
+    if (x->arena < least) least = x->arena, best = way;
   }
-  mem_free(m, planned), mem_free(m, other), mem_free(m, unplaced);
+  mem_free(m, order[0]), mem_free(m, order[1]), mem_free(m, unplaced);
   return ok;
 }
 

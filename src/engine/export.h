@@ -90,6 +90,7 @@ typedef struct Export {
   Map places;        /* address of a place in a step -> what stands there, and 1 */
   size_t first_draw; /* items of the draws' keys */
   int64_t arena, bound, state, weights, operations;
+  bool alike; /* two values are one memory only if both have about as many bytes */
   bool bands; /* some kernels run in bands */
 } Export;
 

@@ -775,7 +775,7 @@ static void test_compile(void **state) {
   assert_int_equal(run("grep '_run(no_input .m, float .Plus214_Output_0)' no_input.h"), 0);
   assert_int_equal(run(TG "compile %s zeros", m), 1), says("NAME=WHAT");
   assert_int_equal(run(TG "compile %s -o little --max-ram 30000", m), 0),
-      says("of 22 plans the one of 19616 bytes");
+      says("of 22 plans the one of 25088 bytes");
   assert_int_equal(run(TG "compile %s -o little --max-ram 3000", m), 1), says("more than the 3000");
   assert_int_equal(run(TG "compile %s -o shares --threads 2 --weights w.bin --big-endian", m), 0);
   assert_int_equal(run("grep -c 'FILE_BIG_ENDIAN 1' shares.h && grep -c 'spread(m, share_' shares.c"), 0);

@@ -625,6 +625,46 @@ static void test_order(void **state) {
   tg_close(c);
 }
 
+/* ---- a small value in the place of a large one would keep all of it */
+enum { PART = 512, PARTS = 4 };
+
+static TgTensor *parts_added(TgTensor *x) {
+  TgTensor *sum = NULL;
+  for (int i = 0; i < PARTS; i++) {
+    TgTensor *part = tg_slice(x, 0, i * PART, (i + 1) * PART);
+    sum = sum ? tg_add(sum, part) : part;
+  }
+  return tg_contiguous(sum);
+}
+
+static TgStatus small_kept(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  TgTensor *small = parts_added(tg_contiguous(tg_tanh(in[0])));
+  TgTensor *large = tg_contiguous(tg_sin(tg_add(in[0], tg_repeat(small, TG_SHAPE(PARTS)))));
+  out[0] = tg_tanh(tg_add(parts_added(large), small));
+  return out[0] ? TG_OK : tg_error(c);
+}
+
+static void test_small_kept(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  TgTensor *in = tg_clone(tg_randn(c, TG_SHAPE(PART * PARTS))), *out = NULL;
+  TgJit *jit = tg_jit(c, small_kept, NULL);
+  static float x[PART * PARTS], want[PART], got[PART];
+  Exported e;
+  for (int i = 0; i < 3; i++)
+    if (tg_jit_run(jit, &in, 1, &out, 1)) fail_msg("%s", tg_errmsg(c));
+  assert_int_equal(tg_read(in, x, sizeof x), TG_OK);
+  assert_int_equal(tg_read(out, want, sizeof want), TG_OK);
+  assert_true(exported_new(&e, jit, folder, trapping, (TgCOptions){0}));
+  if (e.about.arena_bytes > (PARTS + 1) * PART * 4) fail_msg("%lld bytes", (long long)e.about.arena_bytes);
+  assert_int_equal(exported_run(&e, e.m, (void *[]){x, got}), 0);
+  same("small kept", TG_F32, want, got, sizeof got);
+  exported_free(&e);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* Of the plans that fit none is faster by the estimate, and what is said of the plan is so. */
 static void test_plans(void **state) {
   (void)state;
@@ -1453,15 +1493,15 @@ int main(void) {
       cmocka_unit_test(test_threads),        cmocka_unit_test(test_max_ram),
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_small_copies),
       cmocka_unit_test(test_packed_weights), cmocka_unit_test(test_order),
-      cmocka_unit_test(test_plans),          cmocka_unit_test(test_one_place),
-      cmocka_unit_test(test_stream),         cmocka_unit_test(test_stack),
-      cmocka_unit_test(test_sizes),          cmocka_unit_test(test_text),
-      cmocka_unit_test(test_integers),       cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_models),         cmocka_unit_test(test_some_nodes),
-      cmocka_unit_test(test_wasm),           cmocka_unit_test(test_bands),
-      cmocka_unit_test(test_targets),        cmocka_unit_test(test_incbin),
-      cmocka_unit_test(test_vectors),        cmocka_unit_test(test_fixed),
-      cmocka_unit_test(test_names),          cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_lanes)};
+      cmocka_unit_test(test_small_kept),     cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_one_place),      cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_stack),          cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_text),           cmocka_unit_test(test_integers),
+      cmocka_unit_test(test_refused),        cmocka_unit_test(test_models),
+      cmocka_unit_test(test_some_nodes),     cmocka_unit_test(test_wasm),
+      cmocka_unit_test(test_bands),          cmocka_unit_test(test_targets),
+      cmocka_unit_test(test_incbin),         cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_fixed),          cmocka_unit_test(test_names),
+      cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_lanes)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

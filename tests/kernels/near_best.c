@@ -217,7 +217,7 @@ static bool trial_begin(Bench *b, Trial *t, const char *list, Str *costs) {
 
 /* Compiled side by side; where one does not compile, each alone. */
 static void trials_compile(Bench *b, Trial *t, int n) {
-  KernelSpec spec[BATCH];
+  KernelSpec spec[BATCH] = {0};
   Program *out[BATCH] = {0};
   for (int i = 0; i < n; i++)
     spec[i] = kernel_spec(&t[i].lin, str_text(&t[i].text));

@@ -89,9 +89,18 @@ static void write_cost(const Search *s, const Taken *t, const Cost *cost) {
   str_free(&list);
 }
 
+/* Blocks of a sum are added up: which ones there are must not depend on the loops around. */
+static bool cuts_sum(const KernelShape *c, const Taken *t) {
+  bool cuts = false;
+  for (int k = 0; k < t->n && k < MAX_TAKEN; k++)
+    cuts |= t->opt[k].op == OPT_TILE && is_summed_over(c, t->opt[k].r);
+  return cuts;
+}
+
 static void consider(Search *s, const Taken *t) {
   Cost cost;
   double most = s->found && !s->costs ? s->cost.cycles : INFINITY;
+  if (s->c->invariant && cuts_sum(s->c, t)) return;
   if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, most, &cost)) return;
   if (s->costs) write_cost(s, t, &cost);
   bool first = s->number < s->best_number;
@@ -505,7 +514,7 @@ static void lanes_in_sum(Search *s, int k) {
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
-  int64_t most = c->invariant ? LANES : 8 * LANES;
+  int64_t most = c->invariant ? TG_MIN(LANES, c->size[k]) : 8 * LANES;
   for (int64_t g = LANES; g <= most && g < 2 * c->size[k]; g *= 2) /* the last: all, written out */
     for (size_t i = 0; i < TG_COUNT(rows); i++)
       for (int u = -1; u < c->n; u++)

@@ -157,7 +157,7 @@ static bool find_fills(Packing *p, const PlaceVec *at) {
 }
 
 /* Each statement that reads the memory is inside the loops in `around`, and comes after all fills: otherwise
- * the memory holds several copies in turn. */
+ * the memory holds several copies, one after another. */
 static bool readers_checked(Packing *p, const PlaceVec *at) {
   bool ok = true;
   for (size_t i = 0; ok && p->fits && i < at->len; i++) {

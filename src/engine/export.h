@@ -1,5 +1,5 @@
 /* export.h: a captured function as C, as the files of src/engine see it: export.c finds what runs on what,
- * export_order.c in which order, arena.c where each value lies, export_text.c and export_values.c write it. */
+ * export_order.c an order, export_place.c and arena.c where each value lies, export_text.c and export_values.c write it. */
 #ifndef TG_EXPORT_H
 #define TG_EXPORT_H
 #include "engine/jit.h"
@@ -94,6 +94,10 @@ typedef struct Export {
   bool bands; /* some kernels run in bands */
 } Export;
 
+enum { ALIGN = 8, ALIGN_VECTORS = 64 }; /* bytes that items of the arena begin at multiples of */
+
+/* export_place.c: the calls in their order, the arena. False: out of memory */
+bool export_placed(Export *x);
 /* export_order.c: all calls, in another order. False: out of memory */
 bool export_order(const Export *x, ExportCall *out);
 /* export_text.c: false: out of memory, or recorded */

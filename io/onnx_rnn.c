@@ -195,12 +195,10 @@ static bool direction(Cell *k, int d, bool backwards, TgTensor **y, TgTensor **l
     }
     all = tg_add(all, hidden);
   }
-  all = tg_contiguous(all);
   for (int64_t i = 0; i < k->seq; i++) {
     int64_t t = backwards ? k->seq - 1 - i : i;
     TgTensor *next_cell = cell,
              *next = step(k, d, tg_select(all, 0, t), tg_select(c->in[2], 0, d), rb, h, &next_cell);
-    y[t] = next;
     if (k->lens) {
       TgTensor *on = tg_gt_scalar(k->lens, (double)t);
       y[t] = tg_where(on, next, tg_zeros_like(next));
@@ -208,6 +206,7 @@ static bool direction(Cell *k, int d, bool backwards, TgTensor **y, TgTensor **l
       if (cell) next_cell = tg_where(on, next_cell, cell);
     }
     h = tg_contiguous(next);
+    if (!k->lens) y[t] = h;
     cell = cell ? tg_contiguous(next_cell) : NULL;
     if (!h) return false;
   }

@@ -1,5 +1,5 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
- * reads and writes (heuristic.h). Out: a list of opts. A kernel of one reduction with enough work gets the
+ * reads and writes (heuristic.h). Out: a list of opts. A kernel whose reductions have the same loops, with enough work, gets the
  * list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a list of its own (rows.c);
  * this is for all others. */
 #include "codegen/heuristic.h"
@@ -377,7 +377,8 @@ static bool cheapest(Kernel *k, const KernelShape *c, int ncores, OptVec *out, d
 }
 
 /* Whether some of what stays is read often enough that its layout matters: what is read a few times takes as
- * long as memory does, however it lies there. Of the others no copy is kept. */
+ * long as memory does, however it lies there. Of the others no copy is kept, unless it takes the place of what it
+ * is made of. */
 static bool stays_used(KernelShape *c) {
   enum { LEAST_USES = 8 };
 
@@ -386,7 +387,7 @@ static bool stays_used(KernelShape *c) {
     double uses = 1;
     for (int r = 0; r < c->n; r++)
       uses *= c->access[a].moves >> r & 1 ? 1 : (double)c->size[r];
-    c->access[a].stays &= uses >= LEAST_USES;
+    c->access[a].stays &= uses >= LEAST_USES || c->target->copies_replace;
     any |= c->access[a].stays;
   }
   return any;
@@ -420,7 +421,7 @@ static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
   KernelShape c;
   *chosen = false;
   if (!kernel_shape(k, &c)) return true;
-  double work = 1, cycles;
+  double work = TG_MAX(c.nsum, 1), cycles;
   for (int r = 0; r < c.n; r++)
     work *= (double)c.size[r];
   if (c.reduce && ((work < LITTLE_SUM && !c.invariant) || has_own_loop(&c))) return true;

@@ -1,7 +1,8 @@
-/* kernel_shape.c: a kernel's graph as the planner sees it (plan/shape.h). In: a kernel with one reduction or
- * none, before its nest is made. Out: its loops, its accesses, and what is computed of them. */
+/* kernel_shape.c: a kernel's graph as the planner sees it (plan/shape.h). In: a kernel whose reductions have
+ * the same loops, before its nest is made. Out: its loops, its accesses, and what is computed of them. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,23 @@ static void gate_settle(Access *a, const KernelShape *c, const Clauses *asked) {
     for (int r = 0; r < c->n; r++)
       if (on >> r & 1) a->edges[r] |= on;
   }
+}
+
+/* Whether b reads elements of its own, a constant further than those of a: as the gates of an LSTM do of one
+ * matrix. */
+static bool is_further(Kernel *k, const KernelShape *c, const Access *a, const Access *b) {
+  bool own = false, alike = a->index->src[0] == b->index->src[0] && a->naxis == b->naxis &&
+                            a->in_sum == b->in_sum && a->copied == b->copied && a->even && b->even &&
+                            !a->gated && !b->gated && !a->asks && !b->asks;
+  for (int d = 0; alike && d < index_naxes(a->index); d++) {
+    UOp *by = ix(k, OPS_SUB, b->index->src[1 + d], a->index->src[1 + d]);
+    double span = 1;
+    alike = by && is_const(by);
+    for (int r = 0; r < c->n; r++)
+      span += fabs((double)a->coef[d][r]) * (double)(c->size[r] - 1);
+    own |= alike && fabs((double)by->arg.v.i) >= span;
+  }
+  return alike && own;
 }
 
 /* asked: by all that is summed of a product. */
@@ -72,6 +90,12 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
     }
   }
   a->clips = !a->gated || stage_takes_gate(k, x, asked);
+  for (int b = c->nstore; b < c->naccess - 1; b++)
+    if (is_further(k, c, &c->access[b], a)) {
+      c->access[b].more++;
+      c->naccess--;
+      return true;
+    }
   access_settle(a, c);
   return true;
 }
@@ -115,18 +139,35 @@ static bool outputs_add(Kernel *k, KernelShape *c, const UOp *sink, UOp *reduce)
   return true;
 }
 
-/* False: it has several, one of an unknown length, or what goes in order. *reduce: NULL where nothing is
- * summed. */
-static bool only_reduce(const UOpVec *order, UOp **reduce) {
+static bool same_loops(const UOp *a, const UOp *b) {
+  bool same = a->nsrc == b->nsrc && a->arg.reduce.op == b->arg.reduce.op;
+  for (int i = 1; same && i < a->nsrc; i++)
+    same = a->src[i] == b->src[i];
+  return same && dtype_size((DType)a->dtype) == dtype_size((DType)b->dtype);
+}
+
+/* Sets `sum` to the reductions. False: they are too many, have not the same loops, one needs another or is of an
+ * unknown length, or something goes in order. */
+static bool sums_found(const UOpVec *order, KernelShape *c, UOp *sum[MAX_SUMS]) {
   bool known = true;
-  *reduce = NULL;
   for (size_t i = 0; i < order->len; i++) {
     UOp *u = order->at[i];
-    if (u->op == OPS_SCAN || u->op == OPS_AFTER || (u->op == OPS_REDUCE && *reduce)) return false;
-    if (u->op == OPS_REDUCE) *reduce = u;
+    if (u->op == OPS_SCAN || u->op == OPS_AFTER) return false;
     known &= u->op != OPS_VAR;
+    if (u->op != OPS_REDUCE) continue;
+    bool beside = c->nsum && (!same_loops(u, sum[0]) || uop_has(u->src[0], REDUCE));
+    if (beside || c->nsum == MAX_SUMS) return false;
+    c->value[c->nsum] = u->src[0];
+    sum[c->nsum++] = u;
   }
-  return known || !*reduce;
+  return known || !c->nsum;
+}
+
+static bool is_summed(const KernelShape *c, const UOp *u) {
+  bool is = false;
+  for (int i = 0; i < c->nsum; i++)
+    is |= c->value[i] == u;
+  return is;
 }
 
 /* A choice is nothing where its condition is known, nor is what no memory is read for where its loops are
@@ -146,23 +187,36 @@ static void operation_add(KernelShape *c, const UOp *u) {
   if (by) work_add(c, (Work){.on = on, .decided = by, .weight = SHIFT_BY_ANY});
 }
 
-static bool loads_add(Kernel *k, KernelShape *c, UOp *root, bool in_sum, const UOpVec *all) {
+/* What the factors of the products ask of their loops: false, unless all sums ask the same. */
+static bool sums_asked(Kernel *k, const KernelShape *c, Clauses *asked) {
+  bool ok = true;
+  for (int i = 0; ok && i < c->nsum; i++) {
+    Clauses own = {0};
+    ok = clauses_asked(k, c->value[i], &own);
+    if (i)
+      ok = ok && own.n == asked->n && !memcmp(own.at, asked->at, (size_t)own.n * sizeof *own.at);
+    else
+      *asked = own;
+  }
+  return ok;
+}
+
+/* had: loads that an access stands for. */
+static bool loads_add(Kernel *k, KernelShape *c, UOp **root, int nroot, bool in_sum, const UOpVec *all,
+                      UOpVec *had) {
   UOpVec order = {0};
   Clauses asked = {0};
-  bool ok = (!in_sum || !c->reduce || clauses_asked(k, root, &asked)) &&
-            uop_toposort(k->st, k->mem, &root, 1, &order);
+  bool ok = (!in_sum || sums_asked(k, c, &asked)) && uop_toposort(k->st, k->mem, root, (size_t)nroot, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
-    bool had = false;
-    bool summed = c->fused && u == c->value; /* the product is part of the addition */
-    if (in_sum && !summed && op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL)
-      operation_add(c, u);
-    if (u->op != OPS_INDEX) continue;
-    for (int a = c->nstore; a < c->naccess; a++)
-      had |= c->access[a].index == u;
-    if (had) continue;
-    ok = access_add(k, c, u, in_sum, &asked, all);
-    if (ok && c->access[c->naccess - 1].converted)
+    bool summed = c->fused && is_summed(c, u); /* the product is part of the addition */
+    bool alu = op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL;
+    if (in_sum && !summed && alu) operation_add(c, u);
+    if (!in_sum && alu && uop_has(u, REDUCE)) c->after += target_weight(c->target, u);
+    if (u->op != OPS_INDEX || vec_has(had, u)) continue;
+    int n = c->naccess;
+    ok = vec_push(k->mem, had, u) && access_add(k, c, u, in_sum, &asked, all);
+    if (ok && c->naccess > n && c->access[c->naccess - 1].converted)
       work_add(c, (Work){.on = loops_of(c, u), .converts = c->naccess - 1, .weight = 1});
   }
   vec_free(k->mem, &order);
@@ -223,28 +277,34 @@ static uint32_t clauses_of_one(const KernelShape *c, const UOp *index) {
   return decides;
 }
 
-/* What the sum tells: which loops it goes over, and whether blocks of it can add up in an output. */
-static void sum_settle(Kernel *k, KernelShape *c, UOp *reduce) {
+/* What the sums tell: which loops they go over, and whether blocks of them can add up in an output. False: they
+ * are summed in different loops. */
+static bool sums_settle(Kernel *k, KernelShape *c, UOp *const *sum) {
+  UOp *reduce = sum[0];
   c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
   c->whole = true;
   for (int i = 0; i < k->sink->nsrc; i++)
     c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
   for (int r = 0; r < c->n; r++) {
     if (depends(k, reduce, c->range[r])) c->summed |= 1u << r;
+    for (int i = 1; i < c->nsum; i++)
+      if (depends(k, sum[i], c->range[r]) != (bool)(c->summed >> r & 1)) return false;
     c->whole &= (c->reduce | c->summed) >> r & 1; /* each output is summed in its own iteration */
   }
   c->plain &= c->whole;
   for (int a = 1; a < c->naccess; a++)
     c->plain &= c->access[a].slot != c->access[0].slot;
+  return true;
 }
 
 bool kernel_shape(Kernel *k, KernelShape *c) {
-  UOpVec order = {0};
-  UOp *reduce = NULL;
+  UOpVec order = {0}, had = {0};
+  UOp *sum[MAX_SUMS];
   memset(c, 0, sizeof *c);
   c->target = k->opt->target;
   c->invariant = k->opt->invariant;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && only_reduce(&order, &reduce);
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && sums_found(&order, c, sum);
+  UOp *reduce = ok && c->nsum ? sum[0] : NULL;
   ok = ok && k->sink->nsrc >= 1;
   if (ok && reduce && dtype_size((DType)reduce->dtype) == 8) target_of_eight(c);
   ok = ok && outputs_add(k, c, k->sink, reduce);
@@ -255,19 +315,20 @@ bool kernel_shape(Kernel *k, KernelShape *c) {
          !c->access[i].gated;
   c->nstore = k->sink->nsrc;
   if (ok && reduce) {
-    c->value = reduce->src[0];
-    c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
-    ok = !c->open && loads_add(k, c, reduce->src[0], true, &order);
+    c->fused = reduce->arg.reduce.op == OPS_ADD;
+    for (int i = 0; i < c->nsum; i++)
+      c->fused &= c->value[i]->op == OPS_MUL;
+    ok = !c->open && loads_add(k, c, c->value, c->nsum, true, &order, &had);
   }
   for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = loads_add(k, c, k->sink->src[i]->src[1], !reduce, &order);
+    ok = loads_add(k, c, &k->sink->src[i]->src[1], 1, !reduce, &order, &had);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
   if (ok) find_beside(k, c);
-  if (ok && reduce) sum_settle(k, c, reduce);
+  if (ok && reduce) ok = sums_settle(k, c, sum);
   if (ok && !reduce) c->summed = (1u << c->n) - 1;
   for (int a = 0; ok && !reduce && a < c->naccess; a++)
     c->decides |= clauses_of_one(c, c->access[a].index);
-  vec_free(k->mem, &order);
+  vec_free(k->mem, &order), vec_free(k->mem, &had);
   return ok;
 }

@@ -296,6 +296,27 @@ static bool reads_noted(Kernel *k) {
   return ok;
 }
 
+/* The arguments of what packs are what it reads, in order, then the copies: kernels that ask for the same copies
+ * have one program for it. */
+static bool arguments_numbered(Kernel *k) {
+  const Prepack *p = k->opt->prepack;
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    Arg arg = u->arg;
+    if (u->op != OPS_PARAM) continue;
+    int64_t slot = arg.param.slot, before = TG_MIN(slot, p->first);
+    uint64_t below = before < 64 ? (UINT64_C(1) << before) - 1 : UINT64_MAX;
+    arg.param.slot = __builtin_popcountll(p->reads & below) + slot - before;
+    UOp *now = uop_new(k->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src, arg);
+    ok = now && vec_push(k->mem, &from, u) && vec_push(k->mem, &to, now);
+  }
+  if (ok) ok = (k->sink = uop_substitute(k->st, k->mem, k->sink, (int)from.len, from.at, to.at)) != NULL;
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return ok;
+}
+
 bool prepack(Kernel *k) {
   Prepack *out = k->opt->prepack;
   UOpVec order = {0}, packs = {0};
@@ -307,10 +328,10 @@ bool prepack(Kernel *k) {
     if (order.at[i]->op == OPS_DEFINE_LOCAL) ok = memory_packed(k, order.at[i], &packs);
   if (ok && out->n && out->packs) {
     k->sink = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)packs.len, packs.at, ARG0);
-    size_t n = strlen(k->linear->name);
-    snprintf(k->linear->name + n, sizeof k->linear->name - n, "_pack");
+    snprintf(k->linear->name, sizeof k->linear->name, "pack");
   }
   if (ok && out->n) ok = list_noted(k) && (k->sink = nest_simplify(k, k->sink)) != NULL && reads_noted(k);
+  if (ok && out->n && out->packs) ok = arguments_numbered(k);
   vec_free(k->mem, &order), vec_free(k->mem, &packs);
   return ok;
 }

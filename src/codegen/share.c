@@ -46,16 +46,16 @@ static int tile_axis(Staged *s, int64_t *tile) {
   for (size_t o = 0; o < TG_COUNT(ops); o++)
     for (size_t i = 0; i < s->k->list.len; i++) {
       const Opt *opt = &s->k->list.at[i];
-      const UOp *r = opt->op == ops[o] && opt->n > 1 ? staged_range(s, opt->r) : NULL;
+      UOp *r = opt->op == ops[o] && opt->n > 1 ? staged_range(s, opt->r) : NULL;
       for (int d = 0; r && d < s->naxis; d++)
-        if (s->axis[d].span > 1 && staged_along(s, d, r)) return *tile = opt->n, d;
+        if (s->axis[d].span > 1 && staged_along(s, d, r, opt->n)) return *tile = opt->n, d;
     }
   return -1;
 }
 
-static int axis_along(Staged *s, const UOp *r) {
+static int axis_along(Staged *s, UOp *r) {
   for (int d = 0; r && d < s->naxis; d++)
-    if (s->axis[d].span > 1 && staged_along(s, d, r)) return d;
+    if (s->axis[d].span > 1 && staged_along(s, d, r, INT64_MAX)) return d;
   return -1;
 }
 
@@ -79,7 +79,7 @@ static int turned_axis(Staged *s, const Opt *units) {
 /* The axis along which a fragment of an operand of a matrix unit has neighbours: that of the depth, or, where
  * the unit takes b by rows, that of its columns; of one that can be turned, its own last. -1: none. */
 static int fragment_axis(Staged *s) {
-  const UOp *depth = NULL;
+  UOp *depth = NULL;
   const Opt *units = NULL;
   for (size_t i = 0; i < s->k->list.len; i++)
     if (s->k->list.at[i].op == OPT_TC) units = &s->k->list.at[i];
@@ -87,7 +87,7 @@ static int fragment_axis(Staged *s) {
   if (columns >= 0 && matrix_b_by_rows(s->k)) return columns;
   if (units && turned_axis(s, units) >= 0) return turned_axis(s, units);
   for (size_t i = 0; units && i < s->inside.len; i++) {
-    const UOp *r = s->inside.at[i];
+    UOp *r = s->inside.at[i];
     bool sums = r->arg.range.type == AXIS_REDUCE && is_const(r->src[0]);
     if (sums && (!depth || r->src[0]->arg.v.i > depth->src[0]->arg.v.i)) depth = r;
   }

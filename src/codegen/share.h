@@ -29,10 +29,10 @@ typedef struct Staged {
 } Staged;
 
 /* A range of the nest that is a part of the kernel's loop `root`, or NULL. */
-const UOp *staged_range(const Staged *s, int64_t root);
+UOp *staged_range(const Staged *s, int64_t root);
 
-/* Whether every read has axis d at base + r. */
-bool staged_along(Staged *s, int d, const UOp *r);
+/* Whether every read has axis d at base + low + r, or a multiple of `unit` further. */
+bool staged_along(Staged *s, int d, UOp *r, int64_t unit);
 
 /* share.c: a loop of the nest with the iterations that threads and tiles to come pad it with: they read too.
  */

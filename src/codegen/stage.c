@@ -136,13 +136,16 @@ static UOp *with_padding(Staged *s, UOp *offset) {
   return u ? uop_simplify(k->st, k->mem, u) : NULL;
 }
 
+/* Reads a constant apart, as those of the gates of an LSTM are, have one base. */
 static bool read_axes(Staged *s, const UOp *x, bool first) {
   for (int d = 0; d < s->naxis; d++) {
-    UOp *base = base_of(s, x->src[1 + d]), *offset = ix(s->k, OPS_SUB, x->src[1 + d], base);
     Axis *a = &s->axis[d];
+    UOp *base = base_of(s, x->src[1 + d]), *apart = first ? NULL : ix(s->k, OPS_SUB, base, a->base);
+    if (apart && !is_const(apart)) return cannot(s, "it is read at two places that move apart");
+    if (apart) base = a->base;
+    UOp *offset = ix(s->k, OPS_SUB, x->src[1 + d], base);
     if (!offset) return false;
     if (!only_inside(s, offset)) return cannot(s, "its index is no sum of loops outside and loops inside");
-    if (!first && base != a->base) return cannot(s, "it is read at two places that move apart");
     if (has_grid(s->k->ren) && !(offset = with_padding(s, offset))) return false;
     if (offset->vmin == INT64_MIN || offset->vmax == INT64_MAX) return cannot(s, "its index has no bounds");
     int64_t high = first ? offset->vmax : TG_MAX(a->low + a->span - 1, offset->vmax);
@@ -286,16 +289,21 @@ static bool measure(Staged *s) {
 }
 
 /* ---- the layout */
-const UOp *staged_range(const Staged *s, int64_t root) {
+UOp *staged_range(const Staged *s, int64_t root) {
   for (size_t i = 0; i < s->inside.len; i++)
     if (range_root(s->inside.at[i]) == root) return s->inside.at[i];
   return NULL;
 }
 
-bool staged_along(Staged *s, int d, const UOp *r) {
-  for (size_t i = 0; i < s->reads.len; i++)
-    if (ix(s->k, OPS_SUB, s->reads.at[i]->src[1 + d], s->axis[d].base) != r) return false;
-  return true;
+bool staged_along(Staged *s, int d, UOp *r, int64_t unit) {
+  const Axis *a = &s->axis[d];
+  bool is = true;
+  for (size_t i = 0; is && i < s->reads.len; i++) {
+    UOp *offset = ix(s->k, OPS_SUB, s->reads.at[i]->src[1 + d], a->base),
+        *left = ix(s->k, OPS_SUB, offset, r);
+    is = left && is_const(left) && (left->arg.v.i - a->low) % unit == 0;
+  }
+  return is;
 }
 
 /* The axis that is the range of the lanes to come, alone and step by step, in every read. */
@@ -303,11 +311,11 @@ static int find_lanes(Staged *s) {
   const Opt *vec = NULL;
   for (size_t i = 0; i < s->k->list.len; i++)
     if (s->k->list.at[i].op == OPT_VEC) vec = &s->k->list.at[i];
-  const UOp *r = vec ? staged_range(s, vec->r) : NULL;
+  UOp *r = vec ? staged_range(s, vec->r) : NULL;
   if (!r) return -1;
   s->lanes = vec->n;
   for (int d = 0; d < s->naxis; d++) {
-    bool is = staged_along(s, d, r);
+    bool is = staged_along(s, d, r, s->lanes);
     if (is && d != s->naxis - 1) return d; /* the last axis lies so already */
     if (is) return s->axis[d].span > s->lanes ? d : -1;
   }

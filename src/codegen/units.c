@@ -242,7 +242,7 @@ static bool takes_pair(Units *u, int row, int column) {
   for (int i = 0; i < MATRIX_COUNT && !u->shape; i++) {
     const MatrixShape *s = &matrix_shapes[i];
     if ((matrix_units(u->k) >> i & 1) && matrix_in_memory(s) &&
-        matrix_product(u->k, c->value, s, c->range[row], c->range[column], &u->value[0], &u->value[1]))
+        matrix_product(u->k, c->value[0], s, c->range[row], c->range[column], &u->value[0], &u->value[1]))
       u->shape = s;
   }
   return u->shape && is_moved(u, MATRIX_A, row) && is_moved(u, MATRIX_B, column);
@@ -263,7 +263,7 @@ static void try_pair(Units *u) {
 bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, OptVec *out, bool *chosen) {
   Units u = {.k = k, .c = c, .ncores = ncores, .cycles = *cycles};
   *chosen = false;
-  if (!matrix_units(k) || !c->fused || !find_staged(&u)) return true;
+  if (!matrix_units(k) || !c->fused || c->nsum > 1 || !find_staged(&u)) return true;
   for (int column = 0; column < c->n; column++)
     for (int row = 0; row < c->n && contiguous_along(c, column); row++)
       if (!is_summed_over(c, row) && row != column && takes_pair(&u, row, column)) try_pair(&u);

@@ -58,9 +58,10 @@ typedef struct Watch {
 
 /* What a kernel of a captured function keeps of its copies. stays: arguments that nothing in the function
  * stores to, as bits. run NULL: nothing, the plan's program makes them all. pack: makes those in `data` of
- * the versions of the arguments. same: NULL, or an earlier kernel's, whose copies are the same ones. */
+ * the versions of the arguments. same: NULL, or an earlier kernel's, whose copies are the same ones.
+ * reads: those of the kernel's arguments, as bits, that pack has as its first ones. */
 typedef struct Prepacked {
-  uint64_t stays;
+  uint64_t stays, reads;
   CachedProgram *run, *pack;
   struct Prepacked *same;
   void *data[MOST_PREPACKED];
@@ -155,6 +156,9 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each);
 /* prepacked.c */
 void prepacked_free(TgContext *ctx, const Plan *plan, Prepacked *each); /* each may be NULL */
 Prepacked *prepacked_of(Prepacked *p);                                  /* the one that has the copies */
+/* launch.c: the launch that makes the copies, of the kernel's narg arguments and the copies in `bufs`, which gets
+ * those of the launch. */
+const Launch *packing_of(const Prepacked *p, void **bufs, int narg, Launch *out);
 bool prepacked_stale(const PlanRun *run, int k); /* its copies are of other versions, or not made yet */
 void prepacked_made(const PlanRun *run, int k);  /* they are of these versions now */
 void program_release(TgContext *ctx, CachedProgram *p);

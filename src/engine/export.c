@@ -29,7 +29,7 @@ static bool planning_failed(Export *x) {
 
 enum { MOST_SHARES = 1024 };
 
-/* How kernels are chosen. Where memory is slower, more is computed again and less is kept. Bytes of a local
+/* How kernels are chosen. Where memory has a price, more is computed again and less is kept. Bytes of a local
  * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. slice_most is
  * the Target's. room: the part of the bound that temporaries may take, else kernels are done in bands of
  * rows; 0: they are not. */
@@ -39,13 +39,15 @@ typedef struct Manner {
   double room;
 } Manner;
 
-/* The first UNBOUND are tried where there is no bound on memory. */
-enum { UNBOUND = 4 };
+/* So many are tried where there is no bound on memory; a machine with wide vectors has memory, so that its kernels
+ * are joined as the library's are. */
+enum { UNBOUND_VECTORS = 4, UNBOUND };
 
 static const Manner manners[] = {{1, 0, 0, 0, 0},
                                  {1, 0, 1 << 15, 1 << 14, 0},
                                  {1, 0, 1 << 13, 1 << 10, 0},
                                  {1, 0, 1 << 12, 1 << 10, 0},
+                                 {64, 0, 0, 1 << 8, 0},
                                  {1, 0, 1 << 11, 1 << 8, 0},
                                  {1, 0, 1 << 10, 1 << 8, 0},
                                  {1, 0, 0, 1 << 8, 1},
@@ -53,7 +55,6 @@ static const Manner manners[] = {{1, 0, 0, 0, 0},
                                  {1, 0, 0, 1 << 8, 0.75},
                                  {1, 0, 1 << 13, 1 << 8, 0.75},
                                  {1, 1 << 12, 1 << 12, 1 << 8, 0.5},
-                                 {64, 0, 0, 1 << 8, 0},
                                  {64, 0, 1 << 12, 1 << 8, 0.75},
                                  {64, 1 << 10, 1 << 12, 1 << 8, 0},
                                  {64, 1 << 10, 1 << 12, 1 << 8, 0.75},
@@ -77,8 +78,7 @@ static bool planning_opened(Export *x, const Manner *p, int64_t room) {
   Target *t = &device_at(x->planning, 0)->target;
   *t = x->target;
   t->cores = t->streams = TG_MAX(x->o.threads, 1);
-  for (int l = 0; l < NLEVEL; l++)
-    t->bytes_us[l] /= p->memory_price;
+  t->memory_price = p->memory_price;
   if (p->local_most) t->local_bytes = t->local_most = TG_MIN(t->local_most, p->local_most);
   t->copy_most = p->copy_most * t->vec_bytes / 16;
   t->slice_most = p->slice_most;
@@ -336,19 +336,19 @@ static bool argument(Export *x, const Step *s, const SchedKernel *sk, int a, siz
 /* ---- copies that are kept: the kernel that makes them has run here, on the weights' values */
 static bool packed_values(Export *x, const Step *s, int k, const Prepacked *p, void *const *made) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
-  const CachedProgram *pack = p->pack;
-  Launch l = {.program = pack->prog, .nbuf = sk->narg + pack->packed.n};
-  void **bufs = mem_alloc(&x->ctx->mem, (size_t)l.nbuf * sizeof *bufs);
+  int n = p->pack->packed.n;
+  Launch l;
+  void **bufs = mem_alloc(&x->ctx->mem, (size_t)(sk->narg + n) * sizeof *bufs);
   bool ok = bufs || no_memory(x);
   for (int a = 0; ok && a < TG_MIN(sk->narg, 64); a++) {
     ExportPlace from;
-    if (!(pack->packed.reads >> a & 1)) continue;
+    if (!(p->reads >> a & 1)) continue;
     ok = argument(x, s, sk, a, 0, &from);
     if (ok) bufs[a] = (char *)x->memories.at[from.number].value + from.offset;
   }
-  if (ok) memcpy(bufs + sk->narg, made, (size_t)pack->packed.n * sizeof *made);
-  l.bufs = bufs;
-  if (ok && s->plan->dev->backend->launch(s->plan->dev, &l)) ok = planning_failed(x);
+  if (ok) memcpy(bufs + sk->narg, made, (size_t)n * sizeof *made);
+  if (ok && s->plan->dev->backend->launch(s->plan->dev, packing_of(p, bufs, sk->narg, &l)))
+    ok = planning_failed(x);
   mem_free(&x->ctx->mem, bufs);
   return ok;
 }
@@ -360,7 +360,7 @@ static bool packed_new(Export *x, const Step *s, int k, const Prepacked *p) {
   void *made[MOST_PREPACKED];
   char name[96];
   int a = 0;
-  while (!(p->pack->packed.reads >> a & 1))
+  while (!(p->reads >> a & 1))
     a++;
   if (!argument(x, s, sk, a, 0, &from)) return false;
   snprintf(name, sizeof name, "%.60s_packed", x->memories.at[from.number].name);
@@ -600,11 +600,15 @@ static void ways_said(const Way *way, int n, int taken, Str *out) {
 /* A machine with wide vectors has memory: there a plan may take so many times as long as the first. */
 static const double MOST_SLOWER = 1.1;
 
+/* What is joined for the sake of memory may add up in another order than the library does: of the memory of the best
+ * other plan it must leave so much at most. */
+static const double MOST_OF_MEMORY = 0.5;
+
 /* Of the manners that fit, the fastest; without a bound that of the first ones which takes least memory for
  * its time. */
 static bool laid_out_within(Export *x, const char *text, Str *said) {
   int64_t most = x->o.max_ram, least = INT64_MAX, state = 0;
-  int n = most ? (int)TG_COUNT(manners) : UNBOUND, best = -1, last = -1;
+  int n = most ? (int)TG_COUNT(manners) : x->gnu ? UNBOUND_VECTORS : UNBOUND, best = -1, last = -1;
   Way way[TG_COUNT(manners)];
   if (most < 0) return refused(x, TG_ERR_VALUE, "max_ram is negative");
   for (int i = 0; i < n; i++) {
@@ -615,6 +619,8 @@ static bool laid_out_within(Export *x, const char *text, Str *said) {
     least = TG_MIN(least, way[i].nbytes);
     if (most ? way[i].nbytes > most : x->gnu && way[i].us > MOST_SLOWER * way[0].us) continue;
     double cost = most ? way[i].us : way[i].us * (double)way[i].nbytes;
+    bool priced = !most && manners[i].memory_price > 1;
+    if (priced && (double)way[i].nbytes > MOST_OF_MEMORY * (double)way[best].nbytes) continue;
     if (best < 0 || cost < (most ? way[best].us : way[best].us * (double)way[best].nbytes)) best = i;
   }
   if (best >= 0) {

@@ -91,6 +91,16 @@ static TgStatus launch_get(TgContext *ctx, const PlanRun *run, int k, const Laun
   return st;
 }
 
+const Launch *packing_of(const Prepacked *p, void **bufs, int narg, Launch *out) {
+  int n = 0;
+  for (int a = 0; a < narg; a++)
+    if (a < 64 && p->reads >> a & 1) bufs[n++] = bufs[a];
+  for (int i = 0; i < p->pack->packed.n; i++)
+    bufs[n++] = bufs[narg + i];
+  *out = (Launch){p->pack->prog, bufs, NULL, n, 0};
+  return out;
+}
+
 /* Makes the copies that kernels keep, if they were never made or an argument has a new version. */
 static TgStatus packed(TgContext *ctx, const PlanRun *run, const LaunchRoom *r) {
   Device *d = run->plan->dev;
@@ -98,10 +108,9 @@ static TgStatus packed(TgContext *ctx, const PlanRun *run, const LaunchRoom *r) 
   for (int k = 0; run->prepacked && !st && k < run->plan->sched.nkernel; k++) {
     Launch l;
     if (!run->prepacked[k].run || !prepacked_stale(run, k)) continue;
+    const Prepacked *p = &run->prepacked[k];
     st = launch_get(ctx, run, k, r, &l);
-    l.program = run->prepacked[k].pack->prog;
-    l.nvar = 0;
-    if (!st) st = d->backend->launch(d, &l);
+    if (!st) st = d->backend->launch(d, packing_of(p, r->bufs, run->plan->sched.kernel[k].narg, &l));
     if (!st) prepacked_made(run, k), ctx->counters.packed++;
   }
   return st;

@@ -95,7 +95,7 @@ static int64_t moment(const Step *plans, size_t i, const Device *d, int k) {
  * last; 0: the step has nothing to do with it. */
 static int kernels_until(const Step *s, const Buffer *b) {
   for (size_t t = 0; t < s->ntemp; t++)
-    if (s->temp[t] == b) return s->plan->sched.temp[t].first + 1;
+    if (s->temp[t] == b) return s->plan->sched.temp[t].made + 1;
   for (size_t i = 0; i < s->nbuf; i++)
     if (s->buf[i].buffer == b) return INT32_MAX;
   return 0;

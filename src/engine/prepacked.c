@@ -110,11 +110,12 @@ static void packer_end(TgJit *j, const Packer *a) { prepacked_end(j->ctx, a->s->
 /* Whether both make the same copies of the same memories, laid out alike. */
 static bool same_copies(const Packer *a, const Packer *b) {
   const SchedKernel *x = &a->s->plan->sched.kernel[a->k], *y = &b->s->plan->sched.kernel[b->k];
+  uint64_t mine = a->p->reads, other = b->p->reads;
   bool same = a->p->pack == b->p->pack;
-  for (int i = 0; same && i < TG_MIN(x->narg, 64); i++) {
-    if (!(a->p->pack->packed.reads >> i & 1)) continue;
-    const BufferPart *p = &a->s->buf[x->arg[i]], *q = &b->s->buf[y->arg[i]];
-    same = p->buffer == q->buffer && p->offset + (size_t)x->offset[i] == q->offset + (size_t)y->offset[i];
+  for (; same && mine; mine &= mine - 1, other &= other - 1) {
+    int i = __builtin_ctzll(mine), j = __builtin_ctzll(other);
+    const BufferPart *p = &a->s->buf[x->arg[i]], *q = &b->s->buf[y->arg[j]];
+    same = p->buffer == q->buffer && p->offset + (size_t)x->offset[i] == q->offset + (size_t)y->offset[j];
   }
   return same;
 }
@@ -156,7 +157,7 @@ static bool readers_counted(const TgJit *j, Map *read) {
 /* The copies' bytes are those of their sources in the proportion of these. */
 static bool copies_counted(const Packer *a, Map *bytes) {
   const SchedKernel *sk = &a->s->plan->sched.kernel[a->k];
-  uint64_t reads = a->p->pack->packed.reads;
+  uint64_t reads = a->p->reads;
   double sources = 0, copies = 0;
   bool ok = true;
   for (int i = 0; i < a->p->run->packed.n; i++)
@@ -175,7 +176,7 @@ static bool replaces(const Packer *a, const Map *read, const Map *bytes) {
   bool whole = true;
   if (!a->s->plan->dev->target.copies_replace) return true;
   for (int i = 0; i < TG_MIN(sk->narg, 64); i++) {
-    if (!(a->p->pack->packed.reads >> i & 1)) continue;
+    if (!(a->p->reads >> i & 1)) continue;
     const Buffer *b = argument(a->s, sk, i);
     uint64_t v = 0;
     whole &= !map_get(read, (uint64_t)(uintptr_t)b, &v);

@@ -294,7 +294,7 @@ static TgStatus todo_text(Todo *t) {
   const char *opts = str_text(&t->opts);
   if (!s && ctx->env.debug >= 6) linear_print(ctx, &t->lin);
   if (!s) s = dtypes_fit(ctx, plan, r, &t->lin);
-  if (!s && r) header_put(&t->source, r, &t->lin, opts);
+  if (!s && r && !t->prepack.packs) header_put(&t->source, r, &t->lin, opts);
   if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))
     s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
   ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
@@ -322,13 +322,13 @@ static void todo_unlist(Todo *t) {
 }
 
 /* The program of kernel k, whose graph is `ast`, is found, or made and put on the list. Once there it is found by
- * the next equal kernel of this very schedule. *out: NULL where copies are asked to be kept, and it has none. */
-static TgStatus program_get(Making *m, int k, UOp *ast, const Prepack *prepack, const Str *key,
-                            CachedProgram **out) {
+ * the next equal kernel of this very schedule. Of what packs, the text is the key. *out: NULL where copies are
+ * asked to be kept, and it has none. */
+static TgStatus program_get(Making *m, int k, UOp *ast, Prepack *prepack, Str *key, CachedProgram **out) {
   TgContext *ctx = m->ctx;
   ProgramCache *c = engine_programs(ctx);
   uint64_t hash = hash_bytes(m->options.invariant ? 7 : 1, key->at, key->len); /* as plan_hash */
-  if ((*out = program_find(c, key, hash))) {
+  if (!prepack->packs && (*out = program_find(c, key, hash))) {
     ctx->counters.cache_hits++;
     return TG_OK;
   }
@@ -336,6 +336,15 @@ static TgStatus program_get(Making *m, int k, UOp *ast, const Prepack *prepack, 
   str_init(&t.source, &ctx->mem), str_init(&t.opts, &ctx->mem);
   TgStatus s = todo_text(&t);
   bool nothing = !s && prepack->stays && !t.prepack.n;
+  *prepack = t.prepack;
+  if (!s && !nothing && prepack->packs) {
+    key->len = sizeof m->plan->dev->index;
+    str_putn(key, t.source.at, t.source.len);
+    hash = hash_bytes(2, key->at, key->len);
+    *out = program_find(c, key, hash);
+    nothing = *out || key->oom;
+    if (key->oom) s = TG_ERR_NOMEM;
+  }
   if (!s && !nothing && !(t.prog = program_new(ctx, m->plan->dev, key, hash, &t.lin, &t.prepack)))
     s = TG_ERR_NOMEM;
   if (!s && !nothing) todo_unlist(&t);
@@ -401,13 +410,13 @@ static TgStatus program_known(Making *m, int k) {
 }
 
 /* The graph of a kernel is gone, but stands in the key of its program. */
-static TgStatus program_prepacked(Making *m, int k, UOp *ast, const Prepack *p, CachedProgram **out) {
+static TgStatus program_prepacked(Making *m, int k, UOp *ast, Prepack *p, CachedProgram **out) {
   const CachedProgram *whole = m->plan->prog[k];
   Str key;
   str_init(&key, &m->ctx->mem);
   str_putn(&key, (const char *)whole->key, whole->nkey);
   str_putn(&key, (const char *)&p->stays, sizeof p->stays);
-  str_putn(&key, p->packs ? "p" : "r", 1);
+  str_putn(&key, "r", 1);
   TgStatus s = key.oom ? TG_ERR_NOMEM : program_get(m, k, ast, p, &key, out);
   str_free(&key);
   return s;
@@ -468,13 +477,19 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
     if (!p.stays || (s = context_cancelled(ctx))) continue;
     UOp *ast = key_graph(m.graphs, &ctx->mem, whole->key + device, whole->nkey - device);
     s = ast ? program_prepacked(&m, k, ast, &p, &each[k].run) : TG_ERR_NOMEM;
+    if (s || !each[k].run) continue;
+    Prepacked *known = map_get_ptr(&m.made, each[k].run);
     p.packs = true;
-    if (!s && each[k].run) s = program_prepacked(&m, k, ast, &p, &each[k].pack);
+    if (known)
+      each[k].pack = known->pack, each[k].reads = known->reads;
+    else if (!(s = program_prepacked(&m, k, ast, &p, &each[k].pack)) && p.list == each[k].run->packed.list)
+      each[k].reads = p.reads;
+    if (!s && !map_put_ptr(&m.made, (uintptr_t)each[k].run, &each[k])) s = TG_ERR_NOMEM;
   }
   s = making_end(&m, s);
   store_free(m.graphs);
   for (int k = 0; k < plan->sched.nkernel; k++) {
-    bool whole = !s && each[k].run && each[k].pack && each[k].run->packed.list == each[k].pack->packed.list;
+    bool whole = !s && each[k].run && each[k].pack && each[k].reads; /* both lowered with the same list */
     if (whole)
       each[k].run->refs++, each[k].pack->refs++;
     else

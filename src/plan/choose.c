@@ -13,6 +13,7 @@
 enum {
   LANES = TILE_LANES,
   MOST_TILE = 16,
+  MOST_IN_SUM = 24, /* vectors of sums whose lanes go along the reduction */
   ENOUGH_TILE = 12, /* registers */
   LEAST_LANES = 4,
   SHORT_SUM = 25,
@@ -456,8 +457,8 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
     if (!is_out(c, u) || u == r->lane) continue;
     for (int64_t most = 2; ok && most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
-      if (rows == had || rows < 2 || (double)(rows * v + v) > tile_room(c->target)) continue;
-      if ((double)(most * v) < enough && (double)(c->size[u] * v) > enough) continue;
+      if (rows == had || rows < 2 || (double)(rows * v * c->nsum + v) > tile_room(c->target)) continue;
+      if ((double)(most * v * c->nsum) < enough && (double)(c->size[u] * v * c->nsum) > enough) continue;
       had = r->rows = rows;
       r->tile = u;
       ok = tiling_add(s, r, apart);
@@ -522,7 +523,7 @@ static void lanes_in_sum(Search *s, int k) {
           bool ok = (u >= 0) == (rows[i][0] > 1) && (w >= 0) == (rows[i][1] > 1) && (u < 0 || u != w);
           ok = ok && (u < 0 || (is_out(c, u) && c->size[u] >= rows[i][0])) &&
                (w < 0 || (is_out(c, w) && c->size[w] >= rows[i][1]));
-          if (!ok || rows[i][0] * rows[i][1] * g / LANES > 24) continue;
+          if (!ok || rows[i][0] * rows[i][1] * g / LANES * c->nsum > TG_MAX(MOST_IN_SUM, c->nsum)) continue;
           for (int swap = 0; swap < (can_swap(c, u, w) ? 2 : 1); swap++) {
             Taken t = {0};
             if (swap) take(&t, OPT_SWAP, u, w);

@@ -142,7 +142,7 @@ static Footprint footprint_of_copy(const Plan *p, int access, const double *ext)
     place *= full[d];
   }
   if (stride == 0) stride = place;
-  double rows = fmax(1, n / run);
+  double rows = fmax(1, n / run) * access_reads(a);
   if (stride * a->copied < LINE) {
     rows = fmax(1, rows / near);
     run += stride * (near - 1);
@@ -166,7 +166,8 @@ static bool plan_stage(Plan *p, int access) {
   if (!a->even) return false;
   for (int i = 0; i < p->n; i++)
     trips *= p->level[i].trips;
-  double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * a->copied, whole = a->whole;
+  double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * access_reads(a) * a->copied,
+                         whole = a->whole;
   bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
   const Target *t = c->target;
   double rate =
@@ -186,7 +187,7 @@ static bool plan_stage(Plan *p, int access) {
 
 /* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
 static bool plan_blocks(Plan *p, double trips) {
-  double sums = p->c->target == &p->c->eight ? 8 : 4; /* bytes */
+  double sums = (p->c->target == &p->c->eight ? 8 : 4) * p->c->nsum; /* bytes */
   p->blocks *= trips;
   for (int r = 0; r < p->c->n; r++)
     sums *= is_summed_over(p->c, r) ? 1 : p->ext[r];
@@ -307,7 +308,7 @@ static double asked_of(const Plan *p, const Access *a) {
  * for each lane whose elements are not contiguous. */
 static double loads_of(const Plan *p, int access) {
   const Access *a = &p->c->access[access];
-  double n = 1;
+  double n = access_reads(a);
   bool lanes = p->vec >= 0 && ((a->moves | a->asks) >> p->vec & 1), asked = asked_of(p, a) > 1;
   for (int d = 0; d < a->naxis; d++) {
     double span = 1;
@@ -339,7 +340,7 @@ static double rests_of(const Plan *p, double tile) {
   if (p->group < 0 || p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) return 0;
   for (int i = 0; i < p->n; i++)
     if (p->level[i].loop != p->group) trips *= p->level[i].trips;
-  return trips * tile * ADDED_ACROSS;
+  return trips * tile * p->c->nsum * ADDED_ACROSS;
 }
 
 /* Steps of the innermost loops that a value is the same in: it stands before them. */
@@ -405,19 +406,22 @@ static double step_of(const Plan *p, double *tile) {
   }
   const Target *t = c->target;
   double kept, work = work_of(p, &kept);
-  double steps = *tile * unrolled, add = !c->reduce ? 0 : c->fused ? LANES / t->fmas : LANES / (2 * t->ops);
+  double sums = *tile * TG_MAX(c->nsum, 1), steps = sums * unrolled,
+         add = !c->reduce ? 0
+               : c->fused ? LANES / t->fmas
+                          : LANES / (2 * t->ops);
   TileStep step = {.work = steps * add + work + shuffles * LANES / t->fmas,
                    .loads = loads,
                    .chain = !c->reduce     ? 0
                             : p->group < 0 ? unrolled
                                            : 1,
-                   .vectors = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) +
+                   .vectors = sums * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) +
                               kept + held};
   if (unrolled > 1 && p->group < 0) step.vectors += 2;
   /* of steps that are written out, each result has some at work at once */
   if (p->group >= 0) {
-    double steps = unrolled / ceil(p->unroll[p->group] / LANES);
-    step.vectors += *tile * (fmin(steps, STEPS_AT_ONCE) - 1);
+    double each = unrolled / ceil(p->unroll[p->group] / LANES);
+    step.vectors += sums * (fmin(each, STEPS_AT_ONCE) - 1);
   }
   return tile_step(t, &step);
 }
@@ -655,10 +659,12 @@ static double stores_of(const Plan *p, double tile) {
     int64_t by = p->vec < 0 ? 0 : access_step(x, p->vec);
     double turned = a < c->nstore ? turned_run(p, x) : 0;
     bool near = by == 0 || by == 1;
-    cost += p->group >= 0 ? 10 : near ? 1.3 : turned ? TURNED + LANES / turned : 20;
+    cost += (p->group >= 0 ? 10 : near ? 1.3 : turned ? TURNED + LANES / turned : 20) * access_reads(x);
     if (c->plain && p->blocks > 1) cost += near ? 0.7 : 20; /* the sum so far, a lane at a time */
   }
   if (!c->reduce) return trips * tile * cost * lanes_whole(p);
+  cost += c->after * (p->group >= 0 ? 1 : LANES / (2 * c->target->ops));
+  if (p->group >= 0) cost += ADDED_ACROSS * (c->nsum - 1);
   if (p->c->plain || p->blocks == 1) return trips * (tile * cost + 10);
   return trips * (tile * SUM_KEPT + 10) + trips / p->blocks * (tile * cost + 10);
 }
@@ -683,7 +689,7 @@ static double text_of(const Plan *p) {
     const Access *x = &c->access[a];
     bool lanes = p->vec >= 0 && (x->moves >> p->vec & 1), load = a >= c->nstore;
     double lines = !lanes || lanes_contiguous(p, a) ? 1 : load ? access_vectors(x, p->vec) : 0;
-    each += 2 * (lines ? lines : LANES) * (x->in_sum ? steps : 1);
+    each += 2 * (lines ? lines : LANES) * (x->in_sum ? steps : 1) * access_reads(x);
   }
   return tiles * (each + LINES_OF_STEP * (steps - 1));
 }

@@ -90,7 +90,7 @@ Footprint access_footprint(const Access *a, const double *ext) {
   for (int d = 0; d < a->naxis; d++)
     if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
       stride = (double)a->step[d];
-  double rows = n / elements, lines = lines_of(run * a->bytes);
+  double rows = n / elements * access_reads(a), lines = lines_of(run * a->bytes);
   return (Footprint){.bytes = rows * lines * LINE,
                      .run = run * a->bytes,
                      .rows = rows,

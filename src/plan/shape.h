@@ -8,7 +8,7 @@
 #include <math.h>
 
 /* MAX_AXES: of an access. LINE: bytes of a cache's line. */
-enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, LINE = 64 };
+enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_SUMS = 16, LINE = 64 };
 
 typedef struct Access {
   const UOp *index; /* for who made the shape; NULL: it is of no graph */
@@ -16,6 +16,7 @@ typedef struct Access {
   int bytes, naxis; /* bytes of an element */
   int copied;       /* bytes of an element of its copy */
   int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
+  int more;         /* other reads that it stands for: a constant further, of elements of their own */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
   int64_t by[MAX_LOOPS];     /* elements that it moves by when the loop does */
   int by_step[MAX_AXES];     /* axes, the largest step first */
@@ -54,7 +55,7 @@ typedef struct Work {
 
 enum { MAX_WORK = 32 };
 
-/* One reduction over the loops `reduce`, or none; one or more stores over all others. */
+/* Reductions over the loops `reduce`, of which none needs another, or none; one or more stores over all others. */
 typedef struct KernelShape {
   const Target *target;
   Target eight;           /* .. where sums are of 8 bytes */
@@ -73,9 +74,13 @@ typedef struct KernelShape {
   bool invariant; /* the order of a sum depends on its own loop alone */
   bool plain;     /* one output, which is what was summed */
   bool whole;     /* all outputs are over all loops but those summed over: blocks of a sum can add up */
-  UOp *value;     /* what is summed */
-  bool fused;     /* a product is summed: two steps a cycle of the whole vector */
+  int nsum;
+  UOp *value[MAX_SUMS]; /* what is summed, by each of them */
+  double after;         /* operations that an output takes beside its sums */
+  bool fused;           /* products are summed: two steps a cycle of the whole vector */
 } KernelShape;
+
+static inline double access_reads(const Access *a) { return 1 + a->more; }
 
 static inline double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }
 

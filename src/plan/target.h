@@ -60,6 +60,8 @@ typedef struct Target {
   /* Bytes of a value that is whole though each reader has a slice of its own; 0: all are. */
   int64_t slice_most;
   int64_t memory; /* bytes that temporaries may take; 0: no bound */
+  /* Kernels are joined as if reading and writing took so many times as long, so that less is kept; 0: once. */
+  double memory_price;
   /* A copy of weights is kept in their place, or not at all: all that is kept is in flash. */
   bool copies_replace;
   LaunchLimits most; /* zeros on a CPU */
@@ -88,7 +90,8 @@ static inline int64_t target_copy_most(const Target *t) {
 
 /* us in which one core reads so many bytes from the level where they stay. */
 static inline double target_read_us(const Target *t, double nbytes) {
-  return nbytes / t->bytes_us[target_level(t, nbytes)];
+  double us = nbytes / t->bytes_us[target_level(t, nbytes)];
+  return t->memory_price > 0 ? us * t->memory_price : us;
 }
 
 /* What a running reduction of such values is carried in. */

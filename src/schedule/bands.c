@@ -45,6 +45,9 @@ typedef struct Bands {
 
 static int64_t temp_bytes(const SchedTemp *t) { return t->nelem * (int64_t)dtype_size(t->dtype); }
 
+/* Memory for this alone: no output, and neither a part of another one nor made of parts. */
+static bool is_own(const SchedTemp *t) { return t->root < 0 && !t->in && !t->whole; }
+
 static int temp_of(const SchedKernel *k, const UOp *param) {
   int64_t slot = param->arg.param.slot;
   return slot >= 0 && slot < k->narg && k->arg[slot] >= TEMP_BASE ? (int)(k->arg[slot] - TEMP_BASE) : -1;
@@ -232,7 +235,7 @@ static int64_t live_bytes(const Bands *b, int k) {
     const SchedTemp *m = &b->out->temp[t];
     int first = m->first, last = m->last;
     int64_t nbytes = temp_bytes(m);
-    if (m->first < 0 || m->root >= 0) continue;
+    if (m->first < 0 || !is_own(m)) continue;
     bool inside = b->count && first <= b->last && last >= b->first;
     if (inside && b->kept[t].band)
       nbytes = nbytes / b->kept[t].extent * b->row[b->kept[t].writer - b->first].height;
@@ -255,7 +258,7 @@ static bool chain_tried(Bands *b, int first, int last, int loop, int count) {
     const UOp *sink = b->out->kernel[k].ast;
     for (int i = 0; i < sink->nsrc; i++) {
       int t = temp_of(&b->out->kernel[k], sink->src[i]->src[0]->src[0]);
-      bool band = t >= 0 && b->kept[t].extent && b->out->temp[t].root < 0 && b->out->temp[t].last <= last;
+      bool band = t >= 0 && b->kept[t].extent && is_own(&b->out->temp[t]) && b->out->temp[t].last <= last;
       if (t >= 0) b->kept[t].band = band;
       b->row[k - first].whole |= !band;
     }

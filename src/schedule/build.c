@@ -27,7 +27,8 @@ typedef struct Build {
   Schedule *out;
   int *temp_of;
   Member *m;
-  int ki; /* the kernel that is built */
+  int ki;    /* the kernel that is built */
+  int whole; /* the temporary that is stored to */
   Vec(Nest) nests;
   /* Loops, locals and memories are numbered anew in each kernel: of equal ones, all nodes are the same. */
   int64_t first_range, nlocal;
@@ -353,6 +354,53 @@ static bool nodes_noted(Build *b, const StageSet *k, SchedKernel *sk) {
   return sk->node != NULL;
 }
 
+/* ---- parts of what is stored (concat.c) */
+static int temp_in(const Build *b, int64_t slot) {
+  int64_t here = slot - LOCAL_SLOT, id = here < 0 || here >= (int64_t)b->slots.len ? -1 : b->slots.at[here];
+  return id < TEMP_BASE ? -1 : (int)(id - TEMP_BASE);
+}
+
+static bool may_lie_there(void *user, const Segment *p) {
+  const Build *b = user;
+  int t = temp_in(b, p->slot);
+  const SchedTemp *m = t < 0 || t == b->whole ? NULL : &b->out->temp[t];
+  int64_t align = TG_MAX(b->s->opt->align, 1);
+  return m && m->root < 0 && !m->in && p->at * (int64_t)dtype_size(m->dtype) % align == 0;
+}
+
+static void lies_there(void *user, const Segment *p) {
+  Build *b = user;
+  SchedTemp *m = &b->out->temp[temp_in(b, p->slot)];
+  m->in = b->whole + 1;
+  m->at = p->at;
+  b->out->temp[b->whole].whole = true;
+}
+
+/* The store of member i, but for what is there already. */
+static bool store_add(Build *b, int i, const Store *st, UOpVec *stores) {
+  Sched *s = b->s;
+  const Stage *g = stage_at(s, i);
+  Store left[MOST_LEFT] = {*st};
+  int n = 1;
+  b->whole = b->temp_of[i];
+  if (!g->is_store && !g->fixed && b->whole >= 0) n = concat_parts(s, st, may_lie_there, lies_there, b, left);
+  for (int k = 0; k < n; k++) {
+    UOp *src[2 + 2 * MAX_RANK] = {left[k].place, left[k].value};
+    memcpy(src + 2, left[k].range, (size_t)left[k].nrange * sizeof *src);
+    UOp *u = uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + left[k].nrange, src, ARG0);
+    if (!u || !vec_push(s->mem, stores, u)) return false;
+  }
+  return n >= 0;
+}
+
+static bool is_written(Build *b, int i) {
+  const Stage *g = stage_at(b->s, i);
+  bool written = g->keep;
+  for (size_t l = 0; l < g->readers.len && !written; l++)
+    written = stage_at(b->s, g->readers.at[l])->kernel != b->ki;
+  return written;
+}
+
 static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   Sched *s = b->s;
   const StageSet *k = &b->ks->at[ki];
@@ -371,27 +419,26 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
     b->m[k->mem.at[m]].elems = elems[m];
     ok = build_member(b, grid, k->mem.at[m]);
   }
+  int nwritten = 0;
+  for (size_t m = 0; m < k->mem.len; m++)
+    nwritten += is_written(b, k->mem.at[m]);
   for (size_t m = 0; ok && m < k->mem.len; m++) {
     int i = k->mem.at[m];
     Stage *g = stage_at(b->s, i);
-    bool written = g->keep;
-    for (size_t l = 0; l < g->readers.len && !written; l++)
-      written = stage_at(b->s, g->readers.at[l])->kernel != b->ki;
     sk->flops += (int64_t)(g->flops + g->ops);
-    if (!written) continue;
-    UOp *idx[MAX_RANK], *src[2 + 2 * MAX_RANK];
-    int n = 2;
+    if (!is_written(b, i)) continue;
+    UOp *idx[MAX_RANK];
+    Store st = {.nshared = nwritten > 1 ? k->ngrid : 0};
     for (int d = 0; d < g->nout; d++)
       idx[d] = g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0 ? grid[g->gmap[d]] : g->out[d];
-    n += own_loops(g, idx, grid, k->ngrid, src + n);
+    st.nrange = own_loops(g, idx, grid, k->ngrid, st.range);
     if (g->update) {
-      ok = build_update(b, i, idx, n - 2, src + 2, &stores);
+      ok = build_update(b, i, idx, st.nrange, st.range, &stores);
       continue;
     }
-    src[0] = memory_at(b, i, idx);
-    src[1] = uop_simplify(s->st, s->mem, member_at(b, i, idx));
-    UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
-    ok = st && vec_push(s->mem, &stores, st);
+    st.place = memory_at(b, i, idx);
+    st.value = uop_simplify(s->st, s->mem, member_at(b, i, idx));
+    ok = st.place && st.value && store_add(b, i, &st, &stores);
   }
   ok = ok && nodes_noted(b, k, sk);
   UOp *sink = ok ? uop_new(s->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0) : NULL;

@@ -10,10 +10,9 @@ enum { MOST_BESIDE = 64 }; /* kernels, the newest ones, that are asked whether t
 
 /* A stage that costs this much more in a kernel than apart may win when its readers come along. */
 static const double NEARLY = 1.25;
-/* Of what two kernels cost apart, what they may cost as one: estimates are not better than that. */
-static const double CHAINED = 0.99;
-/* Of the lesser of two reductions, what a join must save where one of them is a contraction: alone that is sure of
- * its tile, and the other of lanes of its own. */
+/* Of the lesser of two kernels, what they must save as one: estimates are not better than that. So must a stage
+ * that joins a kernel, where both reduce and one is a contraction: alone that is sure of its tile, and the other
+ * of lanes of its own. */
 static const double LEAST_WON = 0.02;
 
 typedef struct Trial {
@@ -104,11 +103,10 @@ static void pair_axes(Sched *s, const StageSet *k, const Stage *g, const Read *r
   }
 }
 
-/* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
- * range of i. */
-static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
+/* By grid dim of kernel k: the axis of stage i that meets it in all that i reads of k; -1: i reads nothing of
+ * k along it, -2: it meets none. */
+static void pairs_of(Sched *s, const StageSet *k, int i, int pair[MAX_RANK]) {
   const Stage *g = stage_at(s, i);
-  int pair[MAX_RANK]; /* grid dim of k -> axis of i; -1 open, -2 dropped */
   for (int a = 0; a < MAX_RANK; a++)
     pair[a] = -1;
   s->walked += g->mapped ? k->mem.len : g->reads.len;
@@ -118,6 +116,13 @@ static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
   for (size_t m = 0; m < k->mem.len && g->mapped; m++)
     for (int j = read_first(s, i, k->mem.at[m]); j >= 0; j = g->reads.at[j].next)
       pair_axes(s, k, g, &g->reads.at[j], pair);
+}
+
+/* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
+ * range of i. */
+static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
+  int pair[MAX_RANK];
+  pairs_of(s, k, i, pair);
   memset(t, 0, sizeof *t);
   for (int a = 0; a < MAX_RANK; a++) {
     t->gmap[a] = -1;
@@ -330,8 +335,9 @@ static bool place(Sched *s, int i) {
     if (!try_join(s, i, k, &one.cost, &t)) continue;
     double apart = s->ks.at[k].cost.us + one.cost.us, win = won(s, &s->ks.at[k].cost, &one.cost, &t.cost);
     bool better = win > gain; /* of several it joins one; whether the others join that, chain_refused asks */
-    Refused left = {better ? best : k, i};
-    if (left.kernel >= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, left)) return false;
+    int other = better ? best : k;
+    Refused left = {other < 0 ? -1 : s->ks.at[other].mem.at[0], i};
+    if (other >= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, left)) return false;
     if (better) {
       gain = win;
       best = k;
@@ -440,6 +446,29 @@ static bool may_chain(Sched *s, int a, int b) {
   return may;
 }
 
+static bool same_grid(const StageSet *a, const StageSet *b) {
+  for (int d = 0; d < a->ngrid && a->ngrid == b->ngrid; d++)
+    if (a->grid[d] != b->grid[d]) return false;
+  return a->ngrid == b->ngrid;
+}
+
+/* Stage i of a kernel with k's very grid stands in k as it does there: what it reads of k is of its own
+ * iteration. */
+static bool stands(Sched *s, const StageSet *k, int i, Trial *t) {
+  const Stage *g = stage_at(s, i);
+  int pair[MAX_RANK];
+  pairs_of(s, k, i, pair);
+  memset(t, 0, sizeof *t);
+  for (int gd = 0; gd < k->ngrid; gd++) {
+    if (pair[gd] != -1 && (pair[gd] < 0 || g->gmap[pair[gd]] != gd)) return false;
+    t->old_to_new[gd] = gd;
+  }
+  memcpy(t->gmap, g->gmap, sizeof t->gmap);
+  memcpy(t->grid, k->grid, sizeof t->grid);
+  t->ngrid = k->ngrid;
+  return true;
+}
+
 /* The members of kernel b, put into a one after the other: what the whole costs. */
 static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
   StageSet *ka = &s->ks.at[a];
@@ -450,9 +479,11 @@ static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
   *cost = (Cost){.us = IMPOSSIBLE_US};
   for (size_t m = 0; m < s->ks.at[b].mem.len; m++) {
     int i = s->ks.at[b].mem.at[m];
-    StageSet one;
-    stage_cost(s, i, &one);
-    if (!alike(s, i, a, &one, &t) && !fit(s, ka, i, &t, why)) return true;
+    if (!same_grid(ka, &s->ks.at[b]) || !stands(s, ka, i, &t)) {
+      StageSet one;
+      stage_cost(s, i, &one);
+      if (!alike(s, i, a, &one, &t) && !fit(s, ka, i, &t, why)) return true;
+    }
     if (!put_in(s, i, a, &t)) return false;
   }
   if (local_plan(s, &gm, ka->mem.at, ka->mem.len, elems, &bytes))
@@ -486,7 +517,7 @@ static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   }
   Cost cost;
   bool ok = chained_cost(s, a, b, &cost), wins = ok && !sums_apart(s, &old.cost, &kb->cost);
-  wins = wins && cost.us < CHAINED * (old.cost.us + kb->cost.us);
+  wins = wins && old.cost.us + kb->cost.us - cost.us > LEAST_WON * TG_MIN(old.cost.us, kb->cost.us);
   wins = wins && fusion_taken(s, "chain", kb->mem.at[0], was[0].stage);
   if (ok && s->opt->explain && cost.us < IMPOSSIBLE_US) {
     str_printf(s->opt->explain, "%s k%d and k%d: apart ", wins ? "chain" : "no   ", a, b);
@@ -517,7 +548,8 @@ static bool chain_refused(Sched *s) {
   Between around = {.kernel = -1};
   bool ok = !s->refused.len || followers_of(s, &f);
   for (size_t r = 0; ok && r < s->refused.len; r++)
-    ok = chain(s, &f, s->refused.at[r].kernel, stage_at(s, s->refused.at[r].stage)->kernel, &around);
+    ok = chain(s, &f, stage_at(s, s->refused.at[r].member)->kernel,
+               stage_at(s, s->refused.at[r].stage)->kernel, &around);
   mem_free(s->mem, f.first), mem_free(s->mem, f.who);
   return ok;
 }
@@ -528,9 +560,7 @@ static bool may_share(Sched *s, const StageSet *a, const StageSet *b) {
   if (a == b || !a->mem.len || !b->mem.len || a->mem.len + b->mem.len > most_members(s)) return false;
   if (a->cost.us > most || b->cost.us > most || a->level > b->level || a->minout <= b->level) return false;
   if (stage_at(s, a->mem.at[0])->fixed || stage_at(s, b->mem.at[0])->fixed) return false;
-  for (int d = 0; d < a->ngrid && a->ngrid == b->ngrid; d++)
-    if (a->grid[d] != b->grid[d]) return false;
-  return a->ngrid == b->ngrid;
+  return same_grid(a, b);
 }
 
 /* The members of kernel a go to kernel b, if that costs less than both. False: out of memory. */

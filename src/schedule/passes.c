@@ -67,7 +67,8 @@ static bool run_memory(void *state) {
 
 static bool run_kernels(void *state) {
   Run *r = state;
-  return build_kernels(r->s, &r->s->ks, r->out) && in_bands(r->s, r->out) && arguments_begun(r->s, r->out);
+  return build_kernels(r->s, &r->s->ks, r->out) && in_bands(r->s, r->out) && arguments_begun(r->s, r->out) &&
+         parts_joined(r->s, r->out);
 }
 
 const Pass schedule_passes[] = {

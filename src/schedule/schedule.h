@@ -36,13 +36,17 @@ typedef struct SchedKernel {
 
 #define TEMP_BASE (INT64_C(1) << 40)
 
+/* Kernels that first write, last write and last use it. */
 typedef struct SchedTemp {
   DType dtype;
   int64_t nelem;
-  int first, last;
+  int first, made, last;
   int root;
-  bool band; /* it is as high as a band */
-} SchedTemp; /* kernels that write and last read it */
+  bool band;  /* it is as high as a band */
+  bool whole; /* others are parts of it. While the schedule is made: .. */
+  int in;     /* .. the one that it is a part of, from 1 on; 0: none */
+  int64_t at; /* .. from which of its elements on */
+} SchedTemp;
 
 typedef struct Schedule {
   UOpStore *store;

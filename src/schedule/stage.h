@@ -103,7 +103,7 @@ typedef struct StageSet {
 typedef Vec(StageSet) StageSets;
 
 typedef struct Refused {
-  int kernel, stage;
+  int member, stage; /* the kernel of which this was a member when the stage asked to join it */
 } Refused;
 
 /* Loops that a node depends on, those along which it reads the next element, and those that read one run of
@@ -203,6 +203,25 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool narrow_stages(Sched *s);
 bool build_kernels(Sched *s, const StageSets *ks, Schedule *out);
+
+/* A store to be: loops in order, of which the first nshared are other stores' as well. */
+typedef struct Store {
+  UOp *place, *value, *range[2 * MAX_RANK];
+  int nrange, nshared;
+} Store;
+
+/* A memory, as a PARAM's slot, and from which element of a whole on it lies there. */
+typedef struct Segment {
+  int64_t slot, at;
+} Segment;
+
+/* concat.c: leaves out of a store what is in memory already, if that may lie where it is stored, and says so for
+ * each: joined. The number of stores that are left, -1: out of memory. */
+enum { MOST_LEFT = 4 };
+
+int concat_parts(Sched *s, const Store *store, bool (*may)(void *user, const Segment *p),
+                 void (*joined)(void *user, const Segment *p), void *user, Store left[MOST_LEFT]);
+bool parts_joined(Sched *s, Schedule *out);    /* concat.c: kernels are given what others are parts of */
 bool in_bands(Sched *s, Schedule *out);        /* bands.c: where the target has less memory than they take */
 bool arguments_begun(Sched *s, Schedule *out); /* offsets.c */
 

@@ -39,6 +39,7 @@ static KernelShape shape_of(int n, const int64_t *size, uint32_t reduce, int nst
     access_settle(a, &c);
   }
   c.plain = c.whole = reduce && nstore == 1;
+  c.nsum = reduce ? 1 : 0;
   c.fused = reduce != 0;
   return c;
 }

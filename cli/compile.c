@@ -10,7 +10,7 @@ typedef struct Options {
   CliTexts sizes;
   const char *out, *name, *weights, *device, *target, *vectors;
   int64_t threads, max_ram;
-  bool own_math, big_endian, stream, incbin, integers, wasm, simd, cffi, json;
+  bool own_math, same_bits, big_endian, stream, incbin, integers, wasm, simd, cffi, json;
 } Options;
 
 /* PATH or PATH.c -> PATH */
@@ -140,7 +140,7 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
                         .name = o->name, .weights = o->weights, .own_math = o->own_math || o->wasm,
                         .big_endian = o->big_endian, .streamed = o->stream, .target = o->target,
                         .vectors = o->vectors, .incbin = o->incbin, .threads = (int)o->threads,
-                        .max_ram = o->max_ram, .about = &about);
+                        .max_ram = o->max_ram, .same_bits = o->same_bits, .about = &about);
   ok = ok && written_along(o, path, &c);
   cli_wait_end(m->wait);
   m->wait = NULL;
@@ -171,6 +171,9 @@ static const CliOption options[] = {
                  "kernels are split in so many shares, for threads of the host (1)"),
     CLI_WHOLE_OF(Options, max_ram, "max-ram", 1, INT64_MAX / 2,
                  "bytes that arena and state may take: kernels are chosen so that they do"),
+    CLI_FLAG_OF(
+        Options, same_bits, "same-bits",
+        "kernels as TG_DEV=INTERP:C99 has them, so that results are its bits, whatever memory that takes"),
     CLI_FLAG_OF(Options, big_endian, "big-endian",
                 "the file of weights is for machines that store the high byte first"),
     CLI_FLAG_OF(Options, stream, "stream",

@@ -58,13 +58,13 @@ static bool texts_made(TgJit *jit, const TgExportOptions *e, const char *name, c
   const char **names = tg_alloc(ctx, (n + 1) * sizeof *names);
   for (size_t i = 0; names && i < n; i++)
     tg_state_at(e->state, i, &names[i]);
-  TgStatus s =
-      names ? tg_jit_to_c(jit, c, .name = name, .header = header, .names = names,
-                          .tensors = tg_get_parameters(e->state), .count = (int)n, .own_math = e->own_math,
-                          .target = e->target, .vectors = e->vectors, .linked = e->incbin,
-                          .weights_apart = e->weights != NULL, .big_endian = e->big_endian,
-                          .threads = e->threads, .max_ram = e->max_ram, .streamed = e->streamed)
-            : tg_error(ctx);
+  TgStatus s = names ? tg_jit_to_c(jit, c, .name = name, .header = header, .names = names,
+                                   .tensors = tg_get_parameters(e->state), .count = (int)n,
+                                   .own_math = e->own_math, .target = e->target, .vectors = e->vectors,
+                                   .linked = e->incbin, .weights_apart = e->weights != NULL,
+                                   .big_endian = e->big_endian, .threads = e->threads, .max_ram = e->max_ram,
+                                   .same_bits = e->same_bits, .streamed = e->streamed)
+                     : tg_error(ctx);
   tg_free(ctx, names);
   return !s;
 }

@@ -134,8 +134,8 @@ TG_API TgJit *tg_jit_load_file_on(TgContext *ctx, const char *path, const char *
 
 /* A captured function as C99 that needs nothing (tg_jit_to_c): PATH.c and PATH.h, which appear whole or not
  * at all; PATH may end in .c. [options] .inputs, .outputs, .state: as of tg_jit_save. .name: what the names
- * in the text begin with (the last part of PATH). .own_math, .target, .vectors, .threads, .max_ram: as of
- * tg_jit_to_c. .weights: a file for the weights, which the source then does not have; .big_endian: its byte
+ * in the text begin with (the last part of PATH). .own_math, .target, .vectors, .threads, .max_ram,
+ * .same_bits: as of tg_jit_to_c. .weights: a file for the weights, which the source then does not have; .big_endian: its byte
  * order; .streamed: its parts are brought when they are needed; .incbin: PATH.S too, which an assembler
  * makes a part of the program of the file (.linked of tg_jit_to_c). .about: gets what tg_jit_to_c gives.
  * Errors: those of tg_jit_to_c; TG_ERR_IO. */
@@ -150,6 +150,7 @@ typedef struct TgExportOptions {
   bool own_math, big_endian, streamed, incbin;
   TgCText *about;
   const char *vectors;
+  bool same_bits;
   int end_;
 } TgExportOptions;
 

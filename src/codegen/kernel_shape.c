@@ -92,7 +92,10 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
   a->clips = !a->gated || stage_takes_gate(k, x, asked);
   for (int b = c->nstore; b < c->naccess - 1; b++)
     if (is_further(k, c, &c->access[b], a)) {
-      c->access[b].more++;
+      Access *first = &c->access[b];
+      double each = first->whole / access_reads(first);
+      first->more++;
+      first->whole = each * access_reads(first);
       c->naccess--;
       return true;
     }

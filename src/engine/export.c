@@ -583,7 +583,7 @@ static void ways_said(const Way *way, int n, int taken, Str *out) {
   double least = way[0].us;
   for (int i = 1; i < n; i++)
     least = TG_MIN(least, way[i].us);
-  str_printf(out, "of %d plans the one of %lld bytes and %.2f of the least time", n,
+  str_printf(out, "of %d plan%s the one of %lld bytes and %.2f of the least time", n, n == 1 ? "" : "s",
              (long long)way[taken].nbytes, way[taken].us / least);
   for (int i = 0, others = 0; i < n; i++) {
     bool beaten = i == taken;
@@ -608,7 +608,11 @@ static const double MOST_OF_MEMORY = 0.5;
  * its time. */
 static bool laid_out_within(Export *x, const char *text, Str *said) {
   int64_t most = x->o.max_ram, least = INT64_MAX, state = 0;
-  int n = most ? (int)TG_COUNT(manners) : x->gnu ? UNBOUND_VECTORS : UNBOUND, best = -1, last = -1;
+  int n = x->o.same_bits ? 1
+          : most         ? (int)TG_COUNT(manners)
+          : x->gnu       ? UNBOUND_VECTORS
+                         : UNBOUND,
+      best = -1, last = -1;
   Way way[TG_COUNT(manners)];
   if (most < 0) return refused(x, TG_ERR_VALUE, "max_ram is negative");
   for (int i = 0; i < n; i++) {

@@ -48,10 +48,10 @@ static bool affine_add(const Store *s, const UOp *e, int64_t times, Affine *out)
 
 /* The element of its memory that an INDEX without a gate is. */
 static bool place_of(const Store *s, const UOp *index, Affine *out) {
-  const UOp *memory = index->src[0];
+  const UOp *memory = index->op == OPS_INDEX && !index->arg.i ? index->src[0] : NULL;
   int64_t stride = 1;
   *out = (Affine){.rest = 0};
-  if (index->op != OPS_INDEX || index->arg.i || memory->op != OPS_PARAM) return false;
+  if (!memory || memory->op != OPS_PARAM) return false;
   for (int d = TG_MAX(memory->nsrc, 1) - 1; d >= 0; d--) {
     if (!affine_add(s, index->src[1 + d], stride, out)) return false;
     if (d && !is_const(memory->src[d])) return false;
@@ -163,13 +163,23 @@ static bool meets_left(const Concat *c, const Box *b) {
   return any;
 }
 
-/* What is left is boxes, too: pieces that they meet are copied. */
-static void pieces_kept(Concat *c, bool (*may)(void *user, const Segment *p), void *user) {
-  for (bool changed = true; changed;) {
+/* Whether the memory is met for the first time in this scan. */
+static bool is_new(Sched *s, int64_t slot, bool *ok) {
+  uint64_t last = 0;
+  bool had = map_get(&s->scanned, (uint64_t)slot, &last) && last == s->scans;
+  if (!had) *ok = *ok && map_put(&s->scanned, (uint64_t)slot, s->scans);
+  return !had;
+}
+
+/* What is left is boxes, too: pieces that they meet are copied, as is a memory that is there already. */
+static bool pieces_kept(Concat *c, bool (*may)(void *user, const Segment *p), void *user) {
+  bool ok = true;
+  for (bool changed = true; ok && changed;) {
     size_t n = 0, had = c->pieces.len;
-    for (size_t i = 0; i < had; i++) {
+    c->s->scans++;
+    for (size_t i = 0; ok && i < had; i++) {
       const Piece *p = &c->pieces.at[i];
-      if (!meets_left(c, &p->box) && may(user, &p->part))
+      if (!meets_left(c, &p->box) && may(user, &p->part) && is_new(c->s, p->part.slot, &ok))
         c->pieces.at[n++] = *p;
       else
         left_add(c, &p->box);
@@ -177,6 +187,7 @@ static void pieces_kept(Concat *c, bool (*may)(void *user, const Segment *p), vo
     c->pieces.len = n;
     changed = n < had;
   }
+  return ok;
 }
 
 /* Iterations from .. to - 1 of loop r: *out, of a loop from 0 on, which is *now; NULL: there is one. A loop that
@@ -230,7 +241,7 @@ int concat_parts(Sched *s, const Store *store, bool (*may)(void *user, const Seg
     all.to[r] = range_extent(store->range[r]);
   }
   if (fits) ok = pieces_found(&c, store->value, all, 0);
-  if (ok) pieces_kept(&c, may, user);
+  if (ok) ok = pieces_kept(&c, may, user);
   for (int i = 0; i < c.nleft; i++) /* a loop of other stores stays as it is */
     for (int r = 0; r < store->nshared; r++)
       if (c.left[i].from[r] != 0 || c.left[i].to[r] != all.to[r]) c.pieces.len = 0;

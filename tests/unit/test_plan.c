@@ -106,6 +106,45 @@ static void test_products(void **state) {
   assert_true(cost_of(&c, &t, 2, INFINITY, &cost) && cost.thread >= 0);
 }
 
+/* Several sums in the same loops share the registers; and of matrices that are read row by row a copy with lanes
+ * across them is worth it where it is made once: what is made of the sums then has lanes, too. */
+static void test_sums(void **state) {
+  (void)state;
+  Flat flat[] = {{{256, 1, 0}, false}, {{256, 0, 1}, false}, {{0, 1, 256}, false}};
+  KernelShape c = shape_of(3, (int64_t[]){256, 256, 256}, 4, 1, 3, flat);
+  c.nsum = 2;
+  c.access[2].more = 1;
+  c.plain = false;
+  Taken t = chosen(&c, 1);
+  int64_t rows = size_of(&t, OPT_UPCAST, 0), lanes = size_of(&t, OPT_VEC, 1);
+  assert_true(lanes >= 16 && rows >= 2);
+  assert_true((double)(2 * rows * lanes / 16 + lanes / 16) <= tile_room(c.target));
+  Cost one, two;
+  assert_true(cost_of(&c, &t, 1, INFINITY, &two));
+  c.nsum = 1, c.access[2].more = 0;
+  assert_true(cost_of(&c, &t, 1, INFINITY, &one));
+  assert_true(two.compute > 1.5 * one.compute);
+
+  Flat gates[] = {{{1, 0}, false}, {{64, 1}, false}, {{0, 1}, false}};
+  c = shape_of(2, (int64_t[]){64, 64}, 2, 1, 3, gates);
+  c.nsum = 4;
+  c.plain = false;
+  c.after = 100; /* of the outputs, in lanes or one by one */
+  Access *a = &c.access[1];
+  *a = (Access){.slot = 1, .bytes = 4, .copied = 4, .beside = -1, .more = 3, .naxis = 2, .moves = 3};
+  a->even = a->clips = a->in_sum = true;
+  a->extent[0] = 256, a->extent[1] = a->step[0] = 64, a->step[1] = 1;
+  a->coef[0][0] = a->coef[1][1] = 1;
+  access_settle(a, &c);
+  assert_true(a->whole == 4 * 64 * 64 * 4);
+  t = chosen(&c, 1);
+  assert_true(size_of(&t, OPT_GROUP, 1) >= 16);
+  a->stays = true;
+  t = chosen(&c, 1);
+  assert_true(size_of(&t, OPT_VEC, 0) >= 16);
+  assert_int_equal(size_of(&t, OPT_STAGE, 1), 1);
+}
+
 /* No list costs less than what its last opts cost at least, whatever blocks of lanes and of the sum, and
  * copies, stand before them; and none that may cost so much is refused. */
 static void test_least(void **state) {
@@ -135,6 +174,7 @@ static void test_least(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_footprints), cmocka_unit_test(test_lanes),
-                                     cmocka_unit_test(test_products), cmocka_unit_test(test_least)};
+                                     cmocka_unit_test(test_products), cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_least)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,8 +206,11 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
   for (size_t i = 0; ok && r && i < r->results.len; i++)
     if (r->results.at[i].expr->id < w.nseen) w.seen[r->results.at[i].expr->id] = 1;
   for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
-    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next)
+    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next) {
       if (!t->memory && !t->part) ok = need(&w, t->uop);
+      for (int i = 0; ok && i < t->nparts; i++) /* on several devices, while it is computed */
+        if (!t->part[i]->memory) ok = need(&w, t->part[i]->uop);
+    }
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (b->store && !stored_now(stored, n, b)) ok = need(&w, b->store->src[1]);

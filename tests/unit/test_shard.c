@@ -773,12 +773,32 @@ static void gradients_named(void **state) {
   unlink(path);
 }
 
+/* What was built before a store keeps the value of then, though the two are asked for together, and one needs copies
+ * between devices first. */
+static void old_values(void **state) {
+  (void)state;
+  for (int collects = 0; collects < 2; collects++) {
+    TgTensor *x = tg_shard(tg_clone(tg_arange(C, 0, 6)), 3, D, 0, .bounds = (const int64_t[]){0, 5, 5, 6});
+    OK(tg_realize(x));
+    TgTensor *y = tg_clone(x), *whole = tg_clamp(y, -INFINITY, INFINITY), *old = tg_add_scalar(y, 1);
+    assert_non_null(tg_setitem(y, TG_IDX(TG_SLICE(5, 6)), tg_slice(y, 0, 4, 5)));
+    if (collects) OK(tg_collect(C));
+    TgTensor *asked[] = {old, whole, tg_sum(y)};
+    OK(tg_realize_many(asked, 3));
+    TEXT(old, "[1, 2, 3, 4, 5, 6]");
+    TEXT(whole, "[0, 1, 2, 3, 4, 5]");
+    TEXT(y, "[0, 1, 2, 3, 4, 4]");
+    assert_true(tg_item_f64(asked[2]) == 14);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(split, open_it, close_it),
       cmocka_unit_test_setup_teardown(operations, open_it, close_it),
       cmocka_unit_test_setup_teardown(gradients, open_it, close_it),
       cmocka_unit_test_setup_teardown(assigned, open_it, close_it),
+      cmocka_unit_test_setup_teardown(old_values, open_it, close_it),
       cmocka_unit_test_setup_teardown(refused, open_it, close_it),
       cmocka_unit_test_setup_teardown(random_draws, open_it, close_it),
       cmocka_unit_test_setup_teardown(trained, open_it, close_it),

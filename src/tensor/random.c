@@ -422,6 +422,7 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   TG_REQUIRE(ctx, k > 0 && n > 0 && n < INT32_MAX && (o.replacement || k <= n), TG_ERR_VALUE,
              "multinomial: %lld samples of %lld weights", (long long)k, (long long)n);
   TgTensor *w = r == 1 ? tg_unsqueeze(weight, 0) : weight, *out = NULL;
+  if (!w) return NULL;
   int64_t rows = dims(w)[0];
   if (o.replacement || k == 1) {
     /* (rows, n) */

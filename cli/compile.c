@@ -171,9 +171,9 @@ static const CliOption options[] = {
                  "kernels are split in so many shares, for threads of the host (1)"),
     CLI_WHOLE_OF(Options, max_ram, "max-ram", 1, INT64_MAX / 2,
                  "bytes that arena and state may take: kernels are chosen so that they do"),
-    CLI_FLAG_OF(
-        Options, same_bits, "same-bits",
-        "kernels as TG_DEV=INTERP:C99 has them, so that results are its bits, whatever memory that takes"),
+    CLI_FLAG_OF(Options, same_bits, "same-bits",
+                "the first plan, whatever memory it takes: for generic that of TG_DEV=INTERP:C99, whose bits "
+                "results are"),
     CLI_FLAG_OF(Options, big_endian, "big-endian",
                 "the file of weights is for machines that store the high byte first"),
     CLI_FLAG_OF(Options, stream, "stream",

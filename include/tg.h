@@ -1569,8 +1569,8 @@ typedef struct TgCText {
  * .streamed: weights are apart, and a function of the host brings those of each kernel to the arena.
  * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
  * the same time, the results are the same. .max_ram: of the plans whose arena and state are no more bytes
- * the fastest is taken (0: no bound). .same_bits: kernels are planned as INTERP:C99 plans them, whose bits the
- * results are then, though another plan may need less memory. .target: a processor to plan for, "generic" (the default), "native",
+ * the fastest is taken (0: no bound). .same_bits: the first plan is taken, whatever memory it needs: for
+ * "generic" that of INTERP:C99, whose bits the results are then. .target: a processor to plan for, "generic" (the default), "native",
  * "x86-64-v2", -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the
  * source is GNU C with vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the
  * header names; own_math has no meaning there. "none": C99. NULL: as is usual for the target, vectors where

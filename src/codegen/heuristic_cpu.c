@@ -1,7 +1,7 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
- * reads and writes (heuristic.h). Out: a list of opts. A kernel whose reductions have the same loops, with enough work, gets the
- * list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a list of its own (rows.c);
- * this is for all others. */
+ * reads and writes (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions
+ * have the same loops gets the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a
+ * list of its own (rows.c); this is for all others. */
 #include "codegen/heuristic.h"
 #include "plan/cost.h"
 

@@ -141,6 +141,7 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
   for (int d = 0; d < s->naxis; d++) {
     Axis *a = &s->axis[d];
     UOp *base = base_of(s, x->src[1 + d]), *apart = first ? NULL : ix(s->k, OPS_SUB, base, a->base);
+    if (!base || (!first && !apart)) return false;
     if (apart && !is_const(apart)) return cannot(s, "it is read at two places that move apart");
     if (apart) base = a->base;
     UOp *offset = ix(s->k, OPS_SUB, x->src[1 + d], base);

@@ -156,8 +156,8 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each);
 /* prepacked.c */
 void prepacked_free(TgContext *ctx, const Plan *plan, Prepacked *each); /* each may be NULL */
 Prepacked *prepacked_of(Prepacked *p);                                  /* the one that has the copies */
-/* launch.c: the launch that makes the copies, of the kernel's narg arguments and the copies in `bufs`, which gets
- * those of the launch. */
+/* launch.c: the launch that makes the copies. bufs: the kernel's narg arguments, then the copies; afterwards the
+ * arguments of the launch. */
 const Launch *packing_of(const Prepacked *p, void **bufs, int narg, Launch *out);
 bool prepacked_stale(const PlanRun *run, int k); /* its copies are of other versions, or not made yet */
 void prepacked_made(const PlanRun *run, int k);  /* they are of these versions now */

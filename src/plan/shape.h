@@ -71,10 +71,10 @@ typedef struct KernelShape {
   Work work[MAX_WORK];
   /* Bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift. */
   uint32_t decides;
-  bool invariant; /* the order of a sum depends on its own loop alone */
-  bool plain;     /* one output, which is what was summed */
-  bool whole;     /* all outputs are over all loops but those summed over: blocks of a sum can add up */
-  int nsum;
+  bool invariant;       /* the order of a sum depends on its own loop alone */
+  bool plain;           /* one output, which is what was summed */
+  bool whole;           /* all outputs are over all loops but those summed over: blocks of a sum can add up */
+  int nsum;             /* reductions */
   UOp *value[MAX_SUMS]; /* what is summed, by each of them */
   double after;         /* operations that an output takes beside its sums */
   bool fused;           /* products are summed: two steps a cycle of the whole vector */

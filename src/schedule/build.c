@@ -380,10 +380,13 @@ static void lies_there(void *user, const Segment *p) {
 static bool store_add(Build *b, int i, const Store *st, UOpVec *stores) {
   Sched *s = b->s;
   const Stage *g = stage_at(s, i);
-  Store left[MOST_LEFT] = {*st};
+  Store left[MOST_LEFT];
   int n = 1;
   b->whole = b->temp_of[i];
-  if (!g->is_store && !g->fixed && b->whole >= 0) n = concat_parts(s, st, may_lie_there, lies_there, b, left);
+  if (g->is_store || g->fixed || b->whole < 0)
+    left[0] = *st;
+  else
+    n = concat_parts(s, st, may_lie_there, lies_there, b, left);
   for (int k = 0; k < n; k++) {
     UOp *src[2 + 2 * MAX_RANK] = {left[k].place, left[k].value};
     memcpy(src + 2, left[k].range, (size_t)left[k].nrange * sizeof *src);
@@ -420,13 +423,14 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
     ok = build_member(b, grid, k->mem.at[m]);
   }
   int nwritten = 0;
+  bool written[MAX_MEMBERS];
   for (size_t m = 0; m < k->mem.len; m++)
-    nwritten += is_written(b, k->mem.at[m]);
+    nwritten += written[m] = is_written(b, k->mem.at[m]);
   for (size_t m = 0; ok && m < k->mem.len; m++) {
     int i = k->mem.at[m];
     Stage *g = stage_at(b->s, i);
     sk->flops += (int64_t)(g->flops + g->ops);
-    if (!is_written(b, i)) continue;
+    if (!written[m]) continue;
     UOp *idx[MAX_RANK];
     Store st = {.nshared = nwritten > 1 ? k->ngrid : 0};
     for (int d = 0; d < g->nout; d++)

@@ -233,9 +233,11 @@ static bool store_left(Concat *c, const Box *left, Store *out) {
 
 int concat_parts(Sched *s, const Store *store, bool (*may)(void *user, const Segment *p),
                  void (*joined)(void *user, const Segment *p), void *user, Store left[MOST_LEFT]) {
+  left[0] = *store;
+  if (store->value->op != OPS_WHERE) return 1;
   Concat c = {.s = s, .store = store};
   Box all = {{0}, {0}};
-  bool fits = store->value->op == OPS_WHERE && place_of(store, store->place, &c.place), ok = true;
+  bool fits = place_of(store, store->place, &c.place), ok = true;
   for (int r = 0; fits && r < store->nrange; r++) {
     fits = is_counted(store->range[r]) && c.place.by[r] > 0;
     all.to[r] = range_extent(store->range[r]);
@@ -249,7 +251,7 @@ int concat_parts(Sched *s, const Store *store, bool (*may)(void *user, const Seg
     joined(user, &c.pieces.at[i].part);
   for (int i = 0; ok && c.pieces.len && i < c.nleft; i++)
     ok = store_left(&c, &c.left[i], &left[i]);
-  if (ok && !c.pieces.len) left[0] = *store, c.nleft = 1;
+  if (!c.pieces.len) c.nleft = 1; /* all of it */
   vec_free(s->mem, &c.pieces);
   return ok ? c.nleft : -1;
 }

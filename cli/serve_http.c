@@ -6,8 +6,8 @@
  * Without a key only this machine may ask, and only by a name of its own: a page of another site that a
  * browser shows (by its Origin, or by a name that was made to lead here) is refused. */
 #define _POSIX_C_SOURCE 200809L
-#include "serve.h"
 #ifdef TG_HAVE_MICROHTTPD
+#include "serve.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>

@@ -1,10 +1,11 @@
-/* near_best.c: how near the lists of opts that the planner chooses for this CPU are to the best that random
+/* near_best.c: how near the lists of opts that the planner chooses for a device are to the best that random
  * changes find, by time. In: names of programs of choices.def, kernels as text (TG_DUMP writes them). Out: a
  * line per kernel: us of the chosen list, of the best one, and both lists. Each list's numbers are compared
  * with those of plain loops: the exit status is 1 if one differs, so that this is a test of opts as well.
  *
  *   build/near_best [lists=300] [seed=1] [ratio=1.15] conv_3x3 folder/k004-r_64_64.0-input.uop ..
  *   build/near_best list="UPCAST r0 4, VEC r1 16" matmul_64        # this list alone, with the chosen one
+ *   build/near_best dev=CUDA lock=FILE ..     # one of several at a time has the device, while all compile
  *
  * One core and no cache of kernels; times are the least of many, taken by turns. */
 #define _GNU_SOURCE
@@ -14,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
+#include <fcntl.h>
 
 /* MOST_TEXT: bytes of a kernel that is worth waiting for its compiler, or twice the chosen one's. */
 enum {
@@ -24,14 +27,17 @@ enum {
   MOST_KNOWN = 20000,
   TURNS = 12,
   COMPARED_US = 1000000,
-  LEAST_WORK_US = 400
+  LEAST_WORK_US = 400,
+  QUEUED_WORK_US = 1000, /* of a device that is waited for at the end */
+  MOST_COMPARED = 1 << 20
 };
 
 typedef struct Options {
   int lists;
   unsigned seed;
   double ratio; /* lists are printed of what is further from the best */
-  const char *list;
+  const char *list, *device;
+  int lock; /* a file, which is locked while the device runs something; -1: none */
 } Options;
 
 typedef struct Trial {
@@ -50,9 +56,10 @@ typedef struct Bench {
   UOpStore *st;
   UOp *ast;
   Arena arena;
-  int nslot;
-  void *buf[MOST_SLOTS];
-  uint8_t *given[MOST_SLOTS], *plain[MOST_SLOTS]; /* before a launch; after that of plain loops */
+  int nslot, lock;
+  void *buf[MOST_SLOTS], *given[MOST_SLOTS];   /* the device's: what a launch gets; what stood there before */
+  uint8_t *is[MOST_SLOTS], *plain[MOST_SLOTS]; /* the host's: after a launch; after that of plain loops */
+  bool stored[MOST_SLOTS];
   DType dtype[MOST_SLOTS];
   int64_t nelem[MOST_SLOTS];
   int64_t vars[MOST_SLOTS];
@@ -126,16 +133,25 @@ static double tolerance(DType d, double most) {
 
 static size_t slot_bytes(const Bench *b, int s) { return (size_t)b->nelem[s] * dtype_size(b->dtype[s]); }
 
-/* Whether memory holds what plain loops leave there. */
+static bool memory_read(const Bench *b, uint8_t *const *to) {
+  bool ok = true;
+  for (int s = 0; ok && s < b->nslot; s++)
+    ok = !b->stored[s] || !b->dev->backend->copy_out(b->dev, to[s], b->buf[s], slot_bytes(b, s));
+  return ok;
+}
+
+/* Whether memory holds what plain loops leave there. Of what is very long, some are compared. */
 static bool same_values(const Bench *b) {
+  if (!memory_read(b, b->is)) return false;
   for (int s = 0; s < b->nslot; s++) {
-    const uint8_t *is = b->buf[s], *want = b->plain[s];
-    if (!is || !memcmp(is, want, slot_bytes(b, s))) continue;
+    const uint8_t *is = b->is[s], *want = b->plain[s];
+    if (!b->stored[s] || !memcmp(is, want, slot_bytes(b, s))) continue;
     size_t size = dtype_size(b->dtype[s]);
+    int64_t step = b->nelem[s] / MOST_COMPARED | 1;
     double most = 0;
-    for (int64_t i = 0; i < b->nelem[s]; i++)
+    for (int64_t i = 0; i < b->nelem[s]; i += step)
       most = fmax(most, fabs(element(want + (size_t)i * size, b->dtype[s])));
-    for (int64_t i = 0; i < b->nelem[s]; i++) {
+    for (int64_t i = 0; i < b->nelem[s]; i += step) {
       double x = element(is + (size_t)i * size, b->dtype[s]),
              y = element(want + (size_t)i * size, b->dtype[s]);
       bool alike = (isnan(x) && isnan(y)) || x == y || fabs(x - y) <= tolerance(b->dtype[s], most);
@@ -148,13 +164,19 @@ static bool same_values(const Bench *b) {
 /* ---- trials */
 static void memory_reset(Bench *b) {
   for (int s = 0; s < b->nslot; s++)
-    if (b->buf[s]) memcpy(b->buf[s], b->given[s], slot_bytes(b, s));
+    if (b->stored[s]) b->dev->backend->copy(b->dev, b->buf[s], b->given[s], slot_bytes(b, s));
+}
+
+/* Nobody else has the device in between. */
+static void device_taken(const Bench *b, bool taken) {
+  if (b->lock >= 0) flock(b->lock, taken ? LOCK_EX : LOCK_UN);
 }
 
 /* Memory for each PARAM, and what a list may name. */
 static bool bench_begin(Bench *b, unsigned seed) {
-  static const char *const ops[] = {"UPCAST", "VEC",    "UNROLL", "GROUP", "TILE",
-                                    "VEC",    "UPCAST", "TILE",   "SWAP"};
+  static const char *const ops[] = {"LOCAL", "UPCAST", "VEC",    "UNROLL", "GROUP",
+                                    "TILE",  "VEC",    "UPCAST", "TILE",   "SWAP"};
+  bool grid = b->dev->target.warp > 1; /* LOCAL is an opt of a grid */
 
   UOpVec order = {0};
   bool ok = uop_toposort(b->st, &b->ctx->mem, &b->ast, 1, &order);
@@ -162,27 +184,34 @@ static bool bench_begin(Bench *b, unsigned seed) {
   for (size_t i = 0; ok && i < order.len; i++) {
     const UOp *u = order.at[i];
     if (u->op == OPS_RANGE) loops = TG_MAX(loops, u->arg.range.id + 1);
+    if (u->op == OPS_STORE && uop_base(u->src[0])->op == OPS_INDEX)
+      b->stored[uop_base(uop_base(u->src[0])->src[0])->arg.param.slot] = true;
     if (u->op != OPS_PARAM) continue;
     int s = (int)u->arg.param.slot;
     ok = s < MOST_SLOTS;
     if (!ok || b->buf[s]) continue;
     b->nslot = TG_MAX(b->nslot, s + 1);
     b->dtype[s] = (DType)u->dtype, b->nelem[s] = u->arg.param.nelem;
-    ok = !b->dev->backend->alloc(b->dev, slot_bytes(b, s) + 64, &b->buf[s]);
-    b->given[s] = malloc(slot_bytes(b, s) + 8), b->plain[s] = malloc(slot_bytes(b, s) + 8);
-    ok = ok && b->given[s] && b->plain[s];
+    ok = !b->dev->backend->alloc(b->dev, slot_bytes(b, s) + 64, &b->buf[s]) &&
+         !b->dev->backend->alloc(b->dev, slot_bytes(b, s) + 64, &b->given[s]);
+    b->is[s] = malloc(slot_bytes(b, s) + 8), b->plain[s] = malloc(slot_bytes(b, s) + 8);
+    ok = ok && b->is[s] && b->plain[s];
     for (int64_t e = 0; ok && e < b->nelem[s]; e++)
-      element_draw(b->given[s] + (size_t)e * dtype_size(b->dtype[s]), b->dtype[s], &seed);
+      element_draw(b->is[s] + (size_t)e * dtype_size(b->dtype[s]), b->dtype[s], &seed);
+    ok = ok && !b->dev->backend->copy_in(b->dev, b->given[s], b->is[s], slot_bytes(b, s)) &&
+         !b->dev->backend->copy(b->dev, b->buf[s], b->given[s], slot_bytes(b, s));
   }
   vec_free(&b->ctx->mem, &order);
-  b->may = (ListChanges){ops, TG_COUNT(ops), (unsigned)loops, (unsigned)TG_MAX(b->nslot - 1, 0)};
+  b->may = (ListChanges){ops + !grid, (unsigned)TG_COUNT(ops) - !grid, (unsigned)loops,
+                         (unsigned)TG_MAX(b->nslot - 1, 0)};
   return ok;
 }
 
 static void bench_end(Bench *b) {
   for (int s = 0; s < b->nslot; s++) {
     if (b->buf[s]) b->dev->backend->free(b->dev, b->buf[s], slot_bytes(b, s) + 64);
-    free(b->given[s]), free(b->plain[s]);
+    if (b->given[s]) b->dev->backend->free(b->dev, b->given[s], slot_bytes(b, s) + 64);
+    free(b->is[s]), free(b->plain[s]);
   }
   for (int i = 0; i < b->nknown; i++)
     free(b->known[i]);
@@ -234,13 +263,17 @@ static double run_us(Bench *b, const Trial *t, int times) {
   Launch l = {.program = t->program, .bufs = b->buf, .vars = b->vars, .nbuf = t->lin.nparam};
   for (int i = 0; i < t->lin.n; i++)
     if (t->lin.at[i]->op == OPS_VAR && l.nvar < MOST_SLOTS) b->vars[l.nvar++] = t->lin.at[i]->vmax;
+  if (b->dev->backend->sync(b->dev)) return INFINITY;
   double begin = now_us();
   for (int i = 0; i < times; i++)
     if (b->dev->backend->launch(b->dev, &l)) return INFINITY;
-  return (now_us() - begin) / times;
+  return b->dev->backend->sync(b->dev) ? INFINITY : (now_us() - begin) / times;
 }
 
-static int times_of(double us) { return us < LEAST_WORK_US ? (int)(LEAST_WORK_US / fmax(us, 0.05)) + 1 : 1; }
+static int times_of(const Bench *b, double us) {
+  double least = b->dev->backend->has & HAS_QUEUE ? QUEUED_WORK_US : LEAST_WORK_US;
+  return us < least ? (int)(least / fmax(us, 0.05)) + 1 : 1;
+}
 
 /* Right numbers, and the least time of some runs; what is much slower than the best is left at once. */
 static void trial_run(Bench *b, Trial *t, double best) {
@@ -254,7 +287,7 @@ static void trial_run(Bench *b, Trial *t, double best) {
   }
   b->tried++;
   for (int i = 0; i < 4 && us < (i < 2 ? 3 : 1.5) * best + 2; i++)
-    us = fmin(us, run_us(b, t, times_of(us)));
+    us = fmin(us, run_us(b, t, times_of(b, us)));
   t->us = us;
 }
 
@@ -289,8 +322,8 @@ static double compared(Bench *b, const Trial *own, const Trial *best, double us[
   us[0] = us[1] = INFINITY;
   double begin = now_us();
   for (int i = 0; i < TURNS || now_us() - begin < COMPARED_US; i++) {
-    us[0] = fmin(us[0], run_us(b, own, times_of(own->us)));
-    us[1] = fmin(us[1], run_us(b, best, times_of(own->us)));
+    us[0] = fmin(us[0], run_us(b, own, times_of(b, own->us)));
+    us[1] = fmin(us[1], run_us(b, best, times_of(b, own->us)));
   }
   return us[0] / us[1];
 }
@@ -311,6 +344,7 @@ static double searched(Bench *b, const Options *o, const char *name, Trial *own,
       }
     }
     trials_compile(b, t, n);
+    device_taken(b, true);
     for (int k = 0; k < n; k++) {
       trial_run(b, &t[k], fmin(own->us, best->us));
       if (t[k].us < best->us && t[k].us < own->us) {
@@ -319,9 +353,12 @@ static double searched(Bench *b, const Options *o, const char *name, Trial *own,
       } else
         trial_end(b, &t[k]);
     }
+    device_taken(b, false);
     i += n;
   }
+  device_taken(b, true);
   double us[2] = {own->us, own->us}, ratio = best->program ? compared(b, own, best, us) : 1;
+  device_taken(b, false);
   ratio = fmax(ratio, 1);
   printf("%-28s %10.1f %10.1f  %.2f  %d\n", name, us[0], us[1], ratio, b->tried);
   if (ratio > o->ratio) printf("  chosen: %s\n  best:   %s\n", own->list, best->list);
@@ -341,8 +378,7 @@ static double kernel_looked_at(Bench *b, const Options *o, const char *name) {
   if (ok) {
     memory_reset(b);
     run_us(b, &plain, 1);
-    for (int s = 0; s < b->nslot; s++)
-      if (b->buf[s]) memcpy(b->plain[s], b->buf[s], slot_bytes(b, s));
+    ok = memory_read(b, b->plain);
   }
   ok = ok && trial_begin(b, &own, NULL, &costs);
   trial_end(b, &own); /* with costs, nothing is left out of the search, so another list may come first */
@@ -372,7 +408,8 @@ typedef struct Result {
 
 static void looked_at(TgContext *ctx, UOpStore *st, UOp *ast, const Options *o, const char *name, Result *r) {
   Bench *b = calloc(1, sizeof *b);
-  b->ctx = ctx, b->dev = ctx->devices.at[0], b->st = st, b->ast = ast, b->most_text = SIZE_MAX;
+  b->ctx = ctx, b->dev = ctx->devices.at[0], b->st = st, b->ast = ast, b->most_text = SIZE_MAX,
+  b->lock = o->lock;
   double ratio = kernel_looked_at(b, o, name);
   r->kernels += ratio > 0, r->far += ratio > o->ratio, r->wrong += b->wrong;
   free(b);
@@ -387,7 +424,7 @@ static char *file_text(const char *path) {
 }
 
 static bool argument_looked_at(const char *name, const Options *o, Result *r) {
-  TgOpenOptions open = {.size = sizeof open, .device = "CPU", .seed = 1, .threads = 1, .cores = 1};
+  TgOpenOptions open = {.size = sizeof open, .device = o->device, .seed = 1, .threads = 1, .cores = 1};
   TgContext *ctx = tg_open(&open);
   bool found = false;
   for (int i = 0; i < choice_count; i++) {
@@ -419,7 +456,7 @@ static bool argument_looked_at(const char *name, const Options *o, Result *r) {
 }
 
 int main(int argc, char **argv) {
-  Options o = {.lists = 300, .seed = 1, .ratio = 1.15};
+  Options o = {.lists = 300, .seed = 1, .ratio = 1.15, .device = "CPU", .lock = -1};
   Result r = {0};
   bool ok = true;
   setenv("TG_CACHE", "0", 1);
@@ -433,6 +470,10 @@ int main(int argc, char **argv) {
       o.ratio = atof(argv[i] + 6);
     else if (!strncmp(argv[i], "list=", 5))
       o.list = argv[i] + 5;
+    else if (!strncmp(argv[i], "dev=", 4))
+      o.device = argv[i] + 4;
+    else if (!strncmp(argv[i], "lock=", 5))
+      o.lock = open(argv[i] + 5, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     else
       ok &= argument_looked_at(argv[i], &o, &r);
   printf("%d kernels, %d further than %.2f from the best, %d wrong\n", r.kernels, r.far, o.ratio, r.wrong);

@@ -93,9 +93,11 @@ TgStatus llm_copy(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   for (int64_t i = 0; i < m->k.layers; i++) {
     const LlmLayer *l = &m->layer[i];
     TgTensor *cache[] = {l->keys.x, l->values.x, l->keys.scale, l->values.scale};
-    for (int c = 0; c < 4; c++)
-      if (cache[c] && !sequence_put(m, cache[c], 0, m->room, of_sequence(m, cache[c], m->other)))
-        return tg_error(ctx);
+    for (int c = 0; c < 4; c++) {
+      int64_t n = tg_size(m->length);
+      TgTensor *rows = cache[c] ? tg_slice(of_sequence(m, cache[c], m->other), 1, 0, n) : NULL;
+      if (cache[c] && !sequence_put(m, cache[c], 0, n, rows)) return tg_error(ctx);
+    }
   }
   return TG_OK;
 }

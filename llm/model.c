@@ -135,8 +135,9 @@ static bool steps_make(TgLlm *m) {
   if (m->sequences > 1) {
     m->which = tg_variable(m->ctx, "sequence", 0, m->sequences - 1);
     m->other = tg_variable(m->ctx, "copied", 0, m->sequences - 1);
+    m->length = tg_variable(m->ctx, "length", 1, m->room);
     m->copy = llm_jit(m->ctx, llm_copy, m, false);
-    if (!m->which || !m->other || !m->copy) return false;
+    if (!m->which || !m->other || !m->length || !m->copy) return false;
   }
   for (int i = 0; i < MOST_STEPS; i++) {
     if (m->nsteps && sizes[i] >= m->step[m->nsteps - 1].n) continue;

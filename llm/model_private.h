@@ -205,8 +205,8 @@ struct TgLlm {
   int64_t parameters;
   int64_t sequences;
   LlmSequence *sequence, *now; /* all; the one that is worked on */
-  TgVariable *position, *which,
-      *other; /* which: the number of `now`; NULL: there is one. other: copied from */
+  TgVariable *position, *which, *other,
+      *length; /* which: the number of `now`; NULL: there is one. other: copied from, so many tokens */
   TgJit *copy;
   LlmStep step[MOST_STEPS];
   int nsteps;

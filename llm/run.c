@@ -231,7 +231,8 @@ TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length) {
     return tg_error(m->ctx);
   m->now->nids = m->now->settled = 0; /* what fails has written some of it */
   m->now->has_logits = false;
-  if (tg_jit_run(m->copy, NULL, 0, NULL, 0)) return tg_error(m->ctx);
+  if (length && (tg_variable_bind(m->length, length) || tg_jit_run(m->copy, NULL, 0, NULL, 0)))
+    return tg_error(m->ctx);
   memcpy(m->now->ids, source->ids, (size_t)length * sizeof *source->ids);
   m->now->nids = length;
   m->now->settled = blocks_within(m, source, length);

@@ -49,31 +49,37 @@ static const UOp *memory_of(const UOp *index) {
   return index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
 }
 
-static bool is_loose(const UOp *index) {
+/* past: ranges that run past a symbolic end, where nobody may have written what is read, though it is inside. */
+static bool is_loose(const UOp *index, uint64_t past) {
   if (partly_filled(index->src[0])) return true;
   const UOp *memory = memory_of(index);
   if (memory->op == OPS_DEFINE_REG) return false;
+  if (index->ranges & past) return true;
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
   for (int d = 0; d < memory->nsrc; d++)
     if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;
   return false;
 }
 
-/* fills: a gate over these ranges also holds for what fills local memory, where that depends on all of them:
- * who reads it is gated alike. */
-static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, uint64_t fills) {
-  bool is = u->op == OPS_INDEX && is_loose(u);
-  bool closed = u->op == OPS_AFTER && (!fills || (fills & ~u->ranges));
+/* What a gate is over. all: it also holds for what fills local memory, where that depends on all of these
+ * ranges: who reads it is gated alike. past: see is_loose. */
+typedef struct Over {
+  uint64_t all, past;
+} Over;
+
+static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, Over o) {
+  bool is = u->op == OPS_INDEX && is_loose(u, o.past);
+  bool closed = u->op == OPS_AFTER && (!o.all || (o.all & ~u->ranges));
   for (int i = 0; !is && !closed && i < u->nsrc; i++)
     is = uop_map_get(loose, u->src[i]) != NULL;
   return !is || uop_map_put(k->st, loose, u, u);
 }
 
-static bool note_all(Kernel *k, UOpMap *loose, UOp *u, uint64_t fills) {
+static bool note_all(Kernel *k, UOpMap *loose, UOp *u, Over o) {
   UOpVec order = {0};
   bool ok = u && uop_toposort(k->st, k->mem, &u, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++)
-    ok = note_loose(k, loose, order.at[i], fills);
+    ok = note_loose(k, loose, order.at[i], o);
   vec_free(k->mem, &order);
   return ok;
 }
@@ -135,7 +141,7 @@ static UOp *about_loops(Kernel *k, const UOp *index, UOp *gate) {
   return r;
 }
 
-static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_t fills) {
+static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, Over over) {
   typedef struct Frame {
     UOp *u;
     int i;
@@ -165,7 +171,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       UOp *s = uop_map_get(now, u->src[j]);
       src[j] = s ? s : u->src[j];
     }
-    if (u->op == OPS_INDEX && is_loose(u)) {
+    if (u->op == OPS_INDEX && is_loose(u, over.past)) {
       UOp *with[MAX_AXES + 2], *g = gate;
       int n = 1 + index_naxes(u);
       memcpy(with, src, (size_t)n * sizeof *with);
@@ -179,12 +185,12 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
                            : g; /* what is below stays as it is in the address */
         v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
         if (data || (u->arg.i && uop_map_get(loose, src[n])))
-          ok = note_all(k, loose, with[n], fills); /* a gate may read too */
+          ok = note_all(k, loose, with[n], over); /* a gate may read too */
       }
     } else
       v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
-    ok = ok && v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, fills);
+    ok = ok && v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, (Over){over.all, 0});
   }
   UOp *r = !ok ? NULL : uop_map_get(now, branch) ? uop_map_get(now, branch) : branch;
   uop_map_end(k->st, now);
@@ -193,9 +199,10 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
 }
 
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
-  uint64_t fills = gate ? gate->ranges : 0;
+  Over over = {0};
+  if (gate) over.all = gate->ranges, over.past = uop_has(gate, VAR) ? gate->ranges : 0;
   UOpMap *loose = uop_map_begin(k->st, k->st);
-  UOp *r = loose && note_all(k, loose, branch, fills) ? gate_loose(k, loose, branch, gate, fills) : NULL;
+  UOp *r = loose && note_all(k, loose, branch, over) ? gate_loose(k, loose, branch, gate, over) : NULL;
   uop_map_end(k->st, loose);
   return r;
 }
@@ -216,13 +223,13 @@ static bool move_gates(Kernel *k) {
     if (u->op == OPS_WHERE && (uop_has(u->src[0], RANGE) || uop_has(u->src[0], INDEX))) {
       UOp *no = uop_simplify_top(k->st, k->mem,
                                  uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
-      src[1] = gate_loose(k, loose, src[1], src[0], 0);
-      src[2] = gate_loose(k, loose, src[2], no, 0);
+      src[1] = gate_loose(k, loose, src[1], src[0], (Over){0});
+      src[2] = gate_loose(k, loose, src[2], no, (Over){0});
     }
     UOp *v = uop_with_src(k->st, u, src), *load = v ? pm_gated(&rw, v) : NULL;
     if (load) v = load;
     if (src != buf) mem_free(k->mem, src);
-    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, 0);
+    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, (Over){0});
   }
   if (ok) k->sink = uop_map_get(now, k->sink);
   vec_free(k->mem, &order);
@@ -264,7 +271,9 @@ static bool run_linearize(void *state) {
     l->global[d] = TG_MAX(k->global[d], 1);
     l->local[d] = TG_MAX(k->local[d], 1);
   }
-  return linearize(k, k->arena, l) && (!k->ren || branch_seldom(k, k->arena, l));
+  if (!linearize(k, k->arena, l) || (k->ren && !branch_seldom(k, k->arena, l))) return false;
+  grid_blocks(l);
+  return true;
 }
 
 /* Opts come after gates and decompositions: what they split is already in the target's own types. Functions

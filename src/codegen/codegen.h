@@ -133,6 +133,7 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]);
 bool nest_build(Kernel *k);                           /* nest.c: loops and statements */
 bool prefetch_rows(Kernel *k);                        /* prefetch.c: lines of the next rows asked for */
 bool linearize(Kernel *k, Arena *arena, Linear *out); /* linearize.c */
+void grid_blocks(Linear *lin);                        /* grid_blocks.c */
 /* branches.c: what few lanes need, if it is much, behind an IF */
 bool branch_seldom(Kernel *k, Arena *arena, Linear *out);
 typedef Vec(int) CgInts;

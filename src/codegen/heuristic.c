@@ -32,8 +32,8 @@ bool info_get(Kernel *k, Info *f) {
     UOp *u = order.at[i];
     if (u->op == OPS_RANGE) {
       f->r[f->nr++] = (RInfo){.r = u,
-                              .n = u->src[0]->ranges || (k->ren->has_grid && !is_const(u->src[0])) ? 0
-                                   : u->arg.range.type == AXIS_ORDERED                             ? 1
+                              .n = u->src[0]->ranges                   ? 0
+                                   : u->arg.range.type == AXIS_ORDERED ? 1
                                                                        : u->src[0]->vmax,
                               .grid = u->arg.range.type == AXIS_GLOBAL};
     } else if (u->op == OPS_SCAN)

@@ -146,8 +146,13 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
     if (is) return done || (why && refuse(k, o, why));
   }
   if (k->ren->has_grid && (grid || inner == AXIS_LOCAL)) { /* a fixed number of iterations */
-    int64_t size = r->src[0]->arg.v.i, n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, size);
-    p[0] = (Part){num(k, 0), num(k, (size + n - 1) / n), num(k, n), inner, size % n ? num(k, size) : NULL};
+    UOp *end = r->src[0], *up = NULL;
+    int64_t n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, end->vmax);
+    UOp *blocks = (up = uop_alu2(k->st, OPS_ADD, end, num(k, n - 1)))
+                      ? simp(k, uop_alu2(k->st, OPS_FLOORDIV, up, num(k, n)))
+                      : NULL;
+    p[0] = (Part){num(k, 0), blocks, num(k, n), inner, is_const(end) && end->vmax % n == 0 ? NULL : end};
+    if (!parts_made(p, 1)) return false;
     return in_parts(k, tile ? front(k, u) : u, u, p, 1, tile);
   }
   int n = is_const(r->src[0]) ? parts_of_known(k, o, r, inner, p) : parts_of_unknown(k, o, r, inner, p);
@@ -195,7 +200,8 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     bool scan = o->op == OPT_GROUP && k->ren->has_grid && is_scan(k, u);
     *ordered |=
         loop_type(u) == AXIS_ORDERED && !scan && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
-    if (!named || r->src[0]->ranges || (k->ren->has_grid && !is_const(r->src[0]))) continue;
+    bool blocks = o->op == OPT_TILE || o->op == OPT_TC; /* on a grid these need a length that is known */
+    if (!named || r->src[0]->ranges || (k->ren->has_grid && blocks && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }
   vec_free(k->mem, &at);

@@ -13,6 +13,7 @@ struct Program {
   CUfunction function;
   Kernel *kernel;
   unsigned grid[3], block[3];
+  GridBlocks blocks[3];
   unsigned shared_bytes; /* that the launch asks for */
   int narg;
   void **args; /* room for the addresses of a launch's arguments */
@@ -293,6 +294,7 @@ static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Progra
   for (int i = 0; i < 3; i++) {
     g->grid[i] = (unsigned)TG_MAX(lin->global[i], 1);
     g->block[i] = (unsigned)TG_MAX(lin->local[i], 1);
+    g->blocks[i] = lin->blocks[i];
   }
   snprintf(g->name, sizeof g->name, "%s", lin->name);
   if (!(g->args = mem_alloc(d->mem, ((size_t)g->narg + 1) * sizeof *g->args)))
@@ -340,14 +342,22 @@ static void launched(Cuda *p, const char *name, uint64_t n) {
   p->nlaunched += n;
 }
 
+/* The grid that a launch needs. */
+static void grid_of(const Launch *l, unsigned grid[3]) {
+  for (int i = 0; i < 3; i++)
+    grid[i] = (unsigned)blocks_needed(&l->program->blocks[i], (int)l->program->grid[i], l->vars);
+}
+
 static TgStatus cuda_launch(Device *d, const Launch *l) {
   Cuda *p = d->priv;
   const Program *g = l->program;
+  unsigned grid[3];
+  grid_of(l, grid);
   TgStatus st = current(d, "a launch");
   if (st) return st;
   launched(p, g->name, 1);
   return cuda_check(d,
-                    p->api.launch(g->function, g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1],
+                    p->api.launch(g->function, grid[0], grid[1], grid[2], g->block[0], g->block[1],
                                   g->block[2], g->shared_bytes, p->stream[COMPUTE], launch_args(l), NULL),
                     "a launch");
 }
@@ -367,7 +377,7 @@ static void cuda_graph_free(Device *d, LaunchGraph *g) {
 static CudaKernelNode kernel_node(const Launch *l) {
   const Program *p = l->program;
   CudaKernelNode n = {.function = p->function, .shared_bytes = p->shared_bytes, .args = launch_args(l)};
-  memcpy(n.grid, p->grid, sizeof n.grid), memcpy(n.block, p->block, sizeof n.block);
+  grid_of(l, n.grid), memcpy(n.block, p->block, sizeof n.block);
   return n;
 }
 

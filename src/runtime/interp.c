@@ -45,6 +45,7 @@ struct Program {
   Memory *mem;
   Loose *loose;
   int n, nslot, nmem, nthread, global[3], local[3];
+  GridBlocks blocks[3];
 };
 
 /* ---- flatten */
@@ -314,6 +315,7 @@ static TgStatus flatten(Device *d, const Linear *lin, Program **out) {
   for (int i = 0; i < 3; i++) {
     p->global[i] = TG_MAX(lin->global[i], 1);
     p->local[i] = TG_MAX(lin->local[i], 1);
+    p->blocks[i] = lin->blocks[i];
   }
   Flat f = {.p = p, .err = d->err, .lin = lin};
   map_init(&f.slots, d->mem), map_init(&f.mems, d->mem);
@@ -386,6 +388,7 @@ typedef struct Run {
   void **mem;
   Cell **cells;
   const int64_t *vars;
+  int global[3]; /* blocks of this launch */
   int block, epoch, at[6];
 } Run;
 
@@ -691,7 +694,9 @@ static TgStatus run_grid(Run *r, const Scalar *first) {
   const Program *p = r->p;
   TgMem *m = r->d->mem;
   int n = p->local[0] * p->local[1] * p->local[2];
-  double nblock = (double)p->global[0] * p->global[1] * p->global[2];
+  for (int i = 0; i < 3; i++)
+    r->global[i] = blocks_needed(&p->blocks[i], p->global[i], r->vars);
+  double nblock = (double)r->global[0] * r->global[1] * r->global[2];
   if (nblock >= INT32_MAX)
     return error_set(r->d->err, TG_ERR_LIMIT, "INTERP: kernel %s: a grid of %.0f blocks", p->name, nblock);
   Thread *t = mem_alloc(m, (size_t)n * sizeof *t);
@@ -708,7 +713,7 @@ static TgStatus run_grid(Run *r, const Scalar *first) {
   for (r->block = 0; r->block < nblock && !st; r->block++) {
     for (int i = 0; i < p->nmem; i++)
       if (p->mem[i].slot < 0) memset(r->cells[i], 0, (size_t)p->mem[i].nelem * sizeof **r->cells);
-    indices(r->block, p->global, r->at + 3);
+    indices(r->block, r->global, r->at + 3);
     st = run_block(r, t, n);
   }
   for (int i = 0; r->cells && i < p->nmem; i++)

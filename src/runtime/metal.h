@@ -175,11 +175,22 @@ typedef struct MetalKernel {
 struct Program {
   MetalKernel *kernel;
   Kernel *of;
-  MetalSize grid, block;
+  MetalSize block;
+  int grid[3];
+  GridBlocks blocks[3];
   int nbuf, nvar;
   bool in_one; /* all arguments are members of one struct */
   char name[96];
 };
+
+/* The grid that a launch needs. */
+static inline MetalSize metal_grid(const Launch *l) {
+  const Program *g = l->program;
+  MetalUint n[3];
+  for (int i = 0; i < 3; i++)
+    n[i] = (MetalUint)blocks_needed(&g->blocks[i], g->grid[i], l->vars);
+  return (MetalSize){n[0], n[1], n[2]};
+}
 
 /* Objects that a call leaves to nobody go with the pool. */
 static inline void *metal_pool(Device *d) { return ((Metal *)d->priv)->api.pool_push(); }

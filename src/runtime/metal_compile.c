@@ -184,11 +184,9 @@ static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Progra
   const Linear *lin = spec->linear;
   Program *g = *out = mem_alloc(d->mem, sizeof *g);
   if (!g) return metal_oom(d);
-  *g = (Program){.kernel = k->fn,
-                 .grid = size_of(lin->global),
-                 .block = size_of(lin->local),
-                 .nbuf = lin->nparam,
-                 .nvar = spec->nvar};
+  *g = (Program){.kernel = k->fn, .block = size_of(lin->local), .nbuf = lin->nparam, .nvar = spec->nvar};
+  for (int i = 0; i < 3; i++)
+    g->grid[i] = TG_MAX(lin->global[i], 1), g->blocks[i] = lin->blocks[i];
   kernel_taken(g->of = k);
   g->in_one = params_in_one(lin->nparam, spec->nvar, renderer_metal.most_params);
   snprintf(g->name, sizeof g->name, "%s", lin->name);

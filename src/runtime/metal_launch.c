@@ -76,7 +76,7 @@ static TgStatus launched(Device *d, const Launch *l) {
   st = buffers_bound(d, l, e);
   if (st) return st;
   metal_set_pipeline(&p->api, e, g->kernel->pipeline);
-  metal_dispatch(&p->api, e, g->grid, g->block);
+  metal_dispatch(&p->api, e, metal_grid(l), g->block);
   snprintf(p->last_kernel, sizeof p->last_kernel, "%s", g->name);
   st = metal_encoded(d);
   return st ? st : metal_told(d, "a launch");
@@ -220,7 +220,7 @@ static TgStatus command_written(Device *d, const LaunchGraph *g, Copy *c, int i)
     values_put(l, c->host + g->value_at[i]);
     metal_set_kernel_buffer(m, command, c->values, g->value_at[i], prog->in_one ? 0 : (MetalUint)l->nbuf);
   }
-  metal_command_dispatch(m, command, prog->grid, prog->block);
+  metal_command_dispatch(m, command, metal_grid(l), prog->block);
   metal_set_barrier(m, command);
   c->stale[i] = false;
   return TG_OK;

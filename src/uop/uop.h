@@ -320,7 +320,8 @@ static inline bool op_in_set(OpMask set, Ops op) { return set >> op & 1; }
   X(SHIFT)                                                                                                   \
   X(GATE)                                                                                                    \
   X(MULTI)                                                                                                   \
-  X(SHARD)
+  X(SHARD)                                                                                                   \
+  X(VAR)
 
 enum {
 
@@ -536,6 +537,14 @@ void uop_expr(Str *out, const UOp *u, int max_nodes); /* one-line infix form for
 void uop_line(Str *out, const UOp *u);                /* op, type and arg of one node: a label */
 bool uop_dot(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 
+/* How many blocks along an axis of a grid have anything to do: (add + the sum of by[i] * the i-th variable of
+ * the list) / each. each 0: all of them. */
+enum { MOST_BLOCK_VARS = 4 };
+
+typedef struct GridBlocks {
+  int64_t each, add, by[MOST_BLOCK_VARS];
+} GridBlocks;
+
 typedef struct Linear { /* a program for one kernel, in order */
   UOp **at;
   int n;
@@ -543,7 +552,18 @@ typedef struct Linear { /* a program for one kernel, in order */
   int nparam;              /* PARAM slots are 0 .. nparam-1 */
   int nthread;             /* launches: thread index 0 .. nthread-1 */
   int global[3], local[3]; /* GPU: grid and block sizes */
+  GridBlocks blocks[3];    /* of the grid, those that a launch needs (grid_blocks.c) */
 } Linear;
+
+/* Of `global` blocks along an axis, those that a launch with these variables makes: one at least. */
+static inline int blocks_needed(const GridBlocks *b, int global, const int64_t *vars) {
+  if (!b->each) return global;
+  int64_t sum = b->add;
+  for (int i = 0; i < MOST_BLOCK_VARS; i++)
+    if (b->by[i]) sum += b->by[i] * vars[i];
+  int64_t n = sum / b->each;
+  return n < 1 ? 1 : n < global ? (int)n : global;
+}
 
 /* By number of a memory that the list only reads: those that it stores to, as bits, that may lie in the very
  * same place: no element is read after it may have been stored to (in_place.c). */

@@ -6,6 +6,7 @@
  *   build/near_best [lists=300] [seed=1] [ratio=1.15] conv_3x3 folder/k004-r_64_64.0-input.uop ..
  *   build/near_best list="UPCAST r0 4, VEC r1 16" matmul_64        # this list alone, with the chosen one
  *   build/near_best dev=CUDA lock=FILE ..     # one of several at a time has the device, while all compile
+ *   build/near_best all=1 ..                  # each list that was tried, with its time
  *
  * One core and no cache of kernels; times are the least of many, taken by turns. */
 #define _GNU_SOURCE
@@ -37,6 +38,7 @@ typedef struct Options {
   unsigned seed;
   double ratio; /* lists are printed of what is further from the best */
   const char *list, *device;
+  bool all; /* each list is printed, with its us */
   int lock; /* a file, which is locked while the device runs something; -1: none */
 } Options;
 
@@ -347,6 +349,7 @@ static double searched(Bench *b, const Options *o, const char *name, Trial *own,
     device_taken(b, true);
     for (int k = 0; k < n; k++) {
       trial_run(b, &t[k], fmin(own->us, best->us));
+      if (o->all) printf("    %.2f %s\n", t[k].us, t[k].list);
       if (t[k].us < best->us && t[k].us < own->us) {
         trial_end(b, best);
         *best = t[k];
@@ -470,6 +473,8 @@ int main(int argc, char **argv) {
       o.ratio = atof(argv[i] + 6);
     else if (!strncmp(argv[i], "list=", 5))
       o.list = argv[i] + 5;
+    else if (!strcmp(argv[i], "all=1"))
+      o.all = true;
     else if (!strncmp(argv[i], "dev=", 4))
       o.device = argv[i] + 4;
     else if (!strncmp(argv[i], "lock=", 5))

@@ -6,6 +6,8 @@
 #include "model_private.h"
 #include <math.h>
 
+enum { LEAST_ROWS_OF_UNITS = 16 };
+
 static int64_t count(LlmRows r) { return r.texts * r.each; }
 
 static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
@@ -19,11 +21,23 @@ static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, Llm
   return normed(m, x, l->w[w], l->b[w]);
 }
 
+/* x (n, in) times w (out, in) by the matrix units of a GPU: products of f16, sums in f32. A row of x is divided
+ * by its largest number first, so none is too large for f16. */
+static TgTensor *by_units(TgTensor *x, TgTensor *w) {
+  TgTensor *most = tg_max(tg_abs(x), .axis = TG_AXES(-1), .keepdim = true);
+  most = tg_where(tg_gt_scalar(most, 0), most, tg_scalar_like(most, 1));
+  x = tg_cast(tg_div(x, most), TG_F16);
+  return tg_mul(tg_matmul(x, tg_transpose(tg_cast(w, TG_F16), 0, 1), .dtype = TG_F32), most);
+}
+
 /* x times a matrix of values w, packed or NULL. Whole texts are learned from: their products have gradients,
  * which packed ones lack. */
 static TgTensor *times(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed,
                        LlmRows r) {
-  TgTensor *y = packed && !r.whole ? tg_packed_linear(x, packed, m->activations) : tg_linear(x, w, NULL);
+  bool units = m->units && !r.whole && r.each >= LEAST_ROWS_OF_UNITS;
+  TgTensor *y = packed && !r.whole ? tg_packed_linear(x, packed, m->activations)
+                : units            ? by_units(x, w)
+                                   : tg_linear(x, w, NULL);
   return bias ? tg_add(y, tg_cast(bias, TG_F32)) : y;
 }
 

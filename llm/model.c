@@ -43,6 +43,8 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: %lld sequences, %lld in a step", (long long)m->sequences,
                     (long long)o.batch);
   m->batch = o.batch;
+  const char *device = tg_device(m->embedding);
+  m->units = m->activations < 32 && (strstr(device, "CUDA") || strstr(device, "METAL"));
   if (m->positions && m->context > m->k.trained) m->context = m->k.trained;
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;

@@ -201,6 +201,7 @@ struct TgLlm {
   TgDType cache;
   bool packed;                  /* the cache is q8_0 */
   int64_t activations;          /* bits of what packed matrices are multiplied with; 32: none are */
+  bool units;                   /* a GPU's: products of many rows are of f16 */
   int64_t context, block, room; /* room: of the cache: a step that is not full writes behind the context */
   int64_t parameters;
   int64_t sequences;

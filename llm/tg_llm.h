@@ -84,7 +84,8 @@ typedef struct TgLlm TgLlm;
  * "bf16", or "q8_0": 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the
  * default, 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what
  * they are multiplied with is rounded to 16 bits below the largest of 32 numbers; 8: to 8 bits, which is what
- * llama.cpp does and half the work; 32: f32, and weights stay views of the file. */
+ * llama.cpp does and half the work; on a GPU, with 8 and 16, a prompt's tokens are multiplied as f16 by its
+ * matrix units; 32: f32, and weights stay views of the file. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;

@@ -427,7 +427,8 @@ static void test_embedding(void **state) {
 static void cache_of(const char *name, const char *type, double near, int64_t bits) {
   int32_t ids[MOST_TOKENS];
   float want[MOST_LOGITS];
-  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 16, .cache_type = type);
+  TgLlm *m = tg_llm_open(C, golden(name), .context = 24, .block = 16, .cache_type = type,
+                         .activations = named ? 32 : 16);
   if (!m) fail_msg("%s, %s: %s", name, type, tg_errmsg(C));
   int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
   if (tg_llm_eval(m, ids, n)) fail_msg("%s, %s: %s", name, type, tg_errmsg(C));
@@ -828,10 +829,28 @@ static void test_memory(void **state) {
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 
+/* A block of a prompt on a GPU: products of f16, unless activations are to have 32 bits. */
+static void test_units(void **state) {
+  (void)state;
+  static const char *const files[] = {"llama", "gemma2", "qwen3moe", "llama-quantised", "gpt2"};
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS];
+  for (int f = 0; f < 5; f++)
+    for (int64_t bits = 16; bits <= 32; bits += 16) {
+      TgLlm *m = tg_llm_open(C, golden(files[f]), .context = 24, .block = 16, .activations = bits);
+      if (!m) fail_msg("%s: %s", files[f], tg_errmsg(C));
+      int64_t n = expected(m, ids, want);
+      if (tg_llm_eval(m, ids, n)) fail_msg("%s: %s", files[f], tg_errmsg(C));
+      logits_are(m, files[f], want, n - 1, bits == 32 ? 1e-4 : 5e-3);
+      tg_llm_free(m);
+    }
+}
+
 /* What a GPU computes, emulated or not: test_llm CUDA. */
 static int on_named(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_architectures), cmocka_unit_test(test_quantised),
-                                     cmocka_unit_test(test_sequences), cmocka_unit_test(test_cache)};
+                                     cmocka_unit_test(test_sequences), cmocka_unit_test(test_cache),
+                                     cmocka_unit_test(test_units)};
   return cmocka_run_group_tests(tests, open_named, close_it);
 }
 

@@ -25,6 +25,7 @@ typedef struct Lin {
   Vec(OpenLoop) open; /* outer first; the first is the kernel */
   uint32_t serial, time;
   uint32_t changed[64]; /* by memory: the time of its last write */
+  uint64_t partly;      /* memories that are filled as far as a loop of symbolic length goes */
 
   struct {
     const UOp *reg;
@@ -121,7 +122,7 @@ static int level_of(const Lin *l, const UOp *u) {
   int level = level_of_sources(l, u);
   if (u->op == OPS_LOAD) { /* in the innermost loop that writes what it reads, or may keep it from running */
     uint64_t m = memory_bit(l, place_memory(u->src[0]));
-    bool anywhere = is_in_bounds(u->src[0]);
+    bool anywhere = is_in_bounds(u->src[0]) && !(l->partly & m);
     for (int d = (int)l->open.len - 1; d > level; d--)
       if ((l->open.at[d].writes & m) || (l->open.at[d].skipped && !anywhere)) return d;
   }
@@ -259,6 +260,7 @@ static bool statement(Lin *l, UOp *u);
 static bool loop(Lin *l, UOp *u) {
   UOp *range = u->src[0];
   OpenLoop open = {.writes = writes_of(l, u), .skipped = range->src[0]->vmin < 1, .serial = ++l->serial};
+  if (uop_has(range->src[0], VAR)) l->partly |= open.writes;
   if (!value(l, range->src[0])) return false;
   Arg arg = {.range = {range->arg.range.id, range->arg.range.type, 0}};
   open.range = uop_new(l->k->st, OPS_RANGE, l->ix, 1, 1, &l->repl[range->src[0]->id], arg);

@@ -113,6 +113,12 @@ static bool grown(Search *s, const Info *f, const OptVec *from) {
   return ok;
 }
 
+static bool in_grid(const Info *f, int64_t id) {
+  for (int i = 0; i < f->nr; i++)
+    if (f->r[i].r->arg.range.id == id) return f->r[i].grid;
+  return false;
+}
+
 static int64_t iterations_of(const Info *f, int64_t id) {
   for (int i = 0; i < f->nr; i++)
     if (f->r[i].r->arg.range.id == id) return f->r[i].n;
@@ -141,6 +147,25 @@ static bool scaled(Search *s, const OptVec *from, size_t first) {
   return ok;
 }
 
+/* Threads inside the grid, twice as many or half: along all loops at once, as they share an axis. */
+static bool threads_changed(Search *s, const Info *f, const OptVec *from) {
+  OptVec list = {0};
+  bool ok = true;
+  for (int way = 0; ok && way < 2; way++) {
+    int inner = 0;
+    ok = list_copy(s->k, &list, from);
+    for (size_t i = 0; ok && i < list.len; i++) {
+      Opt *o = &list.at[i];
+      if ((o->op != OPT_LOCAL && o->op != OPT_GROUP) || in_grid(f, o->r)) continue;
+      o->n = way ? o->n / 2 : 2 * o->n;
+      inner += o->n > 1 ? 1 : -2;
+    }
+    if (ok && inner > 1) ok = tried(s, &list);
+  }
+  vec_free(s->k->mem, &list);
+  return ok;
+}
+
 /* Whatever is better is taken at once; the opt after it is the next one to change. */
 static bool improved(Search *s, const Info *f) {
   OptVec from = {0};
@@ -158,7 +183,7 @@ static bool improved(Search *s, const Info *f) {
       if (ok && o->n > 2) ok = changed(s, &from, -1, (int)i, o->n / 2, NULL, false);
       if (ok) ok = scaled(s, &from, i);
     }
-    if (ok && !s->better) ok = grown(s, f, &from);
+    if (ok && !s->better) ok = threads_changed(s, f, &from) && (s->better || grown(s, f, &from));
   } while (ok && s->better && s->left > 0);
   vec_free(s->k->mem, &from);
   return ok;

@@ -9,7 +9,7 @@
  *   memory:  bytes that the grid touches, once where L2 has room for them, else once for all blocks that run
  *            at a time
  *   waits:   one thread from its begin to its end, alone, times the blocks that follow each other
- *   blocks:  one begins in a cycle, on the whole GPU
+ *   blocks:  two begin in three cycles, on the whole GPU
  *
  * and the time in which its text arrives: loops that are written out pay for it.
  *
@@ -56,6 +56,8 @@ static const double BESIDE = 4, BESIDE_TEXT = 16;
 /* Cycles in which an instruction arrives that no warp of a core had before: eight are in a line, and the
  * next line is asked for meanwhile. */
 static const double FETCHED = 16;
+/* Cycles from one block's begin to the next, as an H100 was seen to need. */
+static const double BEGUN = 1.45;
 /* Of what a memory's clock and width say, what copies reach. */
 static const double REACHED = 0.9;
 /* Instructions of an iteration of a loop; of a division of indices; of a conversion of 16 bits. */
@@ -652,7 +654,7 @@ bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out) {
     double part[] = {out->compute, out->shared, out->l2, out->memory, out->waits};
     for (size_t i = 0; i < TG_COUNT(part); i++)
       out->us = fmax(out->us, part[i]), sum += part[i];
-    out->us = fmax(out->us + OVERLAP * (sum - out->us), blocks / t->mhz) + FETCHED * p.text / t->mhz;
+    out->us = fmax(out->us + OVERLAP * (sum - out->us), BEGUN * blocks / t->mhz) + FETCHED * p.text / t->mhz;
     double spilled = out->registers - fmin(t->registers, REGISTER_WORDS / threads);
     if (spilled > 0) out->us *= 1 + spilled / SPILLED_TWICE;
   } else

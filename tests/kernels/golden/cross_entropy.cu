@@ -1,77 +1,80 @@
-/* r, CUDA, grid 1 1 1 of blocks 4 1 1, opts LOCAL r1 4, UPCAST r1 4, LOCAL r3 4, UPCAST r3 4 */
-extern "C" __global__ void __launch_bounds__(4) r(f32 *__restrict__ p0, const i32 *__restrict__ p1, const f32 *__restrict__ p2) {
+/* r, CUDA, grid 1 1 1 of blocks 2 1 1, opts LOCAL r1 2, UPCAST r1 4, LOCAL r3 2 */
+extern "C" __global__ void __launch_bounds__(2) r(f32 *__restrict__ p0, const i32 *__restrict__ p1, const f32 *__restrict__ p2) {
   f32 acc0 = (-f32_bits(0x7f800000u));
   f32 acc1 = (-f32_bits(0x7f800000u));
-  i64 v0 = (i64)threadIdx.x;   /* < 4ll */
+  f32 acc2 = (-f32_bits(0x7f800000u));
+  i64 v0 = (i64)threadIdx.x;   /* < 2ll */
   i64 v1 = v0 * 8ll;
-  u8 v2 = v0 < 2ll;
   for (i64 r2 = 0; r2 < 8ll; r2++) {
-    f32 v3 = acc0;
-    i64 v4 = v1 + r2;
-    f32 v5 = p2[v4];
-    f32 v6 = v3 > v5 || v3 != v3 ? v3 : v5;
-    acc0 = v6;
-    f32 v7 = acc1;
-    i64 v8 = v4 + 32ll;
-    f32 v9 = v2 ? p2[v8] : 0;
-    f32 v10 = v7 > v9 || v7 != v7 ? v7 : v9;
-    acc1 = v10;
+    f32 v2 = acc0;
+    i64 v3 = r2 + v1;
+    f32 v4 = p2[v3];
+    f32 v5 = v2 > v4 || v2 != v2 ? v2 : v4;
+    acc0 = v5;
+    f32 v6 = acc1;
+    i64 v7 = v3 + 16ll;
+    f32 v8 = p2[v7];
+    f32 v9 = v6 > v8 || v6 != v6 ? v6 : v8;
+    acc1 = v9;
+    f32 v10 = acc2;
+    i64 v11 = v3 + 32ll;
+    f32 v12 = p2[v11];
+    f32 v13 = v10 > v12 || v10 != v10 ? v10 : v12;
+    acc2 = v13;
   }
   __shared__ __attribute__((aligned(16))) f32 l0[6];
-  f32 v11 = acc0;
-  l0[v0] = v11;
-  i64 v12 = v0 + 4ll;
-  f32 v13 = acc1;
-  if (v2) l0[v12] = v13;
-  f32 acc2 = 0.0f;
-  f32 acc3 = 0.0f;
-  f32 v14 = l0[v0];
-  f32 v15 = v2 ? l0[v12] : 0;
-  for (i64 r4 = 0; r4 < 8ll; r4++) {
-    f32 v16 = acc2;
-    i64 v17 = v1 + r4;
-    f32 v18 = p2[v17];
-    f32 v19 = v18 - v14;
-    f32 v20 = exp_f32(v19);
-    f32 v21 = v16 + v20;
-    acc2 = v21;
-    f32 v22 = acc3;
-    i64 v23 = v17 + 32ll;
-    f32 v24 = v2 ? p2[v23] : 0;
-    f32 v25 = v24 - v15;
-    f32 v26 = exp_f32(v25);
-    f32 v27 = v22 + v26;
-    acc3 = v27;
-  }
+  f32 v14 = acc0;
+  l0[v0] = v14;
+  i64 v15 = v0 + 2ll;
+  f32 v16 = acc1;
+  l0[v15] = v16;
+  i64 v17 = v0 + 4ll;
+  f32 v18 = acc2;
+  l0[v17] = v18;
   __shared__ __attribute__((aligned(16))) f32 l1[6];
-  f32 v28 = acc2;
-  l1[v0] = v28;
-  f32 v29 = acc3;
-  if (v2) l1[v12] = v29;
+  for (i64 r9 = 0; r9 < 3ll; r9++) {
+    f32 acc3 = 0.0f;
+    i64 v19 = r9 * 16ll;
+    i64 v20 = r9 * 2ll;
+    i64 v21 = v20 + v0;
+    f32 v22 = l0[v21];
+    for (i64 r4 = 0; r4 < 8ll; r4++) {
+      f32 v23 = acc3;
+      i64 v24 = v19 + r4;
+      i64 v25 = v24 + v1;
+      f32 v26 = p2[v25];
+      f32 v27 = v26 - v22;
+      f32 v28 = exp_f32(v27);
+      f32 v29 = v23 + v28;
+      acc3 = v29;
+    }
+    f32 v30 = acc3;
+    l1[v21] = v30;
+  }
   f32 acc4 = 0.0f;
   __syncthreads();
   for (i64 r0 = 0; r0 < 6ll; r0++) {
-    f32 v30 = acc4;
-    i32 v31 = p1[r0];
-    i64 v32 = (i64)v31;
-    u8 v33 = v32 < 0ll;
-    u8 v34 = v33 ^ 1;
-    u8 v35 = v32 < 8ll;
-    u8 v36 = v34 & v35;
-    i64 v37 = r0 * 8ll;
-    i64 v38 = v37 + v32;
-    f32 v39 = v36 ? p2[v38] : 0;
-    f32 v40 = l0[r0];
-    f32 v41 = v39 - v40;
-    f32 v42 = l1[r0];
-    f32 v43 = log_f32(v42);
-    f32 v44 = v41 - v43;
-    f32 v45 = v36 ? v44 : 0.0f;
-    f32 v46 = -v45;
-    f32 v47 = v30 + v46;
-    acc4 = v47;
+    f32 v31 = acc4;
+    i32 v32 = p1[r0];
+    i64 v33 = (i64)v32;
+    u8 v34 = v33 < 0ll;
+    u8 v35 = v34 ^ 1;
+    u8 v36 = v33 < 8ll;
+    u8 v37 = v35 & v36;
+    i64 v38 = r0 * 8ll;
+    i64 v39 = v38 + v33;
+    f32 v40 = v37 ? p2[v39] : 0;
+    f32 v41 = l0[r0];
+    f32 v42 = v40 - v41;
+    f32 v43 = l1[r0];
+    f32 v44 = log_f32(v43);
+    f32 v45 = v42 - v44;
+    f32 v46 = v37 ? v45 : 0.0f;
+    f32 v47 = -v46;
+    f32 v48 = v31 + v47;
+    acc4 = v48;
   }
-  u8 v48 = v0 < 1ll;
-  f32 v49 = acc4;
-  if (v48) p0[0ll] = v49;
+  u8 v49 = v0 < 1ll;
+  f32 v50 = acc4;
+  if (v49) p0[0ll] = v50;
 }

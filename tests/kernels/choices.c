@@ -47,6 +47,12 @@ static TgTensor *parts_of_bytes(TgTensor *b) {
   return tg_sub_scalar(tg_cast(half, TG_F32), 8);
 }
 
+/* Of keys k and values v the first ones, as many as a variable says. */
+static TgTensor *attention_seen(TgTensor *q, TgTensor *k, TgTensor *v) {
+  int64_t n = tg_size(tg_variable(tg_context(q), "n", 1, tg_dim(k, 1)));
+  return tg_scaled_dot_product_attention(q, tg_slice(k, 1, 0, n), tg_slice(v, 1, 0, n));
+}
+
 /* ---- the programs */
 #define SOME(name, n, ...)                                                                                   \
   static int name##_build(TgContext *c, TgTensor **out) {                                                    \

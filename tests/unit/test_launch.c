@@ -252,6 +252,58 @@ static void sentences(void **state) {
   assert_true(target_launches(&target_metal, (int[]){1, 70000, 70000}, (int[]){1, 1, 1024}, why));
 }
 
+/* ---- loops of symbolic length: memory is written as far as n says, and nothing past it is read */
+static void seen_rows(const char *device, const char *noopt, int64_t n) {
+  enum { MOST = 300, WIDE = 70 };
+
+  TgContext *ctx = open_with(device, noopt, NULL);
+  TgVariable *v = tg_variable(ctx, "n", 1, MOST);
+  float in[MOST * WIDE], sums[MOST], weights[MOST], want = 0;
+  for (int i = 0; i < MOST * WIDE; i++)
+    in[i] = (float)(i % 7) - 3;
+  assert_int_equal(tg_variable_bind(v, n), TG_OK);
+  TgTensor *x = tg_keep(tg_empty(ctx, TG_F32, TG_SHAPE(MOST, WIDE)));
+  TgTensor *given = tg_from(ctx, in, TG_F32, TG_SHAPE(n, WIDE));
+  assert_non_null(tg_assign_slice(x, (int64_t[]){0, 0}, (int64_t[]){n, WIDE}, given));
+  TgTensor *rows = tg_slice(x, 0, 0, tg_size(v)), *sum = tg_sum(rows, .axis = TG_AXES(1));
+  TgTensor *weight = tg_softmax(sum);
+  if (tg_read(sum, sums, sizeof *sums * (size_t)n) || tg_read(weight, weights, sizeof *weights * (size_t)n))
+    fail_msg("%s, noopt %s, %lld rows: %s", device, noopt, (long long)n, tg_errmsg(ctx));
+  for (int64_t i = 0; i < n; i++) {
+    float row = 0;
+    for (int j = 0; j < WIDE; j++)
+      row += in[i * WIDE + j];
+    assert_true(sums[i] == row);
+    want += weights[i];
+  }
+  assert_true(want > 0.999f && want < 1.001f);
+  tg_release(x);
+  tg_close(ctx);
+}
+
+static void blocks_follow_variables(void **state) {
+  (void)state;
+  static const int64_t n[] = {1, 2, 31, 32, 33, 256, 257, 300};
+  for (size_t i = 0; i < sizeof n / sizeof *n; i++)
+    for (int noopt = 0; noopt < 2; noopt++) {
+      seen_rows("CUDA", noopt ? "1" : "0", n[i]);
+      seen_rows("METAL", noopt ? "1" : "0", n[i]);
+      seen_rows("INTERP:CUDA", noopt ? "1" : "0", n[i]);
+    }
+}
+
+/* (add + by n) / each, at least one and at most all */
+static void blocks_are_needed(void **state) {
+  (void)state;
+  const GridBlocks all = {0}, each = {.each = 32, .add = 31, .by = {1}}, two = {.each = 1, .by = {0, 3}};
+  assert_int_equal(blocks_needed(&all, 7, NULL), 7);
+  static const int64_t n[] = {0, 1, 32, 33, 300, INT32_MAX}, want[] = {1, 1, 1, 2, 10, 10};
+  for (int i = 0; i < 6; i++)
+    assert_int_equal(blocks_needed(&each, 10, &n[i]), want[i]);
+  assert_int_equal(blocks_needed(&two, 10, (int64_t[]){9, 2}), 6);
+  assert_int_equal(blocks_needed(&two, 10, (int64_t[]){9, -2}), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(long_grids),
                                      cmocka_unit_test(grids_of_many_blocks),
@@ -259,6 +311,8 @@ int main(void) {
                                      cmocka_unit_test(blocks_have_limits),
                                      cmocka_unit_test(shared_memory_is_asked_for),
                                      cmocka_unit_test(captured_kernels_ask_too),
-                                     cmocka_unit_test(sentences)};
+                                     cmocka_unit_test(sentences),
+                                     cmocka_unit_test(blocks_follow_variables),
+                                     cmocka_unit_test(blocks_are_needed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

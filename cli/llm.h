@@ -106,8 +106,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 #define LLM_CACHE_OF(T, field)                                                                               \
   CLI_TEXT_OF(T, field, "cache", "f32|f16|bf16|q8_0", "what a model keeps keys and values as (f32)")
 #define LLM_ACTIVATIONS_OF(T, field)                                                                         \
-  CLI_WHOLE_OF(T, field, "activations", 8, 32,                                                               \
-               "bits of what weights are multiplied with: on a CPU quantised ones, on a GPU a prompt's (16): 8, 16, 32")
+  CLI_WHOLE_OF(T, field, "activations", 8, 32, "bits of what weights are multiplied with: 8, 16 or 32 (16)")
 #define LLM_OPTIONS_OF(T, field)                                                                             \
   CLI_WHOLE_OF(T, field.context, "context", 1, 1 << 24, "tokens of context (the model's, at most 4096)"),    \
       CLI_WHOLE_OF(T, field.tokens, "tokens", 1, INT32_MAX,                                                  \

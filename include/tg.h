@@ -1061,6 +1061,10 @@ TG_API TgTensor *tg_threefry(TgTensor *counter, TgTensor *key);
  * tensors of bytes, tg_bitcast makes words. No gradient. TG_ERR_DTYPE: not i32. One instruction on an x86-64
  * with AVX-512 VNNI. */
 TG_API TgTensor *tg_dot4(TgTensor *x, TgTensor *y);
+/* Words of two numbers of 16 bits with signs, i32: bits 0 .. 15 of x times those of y, and bits 16 .. 31
+ * times those of y, added up, as 32 bits hold it; broadcast. No gradient. TG_ERR_DTYPE: not i32. One
+ * instruction on an x86-64 with AVX2. */
+TG_API TgTensor *tg_dot2(TgTensor *x, TgTensor *y);
 /* Words of four bytes, i32: each byte is that of the table's 16 which its low four bits choose. No gradient.
  * TG_ERR_DTYPE: not i32, or no table. One instruction on x86-64 and arm64, for a vector of words. */
 TG_API TgTensor *tg_lookup4(TgTensor *x, const uint8_t *table);

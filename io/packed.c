@@ -9,7 +9,8 @@
  * little is done for each weight. So x is made whole numbers of 16 bits, with a scale for 32 of them, and
  * a word of four weights is multiplied with its high and its low bytes (tg_dot4): sums are exact but for
  * that rounding, which is 1 / 65024 of the largest of 32. Of 8 bits there is one byte, and half the work:
- * 1 / 254. */
+ * 1 / 254. Where that is no instruction, words of two numbers of 16 bits are multiplied (tg_dot2), with the
+ * four weights of a word in two: pairs. */
 #include "ggml_types.h"
 #include "io_private.h"
 #include <stdio.h>
@@ -253,14 +254,25 @@ TgTensor *tg_packed_values(const TgPacked *p) {
 
 /* ---- products */
 /* x (n, columns) as numbers of 16 or 8 bits, with a scale for SCALED of them: words of their high bytes,
- * and of their low ones (NULL: there are none), with signs; and their sums, for each group, times what is
- * taken off each quant, if anything is. */
+ * and of their low ones (NULL: there are none), with signs; or in pairs, words of the first and third of four
+ * numbers, and of the others; and their sums, for each group, times what is taken off each quant, if anything
+ * is. */
 typedef struct Activations {
   TgTensor *scale, *high, *low, *sum;
+  bool pairs;
 } Activations;
 
-static TgTensor *words_of(TgTensor *bytes) { /* (.., 4) of i8 values -> (..) */
-  return tg_squeeze(tg_bitcast(tg_contiguous(tg_cast(bytes, TG_I8)), TG_I32), -1);
+/* (.., 4) of values of d -> (..) of `words`, as wide as four of them */
+static TgTensor *words_of(TgTensor *values, TgDType d, TgDType words) {
+  return tg_squeeze(tg_bitcast(tg_contiguous(tg_cast(values, d)), words), -1);
+}
+
+/* The first and third of four numbers of 16 bits as a word. */
+static TgTensor *pair_of(TgTensor *four) {
+  enum { FIRST = 0xffff };
+
+  TgTensor *third = tg_bitand_scalar(tg_shr_scalar(four, 16), ~FIRST);
+  return tg_contiguous(tg_cast(tg_bitor(tg_bitand_scalar(four, FIRST), third), TG_I32));
 }
 
 /* Whole numbers below 2^22, halves to even, as i32: added to 1.5 * 2^23, they are the last bits. Of what is
@@ -281,9 +293,15 @@ static Activations activations(const TgPacked *p, TgTensor *x, int64_t bits) {
   TgTensor *by = tg_where(any, tg_div(tg_scalar_like(most, largest), most), tg_zeros_like(most));
   TgTensor *q = rounded(tg_mul(of, by));
   q = tg_reshape(q, TG_SHAPE(n, blocks, groups, group / WORD, WORD));
-  TgTensor *high = bits == 8 ? q : tg_shr_scalar(tg_add_scalar(q, 128), 8);
-  a.high = words_of(high);
-  if (bits != 8) a.low = words_of(tg_sub(q, tg_shl_scalar(high, 8)));
+  a.pairs = !tensor_has_dot4(x);
+  if (a.pairs) {
+    TgTensor *four = words_of(q, TG_I16, TG_I64);
+    a.high = pair_of(four), a.low = pair_of(tg_shr_scalar(four, 16));
+  } else {
+    TgTensor *high = bits == 8 ? q : tg_shr_scalar(tg_add_scalar(q, 128), 8);
+    a.high = words_of(high, TG_I8, TG_I32);
+    if (bits != 8) a.low = words_of(tg_sub(q, tg_shl_scalar(high, 8)), TG_I8, TG_I32);
+  }
   a.sum = tg_sum(q, .axis = TG_AXES(-1, -2));
   a.sum = tg_contiguous(p->how->offset ? tg_mul_scalar(a.sum, p->how->offset) : a.sum);
   TgTensor *scale = tg_expand(tg_div_scalar(most, largest), TG_SHAPE(n, p->columns / SCALED, SCALED / group));
@@ -299,6 +317,15 @@ static TgTensor *of_group(TgTensor *w, TgTensor *words) {
   return tg_sum(tg_dot4(w, across(words)), .axis = TG_AXES(4), .keepdim = true);
 }
 
+/* The same of pairs, which are of bytes 0 and 2 of w, and of 1 and 3. */
+static TgTensor *of_pairs(TgTensor *w, TgTensor *even, TgTensor *odd) {
+  enum { TWO = 0xff00ff };
+
+  TgTensor *a = tg_dot2(tg_bitand_scalar(w, TWO), across(even));
+  TgTensor *b = tg_dot2(tg_bitand_scalar(tg_shr_scalar(w, 8), TWO), across(odd));
+  return tg_sum(tg_add(a, b), .axis = TG_AXES(4), .keepdim = true);
+}
+
 /* w with an axis for the rows of x, of which all have the same rows / 32 of w, or (n: so many) each its own. */
 static TgTensor *beside(TgTensor *w, int64_t n) {
   return n ? tg_unflatten(w, 0, 2, (const int64_t[]){n, -1}) : tg_unsqueeze(w, 0);
@@ -308,8 +335,8 @@ static TgTensor *beside(TgTensor *w, int64_t n) {
 static TgTensor *product(const TgPacked *p, Activations a, int64_t n, bool each_own) {
   int64_t own = each_own ? n : 0;
   TgTensor *w = beside(quants(p), own), *min = minima(p), *sum = across(tg_unsqueeze(a.sum, -1));
-  TgTensor *dot = of_group(w, a.high);
-  if (a.low) dot = tg_add(tg_shl_scalar(dot, 8), of_group(w, a.low));
+  TgTensor *dot = a.pairs ? of_pairs(w, a.high, a.low) : of_group(w, a.high);
+  if (a.low && !a.pairs) dot = tg_add(tg_shl_scalar(dot, 8), of_group(w, a.low));
   if (p->how->offset) dot = tg_sub(dot, sum);
   TgTensor *of_x = across(tg_unsqueeze(a.scale, -1)); /* (n, 1, blocks, groups, 1, 1) */
   TgTensor *scale = beside(tg_unsqueeze(scales(p), 3), own);

@@ -509,6 +509,24 @@ UOp *threefry(Rewrite *rw, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, 
   return op2(b, OPS_OR, op2(b, OPS_SHL, uop_cast(b->st, x1, DT_U64), sh), uop_cast(b->st, x0, DT_U64));
 }
 
+/* Part by part: all have signs but the bytes of src0. */
+UOp *dot_of_words(Rewrite *rw, UOp *u) {
+  B at = {.st = rw->st, .d = DT_I32}, *b = &at;
+  int bits = u->op == OPS_DOT4 ? 8 : 16;
+  UOp *sum = NULL;
+  for (int s = 0; s < 32; s += bits) {
+    UOp *part[2];
+    for (int i = 0; i < 2; i++)
+      part[i] = bits == 8 && !i
+                    ? op2(b, OPS_AND, op2(b, OPS_SHR, u->src[0], ci(b, DT_I32, s)), ci(b, DT_I32, 255))
+                    : op2(b, OPS_SHR, op2(b, OPS_SHL, u->src[i], ci(b, DT_I32, 32 - bits - s)),
+                          ci(b, DT_I32, 32 - bits));
+    UOp *each = op2(b, OPS_MUL, part[0], part[1]);
+    sum = sum ? op2(b, OPS_ADD, sum, each) : each;
+  }
+  return sum;
+}
+
 /* Between halves of what is left of the table each bit chooses, the lowest first, in all bytes of a word at
  * once. */
 UOp *lookup_of_words(Rewrite *rw, UOp *u) {

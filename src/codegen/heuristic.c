@@ -162,7 +162,7 @@ int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, in
 
   int sums = sums_at_once(k, f);
   int64_t room = ((int64_t)tile_room(k->opt->target) - OTHERS) / (sums * TG_MAX(vectors, 1));
-  return sums > fits ? TG_MIN(most, TG_MAX(room, 2)) : most;
+  return sums > fits ? TG_MIN(most, room) : most;
 }
 
 uint64_t ranges_inside(const Info *f, uint64_t around) {

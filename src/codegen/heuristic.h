@@ -44,7 +44,7 @@ int find_range(const Info *f, const UOp *r); /* its place in f->r, or -1 */
 bool reused_along(Kernel *k, const Info *f, const UOp *r);
 
 /* The results of a tile, each so many vectors: `most`, which leaves room for `fits` sums under way at once,
- * or as many as registers hold, where a sum of sums has more. */
+ * or as many as registers hold, where a sum of sums has more: maybe none. */
 int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, int fits);
 
 /* Ranges of all loops that stand inside those of `around`, with them: a reduction stands where all that it

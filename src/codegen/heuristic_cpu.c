@@ -22,6 +22,7 @@ typedef struct Lane {
   int beside; /* the short contiguous loop whose elements lie between two iterations of r, or -1 */
   int64_t bad, n;
   bool in_reduce, counted;
+  bool narrow; /* one vector: registers hold no tile of more */
 } Lane;
 
 static bool sums_along(Kernel *k, const Info *f, const UOp *r) {
@@ -81,7 +82,7 @@ static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
 
 static int64_t lane_count(const Lane *l, int64_t n) {
   if (!l->counted) return TG_MIN(n, 16); /* what is left of the last block runs one by one */
-  if (l->bad) return TG_MIN(n, 16);
+  if (l->bad || l->narrow) return TG_MIN(n, 16);
   if (!l->in_reduce) return TG_MIN(n, 32);
   if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;
   return n >= 32 ? 32 : TG_MIN(n, 16);
@@ -185,14 +186,25 @@ static double loads_each(const Cpu *c, UOp *r, int64_t n, int64_t chunks) {
   return loads;
 }
 
+/* Whether a load is vectors that every row of a tile along r uses. */
+static bool vectors_stay(const Cpu *c, const UOp *r) {
+  bool any = false;
+  for (size_t i = 0; c->first && i < c->f->loads.len; i++)
+    any |= depends(c->k, c->f->loads.at[i], lane_range(c, 0)->r) && !depends(c->k, c->f->loads.at[i], r);
+  return any;
+}
+
 /* The register tile: the loop of all outputs along which the most of what is loaded is used again. */
 static void find_tile(Cpu *c) {
+  enum { ROWS_OF_ONE = 4 };
+
   const Info *f = c->f;
   const Lane *l = c->first;
   if (!f->reduces.len || (c->local && c->nlane) || (l && !l->in_reduce)) return;
   int64_t chunks = l ? (c->lanes + 15) / 16 : 1;
   int64_t most = !l ? 4 : l->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
-  most = tile_of_sums(c->k, f, chunks, most, 1);
+  int64_t room = tile_of_sums(c->k, f, chunks, most, 1);
+  most = TG_MAX(room, 2);
   double least = 0;
   for (int i = 0; i < f->nr; i++) {
     const RInfo *r = &f->r[i];
@@ -203,6 +215,13 @@ static void find_tile(Cpu *c) {
     least = each;
     c->second = i;
     c->tile = balanced(r->n, most);
+  }
+  /* Sums in sums, of which registers hold no two rows: the inner ones of a few rows, one vector each. The
+   * outer ones wait in memory meanwhile. */
+  if (c->second >= 0 && chunks > 1 && room < 2 && vectors_stay(c, f->r[c->second].r)) {
+    c->lane[0].narrow = true;
+    c->lanes = lane_count(c->first, lane_range(c, 0)->n);
+    c->tile = balanced(f->r[c->second].n, ROWS_OF_ONE);
   }
 }
 

@@ -272,7 +272,7 @@ static int64_t online_block(int64_t n) {
 static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   const Target *t = w->k->opt->target;
   int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
-  tile = tile_of_sums(w->k, w->f, TG_MAX(lanes / TILE_LANES, 1), tile, 2);
+  tile = TG_MAX(tile_of_sums(w->k, w->f, TG_MAX(lanes / TILE_LANES, 1), tile, 2), 2);
   bool ok = !w->axis || opt_put(w, list, OPT_ONLINE, id_of(w->axis), online_block(w->axis->src[0]->arg.v.i));
   ok = ok && (!copied->len || block_rows(w, copied, list, lanes));
   for (size_t i = 0; ok && i < w->inner.len; i++) {

@@ -68,6 +68,7 @@ typedef struct Target {
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
   double distribute_us;
+  bool words; /* it has no instruction for products of bytes: those of words of 16 bits are made with less */
   /* Rows of matrix.h that it has. */
   uint32_t matrices;
 } Target;

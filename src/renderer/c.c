@@ -37,6 +37,8 @@ static void prelude(Str *out) {
           "typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));\n"
           "#define PREFETCH(p, i) __builtin_prefetch((const void *)((u64)(p) + (u64)(i) * sizeof *(p)))\n"
           "#define INL static inline __attribute__((always_inline))\n"
+          "#ifdef __clang__\n#define PARTS _Pragma(\"unroll\")\n#else\n#define PARTS _Pragma(\"GCC unroll "
+          "8\")\n#endif\n"
           "#define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)\n#define FMA256(K, a, b, c) "
           "__builtin_ia32_vfmaddp##K##256(a, b, c)\n"
           "#define FMA512(K, a, b, c) __builtin_ia32_vfmaddp##K##512_mask(a, b, c, -1, 4)\n"
@@ -54,6 +56,8 @@ static void prelude(Str *out) {
           "INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }\n"
           "INL i32 dot4_i32(i32 a, i32 b) { u32 r = 0; for (int i = 0; i < 32; i += 8) "
           "r += ((u32)a >> i & 255) * (u32)(i8)(b >> i); return (i32)r; }\n"
+          "INL i32 dot2_i32(i32 a, i32 b) { return (i32)((u32)(i16)a * (u32)(i16)b + (u32)(a >> 16) * "
+          "(u32)(b >> 16)); }\n"
           "INL i32 lookup4_i32(i32 a, const u8 *t) { u32 r = 0; for (int i = 0; i < 32; i += 8) "
           "r |= (u32)t[a >> i & 15] << i; return (i32)r; }\n");
   str_put(out, cstyle_prelude);
@@ -61,9 +65,9 @@ static void prelude(Str *out) {
 
 #define RENDERER_C(text, planned)                                                                            \
   {                                                                                                          \
-    .name = text, .native = NATIVE_BASE | NATIVE(DOT4) | NATIVE(LOOKUP4), .vec_bytes = 64, .vec_align = 1,   \
-    .has_threads = true, .has_f64 = true, .has_lookup = true, .target = planned, .render = render,           \
-    .prelude = prelude                                                                                       \
+    .name = text, .native = NATIVE_BASE | NATIVE(DOT4) | NATIVE(DOT2) | NATIVE(LOOKUP4), .vec_bytes = 64,    \
+    .vec_align = 1, .has_threads = true, .has_f64 = true, .has_lookup = true, .target = planned,             \
+    .render = render, .prelude = prelude                                                                     \
   }
 const Renderer renderer_c = RENDERER_C("C", &target_planned), renderer_amx = RENDERER_C("AMX", &target_amx),
                renderer_dot = RENDERER_C("DOT", &target_dot);

@@ -164,7 +164,8 @@ static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const c
   case OPS_MAX: cs_put(c, "%s > %s ? %s : %s", a, b, a, b); return;
   case OPS_SHL:
   case OPS_SHR: scalar_shift(c, u, type, bits, a, b); return;
-  case OPS_DOT4: cs_put(c, "dot4_i32(%s, %s)", a, b); return;
+  case OPS_DOT4:
+  case OPS_DOT2: cs_put(c, "%s_i32(%s, %s)", op_c((Ops)u->op), a, b); return;
   case OPS_LOOKUP4:
     cs_put(c, "lookup4_i32(%s, (const u8[])", a);
     cs_put_table(c, u);

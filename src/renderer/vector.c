@@ -27,6 +27,19 @@ static const char dot4_vec[] =
     "  return ($T)(($U)c + (x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> "
     "24) +\n"
     "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
+/* An instruction for a vector of this width, or for each half of it. */
+static const char dot2_vec[] =
+    "INL $T $F($T a, $T b) {\n#if $N == 16 && defined(__AVX512BW__)\n"
+    "  __asm__(\"vpmaddwd %1, %0, %0\" : \"+v\"(a) : \"v\"(b));\n  return a;\n"
+    "#elif $N % 8 == 0 && defined(__AVX2__)\n"
+    "  typedef i16 words __attribute__((vector_size(32)));\n  PARTS for (int k = 0; k < $N; k += 8) {\n    "
+    "words x, y;\n"
+    "    __builtin_memcpy(&x, (const char *)&a + 4 * k, 32);\n    __builtin_memcpy(&y, (const char *)&b + 4 "
+    "* k, 32);\n"
+    "    x = (words)__builtin_ia32_pmaddwd256(x, y);\n    __builtin_memcpy((char *)&a + 4 * k, &x, 32);\n  "
+    "}\n  return a;\n"
+    "#else\n  $U x = ($U)a << 16, y = ($U)b << 16;\n"
+    "  return ($T)(($U)(($T)x >> 16) * ($U)(($T)y >> 16) + ($U)(a >> 16) * ($U)(b >> 16));\n#endif\n}";
 /* Lanes of a table of 16 bytes, by the instruction that a processor has for so many places, or for 16. */
 #define FIRST_16 ", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
 static const char lookup_vec[] =
@@ -34,7 +47,8 @@ static const char lookup_vec[] =
     "  r = __builtin_shufflevector(t, t" FIRST_16 FIRST_16 FIRST_16 FIRST_16 ");\n"
     "  __asm__(\"vpshufb %1, %0, %0\" : \"+v\"(r) : \"v\"(i));\n"
     "#elif $N % 16 == 0 && (defined(__SSSE3__) || defined(__aarch64__))\n"
-    "  typedef char bytes __attribute__((vector_size(16)));\n  for (int k = 0; k < $N; k += 16) {\n    bytes "
+    "  typedef char bytes __attribute__((vector_size(16)));\n  PARTS for (int k = 0; k < $N; k += 16) {\n    "
+    "bytes "
     "j;\n"
     "    __builtin_memcpy(&j, (const char *)&i + k, 16);\n#ifdef __SSSE3__\n"
     "    j = (bytes)__builtin_ia32_pshufb128((bytes)t, j);\n#else\n"
@@ -65,7 +79,7 @@ static const char f2bf_vec[] = "INL $T $F($S x) {\n  $U b = ($U)x, q = (b >> 16)
   "#elif $N % 8 == 0 && defined(__F16C__)\n"                                                                 \
   "  typedef i16 half8 __attribute__((vector_size(16)));\n  typedef f32 float8 "                             \
   "__attribute__((vector_size(32)));\n"                                                                      \
-  "  $T r;\n  for (int i = 0; i < $N; i += 8) {\n    half8 h;\n    float8 f;\n"
+  "  $T r;\n  PARTS for (int i = 0; i < $N; i += 8) {\n    half8 h;\n    float8 f;\n"
 static const char h2f_vec[] =
     "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return "
     "($T)__builtin_ia32_vcvtph2ps512_mask(($I)a, ($T){0}, -1, 4);\n" BY_EIGHT
@@ -438,6 +452,12 @@ static void vec_dot4(C *c, const VecOp *v, const UOp *dot, const char *to) {
   cs_put(c, "%s(%s, %s, %s)", name, to, cs_ref(c, dot->src[0]), cs_ref(c, dot->src[1]));
 }
 
+static void vec_dot2(C *c, const VecOp *v) {
+  const char *name = cs_text(c, "dot2_%s", v->type), *m[26] = {M('T') v->type, M('U') v->bits};
+  cs_helper(c, name, dot2_vec, m, v->u->lanes);
+  cs_put(c, "%s(%s, %s)", name, v->a, v->b);
+}
+
 const char *cs_lookup(C *c, DType d, int lanes) {
   const char *type = cs_type(c, d, lanes), *name = cs_text(c, "lookup_%s", type);
   const char *m[26] = {M('T') type, M('S') cs_type(c, d, 16), M('U') cs_type(c, DT_U8, lanes)};
@@ -504,6 +524,7 @@ static void vec_number(C *c, const VecOp *v) {
   case OPS_SHL:
   case OPS_SHR: vec_shift(c, v); return;
   case OPS_LOOKUP4: vec_lookup4(c, v); return;
+  case OPS_DOT2: vec_dot2(c, v); return;
   case OPS_DOT4: vec_dot4(c, v, u, cs_text(c, "(%s){0}", v->type)); return;
   case OPS_ADD:
     if (u->src[0]->op == OPS_DOT4 || u->src[1]->op == OPS_DOT4) {

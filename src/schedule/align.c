@@ -146,6 +146,17 @@ static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   return 0;
 }
 
+/* The same of a reduction that c itself does not split: some loops of e are its short part, which is split
+ * after that. */
+static int64_t short_part(Sched *s, UOp *e, const Stage *g, int d, int64_t c) {
+  for (int64_t part = FEW; c && part > c; part--)
+    if (part % c == 0 && range_extent(g->out[d]) % part == 0 && may_split(g, d, part)) {
+      UOp *hi = divmod(s, OPS_FLOORDIV, e, part), *lo = divmod(s, OPS_FLOORMOD, e, part);
+      if (hi && lo && !has_divmod(hi) && !has_divmod(lo)) return part;
+    }
+  return 0;
+}
+
 /* Stages that sum products, and all that those are computed from: some of that will be part of their kernels. */
 static bool products_marked(Sched *s, uint8_t *feeds) {
   IntVec work = {0};
@@ -225,8 +236,10 @@ bool align(Sched *s) {
               again = i;
               ok = split_red(s, i, a, c);
             }
-        } else if (q >= 0 && (c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1]))) &&
-                   may_split(&s->stages.at[q], d - 1, c)) {
+        } else if (q >= 0 && (c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1])))) {
+          const Stage *of = &s->stages.at[q];
+          if (!may_split(of, d - 1, c)) c = short_part(s, x->src[d], of, d - 1, c);
+          if (!c) continue;
           again = q;
           ok = split_out(s, q, d - 1, c, &readers[q]);
         }

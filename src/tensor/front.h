@@ -98,6 +98,7 @@ bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[
 
 /* ---- devices (place.c) */
 TgTensor *tensor_on(TgTensor *t, int device); /* moved there, if it is elsewhere */
+bool tensor_has_dot4(const TgTensor *t);      /* whether it is an instruction where t is */
 TgTensor *tensor_placed(TgTensor *t, const char *op, const char *device); /* NULL: where it is */
 TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n, const int64_t *d);
 TgTensor *tensor_from(TgContext *ctx, int device, const void *data, TgDType dtype, int n, const int64_t *d);

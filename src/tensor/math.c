@@ -480,6 +480,12 @@ TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
 
 TgTensor *tg_dot4(TgTensor *x, TgTensor *y) { return of_words("dot4", OPS_DOT4, DT_I32, x, y); }
 
+TgTensor *tg_dot2(TgTensor *x, TgTensor *y) { return of_words("dot2", OPS_DOT2, DT_I32, x, y); }
+
+bool tensor_has_dot4(const TgTensor *t) {
+  return !t->ctx->dev_open || !t->ctx->calls->facts(t->ctx, tensor_device(t)).target->words;
+}
+
 TgTensor *tg_lookup4(TgTensor *x, const uint8_t *table) {
   if (!x) return NULL;
   int64_t each[16];

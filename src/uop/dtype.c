@@ -328,6 +328,9 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
     for (int i = 0; i < 32; i += 8)
       r += (int64_t)(ua >> i & 255) * (int8_t)(ub >> i);
     break;
+  case OPS_DOT2:
+    r = (int64_t)(int16_t)a * (int16_t)b + (int64_t)(int16_t)(a >> 16) * (int16_t)(b >> 16);
+    break;
   case OPS_THREEFRY: r = (int64_t)threefry2x32(ua, ub); break;
   case OPS_MULACC: r = (int64_t)(ua * ub + (uint64_t)s[2].i); break;
   default: return false;

@@ -75,14 +75,14 @@ static UOp *condition(Expr *x, int depth) {
 }
 
 static UOp *expr(Expr *x, int depth) {
-  static const Ops data[] = {OPS_ADD,  OPS_SUB, OPS_MUL, OPS_FLOORDIV, OPS_FLOORMOD, OPS_CDIV,
-                             OPS_CMOD, OPS_MAX, OPS_AND, OPS_OR,       OPS_XOR,      OPS_DOT4};
+  static const Ops data[] = {OPS_ADD, OPS_SUB, OPS_MUL, OPS_FLOORDIV, OPS_FLOORMOD, OPS_CDIV, OPS_CMOD,
+                             OPS_MAX, OPS_AND, OPS_OR,  OPS_XOR,      OPS_DOT4,     OPS_DOT2};
   if (depth <= 0 || below(8) == 0) return leaf(x);
   int k = below(12);
   if (k == 0) return uop_where(x->st, condition(x, depth - 1), expr(x, depth - 1), expr(x, depth - 1));
-  if (x->dtype != DT_INDEX) /* the last of them is of i32 alone */
-    return uop_alu2(x->st, data[below((int)TG_COUNT(data) - (x->dtype != DT_I32))], expr(x, depth - 1),
-                    expr(x, depth - 1));
+  if (x->dtype != DT_INDEX) /* the last two are of i32 alone */
+    return uop_alu2(x->st, data[below((int)TG_COUNT(data) - (x->dtype != DT_I32 ? 2 : 0))],
+                    expr(x, depth - 1), expr(x, depth - 1));
   if (k < 5) return uop_alu2(x->st, below(3) ? OPS_ADD : OPS_SUB, expr(x, depth - 1), expr(x, depth - 1));
   if (k < 7)
     return uop_alu2(x->st, OPS_MUL, expr(x, depth - 1),
@@ -129,6 +129,9 @@ static bool evaluate_one(const UOp *u, const int64_t *val, const int64_t *at, in
     r = 0;
     for (int i = 0; i < 32; i += 8)
       r += (uint8_t)((uint64_t)a >> i) * (int8_t)((uint64_t)b >> i);
+    break;
+  case OPS_DOT2:
+    r = (__int128)(int16_t)a * (int16_t)b + (__int128)(int16_t)(a >> 16) * (int16_t)(b >> 16);
     break;
   case OPS_SHL: r = b >= 0 && b < 64 ? a * ((__int128)1 << b) : 0; break;
   case OPS_SHR: r = b >= 0 && b < 64 ? a >> b : a < 0 ? -1 : 0; break;

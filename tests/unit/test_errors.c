@@ -130,6 +130,7 @@ static void calls(void) {
   ERR(tg_assign(x, f));
   ERR(tg_threefry(v, v));
   ERR(tg_dot4(v, x));
+  ERR(tg_dot2(v, x));
   ERR(tg_lookup4(x, table));
   /* values */
   ERR(tg_arange(C, 0, 300, .dtype = TG_I8));

@@ -1,11 +1,13 @@
 /* test_packed.c: matrices of quantised weights in the order of products. In: random blocks. Expected: the values of
  * the same blocks in the order of a file; products with them as f64 has them, within what 16 bits of x leave. */
+#include "io_private.h"
 #include "tg_io.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -275,6 +277,25 @@ static void test_dot4(void **state) {
   }
 }
 
+/* Words of two numbers: as many as fill vectors, and as do not; what wraps. */
+static void test_dot2(void **state) {
+  (void)state;
+  static const int sizes[] = {1, 3, 4, 8, 15, 16, 64, 300};
+  int32_t a[300], b[300], y[300];
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    int n = sizes[s];
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < 4; k++)
+        ((uint8_t *)&a[i])[k] = random_byte(), ((uint8_t *)&b[i])[k] = random_byte();
+    a[0] = b[0] = (int32_t)0x80008000;
+    TgTensor *ta = tg_from(C, a, TG_I32, TG_SHAPE(n)), *tb = tg_from(C, b, TG_I32, TG_SHAPE(n));
+    assert_int_equal(tg_read(tg_dot2(ta, tb), y, (size_t)n * sizeof *y), TG_OK);
+    assert_int_equal(y[0], INT32_MIN);
+    for (int i = 1; i < n; i++)
+      assert_int_equal(y[i], (int16_t)a[i] * (int16_t)b[i] + (a[i] >> 16) * (b[i] >> 16));
+  }
+}
+
 /* Bytes of words that a table has: all that there are, in numbers of words that fill vectors and that do not. */
 static void test_lookup4(void **state) {
   (void)state;
@@ -303,13 +324,22 @@ static void test_lookup4(void **state) {
   assert_null(tg_lookup4(NULL, table));
 }
 
+/* Products of bytes, whichever processor this is; those of words; what this one takes. */
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_types),   cmocka_unit_test(test_exponents),
-                                     cmocka_unit_test(test_experts), cmocka_unit_test(test_numbers),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_dot4),
-                                     cmocka_unit_test(test_lookup4), cmocka_unit_test(test_nearer)};
-  C = tg_open(NULL);
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tg_close(C);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_types),   cmocka_unit_test(test_exponents), cmocka_unit_test(test_experts),
+      cmocka_unit_test(test_numbers), cmocka_unit_test(test_refused),   cmocka_unit_test(test_dot4),
+      cmocka_unit_test(test_lookup4), cmocka_unit_test(test_nearer),    cmocka_unit_test(test_dot2)};
+  static const char *const devices[] = {"INTERP", "CPU", NULL};
+  int failed = 0;
+  for (int i = 0; i < 3; i++) {
+    setenv("TG_DOT", i == 1 ? "0" : "1", 1);
+    seed = 1;
+    C = tg_open_with(.device = devices[i]);
+    if (i < 2 && tensor_has_dot4(tg_ones(C, TG_SHAPE(1))) != (i == 0))
+      failed++, printf("%s: has_dot4\n", devices[i]);
+    failed += cmocka_run_group_tests(tests, NULL, NULL);
+    tg_close(C);
+  }
   return failed;
 }

@@ -240,10 +240,10 @@ static bool same(long double a, long double b) {
 static const DType int_types[] = {DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64};
 
 /* ---- integer ops, every dtype, scalar and vector */
-static const Ops int_ops[] = {OPS_ADD,      OPS_SUB,      OPS_MUL,   OPS_CDIV,   OPS_CMOD,
-                              OPS_FLOORDIV, OPS_FLOORMOD, OPS_MAX,   OPS_CMPLT,  OPS_CMPNE,
-                              OPS_CMPEQ,    OPS_AND,      OPS_OR,    OPS_XOR,    OPS_SHL,
-                              OPS_SHR,      OPS_NEG,      OPS_TRUNC, OPS_MULACC, OPS_DOT4};
+static const Ops int_ops[] = {OPS_ADD,      OPS_SUB,  OPS_MUL,   OPS_CDIV,  OPS_CMOD,  OPS_FLOORDIV,
+                              OPS_FLOORMOD, OPS_MAX,  OPS_CMPLT, OPS_CMPNE, OPS_CMPEQ, OPS_AND,
+                              OPS_OR,       OPS_XOR,  OPS_SHL,   OPS_SHR,   OPS_NEG,   OPS_TRUNC,
+                              OPS_MULACC,   OPS_DOT4, OPS_DOT2};
 
 static int64_t wrap(DType d, __int128 v) {
   switch (d) {
@@ -285,6 +285,8 @@ static int64_t int_expected(Ops op, DType d, int64_t x, int64_t y, int64_t z) {
       sum += (uint8_t)((uint64_t)x >> 8 * i) * (int8_t)((uint64_t)y >> 8 * i);
     return sum;
   }
+  case OPS_DOT2:
+    return wrap(d, (__int128)(int16_t)x * (int16_t)y + (__int128)(int16_t)(x >> 16) * (int16_t)(y >> 16));
   case OPS_MULACC:
     return wrap(d, (__int128)((unsigned __int128)a * (unsigned __int128)b + (unsigned __int128)(__int128)z));
   default: return x;

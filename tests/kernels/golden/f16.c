@@ -13,7 +13,7 @@ INL f32x16 f32x16_f16(u16x16 a) {
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
   f32x16 r;
-  for (int i = 0; i < 16; i += 8) {
+  PARTS for (int i = 0; i < 16; i += 8) {
     half8 h;
     float8 f;
     __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
@@ -38,7 +38,7 @@ INL u16x16 f16x16_f32(f32x16 a) {
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
   u16x16 r;
-  for (int i = 0; i < 16; i += 8) {
+  PARTS for (int i = 0; i < 16; i += 8) {
     half8 h;
     float8 f;
     __builtin_memcpy(&f, (const char *)&a + 4 * i, 32);
@@ -69,7 +69,7 @@ INL f32x8 f32x8_f16(u16x8 a) {
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
   f32x8 r;
-  for (int i = 0; i < 8; i += 8) {
+  PARTS for (int i = 0; i < 8; i += 8) {
     half8 h;
     float8 f;
     __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
@@ -94,7 +94,7 @@ INL u16x8 f16x8_f32(f32x8 a) {
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
   u16x8 r;
-  for (int i = 0; i < 8; i += 8) {
+  PARTS for (int i = 0; i < 8; i += 8) {
     half8 h;
     float8 f;
     __builtin_memcpy(&f, (const char *)&a + 4 * i, 32);

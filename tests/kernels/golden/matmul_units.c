@@ -17,7 +17,7 @@ INL f32x8 f32x8_f16(u16x8 a) {
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
   f32x8 r;
-  for (int i = 0; i < 8; i += 8) {
+  PARTS for (int i = 0; i < 8; i += 8) {
     half8 h;
     float8 f;
     __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);

@@ -4,6 +4,11 @@ typedef long i64; typedef unsigned long u64; typedef float f32; typedef double f
 typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));
 #define PREFETCH(p, i) __builtin_prefetch((const void *)((u64)(p) + (u64)(i) * sizeof *(p)))
 #define INL static inline __attribute__((always_inline))
+#ifdef __clang__
+#define PARTS _Pragma("unroll")
+#else
+#define PARTS _Pragma("GCC unroll 8")
+#endif
 #define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)
 #define FMA256(K, a, b, c) __builtin_ia32_vfmaddp##K##256(a, b, c)
 #define FMA512(K, a, b, c) __builtin_ia32_vfmaddp##K##512_mask(a, b, c, -1, 4)
@@ -23,6 +28,7 @@ INL f64 sqrt_f64(f64 x) { return __builtin_sqrt(x); }
 INL f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
 INL i32 dot4_i32(i32 a, i32 b) { u32 r = 0; for (int i = 0; i < 32; i += 8) r += ((u32)a >> i & 255) * (u32)(i8)(b >> i); return (i32)r; }
+INL i32 dot2_i32(i32 a, i32 b) { return (i32)((u32)(i16)a * (u32)(i16)b + (u32)(a >> 16) * (u32)(b >> 16)); }
 INL i32 lookup4_i32(i32 a, const u8 *t) { u32 r = 0; for (int i = 0; i < 32; i += 8) r |= (u32)t[a >> i & 15] << i; return (i32)r; }
 #define DIVS(T, U, B, SIGNED) \
 INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \

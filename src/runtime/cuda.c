@@ -77,6 +77,9 @@ static Target target_of(const Cuda *p) {
   double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
   if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
   t.matrices = matrix_rows(MATRIX_CUDA, arch);
+  for (int i = 0; i < MATRIX_COUNT;
+       i++) /* compiled for whatever GPU may come, there are none of one GPU alone */
+    if (matrix_shapes[i].until && !strchr(p->arch, 'a')) t.matrices &= ~(UINT32_C(1) << i);
   t.copies = arch >= COPIES_SINCE;
   t.fmas = t.ops = arch < LANES_SINCE ? LANES_BEFORE : LANES;
   return t;

@@ -60,6 +60,22 @@
   "#define tg_mma_m16n8k32_e4m3_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 5, d, a, b, c)\n"                     \
   "#define tg_mma_m16n8k32_e5m2_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 6, d, a, b, c)\n"                     \
   "#define tg_mma_m16n8k8_f16_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 7, d, a, b, c)\n"                       \
+  "template <typename... T> EMU_UNSEEN static void emu_group(emu_u32 id, emu_u32 line, int kind, emu_u64 "   \
+  "a, "                                                                                                      \
+  "emu_u64 b, T &...c) {\n"                                                                                  \
+  "  float *sum[] = {&c.x...}; emu_group_step(id, line, kind, a, b, sizeof...(T), sum); }\n"                 \
+  "#define tg_lines(p) emu_group_place(p, 1)\n#define tg_turned(p) emu_group_place(p, 512)\n"                \
+  "#define tg_group_begin() emu_group_begin()\n#define tg_group_wait(n) emu_group_wait(n)\n"                 \
+  "#define tg_group_commit() emu_group_commit()\n"                                                           \
+  "#define tg_group_fence() emu_group_fence()\n"                                                             \
+  "#define tg_mma_m64n8k16_f16_f32(...) emu_group(EMU_HERE, 0, __VA_ARGS__)\n"                               \
+  "#define tg_mma_m64n8k16_f16_f32_b(...) emu_group(EMU_HERE, 1, __VA_ARGS__)\n"                             \
+  "#define tg_mma_m64n8k16_f16_f32_a(...) emu_group(EMU_HERE, 2, __VA_ARGS__)\n"                             \
+  "#define tg_mma_m64n8k16_f16_f32_ab(...) emu_group(EMU_HERE, 3, __VA_ARGS__)\n"                            \
+  "#define tg_mma_m64n8k16_bf16_f32(...) emu_group(EMU_HERE, 4, __VA_ARGS__)\n"                              \
+  "#define tg_mma_m64n8k16_bf16_f32_b(...) emu_group(EMU_HERE, 5, __VA_ARGS__)\n"                            \
+  "#define tg_mma_m64n8k16_bf16_f32_a(...) emu_group(EMU_HERE, 6, __VA_ARGS__)\n"                            \
+  "#define tg_mma_m64n8k16_bf16_f32_ab(...) emu_group(EMU_HERE, 7, __VA_ARGS__)\n"                           \
   "#define tg_ldmatrix_x1(to, row) emu_warp_rows(EMU_HERE, 1, to, row)\n"                                    \
   "#define tg_ldmatrix_x2(to, row) emu_warp_rows(EMU_HERE, 2, to, row)\n"                                    \
   "#define tg_ldmatrix_x4(to, row) emu_warp_rows(EMU_HERE, 4, to, row)\n"                                    \
@@ -71,6 +87,7 @@
   "#define tg_copy_async_4(to, from) emu_copy_async(to, from, 4)\n"                                          \
   "#define tg_copy_async_commit() emu_copy_commit()\n"                                                       \
   "#define tg_copy_async_wait(n) emu_copy_wait(n)\n"                                                         \
+  "#define tg_copy_async_wait_some(n) (emu_copy_commit(), emu_copy_wait(n))\n"                               \
   "#define tg_copy_async_wait_all() emu_copy_wait_all()\n"
 
 const EmuDialect emu_dialect_cuda = {.name = "CUDA",

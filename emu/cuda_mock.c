@@ -367,8 +367,10 @@ static TgStatus taken_by_nvrtc(const char *text, const char *arch, TgError *err)
 static bool too_new(const char *text, const char *arch) {
   char call[64];
   for (int i = 0; i < MATRIX_COUNT; i++) {
-    snprintf(call, sizeof call, "tg_mma_%s(&", matrix_shapes[i].name);
-    if (matrix_shapes[i].since > atoi(arch) && strstr(text, call)) return true;
+    const MatrixShape *s = &matrix_shapes[i];
+    snprintf(call, sizeof call, matrix_in_shared(s) ? "tg_mma_%s(tg_" : "tg_mma_%s(&", s->name);
+    bool none = s->since > atoi(arch) || (s->until && (s->until < atoi(arch) || !strchr(arch, 'a')));
+    if (none && strstr(text, call)) return true;
   }
   return false;
 }

@@ -85,7 +85,7 @@ void emu_free(Emu *e) {
   while (e->modules)
     emu_unload(e, e->modules);
   for (size_t i = 0; e->threads && i < MOST_THREADS; i++)
-    vec_free(e->mem, &e->threads[i].copies);
+    vec_free(e->mem, &e->threads[i].copies), vec_free(e->mem, &e->threads[i].steps);
   if (e->stacks) e->os->munmap(e->stacks, MOST_THREADS * e->stack_stride);
   memory_end(e);
   vec_free(e->mem, &e->block_ticks);
@@ -423,7 +423,10 @@ static void block_begin(Emu *e) {
     Thread *t = &e->threads[i];
     t->state = FRESH;
     t->group = 0;
-    t->copies.len = 0;
+    t->copies.len = t->steps.len = 0;
+    t->step_group = 0;
+    t->step_begun = false;
+    t->seen_tick = 0;
     t->index[0] = i % e->block[0];
     t->index[1] = i / e->block[0] % e->block[1];
     t->index[2] = i / e->block[0] / e->block[1];
@@ -445,6 +448,7 @@ static void block_run(Emu *e) {
       if (t->state == FRESH || t->state == READY) thread_run(e, t);
     }
     if (e->failed || warps_meet(e)) continue;
+    if (all_done(e)) groups_ended(e);
     if (all_done(e) || !barrier_meet(e)) return;
   }
 }

@@ -68,6 +68,7 @@ typedef enum WarpOp {
   WARP_SHUFFLE_DOWN, /* lane + arg */
   WARP_BALLOT,
   WARP_MMA,
+  WARP_GROUP,
   WARP_ROWS /* arg matrices, turned where it is negative */
 } WarpOp;
 
@@ -87,6 +88,19 @@ typedef struct PendingCopy {
   uint32_t nbytes, group;
 } PendingCopy;
 
+/* A step of a matrix unit of four warps that was not waited for: its operands as descriptors, the words of its
+ * sum, and what they held when it began. */
+enum { MOST_GROUP_COLUMNS = 256 };
+
+typedef struct PendingStep {
+  uint64_t a, b;
+  uint32_t columns, group, line;
+  int kind;
+  float *sum[MOST_GROUP_COLUMNS / 2];
+  float held[MOST_GROUP_COLUMNS / 2];
+  bool follows[MOST_GROUP_COLUMNS / 2]; /* an earlier step that is under way adds to the word, too */
+} PendingStep;
+
 typedef struct Stack Stack;
 
 typedef struct Thread {
@@ -96,6 +110,10 @@ typedef struct Thread {
   WarpCall warp;
   Vec(PendingCopy) copies;
   uint32_t group; /* that the next asynchronous copy belongs to */
+  Vec(PendingStep) steps;
+  uint32_t step_group; /* the same of steps */
+  bool step_begun;     /* a fence stands since registers of steps were touched by others */
+  uint64_t seen_tick;  /* what it wrote until then is seen by units that read memory themselves */
 } Thread;
 
 struct Stack {
@@ -159,7 +177,8 @@ struct Emu {
 /* The emulator that runs on this OS thread. */
 extern _Thread_local Emu *emu_running;
 
-typedef enum Access { READS, WRITES, ATOMIC, ATOMIC_LOADS, ATOMIC_STORES } Access;
+/* UNIT_READS: of a matrix unit, which sees what a thread wrote once that thread has said so. */
+typedef enum Access { READS, WRITES, ATOMIC, ATOMIC_LOADS, ATOMIC_STORES, UNIT_READS } Access;
 
 /* ---- emulate_memory.c */
 bool memory_new(Emu *e);
@@ -201,6 +220,16 @@ extern const size_t emu_ncall;
 /* ---- emulate_warp.c */
 /* Lets the warps go on whose lanes have met. True: some have, or the launch has failed. */
 bool warps_meet(Emu *e);
+
+/* ---- emulate_group.c: units of four warps. */
+uint64_t emu_group_place(const void *p, uint64_t apart);
+void emu_group_step(uint32_t id, uint32_t line, int kind, uint64_t a, uint64_t b, uint32_t words,
+                    float **sum);
+void emu_group_begin(void);
+void emu_group_commit(void);
+void emu_group_wait(int left);
+void emu_group_fence(void);
+void groups_ended(Emu *e); /* where all threads have: none may have left out a wait */
 
 /* ---- emulate_text.c */
 extern const char emu_prelude[];

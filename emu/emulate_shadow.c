@@ -58,8 +58,8 @@ bool shadow_is_set(const Space *s, uintptr_t at) {
 }
 
 /* ---- races */
-static const char *const verb[] = {"reads", "writes", "atomically changes", "atomically reads",
-                                   "atomically writes"};
+static const char *const verb[] = {
+    "reads", "writes", "atomically changes", "atomically reads", "atomically writes", "a matrix unit reads"};
 
 static uint64_t stamp_tick(uint64_t stamp) { return stamp >> TICK_AT; }
 
@@ -114,7 +114,7 @@ static void race(Emu *e, const Space *s, uintptr_t at, Access how, const char *o
 /* The last write against an access of thread `me` now. */
 static void against_write(Emu *e, const Space *s, uintptr_t at, uint64_t w, Access how, uint32_t me) {
   uint64_t tick = stamp_tick(w);
-  bool both_atomic = (w & BY_ATOMIC) && how >= ATOMIC;
+  bool both_atomic = (w & BY_ATOMIC) && how >= ATOMIC && how != UNIT_READS;
   if (tick < e->launch_tick || both_atomic) return;
   const char *did = w & BY_ATOMIC ? "changed atomically" : "wrote";
   if (tick < e->block_tick) {
@@ -182,10 +182,12 @@ static void unset(Emu *e, const Space *s, uintptr_t at, uint64_t w, Access how) 
 static inline void cell_access(Emu *e, const Space *s, Cell *c, uintptr_t at, Access how, uint32_t me) {
   uint64_t w = c->w;
   uint64_t set_from = s->is_shared ? e->block_tick << TICK_AT : WRITTEN;
-  bool reads = how != WRITES && how != ATOMIC_STORES;
+  bool reads = how != WRITES && how != ATOMIC_STORES, unit = how == UNIT_READS;
   if ((reads && w < set_from) || ((w & IN_FLIGHT) && w >= set_from)) unset(e, s, at, w, how);
   if (w >= e->launch_tick << TICK_AT) against_write(e, s, at, w, how, me);
-  if (how == READS) {
+  if (unit && stamp_tick(w) >= e->block_tick && stamp_tick(w) > e->threads[w_thread(w)].seen_tick)
+    emu_fail(e, "a matrix unit reads a byte that thread %u wrote without a fence since", w_thread(w));
+  if (how == READS || unit) {
     c->r = read_stamp(e, s, c->r, me);
     return;
   }

@@ -21,6 +21,11 @@ const char emu_prelude[] =
     "void emu_warp_rows(emu_u32 id, emu_u32 line, int kind, void *to, const void *row);\n"
     "void emu_atomic(const volatile void *p, emu_u64 nbytes);\n"
     "void emu_copy_async(void *to, const void *from, emu_u64 nbytes);\n"
+    "emu_u64 emu_group_place(const void *p, emu_u64 apart);\n"
+    "void emu_group_step(emu_u32 id, emu_u32 line, int kind, emu_u64 a, emu_u64 b, emu_u32 words, float "
+    "**sum);\n"
+    "void emu_group_begin(); void emu_group_commit(); void emu_group_wait(int left); void "
+    "emu_group_fence();\n"
     "void emu_copy_commit(); void emu_copy_wait(int n); void emu_copy_wait_all();\n"
     "}\n"
     /* the place of a call, for calls that must meet */

@@ -15,8 +15,8 @@ static bool same_call(const WarpCall *a, const WarpCall *b) {
   return a->op == b->op && a->id == b->id && a->mask == b->mask;
 }
 
-static const char *const call_name[] = {"warp barrier", "shuffle", "shuffle", "shuffle",
-                                        "shuffle",      "ballot",  "mma",     "ldmatrix"};
+static const char *const call_name[] = {"warp barrier", "shuffle", "shuffle", "shuffle", "shuffle",
+                                        "ballot",       "mma",     "wgmma",   "ldmatrix"};
 
 /* Says which lane does not come to the call of `lane`. */
 static void lane_missing(Emu *e, const Warp *w, uint32_t lane, uint32_t other) {
@@ -237,6 +237,13 @@ static void square(const Warp *w, const MmaKind *kind) {
   }
 }
 
+/* ---- units of four warps: each lane does its part by itself (emulate_group.c), of the same operands */
+static void group_step(Emu *e, const Warp *w) {
+  for (uint32_t i = 1; i < w->n && !e->failed; i++)
+    if (w->lane[i].warp.value != w->lane[0].warp.value)
+      emu_fail_at(e, &w->lane[i], "wgmma in line %u: lanes name other operands", w->lane[i].warp.line);
+}
+
 /* ---- meetings */
 /* The lanes that the call of `lane` names have all come, or the launch has failed. */
 static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
@@ -267,6 +274,8 @@ static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
     ballot(w, mask);
   else if (op == WARP_MMA)
     (mma_kinds[kind].halves ? mma : square)(w, &mma_kinds[kind]);
+  else if (op == WARP_GROUP)
+    group_step(e, w);
   else if (op == WARP_ROWS)
     rows(w, kind);
   else if (op == WARP_SYNC)

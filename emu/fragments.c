@@ -35,7 +35,7 @@ void fragments_json(FILE *to) {
   fputc('{', to);
   for (int i = 0; i < MATRIX_COUNT; i++) {
     const MatrixShape *s = &matrix_shapes[i];
-    if (matrix_in_memory(s)) continue;
+    if (matrix_in_memory(s) || matrix_in_shared(s)) continue;
     fprintf(to, "%s\"%s\":{", said++ ? ",\n" : "", s->name);
     for (int r = 0; r < MATRIX_ROLES; r++) {
       if (r) fputc(',', to);

@@ -416,7 +416,7 @@ static const char *const env_names[] = {
     "TG_DEV", "TG_CC", "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE",
     "TG_FUSE", "TG_SKIP", "TG_NOOPT", "TG_BATCH_INVARIANT", "TG_PREPACK", "TG_OPTS", "TG_DEBUG",
     "TG_DUMP", "TG_PROFILE", "TG_EXPLAIN", "TG_VIZ", "TG_SPEC",
-    "TG_TRACE", "TG_RULE_LIMIT", "TG_OPT_LIMIT", "TG_FUSE_LIMIT", "TG_BEAM", "TG_TF32", "TG_AMX",
+    "TG_TRACE", "TG_RULE_LIMIT", "TG_OPT_LIMIT", "TG_FUSE_LIMIT", "TG_BEAM", "TG_TF32", "TG_WGMMA", "TG_AMX",
     "TG_DOT", "TG_EMU", "TG_EMU_ARCHS", "TG_LOADER", "TG_ALLREDUCE",
     "TG_ALLREDUCE_CAST", "TG_COMM", "TG_COMM_NAME", "TG_COMM_RANK", "TG_COMM_SIZE",
     "TG_COMM_TIMEOUT", "TG_COMM_BUCKET", "TG_COMM_MACHINE", "TG_LINKS", "XDG_CACHE_HOME", "HOME", "PATH", "TMPDIR"};
@@ -490,6 +490,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_SPEC", &env->spec, 0, 1, 0},
               {"TG_CACHE", &env->cache, 0, 1, 1},
               {"TG_TF32", &env->tf32, 0, 1, 0},
+              {"TG_WGMMA", &env->wgmma, 0, 1, 0},
               {"TG_ALLREDUCE", &env->allreduce, 0, 4, 0},
               {"TG_ALLREDUCE_CAST", &env->allreduce_cast, 0, 1, 0},
               {"TG_COMM_RANK", &env->comm_rank, 0, INT32_MAX, 0},

@@ -229,6 +229,7 @@ typedef struct TgEnv {
   int allreduce_cast; /* sums over devices of what was cast from narrow floats are exchanged as those */
   int prepack;        /* captured functions keep the copies that kernels make of what stays; 2: all of them */
   int tf32;           /* products of f32 may be of f32 with ten bits of mantissa */
+  int wgmma;          /* units of four warps (TC4), whose kernels have not run on a GPU yet */
   int beam;           /* lists of opts kept in a search by trial; 0: none */
   int link_objects;   /* TG_LOADER=library: by the system's linker and loader, though ours could */
   int emulate; /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds; even numbers:

@@ -1,20 +1,25 @@
-/* double_buffer.c: DOUBLE_BUFFER, copies one block ahead. In: a loop over blocks, each of which fills shared
- * memory and then reads it. Out: two memories, for even and for odd blocks: while one block is computed,
- * the next is copied into the other memory.
+/* double_buffer.c: DOUBLE_BUFFER, copies some blocks ahead. In: a loop over blocks, each of which fills shared
+ * memory and then reads it. Out: n memories, which blocks take in turn: while one block is computed, a later
+ * one is copied into another memory. With two:
  *
  *   fill a with block 0; for each pair of blocks 2t, 2t + 1: fill b with the second, compute the first from
  * a, fill a with the one after the pair, compute the second from b; an odd block that is left from a.
  *
- * Each memory is filled while the other is read, so there is one barrier a block instead of two (gpu.c finds
- * them), and a device that copies by itself (renderer/cuda_text.c) has the time of a block for it. */
+ * Each memory is filled while others are read, so there is one barrier a block instead of two (gpu.c finds
+ * them), and a device that copies by itself (renderer/cuda_text.c) has the time of a block for it. Of three
+ * memories and more copies of later blocks may still be under way when threads meet: such barriers are made
+ * here, and say how many. Units that read shared memory by themselves may then be at work, too, on the block
+ * before: of four memories and more the one that is filled is that of two blocks before. */
 #include "codegen/split.h"
 
 typedef struct Pipe {
   Kernel *k;
   UOp *loop;
-  UOpVec fills, other; /* loops that fill memory, and that memory's second */
-  UOpVec memory;
-  UOp *rest; /* what reads, as a SINK */
+  UOpVec fills;
+  UOpVec memory; /* n for each of them, one after another */
+  int n, ahead;  /* memories; a block is copied so many blocks ahead */
+  bool late;     /* products of one block are under way while the next begins */
+  UOp *rest;     /* what reads, as a SINK */
   const char *why;
 } Pipe;
 
@@ -35,10 +40,12 @@ static bool take_apart(Pipe *p) {
     if (!fill) ok = ok && vec_push(k->mem, &rest, u);
     if (!fill || !ok) continue;
     UOp *m = stored_in(u->src[1]);
-    Arg arg = {.param = {m->arg.param.nelem, k->next_local++}};
-    UOp *other = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL, arg);
-    ok = other && vec_push(k->mem, &p->fills, u) && vec_push(k->mem, &p->memory, m) &&
-         vec_push(k->mem, &p->other, other);
+    ok = vec_push(k->mem, &p->fills, u) && vec_push(k->mem, &p->memory, m);
+    for (int j = 1; ok && j < p->n; j++) {
+      Arg arg = {.param = {m->arg.param.nelem, k->next_local++}};
+      UOp *other = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL, arg);
+      ok = other && vec_push(k->mem, &p->memory, other);
+    }
   }
   if (ok && (!p->fills.len || !rest.len)) ok = cannot(p, "no copies are made in its blocks");
   p->rest = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)rest.len, rest.at, ARG0) : NULL;
@@ -46,13 +53,14 @@ static bool take_apart(Pipe *p) {
   return p->rest != NULL;
 }
 
-/* A copy of u for block `at`, in the first memories or the second. */
-static UOp *of_block(Pipe *p, UOp *u, UOp *at, bool second) {
+/* A copy of u for block `at`, in the memories of number `which`. */
+static UOp *of_block(Pipe *p, UOp *u, UOp *at, int which) {
   UOpVec from = {0}, to = {0};
   UOp *range = p->loop->src[0];
   bool ok = at && vec_push(p->k->mem, &from, range) && vec_push(p->k->mem, &to, at);
-  for (size_t i = 0; ok && second && i < p->memory.len; i++)
-    ok = vec_push(p->k->mem, &from, p->memory.at[i]) && vec_push(p->k->mem, &to, p->other.at[i]);
+  for (size_t i = 0; ok && which && i < p->memory.len; i += (size_t)p->n)
+    ok = vec_push(p->k->mem, &from, p->memory.at[i]) &&
+         vec_push(p->k->mem, &to, p->memory.at[i + (size_t)which]);
   UOp *r = ok ? nest_copy(p->k, u, (int)from.len, from.at, to.at) : NULL;
   vec_free(p->k->mem, &from), vec_free(p->k->mem, &to);
   return r;
@@ -66,67 +74,91 @@ static UOp *gated(Kernel *k, UOp *loop, UOp *valid) {
   return now ? loop_new(k, loop->src[0], 1, &now) : NULL;
 }
 
-static bool fills_put(Pipe *p, UOp *at, bool second, UOp *valid, UOpVec *out) {
+static bool fills_put(Pipe *p, UOp *at, int which, UOp *valid, UOpVec *out) {
   bool ok = true;
   for (size_t i = 0; ok && i < p->fills.len; i++) {
-    UOp *fill = of_block(p, p->fills.at[i], at, second);
+    UOp *fill = of_block(p, p->fills.at[i], at, which);
     if (fill && !is_const_int(valid, 1)) fill = gated(p->k, fill, valid);
     ok = fill && vec_push(p->k->mem, out, fill);
   }
   return ok;
 }
 
-static bool rest_put(Pipe *p, UOp *at, bool second, UOpVec *out) {
-  UOp *rest = of_block(p, p->rest, at, second);
+static bool rest_put(Pipe *p, UOp *at, int which, UOpVec *out) {
+  UOp *rest = of_block(p, p->rest, at, which);
   bool ok = rest != NULL;
   for (int i = 0; ok && i < rest->nsrc; i++)
     ok = vec_push(p->k->mem, out, rest->src[i]);
   return ok;
 }
 
-static bool in_pairs(Pipe *p) {
+/* Of two memories gpu.c finds where threads must meet. */
+static bool meeting_put(Pipe *p, UOpVec *out) {
+  Kernel *k = p->k;
+  UOp *keep[2] = {num(k, p->ahead - 1), num(k, p->late)};
+  UOp *b = p->n > 2 && keep[0] && keep[1] ? uop_new(k->st, OPS_BARRIER, DT_VOID, 1, 2, keep, ARG0) : NULL;
+  return p->n == 2 || (b && vec_push(k->mem, out, b));
+}
+
+/* One block of n, of which the first is `first`, the last one that is ever filled here `last`. */
+static bool block_put(Pipe *p, UOp *first, int which, int64_t last, UOpVec *out) {
+  Kernel *k = p->k;
+  int64_t blocks = p->loop->src[0]->src[0]->arg.v.i;
+  UOp *next = ix(k, OPS_ADD, first, num(k, which + p->ahead));
+  UOp *valid = last < blocks ? uop_const_int(k->st, DT_BOOL, 1) : ix(k, OPS_CMPLT, next, num(k, blocks));
+  bool none = valid && is_const_int(valid, 0);
+  return valid && meeting_put(p, out) &&
+         (none || fills_put(p, next, (which + p->ahead) % p->n, valid, out)) &&
+         rest_put(p, ix(k, OPS_ADD, first, num(k, which)), which, out);
+}
+
+static bool in_turn(Pipe *p) {
   Kernel *k = p->k;
   UOp *range = p->loop->src[0], *yes = uop_const_int(k->st, DT_BOOL, 1);
-  int64_t blocks = range->src[0]->arg.v.i, pairs = blocks / 2;
+  int64_t blocks = range->src[0]->arg.v.i, turns = blocks / p->n, left = turns * p->n;
   UOpVec body = {0}, all = {0};
-  UOp *pair = pairs > 1 ? kernel_range(k, num(k, pairs), AXIS_REDUCE, range) : num(k, 0);
-  if (pair && pair->op == OPS_RANGE) pair = range_marked(k, pair, range->arg.range.of);
-  UOp *first = ix(k, OPS_MUL, pair, num(k, 2)), *second = ix(k, OPS_ADD, first, num(k, 1));
-  UOp *next = ix(k, OPS_ADD, first, num(k, 2));
-  UOp *valid = blocks % 2 ? yes : ix(k, OPS_CMPLT, next, num(k, blocks));
-  bool ends = valid && is_const_int(valid, 0); /* two blocks: none comes after them */
-  bool ok = valid && fills_put(p, num(k, 0), false, yes, &all) && fills_put(p, second, true, yes, &body) &&
-            rest_put(p, first, false, &body) && (ends || fills_put(p, next, false, valid, &body)) &&
-            rest_put(p, second, true, &body);
-  UOp *loop = ok && pair->op == OPS_RANGE ? loop_new(k, pair, (int)body.len, body.at) : NULL;
+  UOp *turn = turns > 1 ? kernel_range(k, num(k, turns), AXIS_REDUCE, range) : num(k, 0);
+  if (turn && turn->op == OPS_RANGE) turn = range_marked(k, turn, range->arg.range.of);
+  UOp *first = ix(k, OPS_MUL, turn, num(k, p->n));
+  bool ok = first && yes;
+  for (int i = 0; ok && i < p->ahead; i++)
+    ok = (!i || meeting_put(p, &all)) && fills_put(p, num(k, i), i, yes, &all);
+  for (int i = 0; ok && i < p->n; i++)
+    ok = block_put(p, first, i, left - p->n + i + p->ahead, &body);
+  UOp *loop = ok && turn->op == OPS_RANGE ? loop_new(k, turn, (int)body.len, body.at) : NULL;
   if (loop)
     ok = vec_push(k->mem, &all, loop);
   else
     for (size_t i = 0; ok && i < body.len; i++)
-      ok = pair->op != OPS_RANGE && vec_push(k->mem, &all, body.at[i]);
-  if (ok && blocks % 2) ok = rest_put(p, num(k, blocks - 1), false, &all);
+      ok = turn->op != OPS_RANGE && vec_push(k->mem, &all, body.at[i]);
+  for (int i = 0; ok && i < blocks - left; i++)
+    ok = block_put(p, num(k, left), i, left + i + p->ahead, &all);
   UOp *with = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)all.len, all.at, ARG0) : NULL;
   vec_free(k->mem, &body), vec_free(k->mem, &all);
   return nest_edit(k, p->loop, with);
 }
 
 bool opt_double_buffer(Kernel *k, const Opt *o, const char **why) {
-  Pipe p = {.k = k};
+  enum { MOST = 8, LATE = 4 };
+
+  Pipe p = {.k = k, .n = (int)TG_MIN(o->n, MOST)};
   PlaceVec at = {0};
   bool ok = nest_places(k, k->sink, &at);
-  if (o->n != 2) ok = cannot(&p, "of two copies");
+  if (o->n < 2 || o->n > MOST) ok = cannot(&p, "of two copies to eight");
   for (size_t i = 0; ok && i < at.len && !p.loop; i++)
     if (is_loop(at.at[i].u) && block_root(at.at[i].u->src[0]) == o->r) p.loop = at.at[i].u;
   vec_free(k->mem, &at);
-  if (ok && (!p.loop || !is_const(p.loop->src[0]->src[0]) || p.loop->src[0]->src[0]->arg.v.i < 2))
-    ok = cannot(&p, "no loop over two blocks of it or more");
+  if (ok && (!p.loop || !is_const(p.loop->src[0]->src[0]) || p.loop->src[0]->src[0]->arg.v.i < o->n))
+    ok = cannot(&p, "no loop over so many blocks of it or more");
   ok = ok && take_apart(&p);
+  p.late = ok && p.n >= LATE && has_groups(k, p.rest); /* they may be at work when threads go on */
+  p.ahead = p.n - 1 - p.late;
   int64_t used = ok ? nest_local_bytes(k, k->sink) : 0, more = 0;
-  for (size_t i = 0; ok && i < p.memory.len; i++)
-    more += p.memory.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)p.memory.at[i]->dtype);
-  if (ok && used + more > k->opt->target->local_most) ok = cannot(&p, "local memory has no room for two");
-  ok = ok && in_pairs(&p);
+  for (size_t i = 0; ok && i < p.memory.len; i += (size_t)p.n)
+    more += (p.n - 1) * local_array_bytes(p.memory.at[i]);
+  if (ok && used + more > k->opt->target->local_most) ok = cannot(&p, "local memory has no room for so many");
+  ok = ok && in_turn(&p);
   *why = ok ? NULL : p.why;
-  vec_free(k->mem, &p.fills), vec_free(k->mem, &p.memory), vec_free(k->mem, &p.other);
+  vec_free(k->mem, &p.fills), vec_free(k->mem, &p.memory);
   return ok;
 }

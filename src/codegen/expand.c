@@ -625,7 +625,7 @@ static bool list_range(Exp *x, UOp *range) {
   /* one by one, float4, or what a compiler splits well */
   int widest = !x->k->ren || x->k->ren->vec_bytes >= 32 ? 16 : x->k->ren->vec_bytes > 1 ? 4 : 1;
   for (int at = 0; at < r->n;) {
-    int lanes = r->vec ? widest : 1;
+    int lanes = !r->vec ? 1 : range->arg.range.of == LANES_OF_COPY ? r->n : widest;
     while (at + lanes > r->n)
       lanes /= 2;
     r->chunk[r->nchunk++] = (Chunk){at, lanes};

@@ -138,11 +138,31 @@ static bool by_rows(Exp *x, UOp **words, int n, int together) {
   return all != NULL;
 }
 
+/* Of a unit that reads shared memory by itself: where an operand of this step begins. */
+static UOp *begin_of(Exp *x, const UOp *index, const int *chunk) {
+  int pos[MAX_EXP];
+  positions(x, chunk, 0, pos);
+  UOp *at = lane_value(x, index->src[1], pos);
+  return at ? UNEW(x->k->st, OPS_INDEX, (DType)index->dtype, 1, ARG0, index->src[0], at) : NULL;
+}
+
+static bool write_shared(Exp *x, const UOp *u, UOp *piece, const int *chunk, UOpVec *out) {
+  UOpStore *st = x->k->st;
+  const UOp *value = u->src[1];
+  UOp *a = begin_of(x, value->src[0], chunk), *b = begin_of(x, value->src[1], chunk);
+  UOp *was = UNEW(st, OPS_LOAD, (DType)piece->dtype, piece->lanes, ARG0, piece);
+  UOp *sum =
+      a && b && was ? UNEW(st, OPS_WMMA, (DType)piece->dtype, piece->lanes, value->arg, a, b, was) : NULL;
+  UOp *store = sum ? UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, piece, sum) : NULL;
+  return store && vec_push(x->k->mem, out, store);
+}
+
 bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out) {
   UOpStore *st = x->k->st;
   UOp *value = u->src[1], *piece = reg_piece(x, u->src[0], chunk), *src[2 * MOST_VECTORS + 1];
   const MatrixShape *s = &matrix_shapes[value->arg.i];
   const MatrixOperand *a = &s->operand[MATRIX_A], *b = &s->operand[MATRIX_B];
+  if (piece && matrix_in_shared(s)) return write_shared(x, u, piece, chunk, out);
   int na = a->elements / a->together, nb = b->elements / b->together;
   if (!piece || na > MOST_VECTORS || nb > MOST_VECTORS) return false;
   if (!fragment(x, value->src[0], FRAGMENT_OF_A, a, chunk, src)) return false;

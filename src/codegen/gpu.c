@@ -371,6 +371,12 @@ static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
     Span next = {0};
     UOp *s = with_barriers(g, u->src[i], &next);
     ok = s != NULL;
+    if (ok && s->op == OPS_BARRIER) { /* DOUBLE_BUFFER has made it */
+      forget(k, &all->tail);
+      ok = vec_push(k->mem, &body, s);
+      all->fenced = true;
+      continue;
+    }
     if (ok && meet_in_order(g, &all->tail, &next.head)) ok = fence(k, all, &body);
     ok = ok && vec_push(k->mem, &body, s) && follow(k, all, &next, !is_loop(s) || has_trip(s));
     span_free(k, &next);
@@ -441,6 +447,19 @@ static UOp *block_number(Kernel *k, const int64_t axis[3]) {
   return at;
 }
 
+/* Rows of blocks that go along the columns together, so that what they read is still in L2: where units of four
+ * warps wait for it. x, y: the last two axes; what the loops get is another block of the same. */
+static void rows_together(Kernel *k, int64_t nx, int64_t ny, UOp **x, UOp **y) {
+  enum { TOGETHER = 8 };
+
+  if (ny % TOGETHER || !*x || !*y || !has_groups(k, k->sink)) return;
+  UOp *rows = num(k, TOGETHER), *row = ix_top(k, OPS_FLOORMOD, *y, rows);
+  UOp *rest = ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, row, num(k, nx)), *x);
+  UOp *first = ix_top(k, OPS_MUL, ix_top(k, OPS_FLOORDIV, *y, rows), rows);
+  *y = ix_top(k, OPS_ADD, first, ix_top(k, OPS_FLOORMOD, rest, rows));
+  *x = ix_top(k, OPS_FLOORDIV, rest, rows);
+}
+
 /* The last loop is x, the one before y; those before share z. Where one is too long for its axis, all are
  * counted together. */
 static bool grid_indices(Grid *g, int n, UOp *const *grid) {
@@ -464,12 +483,17 @@ static bool grid_indices(Grid *g, int n, UOp *const *grid) {
   }
   UOp *shared = !fits ? block_number(k, axis) : own < n ? special(k, axis[2], own, false) : NULL;
   if (fits && own < n) k->global[own] = (int)axis[2];
+  UOp *axis_at[3] = {NULL};
+  for (int i = 0; i < own; i++) {
+    k->global[i] = (int)grid[n - 1 - i]->src[0]->arg.v.i;
+    axis_at[i] = special(k, k->global[i], i, false);
+  }
+  if (own > 1) rows_together(k, k->global[0], k->global[1], &axis_at[0], &axis_at[1]);
   for (int d = n; d-- > 0;) {
     int64_t e = grid[d]->src[0]->arg.v.i;
     UOp *at = NULL;
     if (d >= n - own) {
-      at = special(k, e, n - 1 - d, false);
-      k->global[n - 1 - d] = (int)e;
+      at = axis_at[n - 1 - d];
     } else {
       UOp *q = ix_top(k, OPS_FLOORDIV, shared, num(k, below));
       at = d ? ix_top(k, OPS_FLOORMOD, q, num(k, e)) : q;
@@ -581,6 +605,10 @@ bool gpu_dims(Kernel *k) {
   ok = ok && body && memory_fits(k, body);
   body = ok ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;
   k->sink = nest_simplify(k, body);
+  if (k->sink && k->list.len && !groups_begin_lines(k)) {
+    refused(k, "units of four warps take 64 columns of such a b, or a multiple");
+    k->sink = NULL;
+  }
   vec_free(k->mem, &g.from), vec_free(k->mem, &g.to), vec_free(k->mem, &out);
   return k->sink != NULL;
 }

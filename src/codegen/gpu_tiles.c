@@ -273,6 +273,65 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
          opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
 }
 
+/* ---- units of four warps */
+/* A block of such groups, each with a tile of so many results; the memories that its copies take in turn. */
+static bool groups_shape(const Tiles *t, const UOp *depth, Side row, Side lane, int64_t memories) {
+  enum { ROWS = 64, COLUMNS = 8 };
+
+  Kernel *k = t->k;
+  const UOp *first = t->f->reduces.at[0];
+  OptVec *out = list_new(k, t->lists);
+  bool ok = out && others_apart(t, out);
+  ok = ok && opt_put(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads * ROWS) &&
+       opt_put(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads * COLUMNS);
+  for (int s = 1; ok && s < first->nsrc; s++)
+    ok = opt_put(k, out, OPT_TILE, first->src[s]->arg.range.id,
+                 first->src[s] == depth ? MATRIX_LINE_ELEMENTS : 1);
+  ok = ok && stage_all(t, out);
+  if (ok && comes_before(t, t->lane, t->row))
+    ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
+  ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC4, id_of(t->row), id_of(t->lane)}));
+  if (ok && memories > 1) ok = opt_put(k, out, OPT_DOUBLE_BUFFER, depth->arg.range.id, memories);
+  return ok && opt_put(k, out, OPT_UPCAST, id_of(t->row), row.tile) &&
+         opt_put(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&
+         opt_put(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
+         opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
+}
+
+/* Whether such a unit takes what this one takes. */
+static bool groups_take(const Kernel *k, const MatrixShape *unit) {
+  bool has = false;
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    const MatrixShape *s = &matrix_shapes[i];
+    has |= (matrix_units(k) >> i & 1) && matrix_in_shared(s) &&
+           s->operand[MATRIX_A].dtype == unit->operand[MATRIX_A].dtype;
+  }
+  return has;
+}
+
+static bool add_groups(const Tiles *t, const MatrixShape *unit, const UOp *depth) {
+  /* What was fastest on an H100: of the large ones the second where b has neighbours along its columns, the third
+   * where it has them along k. */
+  static const struct {
+    Side row, lane;
+    int memories;
+  } blocks[] = {{{1, 2}, {16, 1}, 3}, {{1, 4}, {16, 1}, 4}, {{1, 2}, {32, 1}, 4}};
+
+  int64_t steps = depth->src[0]->arg.v.i / MATRIX_LINE_ELEMENTS;
+  bool ok = true, turned = false,
+       fits = !t->third && t->staged.len == 2 && depth->src[0]->arg.v.i % MATRIX_LINE_ELEMENTS == 0;
+  if (!fits || !groups_take(t->k, unit)) return true;
+  for (size_t i = 0; i < t->staged.len; i++)
+    turned |= stride_of(t->k, t->staged.at[i], t->lane->r) == 1;
+  for (size_t i = 0; ok && i < TG_COUNT(blocks); i++) {
+    Side row = blocks[i].row, lane = blocks[i].lane;
+    if (i == (turned ? 2 : 1)) continue;
+    if (padding(t, row.threads * 64, lane.tile * 8) <= MOST_PADDING)
+      ok = groups_shape(t, depth, row, lane, TG_MIN(blocks[i].memories, steps));
+  }
+  return ok;
+}
+
 static bool add_units(const Tiles *t) {
   enum { MOST_THIRD = 4 };
 
@@ -292,7 +351,7 @@ static bool add_units(const Tiles *t) {
     for (int ahead = -1; ok && ahead <= 1; ahead++)
       ok = units_shape(t, unit, depth, row, lane, third, ahead);
   }
-  return ok;
+  return ok && (!unit || add_groups(t, unit, depth));
 }
 
 bool tile_lists(Kernel *k, const Info *f, ListVec *lists) {

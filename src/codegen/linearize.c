@@ -9,6 +9,7 @@
  * at different times is not one node. Other stores to buffers come last in their loop: all loads of the old
  * contents are done. */
 #include "codegen/nest.h"
+#include "uop/matrix.h"
 #include <string.h>
 
 typedef struct OpenLoop {
@@ -235,10 +236,13 @@ static bool store(Lin *l, UOp *u) {
   return s && vec_push(l->k->mem, memory->op == OPS_PARAM ? &here->stores : &here->body, s);
 }
 
-static bool barrier(Lin *l) { /* what other threads wrote is read again */
+static bool barrier(Lin *l, const UOp *u) { /* what other threads wrote is read again */
+  UOp *keep[2];
+  for (int i = 0; i < u->nsrc && i < 2; i++)
+    keep[i] = uop_const_int(l->k->st, l->ix, u->src[i]->arg.v.i);
   written(l, ((1ull << 16) - 1) << 40);
   return list(l, (int)l->open.len - 1,
-              uop_new(l->k->st, OPS_BARRIER, DT_VOID, 1, 0, NULL, (Arg){.i = l->time}));
+              uop_new(l->k->st, OPS_BARRIER, DT_VOID, 1, u->nsrc, keep, (Arg){.i = l->time}));
 }
 
 static bool prefetch(Lin *l, const UOp *u) {
@@ -291,7 +295,7 @@ static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has ax
   switch (u->op) {
   case OPS_LOOP: return loop(l, u);
   case OPS_STORE: return store(l, u);
-  case OPS_BARRIER: return barrier(l);
+  case OPS_BARRIER: return barrier(l, u);
   case OPS_PREFETCH: return prefetch(l, u);
   default: return false;
   }
@@ -387,6 +391,12 @@ static void lin_end(Lin *l) {
   mem_free(m, l->updates);
 }
 
+/* A step of a unit that adds to the register itself. */
+static bool steps_in_place(const UOp *u) {
+  const UOp *v = u->op == OPS_STORE ? u->src[1] : NULL;
+  return v && v->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[v->arg.i]);
+}
+
 /* What a register holds after its last iteration may go straight to who reads it; one that nobody loads is
  * none.
  */
@@ -395,7 +405,8 @@ static bool unread_dropped(const Lin *l, Linear *out) {
   int n = 0;
   if (!loaded) return false;
   for (int i = 0; i < out->n; i++)
-    if (out->at[i]->op == OPS_LOAD) loaded[uop_base(out->at[i]->src[0])->id] = true;
+    if (out->at[i]->op == OPS_LOAD || steps_in_place(out->at[i]))
+      loaded[uop_base(out->at[i]->src[0])->id] = true;
   for (int i = 0; i < out->n; i++) {
     const UOp *u = out->at[i], *reg = u->op == OPS_STORE ? uop_base(u->src[0]) : u;
     if (reg->op != OPS_DEFINE_REG || loaded[reg->id]) out->at[n++] = out->at[i];

@@ -698,7 +698,7 @@ static bool fresh_range(Fresh *f, UOp *r) {
   UOp *extent = uop_substitute(f->k->st, f->k->mem, r->src[0], (int)f->from.len, f->from.at, f->to.at);
   UOp *copy = extent ? kernel_range(f->k, extent, (AxisType)r->arg.range.type, r) : NULL;
   int32_t of = r->arg.range.of;
-  bool stays = of == LOCAL_OF_BLOCK || of == FRAGMENT_OF_A || of == FRAGMENT_OF_B;
+  bool stays = of == LOCAL_OF_BLOCK || of == LANES_OF_COPY || of == FRAGMENT_OF_A || of == FRAGMENT_OF_B;
   if (copy && stays) copy = range_marked(f->k, copy, of);
   return fresh_add(f, r, copy);
 }

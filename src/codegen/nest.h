@@ -175,7 +175,7 @@ bool nest_edit(Kernel *k, UOp *old,
 bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
 bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
 
-/* TC of a loop of rows and one of columns (tensor_cores.c). False: as STAGE. */
+/* TC or TC4 of a loop of rows and one of columns (tensor_cores.c). False: as STAGE. */
 bool opt_tc(Kernel *k, const Opt *o, const char **why);
 
 /* The same on a CPU (panels.c). */
@@ -184,8 +184,16 @@ bool opt_panels(Kernel *k, const Opt *o, const char **why);
 /* DOUBLE_BUFFER of the blocks of a loop (double_buffer.c). False: as STAGE. */
 bool opt_double_buffer(Kernel *k, const Opt *o, const char **why);
 
-/* The rows and columns of the tiles of this device's matrix units; false: it has none that may be used. */
-bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns);
+/* The rows and columns of the tiles that TC, or TC4, gives to a unit of this device; false: it has none that
+ * may be used, or the opt is another one. */
+bool matrix_sides(const Kernel *k, OptOp op, int64_t *rows, int64_t *columns);
+
+/* Whether units of four warps are in it. */
+bool has_groups(Kernel *k, UOp *u);
+
+/* Whether each instruction of units of four warps begins where a line of b does, of a b that is turned: what
+ * UPCAST and LOCAL have made of its columns says so. */
+bool groups_begin_lines(Kernel *k);
 
 /* Whether neighbours in a fragment of b are of one row. */
 bool matrix_b_by_rows(const Kernel *k);

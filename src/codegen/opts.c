@@ -351,7 +351,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
     ok = thread_checked(k, o, &loops);
   else if (ok && o->op == OPT_ONLINE)
     ok = online(k, o, &loops);
-  else if (ok && o->op == OPT_TC)
+  else if (ok && (o->op == OPT_TC || o->op == OPT_TC4))
     ok = units(k, o);
   else if (ok && o->op == OPT_SWAP) {
     ok = swap(k, o, &any);
@@ -371,9 +371,9 @@ static bool opt_apply(Kernel *k, const Opt *o) {
 }
 
 static bool opts_apply(Kernel *k, const OptVec *v) {
-  static const int rank[] = {[OPT_ONLINE] = 0, [OPT_TILE] = 1,          [OPT_STAGE] = 1, [OPT_SWAP] = 2,
-                             [OPT_TC] = 3,     [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4, [OPT_UPCAST] = 4,
-                             [OPT_VEC] = 4,    [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};
+  static const int rank[] = {[OPT_ONLINE] = 0, [OPT_TILE] = 1, [OPT_STAGE] = 1,         [OPT_SWAP] = 2,
+                             [OPT_TC] = 3,     [OPT_TC4] = 3,  [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4,
+                             [OPT_UPCAST] = 4, [OPT_VEC] = 4,  [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};
   int last = 0;
   for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;

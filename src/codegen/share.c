@@ -10,6 +10,7 @@
  * each; where threads go along another axis than the last, or the fill does, rows begin one bank further on
  * than where they end, or, where loads are to stay aligned, one vector. */
 #include "codegen/share.h"
+#include "uop/matrix.h"
 
 enum { BANK_BYTES = 4, WIDEST_LOAD = 4 }; /* lanes */
 
@@ -19,7 +20,8 @@ static int64_t last_iter(const Kernel *k, int64_t root, bool grid, int64_t n, si
   for (; i < k->list.len; i++) {
     const Opt *o = &k->list.at[i];
     int64_t rows, columns;
-    if (o->op == OPT_TC && (o->r == root || o->n == root) && matrix_sides(k, &rows, &columns)) {
+    bool unit = (o->op == OPT_TC || o->op == OPT_TC4) && (o->r == root || o->n == root);
+    if (unit && matrix_sides(k, o->op, &rows, &columns)) {
       int64_t side = o->r == root ? rows : columns;
       return last_iter(k, root, grid, (n + side - 1) / side, i + 1) * side + side - 1;
     }
@@ -119,8 +121,51 @@ static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
   return last == tiled && vector && tile % vector == 0 ? vector : TG_MAX(BANK_BYTES / size, 1);
 }
 
-bool share_lay_out(Staged *s) {
-  int64_t tile = 1, size = (int64_t)dtype_size((DType)s->param->dtype);
+static const Opt *groups_of(const Staged *s) { /* TC4, or NULL */
+  for (size_t i = 0; i < s->k->list.len; i++)
+    if (s->k->list.at[i].op == OPT_TC4) return &s->k->list.at[i];
+  return NULL;
+}
+
+/* ---- lines, as matrix.h says: of the last axis, and those of all others one after another */
+enum { COPY_LINE = 64, COPY_CHUNK = 8 };
+
+static bool lay_out_lines(Staged *s, const Opt *groups) {
+  int last = last_wide(s);
+  bool turned =
+      last == axis_along(s, staged_range(s, groups->r)) || last == axis_along(s, staged_range(s, groups->n));
+  s->nline = 1;
+  for (int d = s->naxis - 1; d >= 0; d--) {
+    s->axis[d].place = d == last ? 1 : s->nline;
+    if (d != last && __builtin_mul_overflow(s->nline, s->axis[d].span, &s->nline)) s->nline = INT64_MAX;
+  }
+  bool fits = dtype_size((DType)s->param->dtype) == 2 && s->axis[last].span % COPY_LINE == 0;
+  fits = fits && (turned ? s->nline == COPY_LINE : s->nline % MATRIX_LINES == 0) && s->nline < INT32_MAX;
+  s->lane_axis = -1;
+  s->lines = true;
+  if (!fits || __builtin_mul_overflow(s->nline, s->axis[last].span, &s->nelem))
+    s->why = "its copy is no lines of 64 that units of four warps read";
+  return !s->why;
+}
+
+UOp *share_line(Staged *s, UOp *const *at) {
+  Kernel *k = s->k;
+  int last = last_wide(s);
+  UOp *line = num(k, 0);
+  for (int d = 0; d < s->naxis; d++)
+    if (d != last) line = ix(k, OPS_ADD, line, ix(k, OPS_MUL, at[d], num(k, s->axis[d].place)));
+  UOp *chunk =
+      ix(k, OPS_FLOORMOD, ix(k, OPS_FLOORDIV, at[last], num(k, COPY_CHUNK)), num(k, COPY_LINE / COPY_CHUNK));
+  chunk = ix(k, OPS_XOR, chunk, ix(k, OPS_FLOORMOD, line, num(k, MATRIX_LINES)));
+  UOp *block = ix(k, OPS_FLOORDIV, at[last], num(k, COPY_LINE));
+  line = ix(k, OPS_ADD, ix(k, OPS_MUL, block, num(k, s->nline)), line);
+  UOp *first =
+      ix(k, OPS_ADD, ix(k, OPS_MUL, line, num(k, COPY_LINE)), ix(k, OPS_MUL, chunk, num(k, COPY_CHUNK)));
+  return ix(k, OPS_ADD, first, ix(k, OPS_FLOORMOD, at[last], num(k, COPY_CHUNK)));
+}
+
+static bool lay_out(Staged *s) {
+  int64_t tile = 1;
   int fragment = fragment_axis(s), tiled = fragment >= 0 ? fragment : tile_axis(s, &tile);
   int last = tiled >= 0 ? tiled : last_wide(s);
   s->lane_axis = -1;
@@ -136,9 +181,16 @@ bool share_lay_out(Staged *s) {
     if (__builtin_mul_overflow(place, s->axis[d].span, &place)) place = INT64_MAX;
   }
   s->nelem = place;
-  bool again = s->memory && place <= s->memory->arg.param.nelem;
+  return true;
+}
+
+bool share_lay_out(Staged *s) {
+  const Opt *groups = groups_of(s);
+  int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
+  if (!(groups ? lay_out_lines(s, groups) : lay_out(s))) return false;
+  bool again = s->memory && s->nelem <= s->memory->arg.param.nelem;
   int64_t used = nest_local_bytes(s->k, s->k->sink);
-  if (used >= 0 && !again && place > (s->k->opt->target->local_most - used) / size)
+  if (used >= 0 && !again && s->nelem > (s->k->opt->target->local_most - used) / size)
     s->why = "local memory has no room for it";
   return used >= 0 && !s->why;
 }
@@ -170,9 +222,13 @@ static bool in_groups(Staged *s, const Axis *a, int64_t n) {
 /* The axis whose elements a thread takes several at a time, and how many. -1: none. */
 static int grouped_axis(Staged *s, int64_t *n) {
   int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
-  for (*n = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD); *n > 1; *n /= 2)
-    for (int d = 0; d < s->naxis; d++)
-      if (s->axis[d].span > 1 && in_groups(s, &s->axis[d], *n)) return d;
+  int64_t most = s->k->ren->vec_bytes / size;
+  if (!s->k->ren->has_rows || size != 2) most = TG_MIN(most, WIDEST_LOAD);
+  for (*n = most; *n > 1; *n /= 2)
+    for (int d = 0; d < s->naxis; d++) {
+      bool fits = s->axis[d].span > 1 && in_groups(s, &s->axis[d], *n);
+      if (fits && (*n <= WIDEST_LOAD || s->axis[d].place == 1)) return d;
+    }
   return -1;
 }
 
@@ -183,7 +239,8 @@ UOp *share_fill(Staged *s) {
   for (int d = 0; d < s->naxis; d++)
     all *= s->axis[d].span;
   UOp *iter = kernel_range(k, num(k, all / size), AXIS_LOCAL, NULL), *rest, *to = num(k, 0), *gate = NULL;
-  UOp *lane = size > 1 ? kernel_range(k, num(k, size), AXIS_VEC, NULL) : num(k, 0);
+  UOp *lane = size > 1 ? kernel_range(k, num(k, size), AXIS_VEC, NULL) : num(k, 0), *along[MAX_AXES];
+  if (size > WIDEST_LOAD) lane = range_marked(k, lane, LANES_OF_COPY);
   iter = rest = iter ? range_marked(k, iter, LOCAL_OF_BLOCK) : NULL;
   UOp *src[MAX_AXES + 2] = {s->param};
   bool ok = iter != NULL && lane != NULL;
@@ -195,9 +252,11 @@ UOp *share_fill(Staged *s) {
     rest = ix(k, OPS_FLOORDIV, rest, span);
     if (d == grouped) at = ix(k, OPS_ADD, at, lane);
     to = ix(k, OPS_ADD, to, ix(k, OPS_MUL, at, num(k, a->place)));
+    along[d] = at;
     src[1 + d] = d == grouped ? ix(k, OPS_ADD, first, lane) : first;
     ok = src[1 + d] && gate_of(s, a, first, &gate);
   }
+  if (ok && s->lines) to = share_line(s, along);
   int n = 1 + s->naxis;
   if (gate) src[n++] = gate;
   DType dt = (DType)s->param->dtype;

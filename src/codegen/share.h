@@ -23,6 +23,8 @@ typedef struct Staged {
   UOpVec padded;        /* the latter, as long as they get */
   int naxis, lane_axis; /* lane_axis: -1: none */
   Axis axis[MAX_AXES];
+  bool lines;    /* as units of four warps read it: lines of 128 bytes, whose 16 bytes are exchanged */
+  int64_t nline; /* so many */
   int64_t lanes, panel, nelem; /* lanes of a panel, elements of one, elements of the copy */
   UOp *memory;
   const char *why; /* it cannot be staged */
@@ -40,6 +42,9 @@ UOp *share_padded(Kernel *k, UOp *r);
 
 /* share.c: the places of the axes in shared memory, and nelem; false: too large. */
 bool share_lay_out(Staged *s);
+
+/* share.c: the element of the copy that is at[d] along each axis, of one in lines. */
+UOp *share_line(Staged *s, UOp *const *at);
 
 /* The statement that fills the copy, by all threads of a block. NULL: out of memory. */
 UOp *share_fill(Staged *s);

@@ -357,6 +357,7 @@ static bool place_copy(Staged *s) {
 static UOp *copy_at(Staged *s, UOp *const *at) {
   Kernel *k = s->k;
   UOp *flat = num(k, 0);
+  if (s->lines) return share_line(s, at);
   for (int d = 0; d < s->naxis; d++) {
     UOp *part;
     if (d == s->lane_axis) {

@@ -7,7 +7,8 @@
  * Who has which element is the table's affair (matrix.h): here its bits become index arithmetic. All that
  * stands in the two loops goes by the places of the sum: what starts it, what is made of it, and the steps
  * that are left where the depth does not divide, which are plain. Only in WMMA stand a and b at the places
- * that their own fragments have. On a CPU a core has the unit alone, and operands in memory (panels.c). */
+ * that their own fragments have; or, for units of four warps (TC4), which read shared memory by themselves, at
+ * the first element of the step in their copies, which share.c lays out so. On a CPU a core has the unit alone, and operands in memory (panels.c). */
 #include "codegen/split.h"
 #include "uop/matrix.h"
 
@@ -21,6 +22,7 @@ typedef struct Units {
   Kernel *k;
   UOp *outer, *inner; /* the loops of rows and of columns */
   Vec(Depth) depths;
+  bool groups;                            /* TC4: four warps, operands in shared memory */
   const MatrixShape *shape;               /* that of the loop in hand; all have the same map of the sum */
   UOp *thread, *row_block, *column_block; /* ranges, or 0 */
   UOp *element[MATRIX_ROLES][2];          /* of a fragment: which vector, which lane; 0 where it has one */
@@ -70,10 +72,16 @@ static UOp *in_block(Kernel *k, UOp *block, int64_t size, UOp *at) {
 /* ---- which products */
 uint32_t matrix_units(const Kernel *k) { return k->opt->target->matrices & ~k->opt->matrices_off; }
 
-bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns) {
-  uint32_t have = matrix_units(k);
-  if (!have) return false;
-  const MatrixShape *first = &matrix_shapes[__builtin_ctz(have)];
+/* The first row that TC, or TC4, takes here; all that it takes have the same map of the sum. NULL: none. */
+static const MatrixShape *first_row(const Kernel *k, bool groups) {
+  for (int i = 0; i < MATRIX_COUNT; i++)
+    if ((matrix_units(k) >> i & 1) && matrix_in_shared(&matrix_shapes[i]) == groups) return &matrix_shapes[i];
+  return NULL;
+}
+
+bool matrix_sides(const Kernel *k, OptOp op, int64_t *rows, int64_t *columns) {
+  const MatrixShape *first = op == OPT_TC || op == OPT_TC4 ? first_row(k, op == OPT_TC4) : NULL;
+  if (!first) return false;
   *rows = first->m;
   *columns = first->n;
   return true;
@@ -117,8 +125,8 @@ const MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, cons
   UOp *a, *b;
   for (int i = 0; i < MATRIX_COUNT; i++) {
     const MatrixShape *s = &matrix_shapes[i];
-    if (!(matrix_units(k) >> i & 1) || depth < s->k || !matrix_product(k, product, s, row, column, &a, &b))
-      continue;
+    bool taken = (matrix_units(k) >> i & 1) && !matrix_in_shared(s) && depth >= s->k;
+    if (!taken || !matrix_product(k, product, s, row, column, &a, &b)) continue;
     bool as_is = a->op != OPS_CAST || !matrix_widens(s, MATRIX_A, (DType)a->src[0]->dtype);
     as_is &= b->op != OPS_CAST || !matrix_widens(s, MATRIX_B, (DType)b->src[0]->dtype);
     if (as_is) return s;
@@ -127,7 +135,91 @@ const MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, cons
   return wide;
 }
 
+/* ---- operands in shared memory */
+/* An element of a step: of row or column `at` of its tile, so many steps of k past the begin of a block. */
+typedef struct Probe {
+  int64_t at, deep;
+} Probe;
+
+/* Whether place e, of loops `side` and depth, is `want` elements further for p than for `begin`. */
+static bool is_past(Kernel *k, UOp *e, const UOp *side, const UOp *depth, Probe begin, Probe p,
+                    int64_t want) {
+  UOp *from[2] = {(UOp *)side, (UOp *)depth}, *place[2];
+  for (int i = 0; i < 2; i++) {
+    UOp *to[2] = {num(k, begin.at + (i ? p.at : 0)), num(k, begin.deep + (i ? p.deep : 0))};
+    place[i] = to[0] && to[1] ? uop_substitute(k->st, k->mem, e, 2, from, to) : NULL;
+    if (!place[i] || !(place[i] = uop_simplify(k->st, k->mem, place[i]))) return false;
+  }
+  UOp *apart = ix(k, OPS_SUB, place[1], place[0]);
+  return apart && is_const_int(apart, want);
+}
+
+/* Whether an operand is a copy that STAGE laid out as this row has it: probed at the bits of a place, for each
+ * step that begins in a line, in the first rows or columns. */
+static bool lies_so(Kernel *k, const UOp *x, const UOp *side, const UOp *depth, const MatrixShape *s,
+                    MatrixRole role) {
+  const MatrixOperand *o = &s->operand[role];
+  if (x->op != OPS_INDEX || x->arg.i || x->src[0]->op != OPS_DEFINE_LOCAL) return false;
+  int64_t tile = role == MATRIX_A ? s->m : s->n, step = o->turned ? tile : s->k;
+  for (int64_t first = 0; first < MATRIX_LINE_ELEMENTS; first += step)
+    for (int64_t bit = 1; bit < tile * s->k; bit *= 2) {
+      Probe begin = {o->turned ? first : 0, o->turned ? 0 : first}, p = {bit % tile, bit / tile};
+      int64_t want = matrix_in_lines(o, first, (int)p.at, (int)p.deep) - first;
+      if (!is_past(k, x->src[1], side, depth, begin, p, want)) return false;
+    }
+  return true;
+}
+
+/* The row that multiplies copies as they lie. NULL: none. */
+static const MatrixShape *row_of_copies(const Units *u, const UOp *product, const UOp *depth) {
+  Kernel *k = u->k;
+  UOp *a, *b, *row = u->outer->src[0], *column = u->inner->src[0];
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    const MatrixShape *s = &matrix_shapes[i];
+    bool taken = (matrix_units(k) >> i & 1) && matrix_in_shared(s) && depth->src[0]->arg.v.i >= s->k;
+    if (taken && matrix_product(k, product, s, row, column, &a, &b) &&
+        lies_so(k, a, row, depth, s, MATRIX_A) && lies_so(k, b, column, depth, s, MATRIX_B))
+      return s;
+  }
+  return NULL;
+}
+
+bool has_groups(Kernel *k, UOp *u) {
+  UOpVec order = {0};
+  bool has = false, ok = uop_has(u, WMMA) && uop_toposort(k->st, k->mem, &u, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    has |= order.at[i]->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[order.at[i]->arg.i]);
+  vec_free(k->mem, &order);
+  return has;
+}
+
+/* Of a step: where the first of those side by side begins. */
+static bool begins_line(Kernel *k, const UOp *acc) {
+  const UOp *value = acc->src[1];
+  bool unit = value->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[value->arg.i]);
+  if (!unit || !matrix_shapes[value->arg.i].operand[MATRIX_B].turned) return true;
+  UOp *at = value->src[1]->src[1], *zero = num(k, 0);
+  for (int i = 2; at && zero && i < acc->nsrc; i++)
+    at = uop_substitute(k->st, k->mem, at, 1, (UOp **)acc->src + i, &zero);
+  at = at ? uop_simplify(k->st, k->mem, at) : NULL;
+  return at && uop_is_multiple(at, MATRIX_LINE_ELEMENTS);
+}
+
+bool groups_begin_lines(Kernel *k) {
+  PlaceVec at = {0};
+  bool ok = !uop_has(k->sink, WMMA) || nest_places(k, k->sink, &at);
+  for (size_t i = 0; ok && i < at.len; i++)
+    ok = at.at[i].u->op != OPS_ACC || begins_line(k, at.at[i].u);
+  vec_free(k->mem, &at);
+  return ok;
+}
+
 /* ---- the statements of a step */
+/* Where in the tile an operand's place begins: of one in shared memory at its first element. */
+static UOp *operand_place(const Units *u, MatrixRole role, bool column) {
+  return matrix_in_shared(u->shape) ? num(u->k, 0) : place_of(u, role, column);
+}
+
 static UOp *step(Units *u, UOp *acc, const UOp *depth, UOp *block) {
   Kernel *k = u->k;
   const MatrixShape *s = u->shape;
@@ -140,11 +232,12 @@ static UOp *step(Units *u, UOp *acc, const UOp *depth, UOp *block) {
     const UOp *side = role == MATRIX_A ? row : column;
     UOp *from[2] = {(UOp *)side, (UOp *)depth};
     UOp *to[2] = {in_block(k, role == MATRIX_A ? u->row_block : u->column_block,
-                           role == MATRIX_A ? s->m : s->n, place_of(u, (MatrixRole)role, role == MATRIX_B)),
-                  in_block(k, block, s->k, place_of(u, (MatrixRole)role, role == MATRIX_A))};
+                           role == MATRIX_A ? s->m : s->n,
+                           operand_place(u, (MatrixRole)role, role == MATRIX_B)),
+                  in_block(k, block, s->k, operand_place(u, (MatrixRole)role, role == MATRIX_A))};
     if (!to[0] || !to[1]) return NULL;
     if (!(ab[role] = uop_substitute(k->st, k->mem, ab[role], 2, from, to))) return NULL;
-    for (int e = 0; e < 2; e++)
+    for (int e = 0; e < 2 && !matrix_in_shared(s); e++)
       if (u->element[role][e]->op == OPS_RANGE) list[n++] = u->element[role][e];
   }
   DType sum = (DType)acc->src[1]->dtype;
@@ -204,7 +297,8 @@ static UOp *longest_around(const PlaceVec *at, size_t i) {
 
 static bool depth_add(Units *u, UOp *loop, const UOp *product) {
   int64_t trips = loop->src[0]->src[0]->arg.v.i;
-  const MatrixShape *s = matrix_for(u->k, product, trips, u->outer->src[0], u->inner->src[0]);
+  const MatrixShape *s = u->groups ? row_of_copies(u, product, loop->src[0])
+                                   : matrix_for(u->k, product, trips, u->outer->src[0], u->inner->src[0]);
   if (!s) return true; /* stays plain */
   for (size_t i = 0; i < u->depths.len; i++) {
     if (u->depths.at[i].loop == loop)
@@ -226,7 +320,8 @@ static bool depths_of(Units *u) {
   }
   vec_free(k->mem, &at);
   if (ok && !u->depths.len)
-    ok = cannot(u, "no loop in it sums products of types that a matrix unit here has");
+    ok = cannot(u, u->groups ? "no loop in it sums products of copies that lie as such a unit reads them"
+                             : "no loop in it sums products of types that a matrix unit here has");
   return ok;
 }
 
@@ -235,6 +330,7 @@ static bool fragment_new(Units *u, MatrixRole role) {
   static const RangeOf whose[MATRIX_ROLES] = {FRAGMENT_OF_A, FRAGMENT_OF_B, 0};
   Kernel *k = u->k;
   const MatrixOperand *o = &u->shape->operand[role];
+  if (!o->elements) return true; /* in shared memory */
   int64_t many[2] = {o->elements / o->together, o->together};
   bool ok = true;
   for (int i = 0; ok && i < 2; i++) {
@@ -253,7 +349,7 @@ static bool ranges_new(Units *u) {
   int64_t rows = row->src[0]->arg.v.i / s->m, columns = column->src[0]->arg.v.i / s->n;
   u->row_block = rows > 1 ? kernel_range(k, num(k, rows), AXIS_GLOBAL, row) : num(k, 0);
   u->column_block = columns > 1 ? kernel_range(k, num(k, columns), AXIS_GLOBAL, column) : num(k, 0);
-  u->thread = kernel_range(k, num(k, MATRIX_THREADS), AXIS_LOCAL, NULL);
+  u->thread = kernel_range(k, num(k, s->threads), AXIS_LOCAL, NULL);
   if (u->thread) u->thread = range_marked(k, u->thread, LOCAL_OF_GRID);
   return u->row_block && u->column_block && u->thread && fragment_new(u, MATRIX_C);
 }
@@ -323,12 +419,13 @@ static bool find_loops(Units *u, const Opt *o) {
 }
 
 bool opt_tc(Kernel *k, const Opt *o, const char **why) {
-  Units u = {.k = k};
+  Units u = {.k = k, .groups = o->op == OPT_TC4};
   int64_t rows, columns;
   Facts f = {0};
   bool ok = true;
-  if (!matrix_sides(k, &rows, &columns))
-    ok = cannot(&u, "the device has no matrix units");
+  if (!matrix_sides(k, o->op, &rows, &columns))
+    ok = cannot(&u,
+                u.groups ? "the device has no matrix units of four warps" : "the device has no matrix units");
   else if (uop_has(k->sink, WMMA) || (k->list.len && k->list.at[0].op == OPT_ONLINE))
     ok = cannot(&u, "once in a kernel, and not inside an ONLINE");
   ok = ok && find_loops(&u, o) && facts_of(k, u.outer, &f);

@@ -145,7 +145,8 @@ static bool list_has(const OptVec *list, OptOp op) {
  * that has blocks. */
 static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
   const Target *t = &b->dev->target;
-  bool ok = true, units = t->matrices & ~b->copt.matrices_off && !list_has(list, OPT_TC);
+  bool ok = true,
+       units = t->matrices & ~b->copt.matrices_off && !list_has(list, OPT_TC) && !list_has(list, OPT_TC4);
   bool pipe = t->warp > 1 && list_has(list, OPT_STAGE) && !list_has(list, OPT_DOUBLE_BUFFER);
   for (size_t i = 0; ok && units && i < b->ranges.len; i++)
     for (size_t j = 0; ok && j < b->ranges.len; j++) {

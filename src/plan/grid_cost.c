@@ -48,6 +48,9 @@ enum { MOST_THREADS = 2048, REGISTER_WORDS = 65536, OWN_REGISTERS = 18 };
  * a part of those from memory. */
 static const double READY = 4, READY_SHARED = 25, READY_L1 = 36, READY_MATRIX = 32, MET = 25, OF_L2 = 0.45;
 
+/* Groups of copies that may be under way when threads meet. */
+enum { MOST_GROUPS = 8 };
+
 /* Words that a thread has asked for and not got: for more a compiler keeps no registers. */
 enum { UNDER_WAY = 32 };
 
@@ -106,9 +109,12 @@ typedef struct Program {
   int first[MOST_VARS]; /* digit of a variable; a loop has one */
   int nvar, ndigit, naccess;
   Access *access;
-  double products, shared;
-  double copied;             /* when the last copy that no thread waits for arrives */
-  double arrives[UNDER_WAY]; /* when the last words that were asked for arrive, in a ring */
+  double products, shared, warps;
+  double apart;                /* products of units that work beside the threads: .. */
+  double cycles_a_byte, fed;   /* .. of each thread, of all that share a core; when the last byte arrives */
+  double arrived[MOST_GROUPS]; /* when what was copied before each of the last barriers had arrived */
+  double copied;               /* when the last copy that no thread waits for arrives */
+  double arrives[UNDER_WAY];   /* when the last words that were asked for arrive, in a ring */
   int asked;
 } Program;
 
@@ -219,7 +225,10 @@ static bool looked_through(Program *p) {
       p->end[i] = p->lin->n;
     }
     p->cost[i] = cost_of_op(p, u);
-    if (u->op == OPS_WMMA) p->products += trips * matrix_shapes[u->arg.i].cycles;
+    if (u->op == OPS_WMMA) {
+      const MatrixShape *s = &matrix_shapes[u->arg.i];
+      *(matrix_in_shared(s) ? &p->apart : &p->products) += trips * s->cycles;
+    }
     p->issued += trips * p->cost[i], p->text += p->cost[i];
     access_found(p, u, loop, depth, trips);
     if (u->op == OPS_END && depth) {
@@ -552,7 +561,12 @@ static double warp_run(Program *p, int from, int to, double now) {
     else if (p->cost[i] > 0)
       for (int s = 0; s < u->nsrc; s++)
         start = fmax(start, ready_of(p, u->src[s]));
-    if (u->op == OPS_BARRIER) start = fmax(fmax(start, last), p->copied) + MET;
+    if (u->op == OPS_BARRIER) {
+      memmove(p->arrived + 1, p->arrived, sizeof p->arrived - sizeof *p->arrived);
+      p->arrived[0] = p->copied;
+      int64_t keep = u->nsrc ? TG_MIN(u->src[0]->arg.v.i, MOST_GROUPS - 1) : 0;
+      start = fmax(fmax(start, last), p->arrived[keep]) + MET;
+    }
     double ready = start;
     if (p->cost[i] <= 0)
       for (int s = 0; s < u->nsrc; s++)
@@ -563,13 +577,22 @@ static double warp_run(Program *p, int from, int to, double now) {
       double latency = p->access[p->access[p->end[i]].as].latency;
       start = load_begins(p, u, start, latency);
       ready = start + latency;
+      if (p->apart > 0) { /* such units take what is copied faster than L2 gives it */
+        p->fed = fmax(p->fed, start) + p->access[p->end[i]].bytes * p->cycles_a_byte;
+        ready = fmax(ready, p->fed + latency);
+      }
     }
     if (u->op == OPS_LOAD && m && m->op == OPS_DEFINE_LOCAL) ready = start + READY_SHARED;
     if (u->op == OPS_SHUFFLE) ready = start + READY_SHARED;
-    if (u->op == OPS_WMMA) ready = start + READY_MATRIX;
+    double takes = p->cost[i];
+    if (u->op == OPS_WMMA) {
+      const MatrixShape *s = &matrix_shapes[u->arg.i];
+      ready = start + READY_MATRIX;
+      if (matrix_in_shared(s)) takes = fmax(takes, s->cycles * p->warps); /* all warps wait for all of it */
+    }
     p->ready[i] = ready;
-    issued += p->cost[i];
-    if (p->cost[i] > 0) last = fmax(last, start + p->cost[i]);
+    issued += takes;
+    if (takes > 0) last = fmax(last, start + takes);
     if (u->op == OPS_BARRIER) now = start, issued = 0;
   }
   return last;
@@ -631,7 +654,7 @@ bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out) {
   if (ok && lin->n <= MOST_OPS && looked_through(&p)) {
     for (int d = 0; d < 3; d++)
       threads *= TG_MAX(lin->local[d], 1), blocks *= TG_MAX(lin->global[d], 1);
-    double warps = ceil(threads / WARP), most = ceil(blocks / t->cores);
+    double warps = p.warps = ceil(threads / WARP), most = ceil(blocks / t->cores);
     places_computed(&p);
     out->registers = registers_of(&p);
     blocks_at_once(&p, threads, out);
@@ -646,10 +669,11 @@ bool grid_cost(const Target *t, const Linear *lin, TgMem *mem, GridCost *out) {
                               : fmax(pieces(a, lanes, LINE_BYTES), pieces(a, lanes, SECTOR) / 4.0);
       p.shared += a->trips * fmax(1, cycles);
     }
-    double compute = p.issued * WARP / t->ops + p.products;
+    double compute = fmax(p.issued * WARP / t->ops + p.products, p.apart);
     out->compute = compute * warps * most / t->mhz;
     out->shared = p.shared * warps * most / t->mhz;
     traffic_of(&p, blocks, out);
+    p.cycles_a_byte = threads * out->resident * t->mhz / t->bytes_us[LEVEL_L3];
     out->waits = warp_run(&p, 0, lin->n, 0) * ceil(most / out->resident) / t->mhz;
     double part[] = {out->compute, out->shared, out->l2, out->memory, out->waits};
     for (size_t i = 0; i < TG_COUNT(part); i++)

@@ -4,7 +4,7 @@
 #include "uop/uop.h"
 
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
- * of a SWAP or TC. STAGE: r is the number of a buffer, n a range: what moves with it is copied of what is read
+ * of a SWAP, TC or TC4. STAGE: r is the number of a buffer, n a range: what moves with it is copied of what is read
  * there; or EVERY_READ. codegen/opts.c applies them. */
 enum { EVERY_READ = -1 };
 
@@ -15,6 +15,7 @@ typedef enum OptOp {
   OPT_STAGE,
   OPT_SWAP,
   OPT_TC,
+  OPT_TC4,
   OPT_DOUBLE_BUFFER,
   OPT_LOCAL,
   OPT_UPCAST,

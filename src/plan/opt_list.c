@@ -3,13 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const opt_names[] = {
-    [OPT_THREAD] = "THREAD", [OPT_ONLINE] = "ONLINE", [OPT_TILE] = "TILE",
-    [OPT_STAGE] = "STAGE",   [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",
-    [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",       [OPT_UNROLL] = "UNROLL",
-    [OPT_GROUP] = "GROUP",   [OPT_TC] = "TC",         [OPT_DOUBLE_BUFFER] = "DOUBLE_BUFFER"};
+static const char *const opt_names[] = {[OPT_THREAD] = "THREAD",
+                                        [OPT_ONLINE] = "ONLINE",
+                                        [OPT_TILE] = "TILE",
+                                        [OPT_STAGE] = "STAGE",
+                                        [OPT_SWAP] = "SWAP",
+                                        [OPT_LOCAL] = "LOCAL",
+                                        [OPT_UPCAST] = "UPCAST",
+                                        [OPT_VEC] = "VEC",
+                                        [OPT_UNROLL] = "UNROLL",
+                                        [OPT_GROUP] = "GROUP",
+                                        [OPT_TC] = "TC",
+                                        [OPT_TC4] = "TC4",
+                                        [OPT_DOUBLE_BUFFER] = "DOUBLE_BUFFER"};
 
-static bool has_two_ranges(OptOp op) { return op == OPT_SWAP || op == OPT_TC; }
+static bool has_two_ranges(OptOp op) { return op == OPT_SWAP || op == OPT_TC || op == OPT_TC4; }
 
 void opt_print(Str *out, const Opt *o) {
   if (out->len) str_put(out, ", ");
@@ -36,11 +44,11 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
     while (op < TG_COUNT(opt_names) && !(strlen(opt_names[op]) == len && !strncmp(p, opt_names[op], len)))
       op++;
     if (op == TG_COUNT(opt_names))
-      return error_set(
-                 err, TG_ERR_VALUE,
-                 "opts: '%.*s' is none of THREAD ONLINE TILE STAGE SWAP TC DOUBLE_BUFFER LOCAL UPCAST VEC "
-                 "UNROLL GROUP",
-                 (int)TG_MIN(len, 40), p),
+      return error_set(err, TG_ERR_VALUE,
+                       "opts: '%.*s' is none of THREAD ONLINE TILE STAGE SWAP TC TC4 DOUBLE_BUFFER LOCAL "
+                       "UPCAST VEC "
+                       "UNROLL GROUP",
+                       (int)TG_MIN(len, 40), p),
              false;
     Opt o = {.op = (OptOp)op};
     bool two = has_two_ranges((OptOp)op), stage = op == OPT_STAGE;

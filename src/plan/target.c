@@ -38,10 +38,10 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
 #define ON_CUDA(name, since, ...)  | ((since) <= PLANNED_CUDA ? UINT32_C(1) << MATRIX_##name : 0)
 #define ON_METAL(name, since, ...) | ((since) <= PLANNED_METAL ? UINT32_C(1) << MATRIX_##name : 0)
 #define ON_DOT(name, since, ...)   | ((since) <= DOTS_BF16 ? UINT32_C(1) << MATRIX_##name : 0)
-#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE, NONE, NONE))
-#define METAL_MATRICES             (0 MATRICES(NONE, ON_METAL, NONE, NONE))
-#define AMX_MATRICES               (0 MATRICES(NONE, NONE, ON_AMX, NONE))
-#define DOT_MATRICES               (0 MATRICES(NONE, NONE, NONE, ON_DOT))
+#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE, NONE, NONE, NONE))
+#define METAL_MATRICES             (0 MATRICES(NONE, NONE, ON_METAL, NONE, NONE))
+#define AMX_MATRICES               (0 MATRICES(NONE, NONE, NONE, ON_AMX, NONE))
+#define DOT_MATRICES               (0 MATRICES(NONE, NONE, NONE, NONE, ON_DOT))
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the same since 3.0. */
 #define CUDA_LIMITS                                                                                          \

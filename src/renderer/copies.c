@@ -6,6 +6,7 @@
  * where they meet. So what is copied to a memory must not be read before the next barrier, in whatever order
  * loops iteration: `settled` walks through the program to see that. */
 #include "renderer/cstyle_private.h"
+#include "uop/matrix.h"
 
 /* The place of the END of the RANGE at `at`. */
 static int end_of(const Linear *lin, int at) {
@@ -20,24 +21,32 @@ static const UOp *accessed(const UOp *u) {
   return x && x->op == OPS_INDEX ? uop_base(x->src[0]) : NULL;
 }
 
-/* Whether nothing of memory m is read between a store to it and a barrier. A loop whose iteration leaves such
+/* Whether a unit reads m by itself. */
+static bool read_by_unit(const UOp *u, const UOp *m) {
+  bool unit = u->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[u->arg.i]);
+  return unit && (uop_base(u->src[0]->src[0]) == m || uop_base(u->src[1]->src[0]) == m);
+}
+
+/* Whether nothing of memory m is read between a store to it and the barrier behind which it has arrived: the
+ * copies between two barriers are a group, and a barrier says how many groups may be under way. *pending:
+ * barriers since the last store, and 1; 0: all has arrived. A loop whose iteration leaves such
  * a store open is walked twice, so that what ends an iteration meets what begins one; one that may have no
  * iteration closes nothing. */
-static bool settled(const Linear *lin, int from, int to, const UOp *m, bool *pending) {
+static bool settled(const Linear *lin, int from, int to, const UOp *m, int *pending) {
   for (int i = from; i < to; i++) {
     const UOp *u = lin->at[i];
     if (u->op == OPS_RANGE) {
       int end = end_of(lin, i);
-      bool before = *pending;
+      int before = *pending;
       if (!settled(lin, i + 1, end, m, pending)) return false;
-      if (*pending && !before && !settled(lin, i + 1, end, m, pending)) return false;
-      if (u->src[0]->vmin < 1) *pending |= before;
+      if (*pending && *pending != before && !settled(lin, i + 1, end, m, pending)) return false;
+      if (u->src[0]->vmin < 1 && before) *pending = 1;
       i = end;
-    } else if (u->op == OPS_BARRIER)
-      *pending = false;
-    else if (accessed(u) == m) {
-      if (u->op == OPS_LOAD && *pending) return false;
-      *pending |= u->op == OPS_STORE;
+    } else if (u->op == OPS_BARRIER) {
+      if (*pending && ++*pending > 1 + (u->nsrc ? u->src[0]->arg.v.i : 0)) *pending = 0;
+    } else if (accessed(u) == m || read_by_unit(u, m)) {
+      if (u->op != OPS_STORE && *pending) return false;
+      if (u->op == OPS_STORE) *pending = 1;
     }
   }
   return true;
@@ -67,7 +76,8 @@ static void count_uses(const C *c, uint8_t *uses) {
 
 /* Whether all stores to m are copies of their own, and it is read after barriers alone. */
 static bool is_copied(const C *c, const UOp *m, const uint8_t *uses) {
-  bool pending = false, any = false;
+  bool any = false;
+  int pending = 0;
   for (int i = 0; i < c->lin->n; i++) {
     const UOp *u = c->lin->at[i];
     if (u->op != OPS_STORE || accessed(u) != m) continue;
@@ -93,6 +103,7 @@ bool cs_find_copies(C *c, TgMem *mem) {
   }
   for (int i = 0; ok && i < c->lin->n; i++) /* rows that a warp reads for a FRAGMENT: no thread holds them */
     if (c->lin->at[i]->op == OPS_FRAGMENT) c->copied[c->lin->at[i]->src[0]->id] = 1;
+  if (ok) cs_find_groups(c);
   mem_free(mem, uses);
   return ok;
 }

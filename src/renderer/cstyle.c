@@ -73,6 +73,8 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
     cs_put(c, "(%s)(*(const %su *)(%s + %s) != 0)", cs_type(c, DT_I8, n), cs_type(c, DT_U8, n), p, o);
   else if ((in_memory = vector_in_memory(c, ix->src[1], d, n)) != NULL)
     cs_put(c, "*(%sconst %s *)(%s + %s)", space_of(c, base), in_memory, p, o);
+  else if (n > 4)
+    cs_fail(c, u, "so many lanes are read where they are aligned");
   else {
     cs_put(c, "%s%s", cs_type(c, d, n), c->lang->vec_open);
     for (int i = 0; i < n; i++)
@@ -164,6 +166,8 @@ static void render_store(C *c, const UOp *u) {
     cs_put(c, "*(%su *)(%s + %s) = (%s)(%s & 1);\n", cs_type(c, DT_U8, n), p, o, cs_type(c, DT_U8, n), val);
   else if ((in_memory = vector_in_memory(c, x->src[1], (DType)v->dtype, n)) != NULL)
     cs_put(c, "*(%s%s *)(%s + %s) = %s;\n", space_of(c, base), in_memory, p, o, val);
+  else if (n > 4)
+    cs_fail(c, u, "so many lanes are written where they are aligned");
   else {
     str_put(&c->body, "{ ");
     for (int i = 0; i < n; i++)
@@ -256,6 +260,7 @@ static void render_gep(C *c, const UOp *u, int id) {
   }
   bool mask = cs_is_mask(c, x);
   if (!c->lang->gnu_vec) {
+    if (x->lanes > 4) cs_fail(c, u, "no thread holds these lanes");
     cs_put(c, "%s v%d = ", cs_type(c, (DType)u->dtype, n), id);
     if (n == 1)
       cs_put(c, "%s;\n", lane_ref(c, x, first));
@@ -503,13 +508,21 @@ static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scra
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
   if (c->lang->most_local && linear_local_bytes(c->lin) > c->lang->most_local) {
-    if (!*scratch) cs_put(c, "%s ", c->lang->launch_local);
+    if (!*scratch) {
+      cs_put(c, c->lang->launch_local, c->groups ? GROUP_LINES_BYTES : MATRIX_ROW_BYTES);
+      str_put(&c->body, " ");
+    }
     cs_put(c, "%s *l%d = (%s *)(%s + %d);\n", t, id, t, c->lang->launch_local_name, (int)*scratch);
+    if (c->groups && *scratch % GROUP_LINES_BYTES)
+      cs_fail(c, u, "lines of a copy begin at no multiple of 1024");
     *scratch += (size_t)local_array_bytes(u);
     return;
   }
   if (!c->lang->gnu_vec) {
-    cs_put(c, c->lang->local_array, 4 * (int)dtype_size((DType)u->dtype));
+    if (c->groups)
+      cs_put(c, c->lang->local_lines, GROUP_LINES_BYTES);
+    else
+      cs_put(c, c->lang->local_array, 4 * (int)dtype_size((DType)u->dtype));
     cs_put(c, "%s l%d[%d];\n", t, id, (int)u->arg.param.nelem);
     return;
   }
@@ -542,7 +555,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_SINK: return true;
   case OPS_LOAD: return cs_is_copied(c, u);
   case OPS_WMMA: return is_block(u) && c->lang->block;
-  case OPS_STORE: return u == c->written;
+  case OPS_STORE: return u == c->written || cs_is_group(u->src[1]);
   case OPS_GEP:
     if (cs_word_of(u) || (c->lang->lane_loops && u->lanes == 1)) return true;
     if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
@@ -599,7 +612,11 @@ static void render_barrier(C *c, const UOp *u) {
     cs_fail(c, u, "no barriers here");
     return;
   }
-  if (c->copies) cs_put(c, "%s; ", c->lang->copies_wait);
+  if (c->copies && u->nsrc)
+    cs_put(c, c->lang->copies_wait_some, (int)u->src[0]->arg.v.i), str_put(&c->body, "; ");
+  else if (c->copies)
+    cs_put(c, "%s; ", c->lang->copies_wait);
+  if (c->groups) str_put(&c->body, "tg_group_fence(); ");
   cs_put(c, "%s;\n", barrier);
 }
 
@@ -630,13 +647,19 @@ static void render_fragment(C *c, const UOp *u, int at, int id) {
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
   const char *type = cs_scalar[cs_storage((DType)u->dtype)];
   /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU, but for what no thread holds */
-  bool held = u->op != OPS_FRAGMENT && !cs_is_copied(c, u) &&
-              !(u->op == OPS_INDEX && u->lanes * dtype_size((DType)u->dtype) == MATRIX_ROW_BYTES);
+  bool whole = (u->op == OPS_INDEX || u->op == OPS_LOAD) && !c->lang->gnu_vec &&
+               u->lanes * dtype_size((DType)u->dtype) == MATRIX_ROW_BYTES;
+  bool held = u->op != OPS_FRAGMENT && !cs_is_copied(c, u) && !whole;
   if (held && ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4))) {
     cs_fail(c, u, "this number of lanes does not exist");
     return;
   }
+  if (c->groups) cs_group_waits(c, u, at);
   if (without_statement(c, u)) return;
+  if (cs_is_group(u)) {
+    cs_group(c, u, at);
+    return;
+  }
   bool closes = u->op == OPS_END || u->op == OPS_ENDIF;
   if (closes && c->depth <= 1) {
     cs_fail(c, u, "closes nothing");

@@ -20,8 +20,9 @@ typedef struct CLang {
   const char *device_space,
       *local_space;        /* before the type that a pointer leads to; "": spaces have no words */
   const char *local_array; /* before an array of local memory; %d: a multiple that it begins at */
+  const char *local_lines; /* the same, where units of four warps read it (groups.c) */
   /* Where all arrays of a kernel have more bytes than most_local (0: any number), they are parts of one whose
-   * size the launch says: its declaration, and its name. */
+   * size the launch says: its declaration, with %d as above, and its name. */
   int most_local;
   const char *launch_local, *launch_local_name;
   const char *block_index, *thread_index; /* their .x, .y, .z are the place in the grid and in the block */
@@ -38,15 +39,23 @@ typedef struct CLang {
   /* A copy that the GPU makes by itself: %d bytes, to %s + %s from %s + %s; and to wait for all. NULL: none.
    */
   const char *copy, *copies_wait;
+  /* To end a group of them and wait for all but the last %d groups. */
+  const char *copies_wait_some;
   /* The statement of a FRAGMENT of a LOAD of shared memory, whose words are v with this number. */
   void (*rows)(struct C *c, const UOp *u, int id);
   /* The statements of a WMMA, whose value is v with this number; NULL: there are no matrix units. */
   void (*matrix)(struct C *c, const UOp *u, int id);
+  /* Units of four warps: what defines the function %s for so many steps side by side, as text that begins
+   * with a name for it; and what they wait with: see groups.c. NULL: there are none. */
+  void (*group)(struct C *c, const UOp *u, int n);
   /* The statement of a STORE of a WMMA whose operands are memory, and what a kernel with one on tiles begins
    * and ends with; NULL: as above. */
   void (*block)(struct C *c, const UOp *store);
   const char *tiles_begin, *tiles_end;
 } CLang;
+
+/* Memory that units of four warps read begins at a multiple of so many bytes. */
+enum { GROUP_LINES_BYTES = 1024 };
 
 /* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */
 enum { LOCAL_STACK_BYTES = 16384 };

@@ -20,6 +20,10 @@ typedef struct C {
   int depth, tmp_at, nvar, nval, nreg, nlocal;
   uint8_t *copied; /* by UOp: a load that is a copy of its own, or NULL */
   bool copies;     /* there is one */
+  bool groups;     /* there is a unit of four warps (groups.c): .. */
+  bool at_work;    /* .. its products may be under way, .. */
+  bool begun;      /* .. a group of them has begun and not ended; */
+  int side;        /* .. steps left of an instruction that was written */
   uint8_t *within; /* per place: a vector whose text stands where it is used, if it is short */
   int *text_at;    /* per place: where in `texts` that is, and 1; or 0 */
   Str texts;
@@ -81,6 +85,12 @@ static inline const UOp *cs_word_of(const UOp *v) {
 }
 
 void cs_copy(C *c, const UOp *store); /* its statement */
+/* ---- groups.c: steps of units of four warps, which read shared memory by themselves and are waited for. */
+void cs_find_groups(C *c);
+bool cs_is_group(const UOp *u);           /* a WMMA of such a unit */
+const UOp *cs_sum_of(C *c, const UOp *u); /* the register that it steps */
+void cs_group(C *c, const UOp *u, int at);
+void cs_group_waits(C *c, const UOp *u, int at); /* in front of the statement at a place */
 /* ---- amx.c, dots.c: the statement of a STORE of a WMMA whose operands are memory, and what it needs. The
  * functions of both have these arguments. */
 void cs_tiles(C *c, const UOp *store);

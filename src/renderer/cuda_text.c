@@ -86,6 +86,45 @@ static void matrix_function(Str *out, const MatrixShape *s) {
   str_put(out, ");\n}\n#endif\n");
 }
 
+/* ---- units of four warps (groups.c) */
+/* The function of so many steps side by side: four elements of each, in place. The last arguments of the
+ * instruction: to add; no sign changes; which operands are turned. */
+static void group_function(C *c, const UOp *u, int n) {
+  const MatrixShape *s = &matrix_shapes[u->arg.i];
+  const char *none[26] = {0};
+  Str text;
+  str_init(&text, c->body.mem);
+  str_printf(&text, "#ifndef TG_EMULATED\nINL void tg_mma_%s(u64 a, u64 b", s->name);
+  for (int i = 0; i < n; i++)
+    str_printf(&text, ", f32x4 &c%d", i);
+  str_printf(&text, ") {\n  asm volatile(\"wgmma.mma_async.sync.aligned.m%dn%dk%d.%s.%s.%s ", s->m, n * s->n,
+             s->k, ptx_type(s, MATRIX_C), ptx_type(s, MATRIX_A), ptx_type(s, MATRIX_B));
+  operands(&text, 0, 4 * n);
+  str_printf(&text, ", %%%d, %%%d, 1, 1, 1, %d, %d;\" : ", 4 * n, 4 * n + 1, s->operand[MATRIX_A].turned,
+             s->operand[MATRIX_B].turned);
+  for (int i = 0; i < 4 * n; i++)
+    str_printf(&text, "%s\"+f\"(c%d.%c)", i ? ", " : "", i / 4, "xyzw"[i % 4]);
+  str_put(&text, " : \"l\"(a), \"l\"(b));\n}\n#endif");
+  cs_helper(c, cs_text(c, "tg_mma_%s_%d", s->name, n), str_text(&text), none, 0);
+  if (text.oom) c->body.oom = true;
+  str_free(&text);
+}
+
+/* A place in shared memory as the unit takes it, in units of 16 bytes: where it begins, how far blocks of 64
+ * lines are apart, how far eight lines are; and that 16 bytes are exchanged within 128. */
+static void group_prelude(Str *out) {
+  str_put(out, "#ifndef TG_EMULATED\n"
+               "INL u64 tg_lines_by(const void *p, u64 apart) { return ((u64)__cvta_generic_to_shared(p) & "
+               "0x3ffffu) >> "
+               "4 | apart << 16 | 64ull << 32 | 1ull << 62; }\n"
+               "#define tg_lines(p) tg_lines_by(p, 1)\n#define tg_turned(p) tg_lines_by(p, 512)\n"
+               "#define tg_group_begin() asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\")\n"
+               "#define tg_group_fence() asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\")\n"
+               "#define tg_group_commit() asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\")\n"
+               "#define tg_group_wait(n) asm volatile(\"wgmma.wait_group.sync.aligned %0;\" :: \"n\"(n) : "
+               "\"memory\")\n#endif\n");
+}
+
 /* From 8.0 on a thread can have memory copied without holding it; before, it copies. */
 static void copy_prelude(Str *out) {
   str_put(
@@ -94,10 +133,12 @@ static void copy_prelude(Str *out) {
       "*to, const void *from) { asm volatile(\"cp.async.\" #HOW \".shared.global [%0], [%1], \" #N "
       "\";\" :: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\"); }\n"
       "COPY(4, ca) COPY(8, ca) COPY(16, cg)\n"
+      "#define tg_copy_async_wait_some(n) asm volatile(\"cp.async.commit_group; cp.async.wait_group %0;\" :: "
+      "\"n\"(n) : \"memory\")\n"
       "INL void tg_copy_async_wait_all() { asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); }\n"
       "#else\n#define COPY(N, T) INL void tg_copy_async_##N(void *to, const void *from) { *(T *)to = "
       "*(const T *)from; }\nCOPY(4, u32) COPY(8, u32x2) COPY(16, u32x4)\n"
-      "INL void tg_copy_async_wait_all() {}\n#endif\n#endif\n");
+      "#define tg_copy_async_wait_some(n)\nINL void tg_copy_async_wait_all() {}\n#endif\n#endif\n");
 }
 
 /* The threads of a warp name rows, of eight for each word: PTX's ldmatrix, as it is and turned. */
@@ -122,7 +163,8 @@ static void matrix_prelude(Str *out) {
                "INL u32 word(f32 x) { u32 u = u32_bits(x); return (u & 0x7f800000u) == 0x7f800000u ? u : u + "
                "0x1000u; }\n#ifndef TG_EMULATED\n");
   for (int i = 0; i < MATRIX_COUNT; i++)
-    if (matrix_shapes[i].maker == MATRIX_CUDA) matrix_function(out, &matrix_shapes[i]);
+    if (matrix_shapes[i].maker == MATRIX_CUDA && !matrix_in_shared(&matrix_shapes[i]))
+      matrix_function(out, &matrix_shapes[i]);
   for (int words = 1; words <= 4; words *= 2)
     rows_function(out, words, false), rows_function(out, words, true);
   str_put(out, "#endif\n");
@@ -134,9 +176,10 @@ static const CLang lang = {.name = "CUDA",
                            .device_space = "",
                            .local_space = "",
                            .local_array = "__shared__ __attribute__((aligned(16))) ",
+                           .local_lines = "__shared__ __attribute__((aligned(%d))) ",
                            .most_local = CUDA_STATIC_LOCAL,
                            .launch_local =
-                               "extern __shared__ __attribute__((aligned(16))) u8 launch_local[];",
+                               "extern __shared__ __attribute__((aligned(%d))) u8 launch_local[];",
                            .launch_local_name = "launch_local",
                            .block_index = "blockIdx",
                            .thread_index = "threadIdx",
@@ -153,6 +196,8 @@ static const CLang lang = {.name = "CUDA",
                            .shuffle_wide = "__shfl_xor_sync(0xffffffffu, %s, %d)",
                            .copy = "tg_copy_async_%d(%s + %s, %s + %s)",
                            .copies_wait = "tg_copy_async_wait_all()",
+                           .copies_wait_some = "tg_copy_async_wait_some(%d)",
+                           .group = group_function,
                            .matrix = render_matrix,
                            .rows = render_rows};
 
@@ -186,6 +231,7 @@ static void prelude(Str *out) {
   str_put(out, cstyle_prelude);
   copy_prelude(out);
   matrix_prelude(out);
+  group_prelude(out);
 }
 
 const Renderer renderer_cuda = {.name = "CUDA",

@@ -110,6 +110,8 @@ const char *cs_type(C *c, DType d, int lanes) {
   d = cs_storage(d);
   const char *s = cs_scalar[d];
   if (lanes == 1) return s;
+  /* 16 bytes that go from one memory to another */
+  if (!c->lang->gnu_vec && lanes == 8 && dtype_size(d) == 2) return "u32x4";
   bool known = lanes <= MOST_NAMED_LANES;
   char *kept = known ? c->vector[d][lanes] : NULL;
   if (kept && *kept) return kept;
@@ -240,6 +242,7 @@ const char *cs_ref(C *c, const UOp *u) {
     return cs_text(c, "%s[%d]", cs_ref(c, u->src[0]), (int)u->arg.i);
   if (u->op == OPS_PARAM) return name_text(c, "p", (int)u->arg.param.slot);
   if (u->op == OPS_RANGE) return name_text(c, "r", (int)u->arg.range.id);
+  if (cs_is_group(u)) u = cs_sum_of(c, u);
   int number = c->number[cs_place(c, u)];
   return name_text(c, u->op == OPS_DEFINE_REG ? "acc" : u->op == OPS_DEFINE_LOCAL ? "l" : "v", number);
 }

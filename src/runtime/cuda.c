@@ -58,7 +58,7 @@ static int attribute(const Cuda *p, int which, int otherwise) {
 
 /* The rates of this GPU: its bandwidth in equal parts, one for each multiprocessor. Bits of the bus, twice a
  * clock. */
-static Target target_of(const Cuda *p) {
+static Target target_of(const Cuda *p, const TgEnv *env) {
   enum { LANES = 128, LANES_BEFORE = 64, LANES_SINCE = 86 }; /* f32 a clock, of sm_86 and 89 on; sm_90 too */
 
   enum { COPIES_SINCE = 80 }; /* cp.async */
@@ -78,6 +78,10 @@ static Target target_of(const Cuda *p) {
   double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
   if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
   t.matrices = matrix_rows(MATRIX_CUDA, arch);
+  /* units of one GPU alone: not where the compiler has whatever GPU may come in mind */
+  bool own = env->wgmma && strchr(p->arch, 'a');
+  for (int i = 0; i < MATRIX_COUNT; i++)
+    if (matrix_shapes[i].until && !own) t.matrices &= ~(UINT32_C(1) << i);
   t.copies = arch >= COPIES_SINCE;
   t.fmas = t.ops = arch < LANES_SINCE ? LANES_BEFORE : LANES;
   return t;
@@ -178,7 +182,7 @@ static TgStatus cuda_open(Device *d) {
     cuda_close(d);
     return st;
   }
-  d->target = target_of(p);
+  d->target = target_of(p, d->env);
   describe(d, p);
   return TG_OK;
 }

@@ -128,6 +128,30 @@ static bool in_memory(const UOp *u) {
   return u->op == OPS_WMMA && matrix_in_memory(&matrix_shapes[u->arg.i]);
 }
 
+/* A WMMA whose operands are shared memory: offsets of a and b, what is added to, then their memories. */
+enum { SHARED_PARTS = 5 };
+
+static bool in_shared(const UOp *u) {
+  return u->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[u->arg.i]);
+}
+
+static TgStatus flatten_shared(Flat *f, const UOp *u, Ins *in) {
+  in->value.i = u->arg.i;
+  in->nsrc = SHARED_PARTS;
+  if (!(in->src = arena_array(&f->p->arena, int, SHARED_PARTS))) return f->oom = true, TG_OK;
+  for (int i = 0; i < 2; i++) {
+    const UOp *x = uop_base(u->src[i]);
+    uint64_t m;
+    if (x->op != OPS_INDEX || !map_get(&f->mems, (uint64_t)(uintptr_t)uop_base(x->src[0]), &m))
+      return refuse(f, u, "no place in a memory defined before");
+    in->src[i] = slot_of(f, x->src[1], 1);
+    in->src[3 + i] = (int)m;
+  }
+  in->src[2] = slot_of(f, u->src[2], u->lanes);
+  return in->src[0] < 0 || in->src[1] < 0 || in->src[2] < 0 ? refuse(f, u, "operand not defined before")
+                                                            : TG_OK;
+}
+
 static TgStatus flatten_block_of_sums(Flat *f, const UOp *u, Ins *in) {
   const UOp *sum = u->src[1], *at[3] = {u->src[0], sum->src[0], sum->src[1]};
   in->op = OPS_WMMA;
@@ -224,6 +248,7 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
     if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0) return refuse(f, u, "operand not defined before");
     return TG_OK;
   case OPS_WMMA:
+    if (in_shared(u)) return flatten_shared(f, u, in);
     in->value.i = u->arg.i;
     in->nsrc = u->nsrc;
     for (int i = 0; i < u->nsrc; i++)
@@ -499,6 +524,34 @@ static TgStatus block_of_sums(Run *r, const Ins *in, const Scalar *s) {
   return TG_OK;
 }
 
+/* What a thread has of a step of four warps: of each of its results. */
+static TgStatus step_in_shared(Run *r, const Ins *in, const Thread *t) {
+  enum { DEEPEST = 16 };
+
+  const MatrixShape *shape = &matrix_shapes[in->value.i];
+  const MatrixOperand *c = &shape->operand[MATRIX_C];
+  TgStatus st = TG_OK;
+  for (int e = 0; e < c->elements && !st; e++) {
+    MatrixPlace p = matrix_place(c, t->id % shape->threads, e);
+    Scalar sum = t->s[in->src[2] + e], v[2][DEEPEST];
+    for (int role = MATRIX_A; role <= MATRIX_B && !st; role++)
+      for (int i = 0; i < shape->k && !st; i++) {
+        int m = in->src[3 + role], slot;
+        int64_t begin = t->s[in->src[role]].i;
+        int64_t at = matrix_in_lines(&shape->operand[role], begin, role == MATRIX_A ? p.row : p.column, i);
+        Ins one = {
+            .op = OPS_LOAD, .dtype = in->dtype, .lanes = 1, .mem = m, .nsrc = 1, .gate = -1, .src = &slot};
+        if (at < 0 || at >= r->p->mem[m].nelem) return access_fails(r, &one, at, "");
+        st = touch(r, &one, at, t->id);
+        v[role][i] = element_read(r->p->mem[m].dtype, r->mem[m], at);
+      }
+    for (int i = 0; i < shape->k; i++)
+      sum.f += v[MATRIX_A][i].f * v[MATRIX_B][i].f;
+    t->s[in->dst + e] = scalar_round(c->dtype, sum);
+  }
+  return st;
+}
+
 /* Runs a thread to its next barrier or shuffle, or to its end. */
 /* Each byte of a word by the low half of it. */
 static int32_t looked_up(const uint8_t *table, uint32_t word) {
@@ -533,6 +586,10 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_WMMA:
       if (in->nsrc == BLOCK_PARTS && matrix_in_memory(&matrix_shapes[in->value.i])) {
         if ((st = block_of_sums(r, in, s))) return st;
+        break;
+      }
+      if (matrix_in_shared(&matrix_shapes[in->value.i])) {
+        if ((st = step_in_shared(r, in, t))) return st;
         break;
       }
       t->pc = pc + 1;

@@ -192,7 +192,7 @@ static bool build_member(Build *b, UOp *const *grid, int i) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, i);
   Member *m = &b->m[i];
-  UOp *from[2 * MAX_RANK], *to[2 * MAX_RANK], *loop[MAX_RANK];
+  UOp *from[2 * MAX_RANK], *to[2 * MAX_RANK], *loop[MAX_RANK] = {0};
   int n = 0, nloop = 0;
   for (int d = 0; d < g->nout; d++)
     if (g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0) {

@@ -30,6 +30,7 @@ enum { CUDA_BYTES = 2048 };
 #define MMA(name_, since_, in, out, width, word, gap_)                                                       \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_CUDA,                                                                                     \
+   .threads = MATRIX_THREADS,                                                                                \
    .since = since_,                                                                                          \
    .gap = gap_,                                                                                              \
    .narrowed = DT_##in == DT_F32,                                                                            \
@@ -59,6 +60,27 @@ enum { CUDA_BYTES = 2048 };
                 .thread = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}},                                          \
                 .element = {{0, 1}, {8, 0}}}}},
 
+/* The four warps multiply 2,048 times in a cycle, so each has a cycle for its part of the step. */
+#define GROUP(name_, since_, in, a_, b_)                                                                     \
+  {.name = #name_,                                                                                           \
+   .maker = MATRIX_CUDA,                                                                                     \
+   .threads = 4 * MATRIX_THREADS,                                                                            \
+   .since = since_,                                                                                          \
+   .until = since_,                                                                                          \
+   .cycles = 64.0 * 8 * 16 / 4 / CUDA_BYTES,                                                                 \
+   .m = 64,                                                                                                  \
+   .n = 8,                                                                                                   \
+   .k = 16,                                                                                                  \
+   .operand = {{.dtype = DT_##in, .rows = 64, .columns = 16, .turned = a_},                                  \
+               {.dtype = DT_##in, .rows = 16, .columns = 8, .turned = b_},                                   \
+               {.dtype = DT_F32,                                                                             \
+                .rows = 64,                                                                                  \
+                .columns = 8,                                                                                \
+                .elements = 4,                                                                               \
+                .together = 4,                                                                               \
+                .thread = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}, {16, 0}, {32, 0}},                        \
+                .element = {{0, 1}, {8, 0}}}}},
+
 /* Bits 1, 2 and 4 of a thread's number are its row, bits 0 and 3 its pair of columns, in each operand. */
 #define SQUARE(dtype_)                                                                                       \
   {                                                                                                          \
@@ -71,6 +93,7 @@ enum { CUDA_BYTES = 2048 };
 #define SIMD(name_, since_, in, out)                                                                         \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_METAL,                                                                                    \
+   .threads = MATRIX_THREADS,                                                                                \
    .since = since_,                                                                                          \
    .cycles = 4,                                                                                              \
    .m = 8,                                                                                                   \
@@ -84,6 +107,7 @@ enum { CUDA_BYTES = 2048 };
 #define TILE(name_, since_, a, b, out, depth, word)                                                          \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_AMX,                                                                                      \
+   .threads = 1,                                                                                             \
    .since = since_,                                                                                          \
    .m = 16,                                                                                                  \
    .n = 16,                                                                                                  \
@@ -96,6 +120,7 @@ enum { CUDA_BYTES = 2048 };
 #define DOT(name_, since_, a, b, out, word, wait_, flipped_)                                                 \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_DOT,                                                                                      \
+   .threads = 1,                                                                                             \
    .since = since_,                                                                                          \
    .flipped = flipped_,                                                                                      \
    .m = 1,                                                                                                   \
@@ -106,7 +131,7 @@ enum { CUDA_BYTES = 2048 };
    .cycles = 0.55,                                                                                           \
    .wait = wait_},
 
-const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, SIMD, TILE, DOT)};
+const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, GROUP, SIMD, TILE, DOT)};
 
 /* Blocks that divide a side leave no rest, which would be a nest of its own. */
 static int64_t side(int64_t size, int64_t unit, int64_t most) {
@@ -144,6 +169,12 @@ MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element) {
   return p;
 }
 
+int64_t matrix_in_lines(const MatrixOperand *o, int64_t begin, int at, int deep) {
+  int64_t chunk = MATRIX_ROW_BYTES / (int64_t)dtype_size(o->dtype), line = chunk * MATRIX_LINE_CHUNKS;
+  int64_t place = begin + (o->turned ? deep * line + at : at * line + deep);
+  return place ^ (place / line % MATRIX_LINES * chunk);
+}
+
 bool matrix_widens(const MatrixShape *s, MatrixRole role, DType d) {
   return !matrix_in_memory(s) && s->operand[role].dtype == DT_F16 && (d == DT_FP8E4M3 || d == DT_FP8E5M2);
 }
@@ -153,7 +184,8 @@ uint32_t matrix_rows(MatrixMaker maker, int age) {
   for (int i = 0; i < MATRIX_COUNT; i++) {
     const MatrixShape *s = &matrix_shapes[i];
     bool by_others = s->gap[0] && age >= s->gap[0] && age <= s->gap[1];
-    if (s->maker == maker && s->since <= age && !by_others) rows |= UINT32_C(1) << i;
+    if (s->maker == maker && s->since <= age && (!s->until || age <= s->until) && !by_others)
+      rows |= UINT32_C(1) << i;
   }
   return rows;
 }

@@ -12,7 +12,15 @@
 
 enum { MATRIX_WORD_BYTES = 4, MATRIX_ROW_BYTES = 16 }; /* of a FRAGMENT, and of a row that it is made of */
 
-enum { MATRIX_THREADS = 32, MATRIX_THREAD_BITS = 5, MATRIX_ELEMENT_BITS = 4 };
+enum { MATRIX_THREADS = 32, MATRIX_THREAD_BITS = 7, MATRIX_ELEMENT_BITS = 4 };
+
+/* Of an operand in shared memory: so many times 16 bytes are a line, of elements of 16 bits, and after so many
+ * lines the order of their 16 bytes comes again. */
+enum {
+  MATRIX_LINE_CHUNKS = 8,
+  MATRIX_LINES = 8,
+  MATRIX_LINE_ELEMENTS = MATRIX_ROW_BYTES / 2 * MATRIX_LINE_CHUNKS
+};
 
 typedef enum MatrixRole { MATRIX_A, MATRIX_B, MATRIX_C, MATRIX_ROLES } MatrixRole;
 
@@ -26,6 +34,7 @@ typedef struct MatrixOperand {
   int elements; /* of a thread's fragment; 0: the operand is read from memory */
   int together; /* elements that are one vector: neighbours, for the result all; in memory: steps of k side by
                    side */
+  bool turned;  /* in shared memory: neighbours are of the result, not along k */
   MatrixPlace thread[MATRIX_THREAD_BITS], element[MATRIX_ELEMENT_BITS]; /* what each bit adds */
 } MatrixOperand;
 
@@ -39,10 +48,12 @@ typedef struct MatrixBlocks {
 typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL, MATRIX_AMX, MATRIX_DOT } MatrixMaker;
 
 typedef struct MatrixShape {
-  const char *name; /* m16n8k16_f16_f32 */
+  char name[24]; /* m16n8k16_f16_f32 */
   MatrixMaker maker;
   int gap[2]; /* CUDA: the first and the last that takes the instruction and multiplies by way of f16 */
   int since;  /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST; DOT: Dots */
+  int until;  /* CUDA: the last that has the instruction; 0: all later ones do */
+  int threads;   /* that compute together: 1, those of a warp or of four */
   bool narrowed; /* operands lose all but ten bits of their mantissa first: nearest, ties away from zero */
   int flipped;   /* the row that computes it once the sign bits of a are flipped: too much, by what a row of
                     flipped zeros gives; 0: this row does */
@@ -58,13 +69,16 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
  * half of it. MMA(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word, gap).
  * fp8: sm_89, 120 and 121 multiply it; for 90 to 110 ptxas makes 896 bytes of conversions and products of f16
  * of what is 640 bytes for those.
+ * CUDA's wgmma, of sm_90a alone: four warps have 64 x 8 results, warp w rows 16 w and on, or several such side
+ * by side by one instruction; operands are shared memory. GROUP(name, since, dtype of a and b, whether a is
+ * turned, whether b is).
  * Metal's simdgroup_matrix: 8 x 8 of all three. SIMD(name, since, dtype of a and b, of c).
  * AMX of x86-64: 16 x 16 results, rows of 64 bytes. TILE(name, since, dtype of a, of b, of c, k, steps of k
  * in 32 bits).
  * Dot products of AVX-512: a word of a row of a by the words of 16 columns. One factor of a byte has a sign
  * and the other has none: two that are alike are one row more, with a's sign bits flipped. DOT(name, since,
  * dtype of a, of b, of c, steps of k in 32 bits, cycles until a sum can be added to, flipped). */
-#define MATRICES(MMA, SIMD, TILE, DOT)                                                                       \
+#define MATRICES(MMA, GROUP, SIMD, TILE, DOT)                                                                \
   MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2, NO_GAP)                                                       \
   MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2, NO_GAP)                                                     \
   MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1, NO_GAP)                                                       \
@@ -73,6 +87,14 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
   MMA(m16n8k32_e4m3_f32, 89, FP8E4M3, F32, FULL, 4, GAP(90, 119))                                            \
   MMA(m16n8k32_e5m2_f32, 89, FP8E5M2, F32, FULL, 4, GAP(90, 119))                                            \
   MMA(m16n8k8_f16_f32, 75, F16, F32, HALF, 2, NO_GAP)                                                        \
+  GROUP(m64n8k16_f16_f32, 90, F16, 0, 0)                                                                     \
+  GROUP(m64n8k16_f16_f32_b, 90, F16, 0, 1)                                                                   \
+  GROUP(m64n8k16_f16_f32_a, 90, F16, 1, 0)                                                                   \
+  GROUP(m64n8k16_f16_f32_ab, 90, F16, 1, 1)                                                                  \
+  GROUP(m64n8k16_bf16_f32, 90, BF16, 0, 0)                                                                   \
+  GROUP(m64n8k16_bf16_f32_b, 90, BF16, 0, 1)                                                                 \
+  GROUP(m64n8k16_bf16_f32_a, 90, BF16, 1, 0)                                                                 \
+  GROUP(m64n8k16_bf16_f32_ab, 90, BF16, 1, 1)                                                                \
   SIMD(m8n8k8_f16_f32, 7, F16, F32)                                                                          \
   SIMD(m8n8k8_f32_f32, 7, F32, F32)                                                                          \
   SIMD(m8n8k8_bf16_f32, 7, BF16, F32)                                                                        \
@@ -90,7 +112,7 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
 typedef enum Matrix {
 
 #define MATRIX(name, ...) MATRIX_##name,
-  MATRICES(MATRIX, MATRIX, MATRIX, MATRIX)
+  MATRICES(MATRIX, MATRIX, MATRIX, MATRIX, MATRIX)
 #undef MATRIX
       MATRIX_COUNT
 } Matrix;
@@ -99,7 +121,15 @@ extern const MatrixShape matrix_shapes[MATRIX_COUNT];
 
 /* Whether operands are memory: a has rows, a pitch apart; b is panels of n columns, [k /
  * together][n][together] each; what comes of them is written as rows. */
-static inline bool matrix_in_memory(const MatrixShape *s) { return !s->operand[MATRIX_A].elements; }
+static inline bool matrix_in_memory(const MatrixShape *s) { return s->threads == 1; }
+
+/* Whether they are shared memory of a block, and the sum alone is in fragments. Then each is lines of 128
+ * bytes, one after another, whose 16 bytes are exchanged: where those of number i stand in line l, i xor (l %
+ * 8) would. Of an operand that is turned, 64 lines are its k and a line 64 of its rows or columns; more of
+ * these are further blocks of 64 lines. */
+static inline bool matrix_in_shared(const MatrixShape *s) {
+  return s->threads > 1 && !s->operand[MATRIX_A].elements;
+}
 
 /* Whether a thread makes an operand of a value of dtype d, which loses nothing by it: fp8 becomes f16. */
 bool matrix_widens(const MatrixShape *s, MatrixRole role, DType d);
@@ -113,6 +143,10 @@ double matrix_cycles(const MatrixShape *s, double rows, double columns, double d
 
 /* The place of an element of a thread's fragment. */
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element);
+
+/* Of an operand in shared memory: how far from its begin, which is so far from that of the memory, an element of
+ * the result's row or column `at` is, `deep` steps along k. */
+int64_t matrix_in_lines(const MatrixOperand *o, int64_t begin, int at, int deep);
 
 /* Bits of the rows that a unit of this maker and age has, and multiplies itself. */
 uint32_t matrix_rows(MatrixMaker maker, int age);

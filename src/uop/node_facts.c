@@ -129,6 +129,14 @@ static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo,
   case OPS_AND:
   case OPS_OR:
   case OPS_SHR: bounds_bits(u, a, b, lo, hi); break;
+  case OPS_XOR: /* no bit above those of the larger one */
+    if (a->vmin >= 0 && b->vmin >= 0 && u->dtype == DT_INDEX) {
+      *lo = 0;
+      *hi = TG_MAX(a->vmax, b->vmax);
+      for (int shift = 1; shift < 64; shift *= 2)
+        *hi |= *hi >> shift;
+    }
+    break;
   default: break;
   }
 }

@@ -406,11 +406,8 @@ static bool range_origin(Parser *p, Arg *arg) {
   static const struct {
     const char *word;
     RangeOf of;
-  } words[] = {{"none", OF_NONE},
-               {"grid", LOCAL_OF_GRID},
-               {"block", LOCAL_OF_BLOCK},
-               {"a", FRAGMENT_OF_A},
-               {"b", FRAGMENT_OF_B}};
+  } words[] = {{"none", OF_NONE},       {"grid", LOCAL_OF_GRID}, {"block", LOCAL_OF_BLOCK},
+               {"copy", LANES_OF_COPY}, {"a", FRAGMENT_OF_A},    {"b", FRAGMENT_OF_B}};
 
   int64_t of = 0;
   if (!accept(p, ",")) return true;

@@ -81,6 +81,7 @@ static void put_origin(Str *o, int32_t of) {
   case OF_NONE: str_put(o, ", of none"); break;
   case LOCAL_OF_GRID: str_put(o, ", of grid"); break;
   case LOCAL_OF_BLOCK: str_put(o, ", of block"); break;
+  case LANES_OF_COPY: str_put(o, ", of copy"); break;
   case FRAGMENT_OF_A: str_put(o, ", of a"); break;
   case FRAGMENT_OF_B: str_put(o, ", of b"); break;
   default: str_put(o, of > 0 ? ", of " : ", blocks of "); str_int(o, of > 0 ? of - 1 : BLOCKS_OF - of);

@@ -435,7 +435,13 @@ static bool check_if(Check *c, const UOp *u) {
          spec_broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
 }
 
-static bool check_barrier(Check *c, const UOp *u) { return is_void(c, u) && at_a_time(c, u); }
+/* Of two constants: copies and products that may be under way when threads have met, as groups. */
+static bool check_barrier(Check *c, const UOp *u) {
+  for (int i = 0; i < u->nsrc; i++)
+    if (!is_const(u->src[i])) return spec_broken(c, u, "source %d is not constant", i);
+  return (!u->nsrc || u->nsrc == 2 || spec_broken(c, u, "%d sources", u->nsrc)) && is_void(c, u) &&
+         at_a_time(c, u);
+}
 
 static bool check_prefetch(Check *c, const UOp *u) {
   if (!is_index(u->src[0])) return spec_broken(c, u, "source 0 is %s", op_name((Ops)u->src[0]->op));
@@ -527,10 +533,29 @@ static bool check_wmma_in_memory(Check *c, const UOp *u, const MatrixShape *s) {
   return fits || spec_broken(c, u, "is no block of this unit");
 }
 
+/* Of operands in shared memory: a and b as places; in a list also what is added to, and when what it reads was
+ * written. */
+static bool check_wmma_in_shared(Check *c, const UOp *u, const MatrixShape *s) {
+  bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
+  const MatrixOperand *sum = &s->operand[MATRIX_C];
+  if (u->dtype != sum->dtype || u->lanes != (whole ? sum->elements : 1))
+    return spec_broken(c, u, "gives %s x%d", dt(u), u->lanes);
+  if (u->nsrc != (c->kind == GRAPH_LINEAR ? 4 : whole ? 3 : 2))
+    return spec_broken(c, u, "%d sources", u->nsrc);
+  for (int role = MATRIX_A; role <= MATRIX_B; role++) {
+    const UOp *v = u->src[role];
+    if (v->op != OPS_INDEX || v->dtype != s->operand[role].dtype || v->arg.i)
+      return spec_broken(c, u, "source %d is no place of %s", role, dtype_name(s->operand[role].dtype));
+  }
+  if (!whole || (u->src[2]->dtype == u->dtype && u->src[2]->lanes == u->lanes)) return true;
+  return spec_broken(c, u, "source 2 is no fragment");
+}
+
 static bool check_wmma(Check *c, const UOp *u) {
   if (u->arg.i < 0 || u->arg.i >= MATRIX_COUNT) return spec_broken(c, u, "row %lld", (long long)u->arg.i);
   const MatrixShape *s = &matrix_shapes[u->arg.i];
   if (matrix_in_memory(s)) return check_wmma_in_memory(c, u, s);
+  if (matrix_in_shared(s)) return check_wmma_in_shared(c, u, s);
   const MatrixOperand *sum = &s->operand[MATRIX_C];
   bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
   if (dtype_size((DType)u->dtype) != dtype_size(sum->dtype) ||

@@ -101,12 +101,13 @@ typedef enum AxisType {
 
 /* arg.range.of of a loop that is no part of one of the kernel's, or not only that: of none; a thread axis
  * along the grid; the blocks of loop r: BLOCKS_OF - r; iterations that are distributed to all threads of a
- * block; elements that a thread has of the operands of a matrix unit (matrix.h). */
+ * block; lanes that no thread holds, as they go from a buffer to its copy; elements that a thread has of the operands of a matrix unit (matrix.h). */
 typedef enum RangeOf {
   OF_NONE = -1,
   LOCAL_OF_GRID = -2,
   BLOCKS_OF = -3,
   LOCAL_OF_BLOCK = -INT32_MAX,
+  LANES_OF_COPY = INT32_MAX - 2,
   FRAGMENT_OF_A = INT32_MAX - 1,
   FRAGMENT_OF_B = INT32_MAX
 } RangeOf;

@@ -85,7 +85,7 @@ static Data data_of(const MatrixShape *s) {
 
 static void case_begin(Wrappers *w, const char *name, Data data, Data third) {
   Case *c = &w->at[w->n++];
-  snprintf(c->name, sizeof c->name, "%s", name);
+  snprintf(c->name, sizeof c->name, "%.60s", name);
   c->data = data, c->third = third;
   str_printf(
       &w->text,
@@ -195,7 +195,8 @@ static Wrappers wrappers_made(void) {
   Wrappers w = {.n = 0};
   str_init(&w.text, &mem);
   for (int i = 0; i < MATRIX_COUNT; i++)
-    if (matrix_shapes[i].maker == MATRIX_CUDA) product_case(&w, &matrix_shapes[i]);
+    if (matrix_shapes[i].maker == MATRIX_CUDA && !matrix_in_shared(&matrix_shapes[i]))
+      product_case(&w, &matrix_shapes[i]);
   for (int words = 1; words <= 4; words *= 2)
     rows_case(&w, words, ""), rows_case(&w, words, "_trans");
   for (int nbytes = 4; nbytes <= 16; nbytes *= 2)

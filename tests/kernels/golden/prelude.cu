@@ -97,10 +97,12 @@ INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x
 #if __CUDA_ARCH__ >= 800
 #define COPY(N, HOW) INL void tg_copy_async_##N(void *to, const void *from) { asm volatile("cp.async." #HOW ".shared.global [%0], [%1], " #N ";" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
 COPY(4, ca) COPY(8, ca) COPY(16, cg)
+#define tg_copy_async_wait_some(n) asm volatile("cp.async.commit_group; cp.async.wait_group %0;" :: "n"(n) : "memory")
 INL void tg_copy_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #else
 #define COPY(N, T) INL void tg_copy_async_##N(void *to, const void *from) { *(T *)to = *(const T *)from; }
 COPY(4, u32) COPY(8, u32x2) COPY(16, u32x4)
+#define tg_copy_async_wait_some(n)
 INL void tg_copy_async_wait_all() {}
 #endif
 #endif
@@ -163,4 +165,13 @@ INL void tg_ldmatrix_x2(u32 *to, const void *row) { asm volatile("ldmatrix.sync.
 INL void tg_ldmatrix_x2_trans(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
 INL void tg_ldmatrix_x4(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
 INL void tg_ldmatrix_x4_trans(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
+#endif
+#ifndef TG_EMULATED
+INL u64 tg_lines_by(const void *p, u64 apart) { return ((u64)__cvta_generic_to_shared(p) & 0x3ffffu) >> 4 | apart << 16 | 64ull << 32 | 1ull << 62; }
+#define tg_lines(p) tg_lines_by(p, 1)
+#define tg_turned(p) tg_lines_by(p, 512)
+#define tg_group_begin() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
+#define tg_group_fence() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#define tg_group_commit() asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
+#define tg_group_wait(n) asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(n) : "memory")
 #endif

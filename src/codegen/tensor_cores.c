@@ -8,7 +8,8 @@
  * stands in the two loops goes by the places of the sum: what starts it, what is made of it, and the steps
  * that are left where the depth does not divide, which are plain. Only in WMMA stand a and b at the places
  * that their own fragments have; or, for units of four warps (TC4), which read shared memory by themselves, at
- * the first element of the step in their copies, which share.c lays out so. On a CPU a core has the unit alone, and operands in memory (panels.c). */
+ * the first element of the step in their copies, which share.c lays out so. On a CPU a core has the unit alone,
+ * and operands in memory (panels.c). */
 #include "codegen/split.h"
 #include "uop/matrix.h"
 

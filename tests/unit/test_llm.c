@@ -846,7 +846,7 @@ static void test_units(void **state) {
     }
 }
 
-/* What a GPU computes, emulated or not: test_llm CUDA. */
+/* What a GPU computes, emulated or not: test_llm CUDA, or $TG_DEV. */
 static int on_named(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_architectures), cmocka_unit_test(test_quantised),
                                      cmocka_unit_test(test_sequences), cmocka_unit_test(test_cache),
@@ -856,8 +856,9 @@ static int on_named(void) {
 
 int main(int argc, char **argv) {
   int failed = 0;
-  if (argc > 1) {
-    named = argv[1];
+  const char *device = argc > 1 ? argv[1] : getenv("TG_DEV");
+  if (device && (strstr(device, "CUDA") || strstr(device, "METAL"))) {
+    named = device;
     return on_named();
   }
   SUITE(open_cpu);

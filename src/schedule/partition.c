@@ -14,6 +14,9 @@ static const double NEARLY = 1.25;
  * that joins a kernel, where both reduce and one is a contraction: alone that is sure of its tile, and the other
  * of lanes of its own. */
 static const double LEAST_WON = 0.02;
+/* Of what both take in one kernel: what is no smaller than the memory that it is made of, as decoded weights are, is
+ * kept only for more. */
+static const double LEAST_KEPT = 0.04;
 
 typedef struct Trial {
   int ngrid;
@@ -313,6 +316,20 @@ static bool put_in(Sched *s, int i, int k, const Trial *t) {
   return vec_push(s->mem, &kk->mem, i);
 }
 
+/* Whether a kernel does nothing but read memory and write as many bytes, or more. */
+static bool enlarges(Sched *s, const StageSet *kk) {
+  const Stage *g = stage_at(s, kk->mem.at[0]);
+  double n = 1, read = 0;
+  for (int d = 0; d < g->nout; d++)
+    n *= (double)range_extent(g->out[d]);
+  for (size_t r = 0; r < g->reads.len; r++) {
+    const Read *rd = &g->reads.at[r];
+    if (rd->stage >= 0) return false;
+    read += rd->again ? 0 : read_bytes(s, rd, rd->trips);
+  }
+  return kk->mem.len == 1 && !g->is_reduce && read > 0 && value_bytes(g, n) >= read;
+}
+
 static bool place(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   StageSet one;
@@ -334,6 +351,7 @@ static bool place(Sched *s, int i) {
     }
     if (!try_join(s, i, k, &one.cost, &t)) continue;
     double apart = s->ks.at[k].cost.us + one.cost.us, win = won(s, &s->ks.at[k].cost, &one.cost, &t.cost);
+    if (one.cost.reduces && enlarges(s, &s->ks.at[k])) win += LEAST_KEPT * t.cost.us;
     bool better = win > gain; /* of several it joins one; whether the others join that, chain_refused asks */
     int other = better ? best : k;
     Refused left = {other < 0 ? -1 : s->ks.at[other].mem.at[0], i};
@@ -517,7 +535,9 @@ static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   }
   Cost cost;
   bool ok = chained_cost(s, a, b, &cost), wins = ok && !sums_apart(s, &old.cost, &kb->cost);
-  wins = wins && old.cost.us + kb->cost.us - cost.us > LEAST_WON * TG_MIN(old.cost.us, kb->cost.us);
+  double least = LEAST_WON * TG_MIN(old.cost.us, kb->cost.us);
+  if (kb->cost.reduces && enlarges(s, &old)) least = -LEAST_KEPT * cost.us;
+  wins = wins && old.cost.us + kb->cost.us - cost.us > least;
   wins = wins && fusion_taken(s, "chain", kb->mem.at[0], was[0].stage);
   if (ok && s->opt->explain && cost.us < IMPOSSIBLE_US) {
     str_printf(s->opt->explain, "%s k%d and k%d: apart ", wins ? "chain" : "no   ", a, b);

@@ -14,9 +14,9 @@ static const double NEARLY = 1.25;
  * that joins a kernel, where both reduce and one is a contraction: alone that is sure of its tile, and the other
  * of lanes of its own. */
 static const double LEAST_WON = 0.02;
-/* Of what both take in one kernel: what is no smaller than the memory that it is made of, as decoded weights are, is
- * kept only for more. */
-static const double LEAST_KEPT = 0.04;
+/* Of what both take in one kernel: what is large, and no smaller than the memory that it is made of, as decoded
+ * weights are, is kept only for more. */
+static const double LEAST_KEPT = 0.04, LARGE_BYTES = 1 << 20;
 
 typedef struct Trial {
   int ngrid;
@@ -316,7 +316,7 @@ static bool put_in(Sched *s, int i, int k, const Trial *t) {
   return vec_push(s->mem, &kk->mem, i);
 }
 
-/* Whether a kernel does nothing but read memory and write as many bytes, or more. */
+/* Whether a kernel does nothing but read memory and write as many bytes, or more, and many. */
 static bool enlarges(Sched *s, const StageSet *kk) {
   const Stage *g = stage_at(s, kk->mem.at[0]);
   double n = 1, read = 0;
@@ -327,7 +327,7 @@ static bool enlarges(Sched *s, const StageSet *kk) {
     if (rd->stage >= 0) return false;
     read += rd->again ? 0 : read_bytes(s, rd, rd->trips);
   }
-  return kk->mem.len == 1 && !g->is_reduce && read > 0 && value_bytes(g, n) >= read;
+  return kk->mem.len == 1 && !g->is_reduce && read > 0 && value_bytes(g, n) >= TG_MAX(read, LARGE_BYTES);
 }
 
 static bool place(Sched *s, int i) {

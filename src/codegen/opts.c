@@ -200,7 +200,7 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     bool scan = o->op == OPT_GROUP && k->ren->has_grid && is_scan(k, u);
     *ordered |=
         loop_type(u) == AXIS_ORDERED && !scan && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
-    bool blocks = o->op == OPT_TILE || o->op == OPT_TC; /* on a grid these need a length that is known */
+    bool blocks = o->op == OPT_TILE || o->op == OPT_TC || o->op == OPT_TC4; /* of a length that is known */
     if (!named || r->src[0]->ranges || (k->ren->has_grid && blocks && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }

@@ -24,6 +24,7 @@ typedef struct Trial {
   int old_to_new[MAX_RANK];
   int gmap[MAX_RANK];
   Cost cost;
+  double won; /* what a join saves */
 } Trial;
 
 static const IntVec *edges(const Stage *g, int kind) {
@@ -225,9 +226,23 @@ static double won(const Sched *s, const Cost *a, const Cost *b, const Cost *both
   return a->us + b->us - both->us - (tiled ? LEAST_WON * TG_MIN(a->us, b->us) : 0);
 }
 
+/* Whether a kernel does nothing but read memory and write as many bytes, or more, and many. */
+static bool enlarges(Sched *s, const StageSet *kk) {
+  const Stage *g = stage_at(s, kk->mem.at[0]);
+  double n = 1, read = 0;
+  for (int d = 0; d < g->nout; d++)
+    n *= (double)range_extent(g->out[d]);
+  for (size_t r = 0; r < g->reads.len; r++) {
+    const Read *rd = &g->reads.at[r];
+    if (rd->stage >= 0) return false;
+    read += rd->again ? 0 : read_bytes(s, rd, rd->trips);
+  }
+  return kk->mem.len == 1 && !g->is_reduce && read > 0 && value_bytes(g, n) >= TG_MAX(read, LARGE_BYTES);
+}
+
 static void explain_join(const Sched *s, int i, int k, const Cost *there, const Cost *one, const Trial *t) {
   Str *out = s->opt->explain;
-  str_printf(out, "%s s%d into k%d: apart ", won(s, there, one, &t->cost) > 0 ? "join " : "no   ", i, k);
+  str_printf(out, "%s s%d into k%d: apart ", t->won > 0 ? "join " : "no   ", i, k);
   cost_print(out, there), str_put(out, " + "), cost_print(out, one);
   str_put(out, ", fused "), cost_print(out, &t->cost);
   str_printf(out, ", grid of %d\n", t->ngrid);
@@ -263,6 +278,8 @@ static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
     return false;
   }
   t->cost = kernel_cost(s, mem, nmem, t->ngrid, t->grid, &gm);
+  t->won = won(s, &kk->cost, one, &t->cost);
+  if (one->reduces && reads_member(s, i, kk) && enlarges(s, kk)) t->won += LEAST_KEPT * t->cost.us;
   if (s->opt->explain) explain_join(s, i, k, &kk->cost, one, t);
   return true;
 }
@@ -316,20 +333,6 @@ static bool put_in(Sched *s, int i, int k, const Trial *t) {
   return vec_push(s->mem, &kk->mem, i);
 }
 
-/* Whether a kernel does nothing but read memory and write as many bytes, or more, and many. */
-static bool enlarges(Sched *s, const StageSet *kk) {
-  const Stage *g = stage_at(s, kk->mem.at[0]);
-  double n = 1, read = 0;
-  for (int d = 0; d < g->nout; d++)
-    n *= (double)range_extent(g->out[d]);
-  for (size_t r = 0; r < g->reads.len; r++) {
-    const Read *rd = &g->reads.at[r];
-    if (rd->stage >= 0) return false;
-    read += rd->again ? 0 : read_bytes(s, rd, rd->trips);
-  }
-  return kk->mem.len == 1 && !g->is_reduce && read > 0 && value_bytes(g, n) >= TG_MAX(read, LARGE_BYTES);
-}
-
 static bool place(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   StageSet one;
@@ -350,21 +353,20 @@ static bool place(Sched *s, int i) {
       continue;
     }
     if (!try_join(s, i, k, &one.cost, &t)) continue;
-    double apart = s->ks.at[k].cost.us + one.cost.us, win = won(s, &s->ks.at[k].cost, &one.cost, &t.cost);
-    if (one.cost.reduces && enlarges(s, &s->ks.at[k])) win += LEAST_KEPT * t.cost.us;
-    bool better = win > gain; /* of several it joins one; whether the others join that, chain_refused asks */
+    double apart = s->ks.at[k].cost.us + one.cost.us;
+    bool better =
+        t.won > gain; /* of several it joins one; whether the others join that, chain_refused asks */
     int other = better ? best : k;
     Refused left = {other < 0 ? -1 : s->ks.at[other].mem.at[0], i};
     if (other >= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, left)) return false;
     if (better) {
-      gain = win;
+      gain = t.won;
       best = k;
       bt = t;
     }
   }
   for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
-    if (beside(s, i, (int)k, &one, &need, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
-        won(s, &s->ks.at[k].cost, &one.cost, &t.cost) > 0) {
+    if (beside(s, i, (int)k, &one, &need, &t) && try_join(s, i, (int)k, &one.cost, &t) && t.won > 0) {
       best = (int)k;
       bt = t;
     }

@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int processor_vector_bytes(void) {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx") ? 32 : 16;
-}
-
-int processor_vector_registers(void) { return processor_vector_bytes() == 64 ? 32 : 16; }
-
 double processor_mhz(void) { /* leaf 22 tells, where the processor has it */
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(22, 0, &a, &b, &c, &d) ? b & 0xffff : 0;
@@ -28,7 +21,17 @@ static uint64_t saved_state(void) {
   return (uint64_t)d << 32 | a;
 }
 
-enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 0x60000 };
+enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 0x60000, AVX512_F = 1 << 16 };
+
+int processor_vector_bytes(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  uint64_t saved = saved_state();
+  bool leaf = __get_cpuid_count(7, 0, &a, &b, &c, &d);
+  if (leaf && (b & AVX512_F) && (saved & AVX512_STATE) == AVX512_STATE) return 64;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_AVX) && (saved & AVX_STATE) == AVX_STATE ? 32 : 16;
+}
+
+int processor_vector_registers(void) { return processor_vector_bytes() == 64 ? 32 : 16; }
 
 bool processor_tiles(void) {
   enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25, ALL = AMX_BF16 | AMX_TILE | AMX_INT8 };
@@ -39,7 +42,7 @@ bool processor_tiles(void) {
 }
 
 Dots processor_dots(void) {
-  enum { AVX512_F = 1 << 16, AVX512_VNNI = 1 << 11, AVX512_BF16 = 1 << 5 };
+  enum { AVX512_VNNI = 1 << 11, AVX512_BF16 = 1 << 5 };
 
   unsigned a = 0, b = 0, c = 0, d = 0, unused;
   bool has = (saved_state() & AVX512_STATE) == AVX512_STATE && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&

@@ -198,6 +198,32 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, Over ov
   return r;
 }
 
+/* A branch whose INDEXes have quotients and remainders of loops, with those simplified by what the condition
+ * says of the loops (uop_given). Not inside a reduction or what fills local memory: their loops are others. */
+static UOp *places_given(Kernel *k, UOp *branch, UOp *gate) {
+  UOpVec order = {0};
+  UOpMap *now = uop_map_begin(k->st, k->st);
+  bool asks = branch && gate && gate->ranges && (uop_has(branch, FLOORDIV) || uop_has(branch, FLOORMOD));
+  bool ok = now && (!asks || uop_toposort(k->st, k->mem, &branch, 1, &order));
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i], *v = node_mapped(k->st, k->mem, now, u);
+    if (u->op == OPS_REDUCE || u->op == OPS_AFTER) v = u;
+    if (v && v->op == OPS_INDEX && any_divided((UOpList){v->src + 1, index_naxes(v)})) {
+      UOp *src[MAX_AXES + 2] = {v->src[0]};
+      for (int d = 1; ok && d < v->nsrc; d++) {
+        src[d] = d <= index_naxes(v) ? uop_given(k->st, k->mem, v->src[d], gate) : v->src[d];
+        ok = src[d] != NULL;
+      }
+      v = ok ? uop_with_src(k->st, v, src) : NULL;
+    }
+    ok = v && uop_map_put(k->st, now, u, v);
+  }
+  if (order.len) branch = ok ? uop_map_get(now, branch) : NULL;
+  vec_free(k->mem, &order);
+  uop_map_end(k->st, now);
+  return ok ? branch : NULL;
+}
+
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
   Over over = {0};
   if (gate) over.all = gate->ranges, over.past = uop_has(gate, VAR) ? gate->ranges : 0;
@@ -205,6 +231,12 @@ UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
   UOp *r = loose && note_all(k, loose, branch, over) ? gate_loose(k, loose, branch, gate, over) : NULL;
   uop_map_end(k->st, loose);
   return r;
+}
+
+static UOp *gate_branch(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
+  UOp *given = places_given(k, branch, gate);
+  if (!given || (given != branch && !note_all(k, loose, given, (Over){0}))) return NULL;
+  return gate_loose(k, loose, given, gate, (Over){0});
 }
 
 static bool move_gates(Kernel *k) {
@@ -223,8 +255,8 @@ static bool move_gates(Kernel *k) {
     if (u->op == OPS_WHERE && (uop_has(u->src[0], RANGE) || uop_has(u->src[0], INDEX))) {
       UOp *no = uop_simplify_top(k->st, k->mem,
                                  uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
-      src[1] = gate_loose(k, loose, src[1], src[0], (Over){0});
-      src[2] = gate_loose(k, loose, src[2], no, (Over){0});
+      src[1] = gate_branch(k, loose, src[1], src[0]);
+      src[2] = gate_branch(k, loose, src[2], no);
     }
     UOp *v = uop_with_src(k->st, u, src), *load = v ? pm_gated(&rw, v) : NULL;
     if (load) v = load;

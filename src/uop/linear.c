@@ -54,22 +54,39 @@ static bool lin_of(LinForm *f, UOp *u, int64_t scale, int depth) {
   return lin_add(f, u, scale);
 }
 
+static UOp *divmod_simple(UOpStore *st, UOp *u);
+
+/* Whether x // c is the quotient d and a number, *more. */
+static bool is_quotient(UOpStore *st, const UOp *d, UOp *x, UOp *cu, int64_t *more) {
+  LinForm q = {0};
+  *more = 0;
+  if (d->op != OPS_FLOORDIV) return false;
+  if (d->src[0] == x && d->src[1] == cu) return true;
+  UOp *u = x->op == OPS_ADD ? uop_alu2(st, OPS_FLOORDIV, x, cu) : NULL, *v = u ? divmod_simple(st, u) : NULL;
+  if (!v || !lin_of(&q, v, 1, 0) || q.n != 1 || q.at[0].k != 1 || q.at[0].t != d) return false;
+  *more = q.c;
+  return true;
+}
+
 /* (x // c) * (k c) + (x % c) * k = x * k: the two halves of a split axis meet again.
- * (x // c % b) * (k c) + (x % c) * k = (x % (b c)) * k: so do two of three. */
+ * (x // c % b) * (k c) + (x % c) * k = (x % (b c)) * k: so do two of three.
+ * Beside a number, x // c may be a quotient of another: ((x // a + 1) // c = (x + a) // (a c)). */
 static bool lin_join_divmod(UOpStore *st, LinForm *f) {
   for (int i = 0; i < f->n; i++) {
     UOp *m = f->at[i].t;
     if (m->op != OPS_FLOORMOD || !is_const(m->src[1])) continue;
-    int64_t c = m->src[1]->arg.v.i, want;
-    if (__builtin_mul_overflow(f->at[i].k, c, &want)) continue;
+    int64_t c = m->src[1]->arg.v.i, want, more;
+    if (c <= 0 || __builtin_mul_overflow(f->at[i].k, c, &want)) continue;
     for (int j = 0; j < f->n; j++) {
       UOp *d = f->at[j].t, *base = NULL;
       if (f->at[j].k != want) continue;
-      if (d->op == OPS_FLOORDIV && d->src[1] == m->src[1] && d->src[0] == m->src[0])
+      if (is_quotient(st, d, m->src[0], m->src[1], &more)) {
         base = m->src[0];
-      else if (d->op == OPS_FLOORMOD && is_const(d->src[1]) && d->src[1]->arg.v.i > 0 && c > 0 &&
-               d->src[0]->op == OPS_FLOORDIV && d->src[0]->src[1] == m->src[1] &&
-               d->src[0]->src[0] == m->src[0]) {
+        if (__builtin_mul_overflow(more, want, &more) || __builtin_sub_overflow(f->c, more, &f->c))
+          return false;
+      } else if (d->op == OPS_FLOORMOD && is_const(d->src[1]) && d->src[1]->arg.v.i > 0 &&
+                 d->src[0]->op == OPS_FLOORDIV && d->src[0]->src[1] == m->src[1] &&
+                 d->src[0]->src[0] == m->src[0]) {
         int64_t bc;
         if (__builtin_mul_overflow(d->src[1]->arg.v.i, c, &bc)) continue;
         if (!(base = uop_alu2(st, OPS_FLOORMOD, m->src[0], uop_index_const(st, bc)))) return false;
@@ -204,10 +221,22 @@ static UOp *divmod_common(UOpStore *st, const LinForm *r, int64_t c, bool div) {
   return NULL;
 }
 
+/* (y // a + k) // c = (y + k a) // (a c). NULL: f, which is divided, is no such sum. */
+static UOp *divmod_of_quotient(UOpStore *st, const LinForm *f, int64_t c) {
+  const UOp *t = f->n == 1 && f->at[0].k == 1 ? f->at[0].t : NULL;
+  int64_t a = t && t->op == OPS_FLOORDIV && is_const(t->src[1]) ? t->src[1]->arg.v.i : 0, ac, ka;
+  LinForm y = {0};
+  if (a <= 0 || __builtin_mul_overflow(a, c, &ac) || __builtin_mul_overflow(a, f->c, &ka)) return NULL;
+  if (!lin_of(&y, t->src[0], 1, 0) || __builtin_add_overflow(y.c, ka, &y.c)) return NULL;
+  int64_t whole = fdiv(y.c, ac);
+  y.c -= whole * ac;
+  UOp *q = uop_alu2(st, OPS_FLOORDIV, lin_build(st, &y), uop_index_const(st, ac));
+  return q && whole ? uop_alu2(st, OPS_ADD, q, uop_index_const(st, whole)) : q;
+}
+
 /* x // c and x % c for constant c > 0. Write x = c*q + r with r's coefficients not multiples of c; then x //
  * c = q + r // c and x % c = r % c. */
-UOp *simplify_divmod(Rewrite *rw, UOp *u) {
-  UOpStore *st = rw->st;
+static UOp *divmod_simple(UOpStore *st, UOp *u) {
   UOp *x = u->src[0], *cu = u->src[1];
   bool div = u->op == OPS_FLOORDIV;
   if (x == cu && x->vmin > 0) return uop_index_const(st, div ? 1 : 0);
@@ -235,10 +264,14 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
     r.c -= b * c;
     return lin_build(st, div ? &q : &r);
   }
+  UOp *quotient = div ? divmod_of_quotient(st, &f, c) : NULL;
+  if (quotient) return quotient;
   if (!q.n && !q.c) return divmod_common(st, &r, c, div);
   UOp *rest = uop_alu2(st, (Ops)u->op, lin_build(st, &r), cu);
   return div ? uop_alu2(st, OPS_ADD, lin_build(st, &q), rest) : rest;
 }
+
+UOp *simplify_divmod(Rewrite *rw, UOp *u) { return divmod_simple(rw->st, u); }
 
 static bool is_term(const UOp *u) { /* lin_of does not look into it */
   return !is_const(u) && u->op != OPS_ADD && u->op != OPS_SUB && u->op != OPS_NEG &&
@@ -535,15 +568,7 @@ UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x) {
   return f ? uop_simplify(st, mem, f) : NULL;
 }
 
-/* The gate is a conjunction of clauses: each multiple of one that stands in the offset is taken out of it,
- * for the clause's bounds instead of those of its terms. */
-bool uop_within(UOp *offset, UOp *gate, int64_t n) {
-  if (offset->vmin >= 0 && offset->vmax < n) return true;
-  LinForm f;
-  f.n = 0;
-  f.c = 0;
-  if (!gate || !lin_of(&f, offset, 1, 0)) return false;
-  Clause all[MAX_CLAUSES];
+static int clauses_of(UOp *gate, Clause *all) {
   UOp *todo[64];
   int nc = 0, nt = 0;
   todo[nt++] = gate;
@@ -558,6 +583,19 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
              is_const_int(g->src[1], 1))
       nc = clause_add(all, nc, g->src[0], false);
   }
+  return nc;
+}
+
+/* The gate is a conjunction of clauses: each multiple of one that stands in the offset is taken out of it,
+ * for the clause's bounds instead of those of its terms. */
+bool uop_within(UOp *offset, UOp *gate, int64_t n) {
+  if (offset->vmin >= 0 && offset->vmax < n) return true;
+  LinForm f;
+  f.n = 0;
+  f.c = 0;
+  if (!gate || !lin_of(&f, offset, 1, 0)) return false;
+  Clause all[MAX_CLAUSES];
+  int nc = clauses_of(gate, all);
   __int128 lo = 0, hi = 0;
   for (int terms = MAX_TERMS; terms > 0; terms--) /* long sums first: a part of one may be bounded too */
     for (int i = 0; i < nc; i++) {
@@ -571,4 +609,27 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   int64_t rlo, rhi;
   lin_bounds(&f, &rlo, &rhi);
   return rlo != INT64_MIN && rhi != INT64_MAX && lo + rlo >= 0 && hi + rhi < n;
+}
+
+/* The sum that a clause bounds is replaced by a variable with these bounds, e is simplified, and the sum put
+ * back: a quotient or a remainder that the bounds decide is then gone. */
+static UOp *given_clause(UOpStore *st, TgMem *mem, UOp *e, const Clause *c) {
+  LinForm f = c->f;
+  int64_t lo, hi;
+  lin_bounds(&f, &lo, &hi);
+  if (c->lo > c->hi || c->lo == INT64_MIN || c->hi == INT64_MAX || (c->lo == lo && c->hi == hi)) return e;
+  UOp *sum = lin_build(st, &f), *least = uop_index_const(st, c->lo), *none = uop_index_const(st, -1);
+  UOp *at = sum && none ? UNEW(st, OPS_VAR, DT_INDEX, 1, ((Arg){.var = {0, c->hi - c->lo}}), none) : NULL;
+  UOp *now = at ? uop_alu2(st, OPS_ADD, at, least) : NULL, *was = uop_alu2(st, OPS_SUB, sum, least);
+  if (now && was && (e = uop_substitute(st, mem, e, 1, &sum, &now)) && (e = uop_simplify(st, mem, e)))
+    e = uop_substitute(st, mem, e, 1, &at, &was);
+  return e ? uop_simplify(st, mem, e) : NULL;
+}
+
+UOp *uop_given(UOpStore *st, TgMem *mem, UOp *e, UOp *gate) {
+  Clause all[MAX_CLAUSES];
+  int n = clauses_of(gate, all);
+  for (int i = 0; e && i < n; i++)
+    e = given_clause(st, mem, e, &all[i]);
+  return e;
 }

@@ -527,6 +527,8 @@ static inline UOp *index_gate(const UOp *x) { return x->arg.i ? x->src[x->nsrc -
 
 UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x); /* the flat element offset of an INDEX, simplified */
 bool uop_within(UOp *offset, UOp *gate, int64_t n);
+/* Index expression e, simpler by what its value is where the gate holds. NULL: out of memory. */
+UOp *uop_given(UOpStore *st, TgMem *mem, UOp *e, UOp *gate);
 
 /* ---- text (print.c; parse.c reads it back): `u3 = ADD(u1, u2)` per line, sources first */
 extern const char *const axis_type_names[AXIS_GROUP + 1];

@@ -1,7 +1,9 @@
 /* kernel_cost.c: what a kernel takes, in us. In: stages and their places in a grid, and the Target. Out: an
  * estimate; a fusion is a difference of estimates, so that what both sides share need not be right. */
 #include "schedule/stage.h"
+#include "plan/gate.h"
 #include "plan/tile.h"
+#include "uop/rules.h"
 #include <math.h>
 #include <string.h>
 
@@ -177,6 +179,22 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   product_add(c, p, of, n);
 }
 
+static const UOp *reduced(const Stage *g) { /* or NULL */
+  return g->is_reduce && g->value && g->value->op == OPS_REDUCE ? g->value->src[0] : NULL;
+}
+
+/* What is reduced where a condition fails is the identity: codegen bounds its loops (loop_bounds.c). */
+static void find_share(Stage *g) {
+  const UOp *v = g->is_reduce ? reduced(g) : g->value;
+  g->share = 1;
+  g->other = NULL;
+  if (!v || v->op != OPS_WHERE || !(is_const(v->src[1]) || is_const(v->src[2]))) return;
+  bool holds = is_const(v->src[2]);
+  if (g->is_reduce && !is_neutral(g->value, v->src[holds ? 2 : 1])) return;
+  g->share = gate_share(v->src[0], holds);
+  g->other = v->src[holds ? 2 : 1];
+}
+
 bool stage_scan(Sched *s, int i) {
   UOpVec order = {0};
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
@@ -190,6 +208,7 @@ bool stage_scan(Sched *s, int i) {
   g->nproduct = 0;
   g->heavy = g->gathers = g->gated = false;
   g->nreduce = g->nested_loops = 0;
+  find_share(g);
   for (int d = 0; d < g->nout; d++) {
     if (!g->out[d]) return vec_free(s->mem, &order), false;
     if (g->out[d]->op == OPS_RANGE) c.out |= loop_bit(&c, g->out[d]);
@@ -328,6 +347,7 @@ typedef struct Members {
   int nreduce;
   bool sums; /* it has a sum of products, whose lanes are along the grid */
   int64_t elems[MAX_MEMBERS];
+  double share[MAX_MEMBERS]; /* of the iterations of each that count in this kernel */
 } Members;
 
 static size_t member_of(const Members *m, int stage) { /* m->n: another kernel's, or a buffer */
@@ -410,6 +430,42 @@ static bool is_written(const Members *m, const Stage *g) {
   for (size_t l = 0; l < g->readers.len && !written; l++)
     written = !in_list(m->mem, m->n, g->readers.at[l]);
   return written;
+}
+
+/* The largest share of the iterations in which another member needs what member k makes. */
+static double share_needed(const Members *m, size_t k) {
+  const Stage *g = stage_at(m->s, m->mem[k]);
+  double most = is_written(m, g) ? 1 : 0;
+  for (size_t l = k + 1; most < 1 && l < m->n; l++) {
+    const Stage *r = stage_at(m->s, m->mem[l]);
+    int j = r->mapped ? read_first(m->s, m->mem[l], m->mem[k]) : 0;
+    for (; j >= 0 && j < (int)r->reads.len; j = r->mapped ? r->reads.at[j].next : j + 1) {
+      const Read *rd = &r->reads.at[j];
+      bool each = rd->trips == (double)stage_out_size(g);
+      if (rd->stage == m->mem[k]) most = TG_MAX(most, each ? m->share[l] : 1);
+    }
+  }
+  return most;
+}
+
+/* A reduction does not count what is its identity, and what all reductions that read a value do not count is
+ * not computed, unless somebody else reads it. The threads of a GPU's block go on as long as the longest. */
+static void find_shares(Members *m) {
+  bool some = false;
+  for (size_t k = 0; k < m->n; k++) {
+    m->share[k] = 1;
+    some |= stage_at(m->s, m->mem[k])->share < 1;
+  }
+  some = some && m->s->opt->target->warp <= 1;
+  for (size_t k = m->n; some && k-- > 0;) {
+    const Stage *g = stage_at(m->s, m->mem[k]);
+    const UOp *of = reduced(g);
+    size_t from = of && of->op == OPS_INDEX ? member_of(m, read_stage(of)) : m->n;
+    const Stage *q = from < m->n ? stage_at(m->s, m->mem[from]) : g; /* whose condition says it */
+    m->share[k] = share_needed(m, k);
+    if (g->is_reduce && q->other && is_neutral(g->value, q->other))
+      m->share[k] = TG_MIN(m->share[k], q->share);
+  }
 }
 
 double value_bytes(const Stage *g, double n) { return n * (double)dtype_size(stage_dtype(g)); }
@@ -600,13 +656,13 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   double lanes = t->warp > 1 ? 1 : (double)t->vec_bytes / 4;
   if (m->sums && !g->is_reduce && inner > 1 && inner < lanes) /* lanes apart in memory: one after another */
     ops += (double)stage_out_size(g) * (double)(1 + g->reads.len) * lanes;
-  c->compute += ops / target_ops_us(t);
+  c->compute += m->share[k] * ops / target_ops_us(t);
   if (!g->nproduct || inner == 1 || m->rows == 1) { /* beside other reductions it has no tile */
-    c->compute += products_us(m, k, m->nreduce == 1 ? INFINITY : 0, m->nreduce == 1);
+    c->compute += m->share[k] * products_us(m, k, m->nreduce == 1 ? INFINITY : 0, m->nreduce == 1);
     return;
   }
   double together = rows_together(m, g); /* its own axis left the grid */
-  c->compute += products_us(m, k, together > 1 ? together : 0, together > 1);
+  c->compute += m->share[k] * products_us(m, k, together > 1 ? together : 0, together > 1);
   for (size_t j = 0; j < g->reads.len; j++) {
     double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
     if (member_of(m, g->reads.at[j].stage) == m->n && !g->reads.at[j].again)
@@ -646,6 +702,7 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
     m.sums |= stage_at(s, mem[k])->flops > 0;
   }
   c.reduces = m.nreduce > 0;
+  find_shares(&m);
   for (size_t k = 0; k < nmem; k++) {
     c.contracts |= contracts(stage_at(s, mem[k]));
     member_cost(&m, k, &c);

@@ -565,13 +565,20 @@ static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   return true;
 }
 
+/* What did not pay may pay once one of the two has grown: scores beside their maximum do where the product that
+ * reads their exponentials stands there, too. */
 static bool chain_refused(Sched *s) {
   Followers f = {0};
   Between around = {.kernel = -1};
   bool ok = !s->refused.len || followers_of(s, &f);
-  for (size_t r = 0; ok && r < s->refused.len; r++)
-    ok = chain(s, &f, stage_at(s, s->refused.at[r].member)->kernel,
-               stage_at(s, s->refused.at[r].stage)->kernel, &around);
+  for (int pass = 1, grown = 0; ok && pass <= grown + 1; pass++)
+    for (size_t r = 0; ok && r < s->refused.len; r++) {
+      int a = stage_at(s, s->refused.at[r].member)->kernel, b = stage_at(s, s->refused.at[r].stage)->kernel;
+      size_t had = s->ks.at[a].mem.len;
+      if (TG_MAX(s->ks.at[a].grown, s->ks.at[b].grown) < pass - 1) continue;
+      ok = chain(s, &f, a, b, &around);
+      if (s->ks.at[a].mem.len > had) s->ks.at[a].grown = grown = pass;
+    }
   mem_free(s->mem, f.first), mem_free(s->mem, f.who);
   return ok;
 }

@@ -60,6 +60,9 @@ typedef struct Stage {
   /* Weighted operations of its expression; all that it makes, each over the loops that it depends on; what
    * reads lane by lane take beside them; operations of sums of products. */
   double weight, ops, apart, flops;
+  /* The share of its iterations that count: its value, or what it reduces, is constant `other` elsewhere. */
+  double share;
+  const UOp *other; /* NULL: all of them count */
   Product product[MOST_PRODUCTS];
   int nproduct;
   double reads_us;  /* to read all that it reads from memory; below 0: not known */
@@ -98,6 +101,7 @@ typedef struct StageSet {
   Cost cost;
   uint64_t seen;      /* the look that these two are of */
   bool strict, asked; /* the stage that looks must come after it; has asked to join it */
+  int grown;          /* the last pass over what was refused in which another kernel became part of it */
 } StageSet;
 
 typedef Vec(StageSet) StageSets;

@@ -1,5 +1,8 @@
-/* test_linear.c: uop_within against evaluation at every point of the ranges, on random offsets and gates. */
+/* test_linear.c: what is known of index expressions (uop_within, uop_given, gate_share, quotients and rests)
+ * against evaluation at every point of the ranges, on random offsets and gates. */
+#include "plan/gate.h"
 #include "uop/uop.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -193,9 +196,128 @@ static void test_coefficient(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
+static UOp *random_gate(UOpStore *st, UOp **r, unsigned *seed) {
+  UOp *yes = uop_const_int(st, DT_BOOL, 1), *gate = yes;
+  for (unsigned c = 1 + draw(seed) % 3; c; c--) {
+    UOp *less =
+        uop_alu2(st, OPS_CMPLT, random_sum(st, r, seed), uop_index_const(st, (int64_t)(draw(seed) % 15) - 6));
+    gate = uop_alu2(st, OPS_AND, gate, draw(seed) % 2 ? less : uop_alu2(st, OPS_CMPNE, less, yes));
+  }
+  return gate;
+}
+
+/* Where the gate holds, an expression has the value that it has been simplified to. */
+static void test_given(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *r[3] = {uop_range(st, 4, 0, AXIS_LOOP), uop_range(st, 5, 1, AXIS_LOOP),
+               uop_range(st, 6, 2, AXIS_LOOP)};
+  unsigned seed = 17, changed = 0;
+  for (int n = 0; n < 6000; n++) {
+    UOp *x = uop_simplify(st, &mem, random_sum(st, r, &seed)),
+        *gate = uop_simplify(st, &mem, random_gate(st, r, &seed));
+    UOp *less = uop_alu2(st, OPS_CMPLT, x, uop_index_const(st, 1 + draw(&seed) % 6));
+    if (draw(&seed) % 2) gate = uop_simplify(st, &mem, uop_alu2(st, OPS_AND, gate, less));
+    UOp *e = uop_alu2(st, draw(&seed) % 2 ? OPS_FLOORDIV : OPS_FLOORMOD,
+                      uop_alu2(st, OPS_ADD, x, uop_index_const(st, draw(&seed) % 4)),
+                      uop_index_const(st, 2 + draw(&seed) % 6));
+    e = uop_simplify(st, &mem, e);
+    UOp *v = uop_given(st, &mem, e, gate);
+    assert_non_null(v);
+    assert_false(uop_has(v, VAR));
+    changed += v != e;
+    for (int64_t p = 0; p < 120; p++) {
+      int64_t at[4] = {p % 4, p / 4 % 5, p / 20, 0};
+      if (value_at(gate, at) && value_at(v, at) != value_at(e, at)) fail_msg("case %d", n);
+    }
+  }
+  if (changed < 100) fail_msg("%u are simpler", changed);
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
+/* A padded axis of 16 that memory takes apart, in any order of splits: where it is inside, its parts are it again. */
+static void test_split_axis(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *i = uop_range(st, 16, 0, AXIS_LOOP), *k = uop_range(st, 3, 1, AXIS_REDUCE),
+      *yes = uop_const_int(st, DT_BOOL, 1);
+  UOp *sum = uop_alu2(st, OPS_ADD, i, k),
+      *axis = uop_simplify(st, &mem, uop_alu2(st, OPS_SUB, sum, uop_index_const(st, 1)));
+  UOp *gate = uop_alu2(st, OPS_AND,
+                       uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPLT, sum, uop_index_const(st, 1)), yes),
+                       uop_alu2(st, OPS_CMPLT, sum, uop_index_const(st, 17)));
+  gate = uop_simplify(st, &mem, gate);
+  static const int order[][3] = {{8, 4, 2}, {8, 2, 0}, {4, 2, 0}, {2, 0, 0}, {4, 0, 0},
+                                 {2, 4, 8}, {2, 8, 4}, {4, 8, 2}, {4, 2, 8}};
+  for (size_t o = 0; o < TG_COUNT(order); o++)
+    for (int wrapped = 0; wrapped < 2; wrapped++) {
+      UOp *part[4] = {axis}; /* the outermost first, each of so many elements of the axis */
+      int64_t of[4] = {16}, size[4] = {1};
+      int n = 1;
+      for (int s = 0; s < 3 && order[o][s]; s++) {
+        int64_t c = order[o][s];
+        int at = n - 1; /* the part that is cut where an element of the axis is a multiple of c */
+        while (size[at] > c || size[at] * of[at] <= c)
+          at--;
+        int64_t inner = c / size[at];
+        for (int m = n++; m > at; m--)
+          part[m] = part[m - 1], of[m] = of[m - 1], size[m] = size[m - 1];
+        UOp *by = uop_index_const(st, inner);
+        part[at + 1] = uop_simplify(st, &mem, uop_alu2(st, OPS_FLOORMOD, part[at], by));
+        part[at] = uop_simplify(st, &mem, uop_alu2(st, OPS_FLOORDIV, part[at], by));
+        of[at] /= inner, of[at + 1] = inner, size[at + 1] = size[at], size[at] = c;
+      }
+      if (wrapped)
+        part[0] = uop_simplify(st, &mem, uop_alu2(st, OPS_FLOORMOD, part[0], uop_index_const(st, of[0])));
+      UOp *flat = uop_index_const(st, 0);
+      for (int m = 0; m < n; m++)
+        flat =
+            uop_alu2(st, OPS_ADD, flat,
+                     uop_alu2(st, OPS_MUL, uop_given(st, &mem, part[m], gate), uop_index_const(st, size[m])));
+      if (uop_simplify(st, &mem, flat) != axis) fail_msg("order %d, wrapped %d", (int)o, wrapped);
+    }
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
+/* How often a gate holds: of two long loops and one clause within 1 %, of windows of one sum too. */
+static void test_share(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *q = uop_range(st, 100, 0, AXIS_LOOP), *k = uop_range(st, 80, 1, AXIS_REDUCE),
+      *yes = uop_const_int(st, DT_BOOL, 1);
+  unsigned seed = 3;
+  for (int n = 0; n < 300; n++) {
+    int64_t by = draw(&seed) % 3 ? 1 : 2, c = (int64_t)(draw(&seed) % 240) - 120, width = draw(&seed) % 60;
+    bool away = draw(&seed) % 2, window = draw(&seed) % 2, holds = draw(&seed) % 2;
+    UOp *d = uop_alu2(st, away ? OPS_SUB : OPS_ADD, uop_alu2(st, OPS_MUL, k, uop_index_const(st, by)), q);
+    UOp *g = uop_alu2(st, OPS_CMPLT, d, uop_index_const(st, c));
+    UOp *least = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPLT, d, uop_index_const(st, c - width)), yes);
+    if (window) g = uop_alu2(st, OPS_AND, draw(&seed) % 2 ? g : least, draw(&seed) % 2 ? least : g);
+    g = uop_simplify(st, &mem, g);
+    int64_t count = 0;
+    if (is_const(g)) continue;
+    for (int64_t p = 0; p < 8000; p++)
+      count += value_at(g, (int64_t[]){p % 100, p / 100, 0, 0}) == holds;
+    double share = gate_share(g, holds), want = (double)count / 8000;
+    if (fabs(share - want) > 0.01) fail_msg("case %d: %g, not %g", n, share, want);
+  }
+  UOp *data =
+      uop_alu2(st, OPS_CMPLT, uop_alu2(st, OPS_FLOORDIV, q, uop_index_const(st, 7)), uop_index_const(st, 3));
+  assert_true(gate_share(uop_alu2(st, OPS_AND, data, yes), true) == 1); /* not known */
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_within), cmocka_unit_test(test_long_sums_first),
-                                     cmocka_unit_test(test_divmod), cmocka_unit_test(test_pad),
-                                     cmocka_unit_test(test_coefficient)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_within),      cmocka_unit_test(test_long_sums_first),
+      cmocka_unit_test(test_divmod),      cmocka_unit_test(test_pad),
+      cmocka_unit_test(test_coefficient), cmocka_unit_test(test_given),
+      cmocka_unit_test(test_split_axis),  cmocka_unit_test(test_share)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,15 +6,17 @@
 #include "schedule/stage.h"
 #include "uop/nodes.h"
 
-enum { SCAN_LONG = 8192, SCAN_PARTS = 64, SCAN_FEWER = 4 };
+/* An axis has 64 parts, enough for a processor's cores and lanes, or parts of 4096 elements, for those of a GPU. */
+enum { SCAN_LONG = 8192, SCAN_PARTS = 64, SCAN_MOST_PARTS = 2048, SCAN_PART = 4096, SCAN_FEWER = 4 };
 
 /* How many parts an axis is cut in; below 2: it stays whole. Parts of one length need no copy, so fewer of those
  * are better than more of others. */
 static int64_t parts_of_scan(UOpStore *st, const UOp *scan) {
   const Ints *s = scan->shape;
   int axis = (int)scan->arg.reduce.axes->v[0];
-  int64_t n = s->v[axis], most = SCAN_PARTS;
+  int64_t n = s->v[axis];
   if (dim_symbolic(n) || n < SCAN_LONG || s->n == MAX_RANK) return 1;
+  int64_t most = TG_MIN(TG_MAX(n / SCAN_PART, SCAN_PARTS), SCAN_MOST_PARTS);
   for (int i = 0; i < s->n; i++)
     if (i != axis) most /= TG_MAX(dim_max(st, s->v[i]), 1);
   for (int64_t p = most; p > most / SCAN_FEWER; p--)

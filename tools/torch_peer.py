@@ -13,6 +13,7 @@ parser.add_argument("wanted", nargs="*")
 options = parser.parse_args()
 nn, functional = torch.nn, torch.nn.functional
 torch.backends.cuda.matmul.allow_tf32 = False
+torch.backends.cudnn.allow_tf32 = False  # true by default, for convolutions alone
 torch.manual_seed(1)
 
 

@@ -62,7 +62,8 @@ static double along(const Spread *a, const Spread *b) {
 
 static double share(const UOp *g, bool holds);
 
-/* Two bounds of one sum, as those of a window, leave what is between them. */
+/* The share in which both hold. Where they bound one sum from two sides, as a window does, that is what lies
+ * between the bounds; conditions of different loops are independent. */
 static double share_of_both(const UOp *a, const UOp *b, bool holds) {
   double p = share(a, holds), q = share(b, holds), sign = 0;
   Spread s, t;

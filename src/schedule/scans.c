@@ -6,7 +6,8 @@
 #include "schedule/stage.h"
 #include "uop/nodes.h"
 
-/* An axis has 64 parts, enough for a processor's cores and lanes, or parts of 4096 elements, for those of a GPU. */
+/* 64 parts are enough for the cores and lanes of a CPU. A longer axis has parts of about 4096 elements, because a
+ * GPU has more cores. */
 enum { SCAN_LONG = 8192, SCAN_PARTS = 64, SCAN_MOST_PARTS = 2048, SCAN_PART = 4096, SCAN_FEWER = 4 };
 
 /* How many parts an axis is cut in; below 2: it stays whole. Parts of one length need no copy, so fewer of those

@@ -25,8 +25,10 @@ TgTensor *source_view(const Source *s, uint64_t at, TgDType d, int n, const int6
 /* Records status with "what: name: text" unless there is an error already; false. */
 bool io_fail(const Source *s, TgStatus status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool ctx_fail(TgContext *ctx, TgStatus status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Whether tg_dot4 is an instruction where t is; false: tg_dot2 takes less. */
-bool tensor_has_dot4(const TgTensor *t);
+/* Whether sums of tg_dot4 take less than those of tg_dot2 where t is, if no byte of x is more than `most`. */
+bool tensor_has_dot4(const TgTensor *t, int most);
+/* x * y + z, of one dtype. */
+TgTensor *tensor_mulacc(TgTensor *x, TgTensor *y, TgTensor *z);
 TgTensor *file_tensor(TgContext *ctx, const char *path);
 
 /* A file that takes its place when it is whole. begin false: errno. end(ok false) takes what was written

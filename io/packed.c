@@ -21,16 +21,23 @@ typedef struct Packing {
   int type, group, offset, halves, half_at, quants, quants_at, smalls;
   bool min;            /* each group has a minimum, which is taken off */
   const int8_t *table; /* quants are numbers in it; NULL: they are what they say */
+  int most;            /* the largest that a quant can be, before what is taken off */
 } Packing;
 
 static const Packing packings[] = {
-    {T_Q4_0, 32, 8, 1, 0, 16, 2, 0, false, NULL},        {T_Q4_1, 32, 0, 2, 0, 16, 4, 0, true, NULL},
-    {T_Q5_0, 32, 16, 1, 0, 20, 2, 0, false, NULL},       {T_Q5_1, 32, 0, 2, 0, 20, 4, 0, true, NULL},
-    {T_Q8_0, 32, 128, 1, 0, 32, 2, 0, false, NULL},      {T_Q2_K, 16, 0, 2, 80, 64, 16, 32, true, NULL},
-    {T_Q3_K, 16, 4, 1, 108, 96, 0, 16, false, NULL},     {T_Q4_K, 32, 0, 2, 0, 128, 16, 16, true, NULL},
-    {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true, NULL},      {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false, NULL},
-    {T_IQ4_NL, 32, 128, 1, 0, 16, 2, 0, false, ggml_nl}, {T_IQ4_XS, 32, 128, 1, 0, 128, 8, 8, false, ggml_nl},
-    {T_MXFP4, 32, 12, 0, 0, 16, 1, 1, false, ggml_e2m1},
+    {T_Q4_0, 32, 8, 1, 0, 16, 2, 0, false, NULL, 15},
+    {T_Q4_1, 32, 0, 2, 0, 16, 4, 0, true, NULL, 15},
+    {T_Q5_0, 32, 16, 1, 0, 20, 2, 0, false, NULL, 31},
+    {T_Q5_1, 32, 0, 2, 0, 20, 4, 0, true, NULL, 31},
+    {T_Q8_0, 32, 128, 1, 0, 32, 2, 0, false, NULL, 255},
+    {T_Q2_K, 16, 0, 2, 80, 64, 16, 32, true, NULL, 3},
+    {T_Q3_K, 16, 4, 1, 108, 96, 0, 16, false, NULL, 7},
+    {T_Q4_K, 32, 0, 2, 0, 128, 16, 16, true, NULL, 15},
+    {T_Q5_K, 32, 0, 2, 0, 160, 16, 16, true, NULL, 31},
+    {T_Q6_K, 16, 32, 1, 208, 192, 0, 16, false, NULL, 63},
+    {T_IQ4_NL, 32, 128, 1, 0, 16, 2, 0, false, ggml_nl, 241},
+    {T_IQ4_XS, 32, 128, 1, 0, 128, 8, 8, false, ggml_nl, 241},
+    {T_MXFP4, 32, 12, 0, 0, 16, 1, 1, false, ggml_e2m1, 24},
 };
 
 /* TOGETHER: rows that lie beside each other: each such block of rows is one run of memory, and as many of
@@ -293,7 +300,7 @@ static Activations activations(const TgPacked *p, TgTensor *x, int64_t bits) {
   TgTensor *by = tg_where(any, tg_div(tg_scalar_like(most, largest), most), tg_zeros_like(most));
   TgTensor *q = rounded(tg_mul(of, by));
   q = tg_reshape(q, TG_SHAPE(n, blocks, groups, group / WORD, WORD));
-  a.pairs = !tensor_has_dot4(x);
+  a.pairs = !tensor_has_dot4(x, bits == 8 ? p->how->most : UINT8_MAX);
   if (a.pairs) {
     TgTensor *four = words_of(q, TG_I16, TG_I64);
     a.high = pair_of(four), a.low = pair_of(tg_shr_scalar(four, 16));
@@ -340,11 +347,13 @@ static TgTensor *product(const TgPacked *p, Activations a, int64_t n, bool each_
   if (p->how->offset) dot = tg_sub(dot, sum);
   TgTensor *of_x = across(tg_unsqueeze(a.scale, -1)); /* (n, 1, blocks, groups, 1, 1) */
   TgTensor *scale = beside(tg_unsqueeze(scales(p), 3), own);
-  TgTensor *each = tg_mul(tg_cast(dot, TG_F32), tg_mul(scale, of_x));
+  TgTensor *each, *factor = tg_mul(scale, of_x);
+  dot = tg_cast(dot, TG_F32);
   if (min) {
-    min = beside(tg_unsqueeze(min, 3), own);
-    each = tg_add(each, tg_mul(min, tg_mul(tg_cast(sum, TG_F32), of_x)));
-  }
+    min = tg_mul(beside(tg_unsqueeze(min, 3), own), tg_mul(tg_cast(sum, TG_F32), of_x));
+    each = tensor_mulacc(dot, factor, min);
+  } else
+    each = tg_mul(dot, factor);
   int64_t rows = each_own ? p->rows / n : p->rows;
   return tg_reshape(tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4))), TG_SHAPE(n, rows));
 }

@@ -42,12 +42,13 @@ bool processor_tiles(void) {
 }
 
 Dots processor_dots(void) {
-  enum { AVX512_VNNI = 1 << 11, AVX512_BF16 = 1 << 5 };
+  enum { AVX2 = 1 << 5, AVX512_VNNI = 1 << 11, AVX512_BF16 = 1 << 5 };
 
   unsigned a = 0, b = 0, c = 0, d = 0, unused;
-  bool has = (saved_state() & AVX512_STATE) == AVX512_STATE && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-             (b & AVX512_F) && (c & AVX512_VNNI);
-  if (!has) return DOTS_NONE;
+  uint64_t saved = saved_state();
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & AVX2) || (saved & AVX_STATE) != AVX_STATE)
+    return DOTS_NONE;
+  if ((saved & AVX512_STATE) != AVX512_STATE || !(b & AVX512_F) || !(c & AVX512_VNNI)) return DOTS_PAIRS;
   return __get_cpuid_count(7, 1, &a, &unused, &unused, &unused) && (a & AVX512_BF16) ? DOTS_BF16 : DOTS_BYTES;
 }
 

@@ -301,19 +301,19 @@ static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has ax
   }
 }
 
-/* ---- before: what an ACC does, as a STORE; a product is rounded once with the sum that it goes to */
+/* ---- before: what an ACC does, as a STORE; a product is rounded once with the sum that it goes to, and where a
+ * term is a product that was added to another term in one rounding, each of them is added so */
+static UOp *added(Kernel *k, Ops op, UOp *was, UOp *v) {
+  bool fuses = op == OPS_ADD && (!k->ren || op_in_set(k->ren->native, OPS_MULACC)) &&
+               dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
+  if (!was || !fuses || (v->op != OPS_MUL && v->op != OPS_MULACC)) return uop_alu2(k->st, op, was, v);
+  UOp *sum = v->op == OPS_MUL ? was : added(k, op, was, v->src[2]);
+  return UNEW(k->st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, v->src[0], v->src[1], sum);
+}
+
 static UOp *step(Kernel *k, UOp *u) {
-  UOp *reg = u->src[0], *v = u->src[1],
-      *was = UNEW(k->st, OPS_LOAD, (DType)reg->dtype, reg->lanes, ARG0, reg);
-  Ops op = (Ops)u->arg.reduce.op;
-  bool fuses = !k->ren || op_in_set(k->ren->native, OPS_MULACC);
-  bool product =
-      fuses && op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
-  if (product)
-    v = UNEW(k->st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, v->src[0], v->src[1], was);
-  else
-    v = uop_alu2(k->st, op, was, v);
-  return UNEW(k->st, OPS_STORE, DT_VOID, 1, ARG0, reg, v);
+  UOp *reg = u->src[0], *was = UNEW(k->st, OPS_LOAD, (DType)reg->dtype, reg->lanes, ARG0, reg);
+  return UNEW(k->st, OPS_STORE, DT_VOID, 1, ARG0, reg, added(k, (Ops)u->arg.reduce.op, was, u->src[1]));
 }
 
 static UOp *steps(Kernel *k, UOp *u) {

@@ -27,7 +27,7 @@ enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
     .pages = 64, .page_miss = 2.5, .line_wait = 16, .mhz = CPU_MHZ, .fmas = 32, .ops = 16,                   \
     .weight = CPU_WEIGHTS, .vec_bytes = 64, .registers = 32, .warp = 1, .threads = 1,                        \
     .local_bytes = 512 * KB, .local_most = 512 * KB, .launch_us = 0.2, .distribute_us = 1.2,                 \
-    .matrices = units                                                                                        \
+    .dots = DOTS_BYTES, .matrices = units                                                                    \
   }
 
 /* Units of an A100, of an M1: those of others are known when the GPU is. */
@@ -56,7 +56,8 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
     .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128, .weight = GPU_WEIGHTS,      \
     .vec_bytes = 16, .registers = 255, .warp = WARP, .threads = 1024, .latency = 600, .local_bytes = shared, \
-    .local_most = shared_most, .most = limits, .launch_us = 3, .matrices = units, .copies = alone            \
+    .local_most = shared_most, .most = limits, .launch_us = 3, .dots = DOTS_BYTES, .matrices = units,        \
+    .copies = alone                                                                                          \
   }
 const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
              target_amx = PLANNED_CPU("8 cores with AVX-512 and AMX", AMX_MATRICES),
@@ -85,6 +86,7 @@ const Target target_c99 = {.name = "any machine with C99",
                            .local_bytes = 64 * KB,
                            .local_most = 64 * KB,
                            .copies_replace = true,
+                           .dots = DOTS_BYTES,
                            .launch_us = 0.02};
 
 Target target_this_cpu(void) {
@@ -97,6 +99,7 @@ Target target_this_cpu(void) {
   t.registers = processor_vector_registers();
   t.fmas = t.vec_bytes / 2.0;
   t.ops = t.vec_bytes / 4.0;
+  t.dots = processor_dots();
   int64_t lent =
       TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* the cache of a large processor has other users */
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {
@@ -118,7 +121,7 @@ enum { M4_MHZ = 168, M7_MHZ = 400 };
     .bytes_us = {(each_cycle) * (clock), (each_cycle) * (clock), (each_cycle) * (clock), (flash) * (clock)}, \
     .mhz = (clock), .fmas = (rate) / 2, .ops = (rate), .weight = CPU_WEIGHTS, .vec_bytes = 16,               \
     .registers = 32, .warp = 1, .threads = 1, .local_bytes = 16 * KB, .local_most = 16 * KB,                 \
-    .copies_replace = true, .launch_us = 0.1                                                                 \
+    .copies_replace = true, .dots = DOTS_BYTES, .launch_us = 0.1                                             \
   }
 
 static const Target target_m4 = CORTEX_M("Cortex-M4", M4_MHZ, 192 * KB, 4.0, 2.0, 1.0),

@@ -3,6 +3,7 @@
  * this struct alone: two machines with equal targets make equal kernels. */
 #ifndef TG_TARGET_H
 #define TG_TARGET_H
+#include "base/processor.h"
 #include "uop/uop.h"
 
 typedef enum MemoryLevel { LEVEL_L1, LEVEL_L2, LEVEL_L3, LEVEL_MEMORY, NLEVEL } MemoryLevel;
@@ -68,10 +69,14 @@ typedef struct Target {
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
   double distribute_us;
-  bool words; /* it has no instruction for products of bytes: those of words of 16 bits are made with less */
+  Dots dots; /* how products of bytes are made with least; NONE: as products of words of 16 bits */
   /* Rows of matrix.h that it has. */
   uint32_t matrices;
 } Target;
+
+/* Words of bytes, those of one no more than `most`, whose products with bytes with a sign (DOT2X2) add up to
+ * numbers of 16 bits. */
+static inline int64_t target_pairs(int64_t most) { return INT16_MAX / TG_MAX(2 * -INT8_MIN * most, 1); }
 
 static inline double target_ops_us(const Target *t) { return t->ops * t->mhz; }
 

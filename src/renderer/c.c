@@ -58,6 +58,13 @@ static void prelude(Str *out) {
           "r += ((u32)a >> i & 255) * (u32)(i8)(b >> i); return (i32)r; }\n"
           "INL i32 dot2_i32(i32 a, i32 b) { return (i32)((u32)(i16)a * (u32)(i16)b + (u32)(a >> 16) * "
           "(u32)(b >> 16)); }\n"
+          "INL i32 add2_i32(i32 a, i32 b) { return (i32)((u16)(a + (u32)b) | (((u32)a >> 16) + ((u32)b >> "
+          "16)) << 16); }\n"
+          "INL i32 pair_of(i32 a, i32 b) { i32 r = (a & 255) * (i8)b + (a >> 8 & 255) * (i8)(b >> 8); "
+          "return r < -32768 ? -32768 : r > 32767 ? 32767 : r; }\n"
+          "INL i32 dot2x2_i32(i32 a, i32 b) { return (i32)(((u32)pair_of(a, b) & 65535) | (u32)pair_of(a >> "
+          "16, b "
+          ">> 16) << 16); }\n"
           "INL i32 lookup4_i32(i32 a, const u8 *t) { u32 r = 0; for (int i = 0; i < 32; i += 8) "
           "r |= (u32)t[a >> i & 15] << i; return (i32)r; }\n");
   str_put(out, cstyle_prelude);
@@ -65,9 +72,10 @@ static void prelude(Str *out) {
 
 #define RENDERER_C(text, planned)                                                                            \
   {                                                                                                          \
-    .name = text, .native = NATIVE_BASE | NATIVE(DOT4) | NATIVE(DOT2) | NATIVE(LOOKUP4), .vec_bytes = 64,    \
-    .vec_align = 1, .has_threads = true, .has_f64 = true, .has_lookup = true, .target = planned,             \
-    .render = render, .prelude = prelude                                                                     \
+    .name = text,                                                                                            \
+    .native = NATIVE_BASE | NATIVE(DOT4) | NATIVE(DOT2) | NATIVE(DOT2X2) | NATIVE(ADD2) | NATIVE(LOOKUP4),   \
+    .vec_bytes = 64, .vec_align = 1, .has_threads = true, .has_f64 = true, .has_lookup = true,               \
+    .target = planned, .render = render, .prelude = prelude                                                  \
   }
 const Renderer renderer_c = RENDERER_C("C", &target_planned), renderer_amx = RENDERER_C("AMX", &target_amx),
                renderer_dot = RENDERER_C("DOT", &target_dot);

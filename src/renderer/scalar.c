@@ -165,7 +165,9 @@ static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const c
   case OPS_SHL:
   case OPS_SHR: scalar_shift(c, u, type, bits, a, b); return;
   case OPS_DOT4:
-  case OPS_DOT2: cs_put(c, "%s_i32(%s, %s)", op_c((Ops)u->op), a, b); return;
+  case OPS_DOT2:
+  case OPS_DOT2X2:
+  case OPS_ADD2: cs_put(c, "%s_i32(%s, %s)", op_c((Ops)u->op), a, b); return;
   case OPS_LOOKUP4:
     cs_put(c, "lookup4_i32(%s, (const u8[])", a);
     cs_put_table(c, u);

@@ -40,6 +40,18 @@ static const char dot2_vec[] =
     "}\n  return a;\n"
     "#else\n  $U x = ($U)a << 16, y = ($U)b << 16;\n"
     "  return ($T)(($U)(($T)x >> 16) * ($U)(($T)y >> 16) + ($U)(a >> 16) * ($U)(b >> 16));\n#endif\n}";
+static const char dot2x2_vec[] =
+    "INL $T $F($T a, $T b) {\n#if $N == 16 && defined(__AVX512BW__)\n"
+    "  __asm__(\"vpmaddubsw %1, %0, %0\" : \"+v\"(a) : \"v\"(b));\n  return a;\n"
+    "#elif $N % 8 == 0 && defined(__AVX2__)\n"
+    "  typedef char bytes __attribute__((vector_size(32)));\n  PARTS for (int k = 0; k < $N; k += 8) {\n    "
+    "bytes x, y;\n"
+    "    __builtin_memcpy(&x, (const char *)&a + 4 * k, 32);\n    __builtin_memcpy(&y, (const char *)&b + 4 "
+    "* k, 32);\n"
+    "    x = (bytes)__builtin_ia32_pmaddubsw256(x, y);\n    __builtin_memcpy((char *)&a + 4 * k, &x, 32);\n  "
+    "}\n  return a;\n"
+    "#else\n  $T r;\n  for (int i = 0; i < $N; i++)\n    r[i] = dot2x2_i32(a[i], b[i]);\n  return "
+    "r;\n#endif\n}";
 /* Lanes of a table of 16 bytes, by the instruction that a processor has for so many places, or for 16. */
 #define FIRST_16 ", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
 static const char lookup_vec[] =
@@ -453,8 +465,9 @@ static void vec_dot4(C *c, const VecOp *v, const UOp *dot, const char *to) {
 }
 
 static void vec_dot2(C *c, const VecOp *v) {
-  const char *name = cs_text(c, "dot2_%s", v->type), *m[26] = {M('T') v->type, M('U') v->bits};
-  cs_helper(c, name, dot2_vec, m, v->u->lanes);
+  Ops op = (Ops)v->u->op;
+  const char *name = cs_text(c, "%s_%s", op_c(op), v->type), *m[26] = {M('T') v->type, M('U') v->bits};
+  cs_helper(c, name, op == OPS_DOT2 ? dot2_vec : dot2x2_vec, m, v->u->lanes);
   cs_put(c, "%s(%s, %s)", name, v->a, v->b);
 }
 
@@ -463,6 +476,12 @@ const char *cs_lookup(C *c, DType d, int lanes) {
   const char *m[26] = {M('T') type, M('S') cs_type(c, d, 16), M('U') cs_type(c, DT_U8, lanes)};
   cs_helper(c, name, lookup_vec, m, lanes);
   return name;
+}
+
+/* As lanes of half the width, which wrap. */
+static void vec_add2(C *c, const VecOp *v) {
+  const char *type = cs_type(c, DT_U16, 2 * v->u->lanes);
+  cs_put(c, "(%s)((%s)%s + (%s)%s)", v->type, type, v->a, type, v->b);
 }
 
 static void vec_lookup4(C *c, const VecOp *v) {
@@ -524,7 +543,9 @@ static void vec_number(C *c, const VecOp *v) {
   case OPS_SHL:
   case OPS_SHR: vec_shift(c, v); return;
   case OPS_LOOKUP4: vec_lookup4(c, v); return;
-  case OPS_DOT2: vec_dot2(c, v); return;
+  case OPS_DOT2:
+  case OPS_DOT2X2: vec_dot2(c, v); return;
+  case OPS_ADD2: vec_add2(c, v); return;
   case OPS_DOT4: vec_dot4(c, v, u, cs_text(c, "(%s){0}", v->type)); return;
   case OPS_ADD:
     if (u->src[0]->op == OPS_DOT4 || u->src[1]->op == OPS_DOT4) {

@@ -120,7 +120,7 @@ static TgStatus cpu_open(Device *d) {
     d->target.matrices = matrix_rows(MATRIX_AMX, AMX_FIRST);
   else if (d->env && d->env->dot)
     d->target.matrices = matrix_rows(MATRIX_DOT, processor_dots());
-  d->target.words = !(d->env && d->env->dot) || processor_dots() == DOTS_NONE;
+  if (!(d->env && d->env->dot)) d->target.dots = TG_MIN(d->target.dots, DOTS_PAIRS);
   const char *units = d->target.matrices ? ", matrix units of bf16 and 8 bits" : "";
   snprintf(p->text, sizeof p->text, "%d cores, %s%s; %.200s", d->target.cores, p->names, units,
            *p->cc.path ? p->cc.path : "no C compiler: kernels of the cache and of bundles");

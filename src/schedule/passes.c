@@ -10,9 +10,35 @@ typedef struct Run {
   Schedule *out;
 } Run;
 
-static bool run_scans(void *state) {
+UOp *was_given(Sched *s, UOp *now, UOp *was) {
+  bool same = now == was || !now;
+  return same || uop_map_get(s->given, now) || uop_map_put(s->st, s->given, now, was) ? now : NULL;
+}
+
+bool graph_remade(Sched *s, UOp **roots, int nroots, Ops op, UOp *(*each)(Sched *, UOp *u, UOp *given)) {
+  UOpStore *st = s->st;
+  UOpVec order = {0};
+  bool ok = uop_toposort(st, s->mem, roots, (size_t)nroots, &order), any = false;
+  for (size_t i = 0; ok && i < order.len && !any; i++)
+    any = order.at[i]->op == op;
+  if (!ok || !any) return vec_free(s->mem, &order), ok;
+  if (!s->given) s->given = uop_map_begin(st, st);
+  UOpMap *now = s->given ? uop_map_begin(st, st) : NULL;
+  ok = now != NULL;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i], *v = uop_mapped(st, s->mem, u, now), *was = uop_map_get(s->given, u);
+    UOp *r = v && v->op == op ? each(s, v, was ? was : u) : v;
+    ok = (r == v ? was_given(s, v, was ? was : u) : r) && uop_map_put(st, now, u, r);
+  }
+  for (int i = 0; ok && i < nroots; i++)
+    roots[i] = uop_map_get(now, roots[i]);
+  uop_map_end(st, now), vec_free(s->mem, &order);
+  return ok;
+}
+
+static bool run_split(void *state) {
   Run *r = state;
-  return split_scans(r->s, r->roots, r->nroots);
+  return pair_sums(r->s, r->roots, r->nroots) && split_scans(r->s, r->roots, r->nroots);
 }
 
 static bool run_rangeify(void *state) {
@@ -72,8 +98,8 @@ static bool run_kernels(void *state) {
 }
 
 const Pass schedule_passes[] = {
-    /* a running reduction of a long axis is done in parts */
-    {"split scans", .run = run_scans, .makes = GRAPH_TENSOR},
+    /* a running reduction of a long axis is done in parts, a sum of products of bytes in 16 bits */
+    {"split reductions", .run = run_split, .makes = GRAPH_TENSOR},
     /* tensor graph -> stages over ranges */
     {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES},
     /* what must come before what */

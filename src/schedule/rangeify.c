@@ -21,7 +21,8 @@ typedef struct Node {
   int nslices;               /* 0, or it is so many stages, from `stage` on .. */
   const Slice *slices;       /* .. of these */
   UOp *lowered;
-  bool force, copied; /* copied: a view that is memory for those who read it */
+  bool force, copied,
+      kept; /* copied: a view that is memory for those who read it; kept: memory, as was asked */
 } Node;
 
 typedef struct Rangeify {
@@ -149,8 +150,18 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   return t;
 }
 
+/* The reduction that n keeps, whatever its shape: it has memory of its own, so no copy is made of it. NULL: none. */
+static const UOp *kept_reduction(const UOp *n) {
+  if (n->op != OPS_CONTIGUOUS) return NULL;
+  do
+    n = n->src[0];
+  while (n->op == OPS_RESHAPE);
+  return n->op == OPS_REDUCE_AXIS ? n : NULL;
+}
+
 static bool passes_on(const UOp *n) {
-  return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH || n->op == OPS_CUSTOM_GRADIENT;
+  return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH || n->op == OPS_CUSTOM_GRADIENT ||
+         kept_reduction(n);
 }
 
 static bool is_leaf(const UOp *n) {
@@ -715,6 +726,8 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     bool held = is_leaf(n) && !d->force;
     if (held) continue;
     if (!must && !d->demands) continue;
+    const UOp *kept = kept_reduction(n);
+    if (kept && !d->force) r.node[kept->id].kept = true;
     for (Demand *x = d->demands; x && !must && passes_on(n); x = x->next)
       d->copied |= worth_copying(&r, n, x);
     must |= d->copied;
@@ -770,7 +783,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {
     Stage *g = &s->stages.at[i];
-    g->in_memory |= g->node->op == OPS_CONTIGUOUS; /* as was asked */
+    g->in_memory |= g->node->op == OPS_CONTIGUOUS || r.node[g->node->id].kept; /* as was asked */
     g->keep |= g->is_store || g->in_memory;
     ok = stage_scan(s, (int)i);
   }

@@ -47,12 +47,6 @@ static UOp *in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len)
   return u_reshape(st, u_pad(st, u, lohi), u->shape->n + 1, d);
 }
 
-/* now, which was `was` in the graph as given; NULL: out of memory */
-static UOp *was_given(Sched *s, UOp *now, UOp *was) {
-  bool same = now == was || !now;
-  return same || uop_map_get(s->given, now) || uop_map_put(s->st, s->given, now, was) ? now : NULL;
-}
-
 /* What stands before each part, at every place of it. u: (.., parts, len, ..); before the first part it is 0. */
 static UOp *before_parts(Sched *s, Ops op, UOp *u, int axis, UOp *given) {
   UOpStore *st = s->st;
@@ -87,24 +81,11 @@ static UOp *scan_in_parts(Sched *s, UOp *scan, int64_t parts, UOp *given) {
   return part_of_axis(st, u_reshape(st, u, scan->shape->n, d), axis, 0, n);
 }
 
+static UOp *scan_split(Sched *s, UOp *u, UOp *given) {
+  int64_t parts = u->op == OPS_SCAN_AXIS ? parts_of_scan(s->st, u) : 1;
+  return parts > 1 ? scan_in_parts(s, u, parts, given) : u;
+}
+
 bool split_scans(Sched *s, UOp **roots, int nroots) {
-  UOpStore *st = s->st;
-  UOpVec order = {0};
-  bool ok = uop_toposort(st, s->mem, roots, (size_t)nroots, &order), any = false;
-  for (size_t i = 0; ok && i < order.len && !any; i++)
-    any = order.at[i]->op == OPS_SCAN_AXIS && parts_of_scan(st, order.at[i]) > 1;
-  if (!ok || !any) return vec_free(s->mem, &order), ok;
-  UOpMap *now = uop_map_begin(st, st);
-  s->given = now ? uop_map_begin(st, st) : NULL;
-  ok = s->given != NULL;
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i], *v = uop_mapped(st, s->mem, u, now);
-    int64_t parts = v && v->op == OPS_SCAN_AXIS ? parts_of_scan(st, v) : 1;
-    v = parts > 1 ? scan_in_parts(s, v, parts, u) : was_given(s, v, u);
-    ok = uop_map_put(st, now, u, v);
-  }
-  for (int i = 0; ok && i < nroots; i++)
-    roots[i] = uop_map_get(now, roots[i]);
-  uop_map_end(st, now), vec_free(s->mem, &order);
-  return ok;
+  return graph_remade(s, roots, nroots, OPS_SCAN_AXIS, scan_split);
 }

@@ -138,8 +138,14 @@ typedef struct Sched {
   IntVec near;          /* reads of a member that are of other members, while a kernel is estimated */
 } Sched;
 
+/* now, which was `was` in the graph as given; NULL: out of memory */
+UOp *was_given(Sched *s, UOp *now, UOp *was);
+/* The graph with what `each` makes of every node that has op; given: what that was in the graph as given. */
+bool graph_remade(Sched *s, UOp **roots, int nroots, Ops op, UOp *(*each)(Sched *s, UOp *u, UOp *given));
+
 /* ---- the passes; their order is in passes.c */
-bool split_scans(Sched *s, UOp **roots, int nroots);    /* roots: become what they are afterwards */
+bool pair_sums(Sched *s, UOp **roots, int nroots);      /* roots: become what they are afterwards */
+bool split_scans(Sched *s, UOp **roots, int nroots);    /* so, too */
 bool rangeify(Sched *s, UOp *const *roots, int nroots); /* fills stages, producers first */
 
 /* Elements from .. to - 1 of an axis; of each axis. */

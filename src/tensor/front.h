@@ -98,7 +98,10 @@ bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[
 
 /* ---- devices (place.c) */
 TgTensor *tensor_on(TgTensor *t, int device); /* moved there, if it is elsewhere */
-bool tensor_has_dot4(const TgTensor *t);      /* whether it is an instruction where t is */
+/* Whether sums of tg_dot4 take less than those of tg_dot2 where t is, if no byte of x is more than `most`. */
+bool tensor_has_dot4(const TgTensor *t, int most);
+/* x * y + z, of one dtype. */
+TgTensor *tensor_mulacc(TgTensor *x, TgTensor *y, TgTensor *z);
 TgTensor *tensor_placed(TgTensor *t, const char *op, const char *device); /* NULL: where it is */
 TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n, const int64_t *d);
 TgTensor *tensor_from(TgContext *ctx, int device, const void *data, TgDType dtype, int n, const int64_t *d);

@@ -482,8 +482,20 @@ TgTensor *tg_dot4(TgTensor *x, TgTensor *y) { return of_words("dot4", OPS_DOT4, 
 
 TgTensor *tg_dot2(TgTensor *x, TgTensor *y) { return of_words("dot2", OPS_DOT2, DT_I32, x, y); }
 
-bool tensor_has_dot4(const TgTensor *t) {
-  return !t->ctx->dev_open || !t->ctx->calls->facts(t->ctx, tensor_device(t)).target->words;
+TgTensor *tensor_mulacc(TgTensor *x, TgTensor *y, TgTensor *z) {
+  TgContext *ctx = ctx_two("mulacc", x, y);
+  if (!ctx || !z) return NULL;
+  const Ints *s = shape_broadcast(ctx, "mulacc", x->uop->shape, y->uop->shape);
+  s = s ? shape_broadcast(ctx, "mulacc", s, z->uop->shape) : NULL;
+  UOpStore *st = ctx->store;
+  return s ? tensor_new(ctx, UNEW(st, OPS_MULACC, dt(x), 1, ARG0, u_broadcast(st, x->uop, s),
+                                  u_broadcast(st, y->uop, s), u_broadcast(st, z->uop, s)))
+           : NULL;
+}
+
+bool tensor_has_dot4(const TgTensor *t, int most) {
+  Dots has = t->ctx->dev_open ? t->ctx->calls->facts(t->ctx, tensor_device(t)).target->dots : DOTS_BYTES;
+  return has >= DOTS_BYTES || (has == DOTS_PAIRS && target_pairs(most) > 1);
 }
 
 TgTensor *tg_lookup4(TgTensor *x, const uint8_t *table) {

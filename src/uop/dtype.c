@@ -331,6 +331,15 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_DOT2:
     r = (int64_t)(int16_t)a * (int16_t)b + (int64_t)(int16_t)(a >> 16) * (int16_t)(b >> 16);
     break;
+  case OPS_DOT2X2:
+    r = 0;
+    for (int i = 0; i < 32; i += 16) {
+      int64_t two = (int64_t)(ua >> i & 255) * (int8_t)(ub >> i) +
+                    (int64_t)(ua >> (i + 8) & 255) * (int8_t)(ub >> (i + 8));
+      r |= (int64_t)(uint16_t)TG_MIN(TG_MAX(two, INT16_MIN), INT16_MAX) << i;
+    }
+    break;
+  case OPS_ADD2: r = (int64_t)(((ua + ub) & 0xffff) | ((ua >> 16) + (ub >> 16)) << 16); break;
   case OPS_THREEFRY: r = (int64_t)threefry2x32(ua, ub); break;
   case OPS_MULACC: r = (int64_t)(ua * ub + (uint64_t)s[2].i); break;
   default: return false;

@@ -65,7 +65,7 @@ static bool is_address(Check *c, const UOp *u, const UOp *s, const char *what) {
 }
 
 static bool is_reduce_op(int64_t op) {
-  return op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_AND || op == OPS_OR;
+  return op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_AND || op == OPS_OR || op == OPS_ADD2;
 }
 
 static bool is_memory(const UOp *u) {

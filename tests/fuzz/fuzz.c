@@ -75,8 +75,9 @@ static UOp *condition(Expr *x, int depth) {
 }
 
 static UOp *expr(Expr *x, int depth) {
-  static const Ops data[] = {OPS_ADD, OPS_SUB, OPS_MUL, OPS_FLOORDIV, OPS_FLOORMOD, OPS_CDIV, OPS_CMOD,
-                             OPS_MAX, OPS_AND, OPS_OR,  OPS_XOR,      OPS_DOT4,     OPS_DOT2};
+  static const Ops data[] = {OPS_ADD,  OPS_SUB,  OPS_MUL,  OPS_FLOORDIV, OPS_FLOORMOD,
+                             OPS_CDIV, OPS_CMOD, OPS_MAX,  OPS_AND,      OPS_OR,
+                             OPS_XOR,  OPS_DOT4, OPS_DOT2, OPS_DOT2X2,   OPS_ADD2};
   if (depth <= 0 || below(8) == 0) return leaf(x);
   int k = below(12);
   if (k == 0) return uop_where(x->st, condition(x, depth - 1), expr(x, depth - 1), expr(x, depth - 1));
@@ -133,6 +134,15 @@ static bool evaluate_one(const UOp *u, const int64_t *val, const int64_t *at, in
   case OPS_DOT2:
     r = (__int128)(int16_t)a * (int16_t)b + (__int128)(int16_t)(a >> 16) * (int16_t)(b >> 16);
     break;
+  case OPS_DOT2X2:
+    r = 0;
+    for (int i = 0; i < 32; i += 16) {
+      int two = (uint8_t)((uint64_t)a >> i) * (int8_t)((uint64_t)b >> i) +
+                (uint8_t)((uint64_t)a >> (i + 8)) * (int8_t)((uint64_t)b >> (i + 8));
+      r |= (__int128)(uint16_t)(two < INT16_MIN ? INT16_MIN : two > INT16_MAX ? INT16_MAX : two) << i;
+    }
+    break;
+  case OPS_ADD2: r = (uint16_t)(a + b) | (__int128)(uint16_t)((a >> 16) + (b >> 16)) << 16; break;
   case OPS_SHL: r = b >= 0 && b < 64 ? a * ((__int128)1 << b) : 0; break;
   case OPS_SHR: r = b >= 0 && b < 64 ? a >> b : a < 0 ? -1 : 0; break;
   case OPS_CMPLT: r = a < b; break;

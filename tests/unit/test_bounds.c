@@ -96,7 +96,7 @@ static void test_binary(void **state) {
   TgMem mem = {0};
   for (int op = 0; op < OPS_COUNT; op++) {
     if (!(op_flags((Ops)op) & OPF_B) || op == OPS_FDIV || op == OPS_THREEFRY || op == OPS_DOT4 ||
-        op == OPS_DOT2 || op == OPS_POW)
+        op == OPS_DOT2 || op == OPS_DOT2X2 || op == OPS_ADD2 || op == OPS_POW)
       continue;
     size_t k = 0;
     while (k < TG_COUNT(tightest) && tightest[k].op != (Ops)op)

@@ -13,7 +13,7 @@
 static bool is_of_integers(Ops op) {
   return op == OPS_CDIV || op == OPS_CMOD || op == OPS_FLOORDIV || op == OPS_FLOORMOD || op == OPS_AND ||
          op == OPS_OR || op == OPS_XOR || op == OPS_SHL || op == OPS_SHR || op == OPS_THREEFRY ||
-         op == OPS_DOT4 || op == OPS_DOT2 || op == OPS_LOOKUP4;
+         op == OPS_DOT4 || op == OPS_DOT2 || op == OPS_DOT2X2 || op == OPS_ADD2 || op == OPS_LOOKUP4;
 }
 
 /* part of the tensor graph, but not a function of floats: leaves, and DETACH, where the walk stops; MULTI, whose

@@ -277,6 +277,62 @@ static void test_dot4(void **state) {
   }
 }
 
+enum { SUMS = 5, LONGEST = 64, NSIZE = 8, NMOST = 8, NKIND = 3 };
+
+/* Bytes of w that are no more than `most`, as a graph of a kind: 0: what AND leaves; 1: two parts of bits; 2: places
+ * in a table. */
+static TgTensor *small_bytes(TgTensor *w, int kind, int most) {
+  if (kind == 0) return tg_bitand_scalar(w, most * 0x01010101);
+  if (kind == 1) {
+    TgTensor *low = tg_bitand_scalar(w, (most >> 1) * 0x01010101);
+    int top = 31 - __builtin_clz((unsigned)most);
+    TgTensor *high = tg_shl_scalar(tg_bitand_scalar(tg_shr_scalar(w, 7), 0x01010101), top);
+    return tg_contiguous(tg_bitor(low, high)); /* the bound goes through memory */
+  }
+  uint8_t table[16];
+  for (int i = 0; i < 16; i++)
+    table[i] = (uint8_t)(most * i / 15);
+  return tg_lookup4(w, table);
+}
+
+static int small_byte(uint32_t w, int kind, int most, int i) {
+  int byte = w >> 8 * i & 255;
+  if (kind == 0) return byte & most;
+  if (kind == 1) return (byte & most >> 1) | (byte >> 7) << (31 - __builtin_clz((unsigned)most));
+  return most * (byte & 15) / 15;
+}
+
+/* Sums of products of bytes, of which some are small: where all are the largest, 16 bits are soon too few. */
+static void test_sums_of_dot4(void **state) {
+  (void)state;
+  static const int sizes[NSIZE] = {1, 2, 3, 6, 8, 11, 16, LONGEST},
+                   all[NMOST] = {1, 3, 7, 15, 31, 63, 127, 255};
+  int32_t a[SUMS][LONGEST], b[SUMS][LONGEST], y[SUMS], sum;
+  for (int c = 0; c < NSIZE * NMOST * NKIND; c++) {
+    int n = sizes[c % NSIZE], most = all[c / NSIZE % NMOST], want[SUMS] = {0}, whole = 0;
+    int kind = c / NSIZE / NMOST;
+    for (int i = 0; i < SUMS * n; i++) {
+      uint32_t w = 0, x = 0;
+      for (int k = 0; k < 32; k += 8)
+        w |= (uint32_t)random_byte() << k, x |= (uint32_t)random_byte() << k;
+      if (i / n < 2) w = UINT32_MAX, x = i / n ? 0x7f7f7f7f : 0x80808080;
+      a[0][i] = (int32_t)w, b[0][i] = (int32_t)x;
+      for (int k = 0; k < 4; k++)
+        want[i / n] += small_byte(w, kind, most, k) * (int8_t)(x >> 8 * k);
+    }
+    for (int i = 0; i < SUMS; i++)
+      whole += want[i];
+    TgTensor *w = small_bytes(tg_from(C, a, TG_I32, TG_SHAPE(SUMS, n)), kind, most);
+    TgTensor *dots = tg_dot4(w, tg_from(C, b, TG_I32, TG_SHAPE(SUMS, n)));
+    assert_int_equal(tg_read(tg_sum(dots, .axis = TG_AXES(1)), y, sizeof y), TG_OK);
+    for (int i = 0; i < SUMS; i++)
+      if (y[i] != want[i])
+        fail_msg("kind %d, bytes to %d, sum %d of %d words: %d, not %d", kind, most, i, n, y[i], want[i]);
+    assert_int_equal(tg_read(tg_sum(dots), &sum, sizeof sum), TG_OK);
+    assert_int_equal(sum, whole);
+  }
+}
+
 /* Words of two numbers: as many as fill vectors, and as do not; what wraps. */
 static void test_dot2(void **state) {
   (void)state;
@@ -326,17 +382,18 @@ static void test_lookup4(void **state) {
 
 /* Products of bytes, whichever processor this is; those of words; what this one takes. */
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types),   cmocka_unit_test(test_exponents), cmocka_unit_test(test_experts),
-      cmocka_unit_test(test_numbers), cmocka_unit_test(test_refused),   cmocka_unit_test(test_dot4),
-      cmocka_unit_test(test_lookup4), cmocka_unit_test(test_nearer),    cmocka_unit_test(test_dot2)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_types),   cmocka_unit_test(test_exponents),
+                                     cmocka_unit_test(test_experts), cmocka_unit_test(test_numbers),
+                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_dot4),
+                                     cmocka_unit_test(test_lookup4), cmocka_unit_test(test_nearer),
+                                     cmocka_unit_test(test_dot2),    cmocka_unit_test(test_sums_of_dot4)};
   static const char *const devices[] = {"INTERP", "CPU", NULL};
   int failed = 0;
   for (int i = 0; i < 3; i++) {
     setenv("TG_DOT", i == 1 ? "0" : "1", 1);
     seed = 1;
     C = tg_open_with(.device = devices[i]);
-    if (i < 2 && tensor_has_dot4(tg_ones(C, TG_SHAPE(1))) != (i == 0))
+    if (i < 2 && tensor_has_dot4(tg_ones(C, TG_SHAPE(1)), UINT8_MAX) != (i == 0))
       failed++, printf("%s: has_dot4\n", devices[i]);
     failed += cmocka_run_group_tests(tests, NULL, NULL);
     tg_close(C);

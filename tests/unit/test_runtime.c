@@ -240,10 +240,10 @@ static bool same(long double a, long double b) {
 static const DType int_types[] = {DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64};
 
 /* ---- integer ops, every dtype, scalar and vector */
-static const Ops int_ops[] = {OPS_ADD,      OPS_SUB,  OPS_MUL,   OPS_CDIV,  OPS_CMOD,  OPS_FLOORDIV,
-                              OPS_FLOORMOD, OPS_MAX,  OPS_CMPLT, OPS_CMPNE, OPS_CMPEQ, OPS_AND,
-                              OPS_OR,       OPS_XOR,  OPS_SHL,   OPS_SHR,   OPS_NEG,   OPS_TRUNC,
-                              OPS_MULACC,   OPS_DOT4, OPS_DOT2};
+static const Ops int_ops[] = {OPS_ADD,      OPS_SUB,  OPS_MUL,   OPS_CDIV,   OPS_CMOD,  OPS_FLOORDIV,
+                              OPS_FLOORMOD, OPS_MAX,  OPS_CMPLT, OPS_CMPNE,  OPS_CMPEQ, OPS_AND,
+                              OPS_OR,       OPS_XOR,  OPS_SHL,   OPS_SHR,    OPS_NEG,   OPS_TRUNC,
+                              OPS_MULACC,   OPS_DOT4, OPS_DOT2,  OPS_DOT2X2, OPS_ADD2};
 
 static int64_t wrap(DType d, __int128 v) {
   switch (d) {
@@ -287,6 +287,17 @@ static int64_t int_expected(Ops op, DType d, int64_t x, int64_t y, int64_t z) {
   }
   case OPS_DOT2:
     return wrap(d, (__int128)(int16_t)x * (int16_t)y + (__int128)(int16_t)(x >> 16) * (int16_t)(y >> 16));
+  case OPS_DOT2X2: {
+    uint32_t both = 0;
+    for (int i = 0; i < 2; i++) {
+      int sum = 0;
+      for (int k = 2 * i; k < 2 * i + 2; k++)
+        sum += (uint8_t)((uint64_t)x >> 8 * k) * (int8_t)((uint64_t)y >> 8 * k);
+      both |= (uint32_t)(uint16_t)(sum > 32767 ? 32767 : sum < -32768 ? -32768 : sum) << 16 * i;
+    }
+    return (int32_t)both;
+  }
+  case OPS_ADD2: return (int32_t)((uint16_t)(x + y) | (uint32_t)(uint16_t)((x >> 16) + (y >> 16)) << 16);
   case OPS_MULACC:
     return wrap(d, (__int128)((unsigned __int128)a * (unsigned __int128)b + (unsigned __int128)(__int128)z));
   default: return x;

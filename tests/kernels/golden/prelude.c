@@ -29,6 +29,9 @@ INL f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
 INL i32 dot4_i32(i32 a, i32 b) { u32 r = 0; for (int i = 0; i < 32; i += 8) r += ((u32)a >> i & 255) * (u32)(i8)(b >> i); return (i32)r; }
 INL i32 dot2_i32(i32 a, i32 b) { return (i32)((u32)(i16)a * (u32)(i16)b + (u32)(a >> 16) * (u32)(b >> 16)); }
+INL i32 add2_i32(i32 a, i32 b) { return (i32)((u16)(a + (u32)b) | (((u32)a >> 16) + ((u32)b >> 16)) << 16); }
+INL i32 pair_of(i32 a, i32 b) { i32 r = (a & 255) * (i8)b + (a >> 8 & 255) * (i8)(b >> 8); return r < -32768 ? -32768 : r > 32767 ? 32767 : r; }
+INL i32 dot2x2_i32(i32 a, i32 b) { return (i32)(((u32)pair_of(a, b) & 65535) | (u32)pair_of(a >> 16, b >> 16) << 16); }
 INL i32 lookup4_i32(i32 a, const u8 *t) { u32 r = 0; for (int i = 0; i < 32; i += 8) r |= (u32)t[a >> i & 15] << i; return (i32)r; }
 #define DIVS(T, U, B, SIGNED) \
 INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \

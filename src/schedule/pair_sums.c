@@ -1,0 +1,89 @@
+/* pair_sums.c: sums of products of bytes. In: the roots of a tensor graph. Out: the same values; where the
+ * processor multiplies bytes in pairs (DOT2X2), sums of DOT4 are made of these, if bytes of src0 are small.
+ *
+ *   sum(DOT4(w, x))   =>   DOT2(sum by ADD2(DOT2X2(w, x)), 0x00010001)
+ *
+ * The key fact: `vpmaddubsw` has twice as many products as `vpmaddwd`, but their sums have 16 bits. Where a byte
+ * of w has 4 bits, 8 such sums together still have: 8 * 2 * 15 * 128 < 2^15. Only then are both halves of a word
+ * added up as 32 bits. A longer axis is cut in two. */
+#include "schedule/stage.h"
+#include "uop/dims.h"
+#include "uop/nodes.h"
+
+enum { MOST_DEPTH = 32, BYTE = 0xff, ONES = 0x00010001 };
+
+/* What u is made of by movement alone. */
+static const UOp *unmoved(const UOp *u) {
+  while (u->nsrc == 1 && ((op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_CONTIGUOUS))
+    u = u->src[0];
+  return u;
+}
+
+/* No byte of a word of u is more than that. */
+static int64_t most_byte(const UOp *u, int depth) {
+  u = unmoved(u);
+  int64_t most = 0, a = BYTE, b = BYTE;
+  if (depth == MOST_DEPTH) return BYTE;
+  for (int i = 0; u->op == OPS_CONST && i < 32; i += 8)
+    most = TG_MAX(most, u->arg.v.i >> i & BYTE);
+  for (int i = 0; u->op == OPS_LOOKUP4 && i < u->arg.ints->n; i++)
+    most = TG_MAX(most, u->arg.ints->v[i]);
+  if (u->op == OPS_CONST || u->op == OPS_LOOKUP4) return most;
+  if (u->op != OPS_AND && u->op != OPS_OR && u->op != OPS_SHL) return BYTE;
+  a = most_byte(u->src[0], depth + 1);
+  if (u->op != OPS_SHL) b = most_byte(u->src[1], depth + 1);
+  if (u->op == OPS_AND) return TG_MIN(a, b);
+  if (u->op == OPS_OR) { /* every bit that one of them may have */
+    while (most < TG_MAX(a, b))
+      most = 2 * most + 1;
+    return most;
+  }
+  const UOp *by = unmoved(u->src[1]); /* left, so that no bit leaves its byte */
+  return is_const(by) && by->arg.v.i >= 0 && by->arg.v.i < 8 ? TG_MIN(a << by->arg.v.i, BYTE) : BYTE;
+}
+
+/* u with its axis of size n as two, n / each by each; or (back) these as one again. */
+static UOp *axis_cut(UOpStore *st, UOp *u, int axis, int64_t each, bool back) {
+  int64_t d[MAX_RANK + 1];
+  int n = 0;
+  for (int i = 0; u && i < u->shape->n; i++) {
+    if (!back && i == axis) d[n++] = u->shape->v[i] / each;
+    if (!back || i != axis + 1) d[n++] = !back && i == axis ? each : u->shape->v[i];
+  }
+  return u ? u_reshape(st, u, n, d) : NULL;
+}
+
+/* How many sums along the axis are added up in 16 bits; below 2: none. */
+static int64_t added_together(const UOp *sum, int axis) {
+  int64_t n = sum->src[0]->shape->v[axis];
+  if (dim_symbolic(n) || sum->shape->n == MAX_RANK) return 1;
+  int64_t each = TG_MIN(target_pairs(most_byte(sum->src[0]->src[0], 0)), n);
+  while (each > 1 && n % each)
+    each--;
+  return each;
+}
+
+static UOp *pair_sum(Sched *s, UOp *sum, UOp *given) {
+  UOpStore *st = s->st;
+  const UOp *dot = sum->src[0];
+  const Ints *axes = sum->arg.reduce.axes;
+  int axis = (int)axes->v[axes->n - 1];
+  if (sum->arg.reduce.op != OPS_ADD || dot->op != OPS_DOT4) return sum;
+  int64_t each = added_together(sum, axis);
+  if (each < 2) return sum;
+
+  bool mask[MAX_RANK + 1] = {false};
+  mask[axis + 1] = true;
+  UOp *pairs = axis_cut(st, uop_alu2(st, OPS_DOT2X2, dot->src[0], dot->src[1]), axis, each, false);
+  pairs = was_given(s, u_reduce(st, OPS_ADD2, pairs, mask), given);
+  pairs = axis_cut(st, pairs, axis, each, true);
+  UOp *both = pairs ? uop_alu2(st, OPS_DOT2, pairs, u_num(st, ONES, pairs)) : NULL;
+  mask[axis + 1] = false;
+  for (int i = 0; i < axes->n; i++)
+    mask[axes->v[i]] = true;
+  return u_reduce(st, OPS_ADD, both, mask);
+}
+
+bool pair_sums(Sched *s, UOp **roots, int nroots) {
+  return s->opt->target->dots != DOTS_PAIRS || graph_remade(s, roots, nroots, OPS_REDUCE_AXIS, pair_sum);
+}

@@ -527,27 +527,6 @@ UOp *dot_of_words(Rewrite *rw, UOp *u) {
   return sum;
 }
 
-/* Of each half the sum of its two products, which is held within 16 bits. */
-UOp *pairs_of_words(Rewrite *rw, UOp *u) {
-  B at = {.st = rw->st, .d = DT_I32}, *b = &at;
-  UOp *both = NULL;
-  for (int half = 0; half < 32; half += 16) {
-    UOp *sum = NULL;
-    for (int s = half; s < half + 16; s += 8) {
-      UOp *x = op2(b, OPS_AND, op2(b, OPS_SHR, u->src[0], ci(b, DT_I32, s)), ci(b, DT_I32, 255));
-      UOp *y = op2(b, OPS_SHR, op2(b, OPS_SHL, u->src[1], ci(b, DT_I32, 24 - s)), ci(b, DT_I32, 24));
-      UOp *each = op2(b, OPS_MUL, x, y);
-      sum = sum ? op2(b, OPS_ADD, sum, each) : each;
-    }
-    UOp *least = op2(b, OPS_MAX, sum, ci(b, DT_I32, INT16_MIN));
-    UOp *held = op1(b, OPS_NEG, op2(b, OPS_MAX, op1(b, OPS_NEG, least), ci(b, DT_I32, -INT16_MAX)));
-    UOp *in =
-        half ? op2(b, OPS_SHL, held, ci(b, DT_I32, half)) : op2(b, OPS_AND, held, ci(b, DT_I32, 0xffff));
-    both = both ? op2(b, OPS_OR, both, in) : in;
-  }
-  return both;
-}
-
 /* Between halves of what is left of the table each bit chooses, the lowest first, in all bytes of a word at
  * once. */
 UOp *lookup_of_words(Rewrite *rw, UOp *u) {

@@ -25,7 +25,6 @@ UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c); /* s / c 
 /* ---- written out */
 UOp *pow_of_bits(Rewrite *rw, UOp *n, UOp *m);
 UOp *dot_of_words(Rewrite *rw, UOp *dot);
-UOp *pairs_of_words(Rewrite *rw, UOp *u);
 UOp *lookup_of_words(Rewrite *rw, UOp *lookup);
 UOp *threefry(Rewrite *rw, UOp *counter, UOp *key);
 UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *f);

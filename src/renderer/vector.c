@@ -27,31 +27,22 @@ static const char dot4_vec[] =
     "  return ($T)(($U)c + (x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> "
     "24) +\n"
     "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
-/* An instruction for a vector of this width, or for each half of it. */
-static const char dot2_vec[] =
+/* An instruction for a vector of this width, or for each half of it: $I, of lanes of type $S. Or $E. */
+static const char pairs_vec[] =
     "INL $T $F($T a, $T b) {\n#if $N == 16 && defined(__AVX512BW__)\n"
-    "  __asm__(\"vpmaddwd %1, %0, %0\" : \"+v\"(a) : \"v\"(b));\n  return a;\n"
+    "  __asm__(\"v$I %1, %0, %0\" : \"+v\"(a) : \"v\"(b));\n"
     "#elif $N % 8 == 0 && defined(__AVX2__)\n"
-    "  typedef i16 words __attribute__((vector_size(32)));\n  PARTS for (int k = 0; k < $N; k += 8) {\n    "
-    "words x, y;\n"
+    "  typedef $S part __attribute__((vector_size(32)));\n  PARTS for (int k = 0; k < $N; k += 8) {\n    "
+    "part x, y;\n"
     "    __builtin_memcpy(&x, (const char *)&a + 4 * k, 32);\n    __builtin_memcpy(&y, (const char *)&b + 4 "
     "* k, 32);\n"
-    "    x = (words)__builtin_ia32_pmaddwd256(x, y);\n    __builtin_memcpy((char *)&a + 4 * k, &x, 32);\n  "
-    "}\n  return a;\n"
-    "#else\n  $U x = ($U)a << 16, y = ($U)b << 16;\n"
-    "  return ($T)(($U)(($T)x >> 16) * ($U)(($T)y >> 16) + ($U)(a >> 16) * ($U)(b >> 16));\n#endif\n}";
-static const char dot2x2_vec[] =
-    "INL $T $F($T a, $T b) {\n#if $N == 16 && defined(__AVX512BW__)\n"
-    "  __asm__(\"vpmaddubsw %1, %0, %0\" : \"+v\"(a) : \"v\"(b));\n  return a;\n"
-    "#elif $N % 8 == 0 && defined(__AVX2__)\n"
-    "  typedef char bytes __attribute__((vector_size(32)));\n  PARTS for (int k = 0; k < $N; k += 8) {\n    "
-    "bytes x, y;\n"
-    "    __builtin_memcpy(&x, (const char *)&a + 4 * k, 32);\n    __builtin_memcpy(&y, (const char *)&b + 4 "
-    "* k, 32);\n"
-    "    x = (bytes)__builtin_ia32_pmaddubsw256(x, y);\n    __builtin_memcpy((char *)&a + 4 * k, &x, 32);\n  "
-    "}\n  return a;\n"
-    "#else\n  $T r;\n  for (int i = 0; i < $N; i++)\n    r[i] = dot2x2_i32(a[i], b[i]);\n  return "
-    "r;\n#endif\n}";
+    "    x = (part)__builtin_ia32_$I256(x, y);\n    __builtin_memcpy((char *)&a + 4 * k, &x, 32);\n  "
+    "}\n"
+    "#else\n$E#endif\n  return a;\n}";
+/* .. of words: unsigned lanes, and signed ones. */
+static const char of_words[] =
+    "  %s x = (%s)a << 16, y = (%s)b << 16;\n"
+    "  a = (%s)((%s)((%s)x >> 16) * (%s)((%s)y >> 16) + (%s)(a >> 16) * (%s)(b >> 16));\n";
 /* Lanes of a table of 16 bytes, by the instruction that a processor has for so many places, or for 16. */
 #define FIRST_16 ", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
 static const char lookup_vec[] =
@@ -464,10 +455,13 @@ static void vec_dot4(C *c, const VecOp *v, const UOp *dot, const char *to) {
   cs_put(c, "%s(%s, %s, %s)", name, to, cs_ref(c, dot->src[0]), cs_ref(c, dot->src[1]));
 }
 
-static void vec_dot2(C *c, const VecOp *v) {
-  Ops op = (Ops)v->u->op;
-  const char *name = cs_text(c, "%s_%s", op_c(op), v->type), *m[26] = {M('T') v->type, M('U') v->bits};
-  cs_helper(c, name, op == OPS_DOT2 ? dot2_vec : dot2x2_vec, m, v->u->lanes);
+static void vec_pairs(C *c, const VecOp *v) {
+  const char *op = op_c((Ops)v->u->op), *name = cs_text(c, "%s_%s", op, v->type), *t = v->type, *u = v->bits;
+  bool words = v->u->op == OPS_DOT2;
+  const char *m[26] = {M('T') t, M('S') words ? "i16" : "char", M('I') words ? "pmaddwd" : "pmaddubsw"};
+  m['E' - 'A'] = words ? cs_text(c, of_words, u, u, u, t, u, t, u, t, u, u)
+                       : "  for (u64 i = 0; i < sizeof a / 4; i++)\n    a[i] = dot2x2_i32(a[i], b[i]);\n";
+  cs_helper(c, name, pairs_vec, m, v->u->lanes);
   cs_put(c, "%s(%s, %s)", name, v->a, v->b);
 }
 
@@ -544,7 +538,7 @@ static void vec_number(C *c, const VecOp *v) {
   case OPS_SHR: vec_shift(c, v); return;
   case OPS_LOOKUP4: vec_lookup4(c, v); return;
   case OPS_DOT2:
-  case OPS_DOT2X2: vec_dot2(c, v); return;
+  case OPS_DOT2X2: vec_pairs(c, v); return;
   case OPS_ADD2: vec_add2(c, v); return;
   case OPS_DOT4: vec_dot4(c, v, u, cs_text(c, "(%s){0}", v->type)); return;
   case OPS_ADD:

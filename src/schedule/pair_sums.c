@@ -9,6 +9,7 @@
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include "uop/nodes.h"
+#include <string.h>
 
 enum { MOST_DEPTH = 32, BYTE = 0xff, ONES = 0x00010001 };
 
@@ -42,17 +43,6 @@ static int64_t most_byte(const UOp *u, int depth) {
   return is_const(by) && by->arg.v.i >= 0 && by->arg.v.i < 8 ? TG_MIN(a << by->arg.v.i, BYTE) : BYTE;
 }
 
-/* u with its axis of size n as two, n / each by each; or (back) these as one again. */
-static UOp *axis_cut(UOpStore *st, UOp *u, int axis, int64_t each, bool back) {
-  int64_t d[MAX_RANK + 1];
-  int n = 0;
-  for (int i = 0; u && i < u->shape->n; i++) {
-    if (!back && i == axis) d[n++] = u->shape->v[i] / each;
-    if (!back || i != axis + 1) d[n++] = !back && i == axis ? each : u->shape->v[i];
-  }
-  return u ? u_reshape(st, u, n, d) : NULL;
-}
-
 /* How many sums along the axis are added up in 16 bits; below 2: none. */
 static int64_t added_together(const UOp *sum, int axis) {
   int64_t n = sum->src[0]->shape->v[axis];
@@ -72,11 +62,13 @@ static UOp *pair_sum(Sched *s, UOp *sum, UOp *given) {
   int64_t each = added_together(sum, axis);
   if (each < 2) return sum;
 
+  int64_t d[MAX_RANK], parts = dot->shape->v[axis] / each;
   bool mask[MAX_RANK + 1] = {false};
+  memcpy(d, dot->shape->v, (size_t)dot->shape->n * sizeof *d);
+  d[axis] = parts;
   mask[axis + 1] = true;
-  UOp *pairs = axis_cut(st, uop_alu2(st, OPS_DOT2X2, dot->src[0], dot->src[1]), axis, each, false);
-  pairs = was_given(s, u_reduce(st, OPS_ADD2, pairs, mask), given);
-  pairs = axis_cut(st, pairs, axis, each, true);
+  UOp *pairs = axis_in_parts(st, uop_alu2(st, OPS_DOT2X2, dot->src[0], dot->src[1]), axis, parts, each);
+  pairs = u_reshape(st, was_given(s, u_reduce(st, OPS_ADD2, pairs, mask), given), dot->shape->n, d);
   UOp *both = pairs ? uop_alu2(st, OPS_DOT2, pairs, u_num(st, ONES, pairs)) : NULL;
   mask[axis + 1] = false;
   for (int i = 0; i < axes->n; i++)

@@ -35,8 +35,7 @@ static UOp *part_of_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t 
   return u_shrink(st, u, be);
 }
 
-/* u with its axis of size n as two, parts by len, filled up at the end. */
-static UOp *in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len) {
+UOp *axis_in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len) {
   int64_t lohi[2 * MAX_RANK] = {0}, d[MAX_RANK];
   if (!u) return NULL;
   lohi[2 * axis + 1] = parts * len - u->shape->v[axis];
@@ -68,7 +67,7 @@ static UOp *scan_in_parts(Sched *s, UOp *scan, int64_t parts, UOp *given) {
   int64_t n = scan->shape->v[axis], len = (n + parts - 1) / parts, d[MAX_RANK];
   parts = (n + len - 1) / len;
   DType wide = target_running(s->opt->target, op, (DType)scan->src[0]->dtype);
-  UOp *u = in_parts(st, uop_cast(st, scan->src[0], wide), axis, parts, len);
+  UOp *u = axis_in_parts(st, uop_cast(st, scan->src[0], wide), axis, parts, len);
   UOp *before = u ? before_parts(s, op, u, axis, given) : NULL;
   if (!before) return NULL;
   UOp *part = u_arange(st, u->shape, axis, DT_I32), *place = u_arange(st, u->shape, axis + 1, DT_I64);

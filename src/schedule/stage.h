@@ -143,6 +143,9 @@ UOp *was_given(Sched *s, UOp *now, UOp *was);
 /* The graph with what `each` makes of every node that has op; given: what that was in the graph as given. */
 bool graph_remade(Sched *s, UOp **roots, int nroots, Ops op, UOp *(*each)(Sched *s, UOp *u, UOp *given));
 
+/* u with an axis of size n as two, parts by len, filled up at the end. */
+UOp *axis_in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len);
+
 /* ---- the passes; their order is in passes.c */
 bool pair_sums(Sched *s, UOp **roots, int nroots);      /* roots: become what they are afterwards */
 bool split_scans(Sched *s, UOp **roots, int nroots);    /* so, too */

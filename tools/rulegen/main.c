@@ -43,14 +43,19 @@ enum {
 const OpInfo ops[OPS_COUNT] = {
 
 #define OP(name, nsrc, arg, flags, operands, weight, c, meaning)                                             \
-  {#name, nsrc, ARG_##arg, flags, WEIGHT_##weight},
+  {#name, nsrc, ARG_##arg, flags, OPERANDS_##operands, WEIGHT_##weight},
 #include "uop/ops.def"
 #undef OP
 };
 
-const OpSet sets[NSETS] = {{"UNARY", U},        {"BINARY", B},         {"TERNARY", T},
-                           {"ALU", U | B | T},  {"COMMUTATIVE", COMM}, {"ASSOCIATIVE", ASSOC},
-                           {"COMPARISON", CMP}, {"MOVEMENT", MOV},     {"TRANSCENDENTAL", 0}};
+#define SET(text, any)                                                                                       \
+  { .name = text, .flags = (any) }
+const OpSet sets[NSETS] = {
+    SET("UNARY", U),          SET("BINARY", B),
+    SET("TERNARY", T),        SET("ALU", U | B | T),
+    SET("COMMUTATIVE", COMM), SET("ASSOCIATIVE", ASSOC),
+    SET("COMPARISON", CMP),   SET("MOVEMENT", MOV),
+    SET("TRANSCENDENTAL", 0), {.name = "INTEGRAL", .from = OPERANDS_INT, .to = OPERANDS_I32}};
 
 const DTypeInfo dtypes[DT_COUNT] = {
 

@@ -68,6 +68,11 @@ void read_matcher(bool grad) {
   if (*tok) refuse(line_no, "unexpected '%s'", tok);
 }
 
+static bool in_set(const OpInfo *op, const OpSet *s) {
+  if (s->from) return op->operands >= s->from && op->operands <= s->to;
+  return s->flags ? op->flags & s->flags : op->weight > WEIGHT_ROOT;
+}
+
 static void read_set(Rule *r) {
   bool drop = false;
   while (*tok && !tok_is("if")) {
@@ -83,8 +88,7 @@ static void read_set(Rule *r) {
       if (tok_is(sets[s].name)) {
         known = true;
         for (int o = 0; o < OPS_COUNT; o++)
-          if (sets[s].flags ? ops[o].flags & sets[s].flags : ops[o].weight > WEIGHT_ROOT)
-            in[o / 64] |= 1ull << (o % 64);
+          if (in_set(&ops[o], &sets[s])) in[o / 64] |= 1ull << (o % 64);
       }
     if (!known) refuse(line_no, "unknown op %s", tok);
     for (int k = 0; k < 2; k++)

@@ -62,19 +62,21 @@ typedef struct OpInfo {
   int nsrc;
   ArgForm arg;
   unsigned flags;
+  OpOperands operands;
   OpWeight weight;
 } OpInfo;
 
 typedef struct OpSet {
   const char *name;
-  unsigned flags; /* 0: by weight, those from WEIGHT_EXP on */
+  unsigned flags;      /* 0: by what they take, or by weight, those from WEIGHT_EXP on */
+  OpOperands from, to; /* NONE, or the first and the last of what they take */
 } OpSet;
 
 typedef struct DTypeInfo {
   const char *text, *name;
 } DTypeInfo;
 
-enum { NSETS = 9, NDOMAINS = 9, MOST_VARS = 64, MOST_RULES = 512, MOST_MATCHERS = 32 };
+enum { NSETS = 10, NDOMAINS = 9, MOST_VARS = 64, MOST_RULES = 512, MOST_MATCHERS = 32 };
 
 extern const OpInfo ops[OPS_COUNT];
 extern const OpSet sets[NSETS];

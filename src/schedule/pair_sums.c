@@ -1,5 +1,5 @@
-/* pair_sums.c: sums of products of bytes. In: the roots of a tensor graph. Out: the same values; where the
- * processor multiplies bytes in pairs (DOT2X2), sums of DOT4 are made of these, if bytes of src0 are small.
+/* pair_sums.c: sums of products of bytes. In: one, of a tensor graph. Out: the same value; where the processor
+ * multiplies bytes in pairs (DOT2X2), sums of DOT4 are made of these, if bytes of src0 are small.
  *
  *   sum(DOT4(w, x))   =>   DOT2(sum by ADD2(DOT2X2(w, x)), 0x00010001)
  *
@@ -11,7 +11,7 @@
 #include "uop/nodes.h"
 #include <string.h>
 
-enum { MOST_DEPTH = 32, BYTE = 0xff, ONES = 0x00010001 };
+enum { MOST_NODES = 64, BYTE = 0xff, ONES = 0x00010001 };
 
 /* What u is made of by movement alone. */
 static const UOp *unmoved(const UOp *u) {
@@ -20,19 +20,19 @@ static const UOp *unmoved(const UOp *u) {
   return u;
 }
 
-/* No byte of a word of u is more than that. */
-static int64_t most_byte(const UOp *u, int depth) {
+/* No byte of a word of u is more than that. left: nodes that may still be looked at. */
+static int64_t most_byte(const UOp *u, int *left) {
   u = unmoved(u);
   int64_t most = 0, a = BYTE, b = BYTE;
-  if (depth == MOST_DEPTH) return BYTE;
+  if (--*left < 0) return BYTE;
   for (int i = 0; u->op == OPS_CONST && i < 32; i += 8)
     most = TG_MAX(most, u->arg.v.i >> i & BYTE);
   for (int i = 0; u->op == OPS_LOOKUP4 && i < u->arg.ints->n; i++)
     most = TG_MAX(most, u->arg.ints->v[i]);
   if (u->op == OPS_CONST || u->op == OPS_LOOKUP4) return most;
   if (u->op != OPS_AND && u->op != OPS_OR && u->op != OPS_SHL) return BYTE;
-  a = most_byte(u->src[0], depth + 1);
-  if (u->op != OPS_SHL) b = most_byte(u->src[1], depth + 1);
+  a = most_byte(u->src[0], left);
+  if (u->op != OPS_SHL) b = most_byte(u->src[1], left);
   if (u->op == OPS_AND) return TG_MIN(a, b);
   if (u->op == OPS_OR) { /* every bit that one of them may have */
     while (most < TG_MAX(a, b))
@@ -43,26 +43,29 @@ static int64_t most_byte(const UOp *u, int depth) {
   return is_const(by) && by->arg.v.i >= 0 && by->arg.v.i < 8 ? TG_MIN(a << by->arg.v.i, BYTE) : BYTE;
 }
 
-/* How many sums along the axis are added up in 16 bits; below 2: none. */
-static int64_t added_together(const UOp *sum, int axis) {
-  int64_t n = sum->src[0]->shape->v[axis];
+/* How many sums along the last axis that is reduced are added up in 16 bits; below 2: none. */
+static int64_t added_together(const UOp *sum) {
+  const Ints *axes = sum->arg.reduce.axes;
+  int64_t n = sum->src[0]->shape->v[axes->v[axes->n - 1]];
+  int left = MOST_NODES;
   if (dim_symbolic(n) || sum->shape->n == MAX_RANK) return 1;
-  int64_t each = TG_MIN(target_pairs(most_byte(sum->src[0]->src[0], 0)), n);
+  int64_t each = TG_MIN(target_pairs(most_byte(sum->src[0]->src[0], &left)), n);
   while (each > 1 && n % each)
     each--;
   return each;
 }
 
-static UOp *pair_sum(Sched *s, UOp *sum, UOp *given) {
+bool is_pair_sum(const Sched *s, const UOp *u) {
+  return u->op == OPS_REDUCE_AXIS && u->arg.reduce.op == OPS_ADD && u->src[0]->op == OPS_DOT4 &&
+         s->opt->target->dots == DOTS_PAIRS && added_together(u) > 1;
+}
+
+UOp *pair_sum(Sched *s, UOp *sum, UOp *given) {
   UOpStore *st = s->st;
   const UOp *dot = sum->src[0];
   const Ints *axes = sum->arg.reduce.axes;
   int axis = (int)axes->v[axes->n - 1];
-  if (sum->arg.reduce.op != OPS_ADD || dot->op != OPS_DOT4) return sum;
-  int64_t each = added_together(sum, axis);
-  if (each < 2) return sum;
-
-  int64_t d[MAX_RANK], parts = dot->shape->v[axis] / each;
+  int64_t d[MAX_RANK], each = added_together(sum), parts = dot->shape->v[axis] / each;
   bool mask[MAX_RANK + 1] = {false};
   memcpy(d, dot->shape->v, (size_t)dot->shape->n * sizeof *d);
   d[axis] = parts;
@@ -73,9 +76,5 @@ static UOp *pair_sum(Sched *s, UOp *sum, UOp *given) {
   mask[axis + 1] = false;
   for (int i = 0; i < axes->n; i++)
     mask[axes->v[i]] = true;
-  return u_reduce(st, OPS_ADD, both, mask);
-}
-
-bool pair_sums(Sched *s, UOp **roots, int nroots) {
-  return s->opt->target->dots != DOTS_PAIRS || graph_remade(s, roots, nroots, OPS_REDUCE_AXIS, pair_sum);
+  return was_given(s, u_reduce(st, OPS_ADD, both, mask), given);
 }

@@ -10,35 +10,9 @@ typedef struct Run {
   Schedule *out;
 } Run;
 
-UOp *was_given(Sched *s, UOp *now, UOp *was) {
-  bool same = now == was || !now;
-  return same || uop_map_get(s->given, now) || uop_map_put(s->st, s->given, now, was) ? now : NULL;
-}
-
-bool graph_remade(Sched *s, UOp **roots, int nroots, Ops op, UOp *(*each)(Sched *, UOp *u, UOp *given)) {
-  UOpStore *st = s->st;
-  UOpVec order = {0};
-  bool ok = uop_toposort(st, s->mem, roots, (size_t)nroots, &order), any = false;
-  for (size_t i = 0; ok && i < order.len && !any; i++)
-    any = order.at[i]->op == op;
-  if (!ok || !any) return vec_free(s->mem, &order), ok;
-  if (!s->given) s->given = uop_map_begin(st, st);
-  UOpMap *now = s->given ? uop_map_begin(st, st) : NULL;
-  ok = now != NULL;
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i], *v = uop_mapped(st, s->mem, u, now), *was = uop_map_get(s->given, u);
-    UOp *r = v && v->op == op ? each(s, v, was ? was : u) : v;
-    ok = (r == v ? was_given(s, v, was ? was : u) : r) && uop_map_put(st, now, u, r);
-  }
-  for (int i = 0; ok && i < nroots; i++)
-    roots[i] = uop_map_get(now, roots[i]);
-  uop_map_end(st, now), vec_free(s->mem, &order);
-  return ok;
-}
-
 static bool run_split(void *state) {
   Run *r = state;
-  return pair_sums(r->s, r->roots, r->nroots) && split_scans(r->s, r->roots, r->nroots);
+  return split_reductions(r->s, r->roots, r->nroots);
 }
 
 static bool run_rangeify(void *state) {

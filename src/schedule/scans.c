@@ -1,8 +1,9 @@
-/* scans.c: running reductions of long axes. In: the roots of a tensor graph. Out: the same values; an axis of
- * many elements and few rows is cut in parts, because these can be scanned side by side. The reduction of each
- * part is computed first, a scan of these says what stands before each part, and its first element is combined
- * with that. All of it is carried in the dtype of the registers, so that a result is rounded once, as without
- * parts. How many parts there are depends on the shape alone. */
+/* scans.c: reductions that are done in parts: running ones of long axes, and the sums of pair_sums.c. In: the
+ * roots of a tensor graph. Out: the same values; an axis of many elements and few rows is cut in parts, because
+ * these can be scanned side by side. The reduction of each part is computed first, a scan of these says what
+ * stands before each part, and its first element is combined with that. All of it is carried in the dtype of the
+ * registers, so that a result is rounded once, as without parts. How many parts there are depends on the shape
+ * alone. */
 #include "schedule/stage.h"
 #include "uop/nodes.h"
 
@@ -46,6 +47,11 @@ UOp *axis_in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len) {
   return u_reshape(st, u_pad(st, u, lohi), u->shape->n + 1, d);
 }
 
+UOp *was_given(Sched *s, UOp *now, UOp *was) {
+  bool same = now == was || !now;
+  return same || uop_map_get(s->given, now) || uop_map_put(s->st, s->given, now, was) ? now : NULL;
+}
+
 /* What stands before each part, at every place of it. u: (.., parts, len, ..); before the first part it is 0. */
 static UOp *before_parts(Sched *s, Ops op, UOp *u, int axis, UOp *given) {
   UOpStore *st = s->st;
@@ -80,11 +86,30 @@ static UOp *scan_in_parts(Sched *s, UOp *scan, int64_t parts, UOp *given) {
   return part_of_axis(st, u_reshape(st, u, scan->shape->n, d), axis, 0, n);
 }
 
-static UOp *scan_split(Sched *s, UOp *u, UOp *given) {
-  int64_t parts = u->op == OPS_SCAN_AXIS ? parts_of_scan(s->st, u) : 1;
-  return parts > 1 ? scan_in_parts(s, u, parts, given) : u;
+static bool is_split(Sched *s, const UOp *u) {
+  return (u->op == OPS_SCAN_AXIS && parts_of_scan(s->st, u) > 1) || is_pair_sum(s, u);
 }
 
-bool split_scans(Sched *s, UOp **roots, int nroots) {
-  return graph_remade(s, roots, nroots, OPS_SCAN_AXIS, scan_split);
+bool split_reductions(Sched *s, UOp **roots, int nroots) {
+  UOpStore *st = s->st;
+  UOpVec order = {0};
+  bool ok = uop_toposort(st, s->mem, roots, (size_t)nroots, &order), any = false;
+  for (size_t i = 0; ok && i < order.len && !any; i++)
+    any = is_split(s, order.at[i]);
+  if (!ok || !any) return vec_free(s->mem, &order), ok;
+  UOpMap *now = uop_map_begin(st, st);
+  s->given = now ? uop_map_begin(st, st) : NULL;
+  ok = s->given != NULL;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i], *v = uop_mapped(st, s->mem, u, now);
+    if (!v || !is_split(s, v))
+      v = was_given(s, v, u);
+    else
+      v = v->op == OPS_SCAN_AXIS ? scan_in_parts(s, v, parts_of_scan(st, v), u) : pair_sum(s, v, u);
+    ok = uop_map_put(st, now, u, v);
+  }
+  for (int i = 0; ok && i < nroots; i++)
+    roots[i] = uop_map_get(now, roots[i]);
+  uop_map_end(st, now), vec_free(s->mem, &order);
+  return ok;
 }

@@ -140,16 +140,16 @@ typedef struct Sched {
 
 /* now, which was `was` in the graph as given; NULL: out of memory */
 UOp *was_given(Sched *s, UOp *now, UOp *was);
-/* The graph with what `each` makes of every node that has op; given: what that was in the graph as given. */
-bool graph_remade(Sched *s, UOp **roots, int nroots, Ops op, UOp *(*each)(Sched *s, UOp *u, UOp *given));
-
 /* u with an axis of size n as two, parts by len, filled up at the end. */
 UOp *axis_in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len);
 
+/* pair_sums.c: a sum of products of bytes that is to be made in 16 bits, and what it is then. */
+bool is_pair_sum(const Sched *s, const UOp *u);
+UOp *pair_sum(Sched *s, UOp *sum, UOp *given);
+
 /* ---- the passes; their order is in passes.c */
-bool pair_sums(Sched *s, UOp **roots, int nroots);      /* roots: become what they are afterwards */
-bool split_scans(Sched *s, UOp **roots, int nroots);    /* so, too */
-bool rangeify(Sched *s, UOp *const *roots, int nroots); /* fills stages, producers first */
+bool split_reductions(Sched *s, UOp **roots, int nroots); /* roots: become what they are afterwards */
+bool rangeify(Sched *s, UOp *const *roots, int nroots);   /* fills stages, producers first */
 
 /* Elements from .. to - 1 of an axis; of each axis. */
 typedef struct Interval {

@@ -727,7 +727,10 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     if (held) continue;
     if (!must && !d->demands) continue;
     const UOp *kept = kept_reduction(n);
-    if (kept && !d->force) r.node[kept->id].kept = true;
+    if (kept && d->force)
+      d->copied = true; /* a root: that is the memory */
+    else if (kept)
+      r.node[kept->id].kept = true;
     for (Demand *x = d->demands; x && !must && passes_on(n); x = x->next)
       d->copied |= worth_copying(&r, n, x);
     must |= d->copied;

@@ -42,14 +42,16 @@ bool processor_tiles(void) {
 }
 
 Dots processor_dots(void) {
-  enum { AVX2 = 1 << 5, AVX512_VNNI = 1 << 11, AVX512_BF16 = 1 << 5 };
+  enum { AVX2 = 1 << 5, AVX512_VNNI = 1 << 11, AVX_VNNI = 1 << 4, AVX512_BF16 = 1 << 5 };
 
   unsigned a = 0, b = 0, c = 0, d = 0, unused;
   uint64_t saved = saved_state();
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & AVX2) || (saved & AVX_STATE) != AVX_STATE)
     return DOTS_NONE;
-  if ((saved & AVX512_STATE) != AVX512_STATE || !(b & AVX512_F) || !(c & AVX512_VNNI)) return DOTS_PAIRS;
-  return __get_cpuid_count(7, 1, &a, &unused, &unused, &unused) && (a & AVX512_BF16) ? DOTS_BF16 : DOTS_BYTES;
+  if (!__get_cpuid_count(7, 1, &a, &unused, &unused, &unused)) a = 0;
+  if ((saved & AVX512_STATE) == AVX512_STATE && (b & AVX512_F) && (c & AVX512_VNNI))
+    return a & AVX512_BF16 ? DOTS_BF16 : DOTS_BYTES;
+  return a & AVX_VNNI ? DOTS_FOURS : DOTS_PAIRS;
 }
 
 void processor_features(char *out, size_t cap, char *names, size_t names_cap) {

@@ -495,7 +495,7 @@ TgTensor *tensor_mulacc(TgTensor *x, TgTensor *y, TgTensor *z) {
 
 bool tensor_has_dot4(const TgTensor *t, int most) {
   Dots has = t->ctx->dev_open ? t->ctx->calls->facts(t->ctx, tensor_device(t)).target->dots : DOTS_BYTES;
-  return has >= DOTS_BYTES || (has == DOTS_PAIRS && target_pairs(most) > 1);
+  return has >= DOTS_FOURS || (has == DOTS_PAIRS && target_pairs(most) > 1);
 }
 
 TgTensor *tg_lookup4(TgTensor *x, const uint8_t *table) {

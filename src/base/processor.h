@@ -11,8 +11,9 @@ double processor_mhz(void); /* 0: not known */
  * tiles_ask of os.def. */
 bool processor_tiles(void);
 
-/* Which dot products its vectors have, each with what stands before it: two products of a byte with a sign and
- * one without, as 16 bits; four, added to 32 bits; so in vectors of 64 bytes; two of bf16 added to f32. */
+/* Which dot products its vectors have, each with what stands before it: two products of a byte with a
+ * sign and one without, as 16 bits; four, added to 32 bits; so in vectors of 64 bytes; two of bf16 added
+ * to f32. */
 typedef enum Dots { DOTS_NONE, DOTS_PAIRS, DOTS_FOURS, DOTS_BYTES, DOTS_BF16 } Dots;
 
 Dots processor_dots(void);

@@ -301,8 +301,8 @@ static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has ax
   }
 }
 
-/* ---- before: what an ACC does, as a STORE; a product is rounded once with the sum that it goes to, and where a
- * term is a product that was added to another term in one rounding, each of them is added so */
+/* ---- before: what an ACC does, as a STORE; a product is rounded once with the sum that it goes to, and
+ * where a term is a product that was added to another term in one rounding, each of them is added so */
 static UOp *added(Kernel *k, Ops op, UOp *was, UOp *v) {
   bool fuses = op == OPS_ADD && (!k->ren || op_in_set(k->ren->native, OPS_MULACC)) &&
                dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;

@@ -74,8 +74,7 @@ typedef struct Target {
   uint32_t matrices;
 } Target;
 
-/* Words of bytes, those of one no more than `most`, whose products with bytes with a sign (DOT2X2) add up to
- * numbers of 16 bits. */
+/* How many DOT2X2s can be added up in 16 bits, if no byte of src0 is more than `most`. */
 static inline int64_t target_pairs(int64_t most) { return INT16_MAX / TG_MAX(2 * -INT8_MIN * most, 1); }
 
 static inline double target_ops_us(const Target *t) { return t->ops * t->mhz; }

@@ -1,11 +1,11 @@
-/* pair_sums.c: sums of products of bytes. In: one, of a tensor graph. Out: the same value; where the processor
- * multiplies bytes in pairs (DOT2X2), sums of DOT4 are made of these, if bytes of src0 are small.
+/* pair_sums.c: sums of products of bytes. In: one, of a tensor graph. Out: the same value; where the
+ * processor multiplies bytes in pairs (DOT2X2), sums of DOT4 are made of these, if bytes of src0 are small.
  *
  *   sum(DOT4(w, x))   =>   DOT2(sum by ADD2(DOT2X2(w, x)), 0x00010001)
  *
- * The key fact: `vpmaddubsw` has twice as many products as `vpmaddwd`, but their sums have 16 bits. Where a byte
- * of w has 4 bits, 8 such sums together still have: 8 * 2 * 15 * 128 < 2^15. Only then are both halves of a word
- * added up as 32 bits. A longer axis is cut in two. */
+ * The key fact: `vpmaddubsw` has twice as many products as `vpmaddwd`, but their sums have 16 bits. Where a
+ * byte of w has 4 bits, 8 such sums together still have: 8 * 2 * 15 * 128 < 2^15. Only then are both halves
+ * of a word added up as 32 bits. A longer axis is cut in two. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include "uop/nodes.h"

@@ -21,8 +21,8 @@ typedef struct Node {
   int nslices;               /* 0, or it is so many stages, from `stage` on .. */
   const Slice *slices;       /* .. of these */
   UOp *lowered;
-  bool force, copied,
-      kept; /* copied: a view that is memory for those who read it; kept: memory, as was asked */
+  bool force, copied; /* copied: a view that is memory for those who read it */
+  bool kept;          /* a reduction whose memory was asked for */
 } Node;
 
 typedef struct Rangeify {
@@ -150,7 +150,8 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   return t;
 }
 
-/* The reduction that n keeps, whatever its shape: it has memory of its own, so no copy is made of it. NULL: none. */
+/* The reduction that n keeps, whatever its shape: it has memory of its own, so no copy is made of it.
+ * NULL: none. */
 static const UOp *kept_reduction(const UOp *n) {
   if (n->op != OPS_CONTIGUOUS) return NULL;
   do

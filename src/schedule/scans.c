@@ -1,18 +1,18 @@
-/* scans.c: reductions that are done in parts: running ones of long axes, and the sums of pair_sums.c. In: the
- * roots of a tensor graph. Out: the same values; an axis of many elements and few rows is cut in parts, because
- * these can be scanned side by side. The reduction of each part is computed first, a scan of these says what
- * stands before each part, and its first element is combined with that. All of it is carried in the dtype of the
- * registers, so that a result is rounded once, as without parts. How many parts there are depends on the shape
- * alone. */
+/* scans.c: reductions that are done in parts: running ones of long axes, and the sums of pair_sums.c. In:
+ * the roots of a tensor graph. Out: the same values; an axis of many elements and few rows is cut in
+ * parts, because these can be scanned side by side. The reduction of each part is computed first, a scan
+ * of these says what stands before each part, and its first element is combined with that. All of it is
+ * carried in the dtype of the registers, so that a result is rounded once, as without parts. How many
+ * parts there are depends on the shape alone. */
 #include "schedule/stage.h"
 #include "uop/nodes.h"
 
-/* 64 parts are enough for the cores and lanes of a CPU. A longer axis has parts of about 4096 elements, because a
- * GPU has more cores. */
+/* 64 parts are enough for the cores and lanes of a CPU. A longer axis has parts of about 4096 elements,
+ * because a GPU has more cores. */
 enum { SCAN_LONG = 8192, SCAN_PARTS = 64, SCAN_MOST_PARTS = 2048, SCAN_PART = 4096, SCAN_FEWER = 4 };
 
-/* How many parts an axis is cut in; below 2: it stays whole. Parts of one length need no copy, so fewer of those
- * are better than more of others. */
+/* How many parts an axis is cut in; below 2: it stays whole. Parts of one length need no copy, so fewer
+ * of those are better than more of others. */
 static int64_t parts_of_scan(UOpStore *st, const UOp *scan) {
   const Ints *s = scan->shape;
   int axis = (int)scan->arg.reduce.axes->v[0];
@@ -52,7 +52,8 @@ UOp *was_given(Sched *s, UOp *now, UOp *was) {
   return same || uop_map_get(s->given, now) || uop_map_put(s->st, s->given, now, was) ? now : NULL;
 }
 
-/* What stands before each part, at every place of it. u: (.., parts, len, ..); before the first part it is 0. */
+/* What stands before each part, at every place of it. u: (.., parts, len, ..); before the first part it
+ * is 0. */
 static UOp *before_parts(Sched *s, Ops op, UOp *u, int axis, UOp *given) {
   UOpStore *st = s->st;
   int64_t lohi[2 * MAX_RANK] = {0};

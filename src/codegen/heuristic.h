@@ -72,6 +72,9 @@ static inline int64_t balanced(int64_t n, int64_t most) {
 /* kernel_shape.c. False: it has several reductions, or loops of a length that is not known. */
 bool kernel_shape(Kernel *k, KernelShape *c);
 
+/* choose_nests.c: puts lists of its nests in the place of *out, where those together cost less. */
+bool choose_nests(Kernel *k, const Info *f, OptVec *out);
+
 /* units.c: a list that gives the kernel to matrix units, if it costs less than *cycles, which are then its
  * own. */
 bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, OptVec *out, bool *chosen);

@@ -1,7 +1,7 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
  * reads and writes (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions
  * have the same loops gets the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a
- * list of its own (rows.c); this is for all others. */
+ * list of its own (rows.c); this is for all others, unless lists of their nests cost less (choose_nests.c). */
 #include "codegen/heuristic.h"
 #include "plan/cost.h"
 
@@ -360,7 +360,9 @@ static bool lanes_and_tile(Cpu *c, OptVec *out) {
   find_chains(c);
   c->work = work_of(c->k, c->f);
   make_even(c);
-  return add_swap(c, out) && add_lanes(c, out) && add_short_sums(c, out) && add_threads(c, out);
+  bool ok = add_swap(c, out) && add_lanes(c, out) && add_short_sums(c, out);
+  if (ok && c->work >= LITTLE_WORK && !c->k->opt->invariant) ok = choose_nests(c->k, c->f, out);
+  return ok && add_threads(c, out);
 }
 
 static bool any_kernel(Kernel *k, const Info *f, int ncores, OptVec *out) {

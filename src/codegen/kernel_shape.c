@@ -306,6 +306,7 @@ bool kernel_shape(Kernel *k, KernelShape *c) {
   memset(c, 0, sizeof *c);
   c->target = k->opt->target;
   c->invariant = k->opt->invariant;
+  c->nests = 1;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && sums_found(&order, c, sum);
   UOp *reduce = ok && c->nsum ? sum[0] : NULL;
   ok = ok && k->sink->nsrc >= 1;

@@ -371,18 +371,15 @@ static bool opt_apply(Kernel *k, const Opt *o) {
 }
 
 static bool opts_apply(Kernel *k, const OptVec *v) {
-  static const int rank[] = {[OPT_ONLINE] = 0, [OPT_TILE] = 1, [OPT_STAGE] = 1,         [OPT_SWAP] = 2,
-                             [OPT_TC] = 3,     [OPT_TC4] = 3,  [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4,
-                             [OPT_UPCAST] = 4, [OPT_VEC] = 4,  [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};
   int last = 0;
   for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;
-    if (rank[v->at[i].op] < last)
+    if (opt_rank(v->at[i].op) < last)
       return refuse(
           k, &v->at[i],
           "ONLINE comes first, TILE and STAGE before SWAP, SWAP, TC and DOUBLE_BUFFER before what shapes "
           "the inner loops");
-    last = rank[v->at[i].op];
+    last = opt_rank(v->at[i].op);
   }
   const Prepack *p = k->opt->prepack;
   for (int late = 0; late < 2; late++) { /* THREAD is the outermost loop: it is made when the others stand */

@@ -43,7 +43,9 @@ typedef struct Search {
   Cost cost;
 } Search;
 
-static bool is_out(const KernelShape *c, int r) { return !(c->reduce >> r & 1) && c->size[r] > 1; }
+static bool is_out(const KernelShape *c, int r) {
+  return !((c->reduce | c->around) >> r & 1) && c->size[r] > 1;
+}
 
 static bool moves(const KernelShape *c, int access, int r) { return c->access[access].moves >> r & 1; }
 
@@ -138,6 +140,7 @@ static void take_stages(Taken *t, const Set *s) {
 typedef struct Roles {
   int lane, tile;
   bool converted; /* operands that are converted are staged, so that this is done once */
+  bool as_is;     /* what must be staged cannot be: nothing is */
   int64_t lanes, rows;
   Set need, lane_loads, others; /* must be staged; move with the lanes; must be staged and do not */
   Taken batch, base;            /* loops that all loads move with, iteration by iteration; the inner tiling */
@@ -145,13 +148,14 @@ typedef struct Roles {
 
 static bool roles_set(const KernelShape *c, Roles *r) {
   r->need.n = r->lane_loads.n = r->others.n = 0;
+  r->as_is = false;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     if (!x->in_sum) continue;
     bool lane = moves(c, a, r->lane);
     bool must = x->gated || (lane && !access_vectors(x, r->lane)) ||
                 (r->converted && x->converted && may_stage(c, a));
-    if (must && !may_stage(c, a)) return false;
+    r->as_is |= must && !may_stage(c, a);
     if (lane) set_add(&r->lane_loads, a);
     if (must) set_add(&r->need, a);
     if (must && !lane) set_add(&r->others, a);
@@ -504,18 +508,19 @@ static bool has_lanes_out(const KernelShape *c) {
 }
 
 /* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs.
- * What is strided along them is read so where there are no other lanes. */
+ * What is strided along them is read so where there are no other lanes: one vector of these is work enough. */
 static void lanes_in_sum(Search *s, int k) {
   const KernelShape *c = s->c;
-  bool only = !has_lanes_out(c);
+  bool only = !has_lanes_out(c), apart = false;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     int64_t by = access_step(x, k);
     if (x->in_sum && (x->gated || (!x->found && (!x->even || (!only && by != 0 && by != 1))))) return;
+    apart |= x->in_sum && by != 0 && by != 1;
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
-  int64_t most = c->invariant ? TG_MIN(LANES, c->size[k]) : 8 * LANES;
+  int64_t most = c->invariant ? TG_MIN(LANES, c->size[k]) : apart ? LANES : 8 * LANES;
   for (int64_t g = LANES; g <= most && g < 2 * c->size[k]; g *= 2) /* the last: all, written out */
     for (size_t i = 0; i < TG_COUNT(rows); i++)
       for (int u = -1; u < c->n; u++)
@@ -627,6 +632,10 @@ static int by_least(const void *a, const void *b) {
 }
 
 static void try_copies(Search *s, Roles *r) {
+  if (r->as_is) {
+    unstaged(s, r);
+    return;
+  }
   stage_once(s, r);
   stage_lane_blocks(s, r);
   stage_other_blocks(s, r);
@@ -726,4 +735,14 @@ void cost_given(const KernelShape *c, const OptVec *list, int ncores, TgMem *mem
       ok = t.n < MAX_TAKEN && numbered(c, &list->at[i], &t.opt[t.n++]);
   }
   if (ok && cost_of(c, &t, s.ncores, INFINITY, &cost)) write_cost(&s, &t, &cost);
+}
+
+double cost_of_list(const KernelShape *c, const OptVec *list) {
+  Taken t = {0};
+  Cost cost;
+  for (size_t i = 0; i < list->len; i++) {
+    Opt o;
+    if (t.n < MAX_TAKEN && numbered(c, &list->at[i], &o)) t.opt[t.n++] = o;
+  }
+  return cost_of(c, &t, 1, INFINITY, &cost) ? cost.cycles : INFINITY;
 }

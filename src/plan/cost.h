@@ -30,6 +30,8 @@ double cost_least(const KernelShape *c, const Taken *last, int ncores);
 bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken *best, Cost *cost);
 /* Writes what a list costs that somebody else made; nothing where the model does not know one of its opts. */
 void cost_given(const KernelShape *c, const OptVec *list, int ncores, TgMem *mem, Str *costs);
+/* Cycles that a kernel takes on one core with those opts of a list that are about its loops. */
+double cost_of_list(const KernelShape *c, const OptVec *list);
 /* A list in the numbers of the kernel's graph, with the loop that is distributed. */
 bool list_named(const KernelShape *c, const Taken *t, const Cost *cost, int ncores, TgMem *mem, OptVec *out);
 #endif

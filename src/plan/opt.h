@@ -31,6 +31,11 @@ typedef struct Opt {
 
 typedef Vec(Opt) OptVec;
 
+/* The place of an opt in a list, which goes from the outer loops to the inner ones: none stands behind one of a
+ * higher rank. THREAD stands anywhere. */
+enum { OPT_RANKS = 5 };
+
+int opt_rank(OptOp op);
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
 void opt_print(Str *out, const Opt *o);
 #endif

@@ -17,6 +17,13 @@ static const char *const opt_names[] = {[OPT_THREAD] = "THREAD",
                                         [OPT_TC4] = "TC4",
                                         [OPT_DOUBLE_BUFFER] = "DOUBLE_BUFFER"};
 
+int opt_rank(OptOp op) {
+  static const uint8_t rank[] = {[OPT_ONLINE] = 0, [OPT_TILE] = 1, [OPT_STAGE] = 1,         [OPT_SWAP] = 2,
+                                 [OPT_TC] = 3,     [OPT_TC4] = 3,  [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4,
+                                 [OPT_UPCAST] = 4, [OPT_VEC] = 4,  [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};
+  return rank[op];
+}
+
 static bool has_two_ranges(OptOp op) { return op == OPT_SWAP || op == OPT_TC || op == OPT_TC4; }
 
 void opt_print(Str *out, const Opt *o) {

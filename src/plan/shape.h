@@ -63,6 +63,8 @@ typedef struct KernelShape {
   const UOp *range[MAX_LOOPS];
   int64_t size[MAX_LOOPS];
   uint32_t reduce;
+  uint32_t around; /* bit r: loop r is other nests' as well: it stays as it is */
+  int nests;       /* of the kernel: each line of text is paid for in the time of all of them */
   uint32_t open;   /* bit r: how many iterations loop r has is known when it runs; size: the most */
   uint32_t summed; /* bit r: each iteration of loop r sums for itself */
   bool own;        /* an output has a loop that others lack: it is none of these */

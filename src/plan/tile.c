@@ -30,6 +30,14 @@ double tile_vectors(double lanes) {
   return whole + __builtin_popcount((unsigned)(lanes - whole * TILE_LANES));
 }
 
+double tile_pieces(const Target *t, double lanes) {
+  double whole = floor(lanes / TILE_LANES), registers = 0;
+  unsigned rest = (unsigned)(lanes - whole * TILE_LANES);
+  for (unsigned piece = TILE_LANES / 2; piece; piece /= 2)
+    if (rest & piece) registers += fmax(1, piece * 4.0 / t->vec_bytes);
+  return whole + registers / tile_registers(t);
+}
+
 double tile_step(const Target *t, const TileStep *s) {
   if (t->warp > 1) return fmax(s->work, s->loads) + t->warp / t->fmas;
   double loaded = s->loads * TILE_LANES / t->fmas / tile_registers(t);

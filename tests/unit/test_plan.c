@@ -20,6 +20,7 @@ static KernelShape shape_of(int n, const int64_t *size, uint32_t reduce, int nst
   memset(&c, 0, sizeof c);
   c.target = &target_planned;
   c.n = n;
+  c.nests = 1;
   c.reduce = reduce;
   c.summed = ((1u << n) - 1) & ~reduce;
   memcpy(c.size, size, (size_t)n * sizeof *size);

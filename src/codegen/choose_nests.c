@@ -1,0 +1,250 @@
+/* choose_nests.c: the opts of a kernel of several nests. In: its graph, where outputs or reductions have loops
+ * of their own, and a list for all of it. Out: for each nest the list that costs least (plan/choose.c), as if
+ * it were a kernel, if all of them together cost less than the list that was given.
+ *
+ * What does not move with a nest's own loops is a number to it, whatever nest makes that. The loops that all
+ * outputs have are around every nest: they are part of its shape, but stay as they are. */
+#include "codegen/heuristic.h"
+#include <string.h>
+
+typedef struct Nest {
+  uint64_t own; /* bits of its loops */
+  bool sums;    /* of reductions that stand in the loops around alone; else of stores */
+  UOpVec roots; /* those */
+  UOpVec loads; /* what it reads by its own loops */
+} Nest;
+
+typedef struct Nests {
+  Kernel *k;
+  const Info *f;
+  uint64_t around;
+  int64_t made; /* parameters that stand for what other nests make */
+  Vec(Nest) at;
+} Nests;
+
+static void nests_free(Nests *n) {
+  for (size_t i = 0; i < n->at.len; i++) {
+    vec_free(n->k->mem, &n->at.at[i].roots);
+    vec_free(n->k->mem, &n->at.at[i].loads);
+  }
+  vec_free(n->k->mem, &n->at);
+}
+
+/* ---- which nests there are */
+static uint64_t bit_of(const UOp *r) { return r->op == OPS_RANGE ? range_bit(r->arg.range.id) : 0; }
+
+static uint64_t listed_loops(const UOp *u, int first) {
+  uint64_t loops = 0;
+  for (int i = first; i < u->nsrc; i++)
+    loops |= bit_of(u->src[i]);
+  return loops;
+}
+
+static bool nest_add(Nests *n, UOp *root, uint64_t own, bool sums) {
+  size_t i = 0;
+  while (i < n->at.len && (n->at.at[i].own != own || n->at.at[i].sums != sums))
+    i++;
+  if (i == n->at.len && !vec_push(n->k->mem, &n->at, ((Nest){.own = own, .sums = sums}))) return false;
+  return vec_push(n->k->mem, &n->at.at[i].roots, root);
+}
+
+static bool nests_find(Nests *n) {
+  const Info *f = n->f;
+  const UOp *sink = n->k->sink;
+  bool ok = true;
+  for (int i = 0; i < f->nr; i++)
+    if (f->r[i].grid && f->r[i].nout == sink->nsrc) n->around |= bit_of(f->r[i].r);
+  for (int i = 0; ok && i < sink->nsrc + (int)f->fills.len; i++) {
+    UOp *s = i < sink->nsrc ? sink->src[i] : f->fills.at[i - sink->nsrc];
+    ok = nest_add(n, s, listed_loops(s, 2) & ~n->around, false);
+  }
+  for (size_t i = 0; ok && i < f->reduces.len; i++) {
+    UOp *u = f->reduces.at[i];
+    if (!(u->ranges & ~n->around)) ok = nest_add(n, u, listed_loops(u, 1), true);
+  }
+  return ok;
+}
+
+/* Whether the opts of one nest say nothing about another: each loop is one nest's, and has a bit of its own. */
+static bool are_apart(const Nests *n) {
+  uint64_t had = 0;
+  bool apart = !n->f->scans;
+  for (int i = 0; i < n->f->nr; i++) {
+    const UOp *r = n->f->r[i].r;
+    apart &= r->arg.range.id < 63 && r->arg.range.type != AXIS_ORDERED;
+  }
+  for (size_t i = 0; i < n->at.len; i++) {
+    apart &= !(had & n->at.at[i].own);
+    had |= n->at.at[i].own;
+  }
+  return apart;
+}
+
+/* ---- a nest as a kernel */
+enum { SLOTS_MADE = 1 << 20, SLOTS_LOCAL = 1 << 30 }; /* from these on: no kernel has so many */
+
+static UOp *param_new(Nests *n, const UOp *of, int naxis, UOp *const *extent) {
+  Arg arg = {.param = {1, SLOTS_MADE + n->made++}};
+  for (int i = 0; i < naxis; i++)
+    arg.param.nelem *= extent[i]->arg.v.i;
+  return uop_new(n->k->st, OPS_PARAM, (DType)of->dtype, 1, naxis, extent, arg);
+}
+
+/* Local memory as a parameter: the planner asks where a memory's elements are, not whose it is. */
+static UOp *index_of(Nests *n, UOp *x) {
+  UOp *memory = memory_of(x), *src[MAX_AXES + 2];
+  if (memory->op != OPS_DEFINE_LOCAL) return x;
+  Arg arg = {.param = {memory->arg.param.nelem, SLOTS_LOCAL + memory->arg.param.slot}};
+  memcpy(src, x->src, (size_t)x->nsrc * sizeof *src);
+  src[0] = uop_new(n->k->st, OPS_PARAM, (DType)memory->dtype, 1, 0, NULL, arg);
+  return src[0] ? uop_new(n->k->st, OPS_INDEX, (DType)x->dtype, x->lanes, x->nsrc, src, x->arg) : NULL;
+}
+
+/* A number to the nest: data that its loops do not move. A condition on loops alone stays, as part of a gate. */
+static bool is_number(const Nest *nest, const UOp *u) {
+  bool data = u->nsrc && u->op != OPS_PARAM && u->dtype != DT_INDEX && u->dtype != DT_VOID;
+  return data && !(u->ranges & nest->own) && (u->dtype != DT_BOOL || uop_has(u, INDEX));
+}
+
+/* A value as the nest sees it. Its own loads are noted. */
+static UOp *value_in(Nests *n, Nest *nest, UOp *value) {
+  Kernel *k = n->k;
+  UOpVec work = {0}, from = {0}, to = {0};
+  uint8_t *seen = mem_alloc(k->mem, store_id_limit(k->st) + 1);
+  bool ok = seen && vec_push(k->mem, &work, value);
+  for (size_t i = 0; ok && i < work.len; i++) {
+    UOp *u = work.at[i], *as = u;
+    if (is_number(nest, u))
+      as = param_new(n, u, 0, NULL);
+    else if (u->op == OPS_INDEX) {
+      as = index_of(n, u);
+      ok = vec_push(k->mem, &nest->loads, u);
+    }
+    ok = ok && as;
+    if (ok && as != u) ok = vec_push(k->mem, &from, u) && vec_push(k->mem, &to, as);
+    for (int s = 0; ok && as == u && s < u->nsrc; s++) {
+      if (seen[u->src[s]->id]) continue;
+      seen[u->src[s]->id] = 1;
+      ok = vec_push(k->mem, &work, u->src[s]);
+    }
+  }
+  UOp *seen_as = ok ? uop_substitute(k->st, k->mem, value, (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &work), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  mem_free(k->mem, seen);
+  return seen_as;
+}
+
+/* The loops around, into `to`: how many. */
+static int loops_around(const Nests *n, UOp **to) {
+  int m = 0;
+  for (int i = 0; i < n->f->nr && m < MAX_AXES; i++)
+    if (n->around & bit_of(n->f->r[i].r)) to[m++] = n->f->r[i].r;
+  return m;
+}
+
+/* A sum, stored: an element for each iteration of the loops around. */
+static UOp *sum_stored(Nests *n, Nest *nest, UOp *sum) {
+  UOp *store[MAX_AXES + 2], *at[MAX_AXES + 1] = {0}, *extent[MAX_AXES], *of[MAX_LIST + 1];
+  int m = loops_around(n, at + 1);
+  memcpy(store + 2, at + 1, (size_t)m * sizeof *at);
+  bool ok = true;
+  for (int i = 0; ok && i < m; i++)
+    ok = (extent[i] = num(n->k, TG_MAX(at[1 + i]->src[0]->vmax, 1))) != NULL;
+  at[0] = ok ? param_new(n, sum, m, extent) : NULL;
+  if (!m) at[1] = num(n->k, 0);
+  memcpy(of, sum->src, (size_t)sum->nsrc * sizeof *of);
+  of[0] = at[0] && at[1] ? value_in(n, nest, sum->src[0]) : NULL;
+  if (!of[0]) return NULL;
+  store[0] = uop_new(n->k->st, OPS_INDEX, (DType)sum->dtype, 1, 1 + TG_MAX(m, 1), at, ARG0);
+  store[1] = uop_new(n->k->st, OPS_REDUCE, (DType)sum->dtype, 1, sum->nsrc, of, sum->arg);
+  return store[0] && store[1] ? uop_new(n->k->st, OPS_STORE, DT_VOID, 1, 2 + m, store, ARG0) : NULL;
+}
+
+/* A store of the nest. One to local memory does not list the loops around. */
+static UOp *store_in(Nests *n, Nest *nest, UOp *s) {
+  UOp *src[MAX_LIST + MAX_AXES + 3];
+  int nsrc = 2 + loops_around(n, src + 2);
+  for (int i = 2; i < s->nsrc; i++)
+    if (!(n->around & bit_of(s->src[i]))) src[nsrc++] = s->src[i];
+  src[0] = index_of(n, s->src[0]);
+  src[1] = value_in(n, nest, s->src[1]);
+  return src[0] && src[1] ? uop_new(n->k->st, OPS_STORE, DT_VOID, 1, nsrc, src, s->arg) : NULL;
+}
+
+static UOp *nest_sink(Nests *n, Nest *nest) {
+  UOpVec stores = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < nest->roots.len; i++) {
+    UOp *u = nest->roots.at[i], *s = nest->sums ? sum_stored(n, nest, u) : store_in(n, nest, u);
+    ok = s && vec_push(n->k->mem, &stores, s);
+  }
+  UOp *sink = ok ? uop_new(n->k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0) : NULL;
+  vec_free(n->k->mem, &stores);
+  return sink;
+}
+
+/* A copy of what another nest reads as well would be that one's, too. */
+static bool read_elsewhere(const Nests *n, const Nest *nest, int64_t slot) {
+  bool elsewhere = false;
+  for (size_t i = 0; i < n->f->loads.len; i++) {
+    const UOp *m = memory_of(n->f->loads.at[i]);
+    elsewhere |= m->op == OPS_PARAM && m->arg.param.slot == slot && !vec_has(&nest->loads, n->f->loads.at[i]);
+  }
+  return elsewhere;
+}
+
+/* *has: the planner knows such a nest. Its sums are no outputs that blocks could add up in. */
+static bool nest_shape(Nests *n, Nest *nest, KernelShape *c, bool *has) {
+  UOp *whole = n->k->sink;
+  n->k->sink = nest_sink(n, nest);
+  bool ok = n->k->sink;
+  *has = ok && kernel_shape(n->k, c) && !c->own;
+  n->k->sink = whole;
+  if (!*has) return ok;
+  c->plain = c->whole = false;
+  c->nests = (int)n->at.len;
+  for (int r = 0; r < c->n; r++)
+    if (n->around & bit_of(c->range[r])) c->around |= 1u << r;
+  for (int a = c->nstore; a < c->naccess; a++)
+    c->access[a].clips &= c->access[a].slot < SLOTS_MADE && !read_elsewhere(n, nest, c->access[a].slot);
+  return true;
+}
+
+/* Adds a nest's opts to the list, and the cycles that it takes with these and with the list that was given. */
+static bool choose_nest(Nests *n, Nest *nest, const OptVec *given, OptVec *list, double cycles[2],
+                        bool *has) {
+  KernelShape c;
+  Taken best;
+  Cost cost;
+  if (!nest_shape(n, nest, &c, has)) return false;
+  if (!*has) return true;
+  if (!choose_list(&c, 1, n->k->mem, n->k->opt->costs, &best, &cost)) return false;
+  if (cost.cycles < INFINITY && !list_named(&c, &best, &cost, 1, n->k->mem, list)) return false;
+  cycles[0] += cost.cycles < INFINITY ? cost.cycles : cost_of_list(&c, &(OptVec){0});
+  cycles[1] += cost_of_list(&c, given);
+  return true;
+}
+
+/* The lists of all nests as one: each rank of opts of all of them before the next. */
+static bool in_ranks(Kernel *k, const OptVec *list, OptVec *out) {
+  bool ok = true;
+  out->len = 0;
+  for (int rank = 0; rank < OPT_RANKS; rank++)
+    for (size_t i = 0; ok && i < list->len; i++)
+      if (opt_rank(list->at[i].op) == rank) ok = vec_push(k->mem, out, list->at[i]);
+  return ok;
+}
+
+bool choose_nests(Kernel *k, const Info *f, OptVec *out) {
+  static const double WORTH = 0.9; /* of what the given list costs: estimates that are nearer say nothing */
+  Nests n = {.k = k, .f = f};
+  OptVec list = {0};
+  double cycles[2] = {0};
+  bool ok = nests_find(&n), has = ok && are_apart(&n);
+  for (size_t i = 0; ok && has && i < n.at.len; i++)
+    if (n.at.at[i].own) ok = choose_nest(&n, &n.at.at[i], out, &list, cycles, &has);
+  if (ok && has && cycles[0] < WORTH * cycles[1]) ok = in_ranks(k, &list, out);
+  vec_free(k->mem, &list);
+  nests_free(&n);
+  return ok;
+}

@@ -1,10 +1,18 @@
 /* axis_order.c: the order of a stage's axes in memory. In: stages, after what is cheap was written into
  * readers. Out: the same, some with their axes in another order. A view that was taken before a value was
- * computed (a gather along one axis of four, which that axis was brought to the front for) leaves the stage
- * with the axes of the view. Where it reads memory along one axis and its readers have their innermost loop
- * along the same, but it would lie along another, its axes go in the order of the memory that it reads: both
- * then go through runs. Loops keep their names: no value changes. */
+ * computed leaves the stage with the axes of the view, and in two cases another order is better:
+ *
+ *   a gather along one axis of four, which that axis was brought to the front for: where the stage reads memory
+ *   along one axis and its readers have their innermost loop along the same, but it would lie along another, its
+ *   axes go in the order of the memory that it reads: both then go through runs
+ *   windows of 3 x 3, which are the last axes of what is taken of them: where the last axis is shorter than a
+ *   vector, another one is last, if fewer vectors are then read and written by the stage and its readers
+ *
+ * Loops keep their names: no value changes. */
+#include "plan/tile.h"
 #include "schedule/stage.h"
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int last_loop(const Stage *g) { /* -1: it has none */
@@ -101,23 +109,189 @@ static bool reads_apart(Sched *s, int reader, int i) {
   return apart;
 }
 
-static bool order_stage(Sched *s, int i) {
+/* Stage i with axis place[n] as its n-th, and its readers. */
+static bool put_in_order(Sched *s, int i, const int *place) {
   Stage *g = stage_at(s, i);
-  int along = read_along(s, i), place[MAX_RANK];
-  const UOp *from = along >= 0 && along != last_loop(g) ? made_along(s, g, along) : NULL;
-  bool ok = true, apart = from;
-  for (size_t j = 0; apart && j < g->readers.len; j++)
-    apart = reads_apart(s, g->readers.at[j], i);
-  if (!apart) return true;
   UOp *out[MAX_RANK];
   memcpy(out, g->out, sizeof out);
-  order_of(s, g, from, place);
   for (int d = 0; d < g->nout; d++)
     g->out[d] = out[place[d]];
-  ok = stage_scan(s, i);
-  for (size_t j = 0; ok && j < g->readers.len; j++)
-    ok = read_ordered(s, g->readers.at[j], i, place);
+  bool ok = stage_scan(s, i);
+  for (size_t j = 0; ok && j < stage_at(s, i)->readers.len; j++)
+    ok = read_ordered(s, stage_at(s, i)->readers.at[j], i, place);
   return ok;
+}
+
+/* ---- an innermost axis that is too short for lanes */
+enum { MOST_READ = 8 /* by a stage; and its readers */, MOST_WALKED = 2 * MAX_RANK, ODD_STEP = INT32_MAX };
+
+/* Loops of a stage, and how far apart in memory their iterations read and write: step[0] is of the store. */
+typedef struct Walk {
+  int nloop, naccess;
+  UOp *loop[MOST_WALKED];
+  int64_t step[1 + MOST_READ][MOST_WALKED];
+} Walk;
+
+static int64_t axis_length(Sched *s, const UOp *index, int axis) { /* of what is read */
+  int q = read_stage(index);
+  const UOp *memory = index->src[0];
+  if (q >= 0) return range_extent(stage_at(s, q)->out[axis]);
+  return memory->nsrc ? memory->src[axis]->vmax : memory->arg.param.nelem;
+}
+
+/* The flat offset of what is read. place: the order of its axes; NULL: as it is. */
+static UOp *offset_of(Sched *s, const UOp *index, const int *place) {
+  UOp *sum = uop_index_const(s->st, 0);
+  int64_t by = 1;
+  for (int n = index->nsrc - 2; sum && n >= 0; n--) {
+    int axis = place ? place[n] : n;
+    UOp *term = uop_alu2(s->st, OPS_MUL, index->src[1 + axis], uop_index_const(s->st, by));
+    sum = term ? uop_alu2(s->st, OPS_ADD, sum, term) : NULL;
+    by *= axis_length(s, index, axis);
+  }
+  return sum;
+}
+
+static bool add_access(Sched *s, Walk *w, const UOp *index, const int *place) {
+  int64_t *step = w->step[w->naccess++];
+  UOp *at = offset_of(s, index, place);
+  LinearIn in;
+  bool linear = at && !uop_has(at, INDEX) && uop_linear_in(s->st, s->mem, at, w->nloop, w->loop, &in);
+  for (int l = 0; at && l < w->nloop; l++)
+    step[l] = linear ? in.by[l] : ranges_within(s, w->loop[l], at) ? ODD_STEP : 0;
+  return at != NULL;
+}
+
+static void add_loops(Walk *w, UOp *const *loop, int n) {
+  for (int i = 0; i < n; i++)
+    if (loop[i]->op == OPS_RANGE) w->loop[w->nloop++] = loop[i];
+}
+
+/* Stage q, where stage i has its axes in another order. False: it reads too much to be looked at, or out of
+ * memory. */
+static bool walk_of(Sched *s, int q, int i, const int *place, Walk *w) {
+  const Stage *g = stage_at(s, q);
+  if (g->reads.len > MOST_READ || g->nout + g->nred > MOST_WALKED) return false;
+  memset(w, 0, sizeof *w);
+  add_loops(w, g->out, g->nout), add_loops(w, g->red, g->nred);
+  if (w->nloop > MAX_LINEAR) return false;
+  bool ok = true;
+  if (g->is_store)
+    ok = add_access(s, w, g->target, NULL);
+  else {
+    int64_t by = 1;
+    w->naccess = 1;
+    for (int n = g->nout - 1; n >= 0; n--) {
+      UOp *r = g->out[q == i && place ? place[n] : n];
+      for (int l = 0; l < w->nloop; l++)
+        if (w->loop[l] == r) w->step[0][l] = by;
+      by *= range_extent(r);
+    }
+  }
+  for (size_t k = 0; ok && k < g->reads.len; k++)
+    ok = add_access(s, w, g->reads.at[k].index, g->reads.at[k].stage == i ? place : NULL);
+  return ok;
+}
+
+/* Iterations in a row of lanes along loop l: of those that it makes one run of all memory with, too. */
+static int64_t lanes_along(const Walk *w, int l) {
+  int64_t n = range_extent(w->loop[l]);
+  for (bool more = true; more;) {
+    more = false;
+    for (int m = 0; m < w->nloop && !more && n > 1; m++) {
+      bool goes_on = m != l && range_extent(w->loop[m]) > 1;
+      for (int a = 0; goes_on && a < w->naccess; a++)
+        goes_on = w->step[a][l] != ODD_STEP && w->step[a][m] == w->step[a][l] * n;
+      if (goes_on) n *= range_extent(w->loop[m]);
+      more = goes_on && n < TILE_LANES;
+    }
+  }
+  return n;
+}
+
+/* What an iteration moves, in loads of a vector, with lanes along the loop that suits it best. */
+static double moved_each(const Walk *w) {
+  double least = INFINITY;
+  for (int l = 0; l < w->nloop; l++) {
+    double each = 0, lanes = (double)TG_MIN(lanes_along(w, l), TILE_LANES);
+    for (int a = 0; a < w->naccess; a++) {
+      int64_t by = llabs(w->step[a][l]);
+      each += by <= 1 ? 1 : a && by <= MOST_STRIDE ? (double)by : TILE_LANES;
+    }
+    least = TG_MIN(least, each / lanes);
+  }
+  return w->nloop ? least : 0;
+}
+
+/* .. by stage i and its readers, with its axes in that order; INFINITY: not known. */
+static double moved_in_order(Sched *s, int i, const int *place) {
+  const Stage *g = stage_at(s, i);
+  Walk w;
+  if (!walk_of(s, i, i, place, &w)) return INFINITY;
+  double all = moved_each(&w) * (double)stage_iterations(g);
+  for (size_t j = 0; j < g->readers.len; j++) {
+    if (!walk_of(s, g->readers.at[j], i, place, &w)) return INFINITY;
+    all += moved_each(&w) * (double)stage_iterations(stage_at(s, g->readers.at[j]));
+  }
+  return all;
+}
+
+/* Axis d last, those that were behind it before the first that is part of the same index as one of them: the
+ * elements of a window are whole pictures then. */
+static void last_is(Sched *s, const Stage *g, int d, int *place) {
+  int first = d, n = 0;
+  for (size_t k = 0; k < g->reads.len; k++)
+    for (int x = 1; x < g->reads.at[k].index->nsrc; x++)
+      for (int i = 0; i < first; i++)
+        for (int b = d + 1; b < g->nout; b++) {
+          UOp *e = g->reads.at[k].index->src[x];
+          bool both = g->out[i]->op == OPS_RANGE && g->out[b]->op == OPS_RANGE &&
+                      ranges_within(s, g->out[i], e) && ranges_within(s, g->out[b], e);
+          if (both) first = i;
+        }
+  for (int i = 0; i < first; i++)
+    place[n++] = i;
+  for (int i = d + 1; i < g->nout; i++)
+    place[n++] = i;
+  for (int i = first; i <= d; i++)
+    place[n++] = i;
+}
+
+/* Whether an order was found that is much better. */
+static bool find_longer(Sched *s, int i, int *best) {
+  static const double WORTH = 0.75;
+  const Stage *g = stage_at(s, i);
+  int last = last_loop(g), place[MAX_RANK];
+  bool found = false;
+  if (range_extent(g->out[last]) >= TILE_LANES || s->opt->target->warp > 1) return false;
+  if (g->readers.len > MOST_READ) return false;
+  for (size_t j = 0; j < g->readers.len; j++)
+    if (stage_at(s, g->readers.at[j])->nproduct) return false;
+  double least = WORTH * moved_in_order(s, i, NULL);
+  for (int d = 0; d < last && least < INFINITY; d++) {
+    if (g->out[d]->op != OPS_RANGE) continue;
+    last_is(s, g, d, place);
+    double moved = moved_in_order(s, i, place);
+    if (moved >= least) continue;
+    least = moved;
+    found = true;
+    memcpy(best, place, sizeof place);
+  }
+  return found;
+}
+
+static bool order_stage(Sched *s, int i) {
+  const Stage *g = stage_at(s, i);
+  int along = read_along(s, i), place[MAX_RANK];
+  const UOp *from = along >= 0 && along != last_loop(g) ? made_along(s, g, along) : NULL;
+  bool apart = true;
+  for (size_t j = 0; apart && j < g->readers.len; j++)
+    apart = reads_apart(s, g->readers.at[j], i);
+  if (apart && from)
+    order_of(s, g, from, place);
+  else if (!apart || !find_longer(s, i, place))
+    return true;
+  return put_in_order(s, i, place);
 }
 
 bool order_axes(Sched *s) {

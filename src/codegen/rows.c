@@ -14,6 +14,7 @@ enum {
   STORE_TILE = 16, /* rows are turned into lines of memory in squares of a vector */
   LEAST_ONLINE_BLOCK = 64,
   TILE_ROWS = 8,
+  NUMBERS = 2,        /* registers for what all lanes have */
   TILE_VECTORS = 2,   /* a register tile as most are */
   MOST_SEARCHED = 512 /* nodes of a value: a longer one is no product */
 };
@@ -269,9 +270,17 @@ static int64_t online_block(int64_t n) {
   return ONLINE_BLOCK;
 }
 
+static int64_t widest_sum(const Rows *w) { /* bytes */
+  size_t most = 1;
+  for (size_t i = 0; i < w->f->reduces.len; i++)
+    most = TG_MAX(most, dtype_size((DType)w->f->reduces.at[i]->dtype));
+  return (int64_t)most;
+}
+
 static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   const Target *t = w->k->opt->target;
-  int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
+  int64_t vectors = TG_MAX(lanes * widest_sum(w) / t->vec_bytes, 1);
+  int64_t room = (t->registers - vectors - NUMBERS) / vectors, tile = TG_MAX(TG_MIN(room, TILE_ROWS), 2);
   tile = TG_MAX(tile_of_sums(w->k, w->f, TG_MAX(lanes / TILE_LANES, 1), tile, 2), 2);
   bool ok = !w->axis || opt_put(w, list, OPT_ONLINE, id_of(w->axis), online_block(w->axis->src[0]->arg.v.i));
   ok = ok && (!copied->len || block_rows(w, copied, list, lanes));

@@ -168,6 +168,26 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
   return true;
 }
 
+/* ---- of any Vec: all of them lie alike */
+bool vec_room(TgMem *m, void *vec, size_t item) {
+  Vec(char) v;
+  memcpy(&v, vec, sizeof v);
+  if (v.len == v.cap) {
+    if (!vec_grow(m, (void **)&v.at, &v.cap, v.len + 1, item)) return false;
+    bounds_forbid(v.at + v.len * item, (v.cap - v.len) * item);
+    memcpy(vec, &v, sizeof v);
+  }
+  bounds_allow(v.at + v.len * item, item);
+  return true;
+}
+
+void vec_drop(TgMem *m, void *vec) {
+  Vec(char) v;
+  memcpy(&v, vec, sizeof v);
+  mem_free(m, v.at);
+  memset(vec, 0, sizeof v);
+}
+
 /* ---- map */
 void map_init(Map *m, TgMem *mem) { *m = (Map){.mem = mem}; }
 

@@ -143,10 +143,17 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item);
                        (bounds_forbid((v)->at + (n), ((v)->cap - (n)) * sizeof *(v)->at), true)))
 #define vec_reserve(m, v, n)                                                                                 \
   (vec_grown((m), (v), (n)) && (bounds_allow((v)->at, (n) * sizeof *(v)->at), true))
+/* Room for one more. */
+bool vec_room(TgMem *m, void *vec, size_t item);
+#ifdef __OPTIMIZE_SIZE__ /* a call at each place is shorter, and takes longer */
+#define vec_push(m, v, x) (vec_room((m), (v), sizeof *(v)->at) && ((v)->at[(v)->len++] = (x), true))
+#else
 #define vec_push(m, v, x)                                                                                    \
   (vec_grown((m), (v), (v)->len + 1) &&                                                                      \
    (bounds_allow((v)->at + (v)->len, sizeof *(v)->at), (v)->at[(v)->len++] = (x), true))
-#define vec_free(m, v) (mem_free((m), (v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)
+#endif
+void vec_drop(TgMem *m, void *vec);
+#define vec_free(m, v) ((void)sizeof(char[sizeof *(v) == sizeof(Vec(char)) ? 1 : -1]), vec_drop((m), (v)))
 
 /* ---- hash map: uint64 key -> uint64 value, open addressing. Keys are hashed; 0 is an ordinary key. */
 typedef struct MapEntry {

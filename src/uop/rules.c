@@ -35,6 +35,10 @@ UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists
   return u;
 }
 
+UOp *rule_made(Rewrite *rw, Ops op, int n, UOp *a, UOp *b, UOp *c) {
+  return rule_new(rw, op, DT_COUNT, ARG0, 1, &(UOpList){(UOp *[]){a, b, c}, n});
+}
+
 UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c) {
   return a ? UNEW(rw->st, op, (DType)a->dtype, a->lanes, ARG0, a, b, c) : NULL;
 }

@@ -56,6 +56,8 @@ static inline bool rule_same_arg(const UOp *a, const UOp *b) {
 
 /* A node with the n lists one after the other as its sources. d: DT_COUNT for what follows from them. */
 UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists);
+/* .. with the first n of these as its sources, and a dtype that follows from them. */
+UOp *rule_made(Rewrite *rw, Ops op, int n, UOp *a, UOp *b, UOp *c);
 
 /* The matchers of a file of rules, for tests; ends at a NULL name. */
 typedef struct MatcherName {

@@ -59,6 +59,12 @@ static const char *new_node(const Emit *e, const Node *n, int op, const char *co
   for (int i = 0; i < n->narg; i++)
     parts = format("%s%s%s", parts, i ? ", " : "",
                    n->arg[i]->kind == LIST ? src[i] : format("rule_one(%s)", src[i]));
+  bool list = false, typed = n->dtype != -1 || *n->arg_text || *n->arg_of;
+  for (int i = 0; i < n->narg; i++)
+    list |= n->arg[i]->kind == LIST;
+  if (!list && !typed && n->narg && n->narg <= 3)
+    return format("rule_made(rw, OPS_%s, %d, %s, %s, %s)", ops[op].name, n->narg, src[0],
+                  n->narg > 1 ? src[1] : "NULL", n->narg > 2 ? src[2] : "NULL");
   const char *d = n->dtype == -1 ? "DT_COUNT" : dtype_of(e, n);
   if (!n->narg) return format("rule_new(rw, OPS_%s, %s, %s, 0, NULL)", ops[op].name, d, arg_value(e, n, op));
   return format("rule_new(rw, OPS_%s, %s, %s, %d, (UOpList[]){%s})", ops[op].name, d, arg_value(e, n, op),

@@ -681,8 +681,7 @@ static void add_up(Cost *c, const Target *t) {
   c->us = c->launch + (c->cores > 1 ? TG_MIN(t->distribute_us + shared, alone) : shared);
 }
 
-/* Whether it sums products whose factors move with different loops of the result: one is used again. */
-static bool contracts(const Stage *g) {
+bool contracts(const Stage *g) {
   bool found = false;
   for (int i = 0; i < g->nproduct; i++)
     found |= g->product[i].moves[0] != g->product[i].moves[1];

@@ -255,6 +255,8 @@ int read_first(const Sched *s, int reader, int stage);
 bool stage_reads(const Sched *s, int reader, int stage);
 double read_bytes(const Sched *s, const Read *rd, double trips); /* read so often */
 double value_bytes(const Stage *g, double nelem);
+/* Whether it sums products whose factors move with different loops of the result: one is used again. */
+bool contracts(const Stage *g);
 bool divides_sum(const UOp *index);   /* of one axis: it divides more than a loop */
 const UOp *gated_value(const UOp *v); /* below a cast, or a gate of which one side is a constant; or NULL */
 int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */

@@ -511,16 +511,16 @@ static bool has_lanes_out(const KernelShape *c) {
  * What is strided along them is read so where there are no other lanes: one vector of these is work enough. */
 static void lanes_in_sum(Search *s, int k) {
   const KernelShape *c = s->c;
-  bool only = !has_lanes_out(c), apart = false;
+  bool only = !has_lanes_out(c), strided = false;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     int64_t by = access_step(x, k);
     if (x->in_sum && (x->gated || (!x->found && (!x->even || (!only && by != 0 && by != 1))))) return;
-    apart |= x->in_sum && by != 0 && by != 1;
+    strided |= x->in_sum && by != 0 && by != 1;
   }
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
-  int64_t most = c->invariant ? TG_MIN(LANES, c->size[k]) : apart ? LANES : 8 * LANES;
+  int64_t most = c->invariant ? TG_MIN(LANES, c->size[k]) : strided ? LANES : 8 * LANES;
   for (int64_t g = LANES; g <= most && g < 2 * c->size[k]; g *= 2) /* the last: all, written out */
     for (size_t i = 0; i < TG_COUNT(rows); i++)
       for (int u = -1; u < c->n; u++)

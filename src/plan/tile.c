@@ -24,7 +24,7 @@ double tile_room(const Target *t) {
   return (double)(t->registers - OTHER_REGISTERS) * t->vec_bytes / (TILE_LANES * 4);
 }
 
-/* A rest is written in pieces of 8, 4, 2 and 1. */
+/* A tail is written in pieces of 8, 4, 2 and 1. */
 double tile_vectors(double lanes) {
   double whole = floor(lanes / TILE_LANES);
   return whole + __builtin_popcount((unsigned)(lanes - whole * TILE_LANES));

@@ -29,9 +29,10 @@ typedef struct TileStep {
 } TileStep;
 
 double tile_step(const Target *t, const TileStep *s);
-double
-tile_vectors(double lanes); /* that so many lanes are, each piece of a rest as long as one: of products */
-double tile_pieces(const Target *t, double lanes); /* .. each piece as long as its registers: of all else */
+/* Vectors that so many lanes take. Of products each piece of the tail counts as a whole vector .. */
+double tile_vectors(double lanes);
+/* .. of all else as much as the registers that it needs. */
+double tile_pieces(const Target *t, double lanes);
 /* Registers that a vector of TILE_LANES takes: 1 of AVX-512, 2 of AVX2, 4 of NEON. */
 double tile_registers(const Target *t);
 /* Vectors that the registers hold beside the numbers that all lanes have. */

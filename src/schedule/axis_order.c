@@ -2,9 +2,9 @@
  * readers. Out: the same, some with their axes in another order. A view that was taken before a value was
  * computed leaves the stage with the axes of the view, and in two cases another order is better:
  *
- *   a gather along one axis of four, which that axis was brought to the front for: where the stage reads memory
- *   along one axis and its readers have their innermost loop along the same, but it would lie along another, its
- *   axes go in the order of the memory that it reads: both then go through runs
+ *   a gather along one axis of four, which that axis was brought to the front for: where the stage reads
+ *   memory along one axis and its readers have their innermost loop along the same, but it would lie along
+ *   another, its axes go in the order of the memory that it reads: both then go through runs
  *   windows of 3 x 3, which are the last axes of what is taken of them: where the last axis is shorter than a
  *   vector, another one is last, if fewer vectors are then read and written by the stage and its readers
  *
@@ -125,7 +125,7 @@ static bool put_in_order(Sched *s, int i, const int *place) {
 /* ---- an innermost axis that is too short for lanes */
 enum { MOST_READ = 8 /* by a stage; and its readers */, MOST_WALKED = 2 * MAX_RANK, ODD_STEP = INT32_MAX };
 
-/* Loops of a stage, and how far apart in memory their iterations read and write: step[0] is of the store. */
+/* Loops of a stage, and their strides in the memory that it writes (step[0]) and in each that it reads. */
 typedef struct Walk {
   int nloop, naccess;
   UOp *loop[MOST_WALKED];

@@ -1,5 +1,5 @@
-/* partition.c: stages -> kernels. In: stages, producers first. Out: sets of stages that share a grid, and
- * where each value is kept. A kernel is a set of stages with a common grid. Invariant: an edge between
+/* partition.c: stages -> kernels. In: stages, producers first. Out: sets of stages that share a grid.
+ * A kernel is a set of stages with a common grid. Invariant: an edge between
  * kernels goes to a strictly higher level, so no cycle can arise and none is searched for. A join is made
  * when the cost model says the whole is cheaper than its parts. */
 #include "schedule/stage.h"

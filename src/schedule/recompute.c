@@ -41,7 +41,7 @@ static bool may_move_on(const Again *a, int i) {
          !g->war.len && !uop_has(g->value, REDUCE) && !for_lanes(a->s, i);
 }
 
-/* A store of it needs no loop but those of its kernel's grid. */
+/* Whether it can be stored by the loops of its kernel's grid alone. */
 static bool is_of_grid(const Stage *g) {
   bool grid = g->kernel >= 0 && !g->inlined && !g->fixed;
   for (int d = 0; d < g->nout; d++)
@@ -49,8 +49,8 @@ static bool is_of_grid(const Stage *g) {
   return grid;
 }
 
-/* Adds what i is made of to a->with, unless it is in memory, or can be. False: out of memory. *all: all of that
- * can go along. */
+/* Adds what i is made of to a->with, unless it is in memory, or can be. False: out of memory. *all: all of
+ * that can go along. */
 static bool add_sources(Again *a, int i, bool *all) {
   const Stage *first = stage_at(a->s, a->with.at[0]);
   bool ok = true;

@@ -15,6 +15,7 @@ typedef struct Nest {
 } Nest;
 
 typedef struct Nests {
+  bool streams; /* one reads a matrix once */
   Kernel *k;
   const Info *f;
   uint64_t around;
@@ -220,6 +221,8 @@ static bool choose_nest(Nests *n, Nest *nest, const OptVec *given, OptVec *list,
   if (!*has) return true;
   if (!choose_list(&c, 1, n->k->mem, n->k->opt->costs, &best, &cost)) return false;
   if (cost.cycles < INFINITY && !list_named(&c, &best, &cost, 1, n->k->mem, list)) return false;
+  for (int a = 0; a < c.naccess; a++)
+    n->streams |= c.access[a].streamed;
   cycles[0] += cost.cycles < INFINITY ? cost.cycles : cost_of_list(&c, &(OptVec){0});
   cycles[1] += cost_of_list(&c, given);
   return true;
@@ -236,14 +239,17 @@ static bool in_ranks(Kernel *k, const OptVec *list, OptVec *out) {
 }
 
 bool choose_nests(Kernel *k, const Info *f, OptVec *out) {
-  static const double WORTH = 0.9; /* of what the given list costs: estimates that are nearer say nothing */
+  /* Of what the given list costs. Estimates that are nearer say nothing, except of a matrix that is read once: it
+   * comes from memory more often than its size says, as weights do between which all others are read. */
+  static const double WORTH = 0.9, WORTH_OF_STREAMS = 1;
   Nests n = {.k = k, .f = f};
   OptVec list = {0};
   double cycles[2] = {0};
   bool ok = nests_find(&n), has = ok && are_apart(&n);
   for (size_t i = 0; ok && has && i < n.at.len; i++)
     if (n.at.at[i].own) ok = choose_nest(&n, &n.at.at[i], out, &list, cycles, &has);
-  if (ok && has && cycles[0] < WORTH * cycles[1]) ok = in_ranks(k, &list, out);
+  if (ok && has && cycles[0] < (n.streams ? WORTH_OF_STREAMS : WORTH) * cycles[1])
+    ok = in_ranks(k, &list, out);
   vec_free(k->mem, &list);
   nests_free(&n);
   return ok;

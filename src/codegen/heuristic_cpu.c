@@ -4,6 +4,7 @@
  * list of its own (rows.c); this is for all others, unless lists of their nests cost less (choose_nests.c). */
 #include "codegen/heuristic.h"
 #include "plan/cost.h"
+#include <stdlib.h>
 
 /* Steps: of a sum of fewer, no list is asked what it would cost; of a kernel of fewer, handing shares out to
  * threads takes longer than they save. */
@@ -100,6 +101,7 @@ typedef struct Cpu {
   int64_t lanes;     /* how many */
   int second;        /* the loop of the register tile, or -1 */
   int64_t tile;
+  bool top;    /* .. at equal distances: its rows are streams */
   double work; /* steps of all outputs */
 } Cpu;
 
@@ -194,9 +196,43 @@ static bool vectors_stay(const Cpu *c, const UOp *r) {
   return any;
 }
 
+/* The load of which each element is read once in the whole kernel, where that is more than stays near a core, and
+ * its rows along loop r share no line: the kernel takes as long as memory does. NULL: there is none. */
+static UOp *streamed(const Cpu *c, UOp *r) {
+  UOp *found = NULL;
+  for (size_t i = 0; i < c->f->loads.len; i++) {
+    UOp *x = c->f->loads.at[i];
+    int64_t bytes = dtype_size((DType)x->dtype);
+    bool all = true;
+    for (int l = 0; all && l < c->f->nr; l++)
+      all = c->f->r[l].n <= 1 || address_moves(c->k, x, c->f->r[l].r);
+    if (!address_moves(c->k, x, r)) continue;
+    if (llabs(stride_of(c->k, x, r)) < LINE / bytes) return NULL;
+    bool far = footprint(c->k, c->f, x) * (double)bytes > (double)c->k->opt->target->cache[LEVEL_L2];
+    if (all && far && !found) found = x;
+  }
+  return found;
+}
+
+/* Whether an element of a load takes longer to come than what is computed of it. A core computes two vectors or
+ * three in a cycle, where nothing waits. */
+static bool waits_for_memory(const Cpu *c, UOp *load) {
+  enum { AT_ONCE = 2 };
+
+  const Target *t = c->k->opt->target;
+  UOpVec order = {0};
+  double ops = 0;
+  bool ok = uop_toposort(c->k->st, c->k->mem, &c->k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (!(load->ranges & ~order.at[i]->ranges)) ops += target_weight(t, order.at[i]);
+  vec_free(c->k->mem, &order);
+  double bytes = (double)dtype_size((DType)load->dtype);
+  return ops / (AT_ONCE * t->ops) <= bytes * t->mhz / t->bytes_us[LEVEL_MEMORY];
+}
+
 /* The register tile: the loop of all outputs along which the most of what is loaded is used again. */
 static void find_tile(Cpu *c) {
-  enum { ROWS_OF_ONE = 4 };
+  enum { ROWS_OF_ONE = 4, ENOUGH_STREAMS = 3 };
 
   const Info *f = c->f;
   const Lane *l = c->first;
@@ -216,6 +252,10 @@ static void find_tile(Cpu *c) {
     c->second = i;
     c->tile = balanced(r->n, most);
   }
+  UOp *load = c->second >= 0 ? streamed(c, f->r[c->second].r) : NULL;
+  c->top = load != NULL;
+  if (load && c->tile < ENOUGH_STREAMS && waits_for_memory(c, load))
+    c->tile = TG_MIN(ENOUGH_STREAMS, f->r[c->second].n);
   /* Sums in sums, of which registers hold no two rows: the inner ones of a few rows, one vector each. The
    * outer ones wait in memory meanwhile. */
   if (c->second >= 0 && chunks > 1 && room < 2 && vectors_stay(c, f->r[c->second].r)) {
@@ -279,7 +319,8 @@ static bool add_swap(Cpu *c, OptVec *out) {
 static bool add_lanes(Cpu *c, OptVec *out) {
   const Info *f = c->f;
   bool ok = true;
-  if (c->second >= 0 && c->tile > 1) ok = opt_add(c->k, out, OPT_UPCAST, &f->r[c->second], c->tile);
+  if (c->second >= 0 && c->tile > 1)
+    ok = opt_add(c->k, out, c->top ? OPT_UPCASTTOP : OPT_UPCAST, &f->r[c->second], c->tile);
   for (int i = 0; ok && i < c->nlane; i++) {
     const RInfo *r = lane_range(c, i);
     int beside = c->lane[i].beside;

@@ -151,7 +151,12 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
     UOp *blocks = (up = uop_alu2(k->st, OPS_ADD, end, num(k, n - 1)))
                       ? simp(k, uop_alu2(k->st, OPS_FLOORDIV, up, num(k, n)))
                       : NULL;
-    p[0] = (Part){num(k, 0), blocks, num(k, n), inner, is_const(end) && end->vmax % n == 0 ? NULL : end};
+    p[0] = (Part){num(k, 0),
+                  blocks,
+                  num(k, n),
+                  inner,
+                  is_const(end) && end->vmax % n == 0 ? NULL : end,
+                  o->op == OPT_UPCASTTOP};
     if (!parts_made(p, 1)) return false;
     return in_parts(k, tile ? front(k, u) : u, u, p, 1, tile);
   }
@@ -281,7 +286,8 @@ static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   case OPT_VEC:
     if (f->lanes) return "this loop nest has its lanes already";
     return f->carries ? "a loop of a reduction: GROUP makes lanes along it" : NULL;
-  case OPT_UPCAST: return f->carries ? "a loop of a reduction: UNROLL takes its steps together" : NULL;
+  case OPT_UPCAST:
+  case OPT_UPCASTTOP: return f->carries ? "a loop of a reduction: UNROLL takes its steps together" : NULL;
   case OPT_UNROLL:
   case OPT_GROUP:
     if (!f->carries) return "not a loop of a reduction";
@@ -413,7 +419,7 @@ static bool pad_grid(Kernel *k) {
     ok = nest_places(k, k->sink, &at);
     for (size_t i = 0; ok && i < at.len && !u; i++)
       if (is_loop(at.at[i].u) && at.at[i].u->src[0] == r) u = at.at[i].u;
-    Part p = {num(k, 0), num(k, 1), num(k, r->src[0]->vmax), AXIS_GLOBAL, r->src[0]};
+    Part p = {num(k, 0), num(k, 1), num(k, r->src[0]->vmax), AXIS_GLOBAL, r->src[0], false};
     ok = ok && u && in_parts(k, u, u, &p, 1, true);
   }
   vec_free(k->mem, &at), vec_free(k->mem, &loops);

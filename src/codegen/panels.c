@@ -583,8 +583,8 @@ static bool shape(Kernel *k, const UOp *range, AxisType type, int64_t n) {
   UOp *loop = loop_over(k, range);
   if (!loop) return true; /* it has one iteration */
   int64_t size = trips_of(range), whole = size / n, rest = size % n;
-  Part part[2] = {{num(k, 0), num(k, whole), num(k, n), type, NULL},
-                  {num(k, whole * n), num(k, 1), num(k, rest), type, NULL}};
+  Part part[2] = {{num(k, 0), num(k, whole), num(k, n), type, NULL, false},
+                  {num(k, whole * n), num(k, 1), num(k, rest), type, NULL, false}};
   if (!whole) part[0] = part[1];
   return in_parts(k, loop, loop, part, whole && rest ? 2 : 1, false);
 }

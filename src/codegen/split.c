@@ -215,7 +215,10 @@ UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *inner = one_trip(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
   if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL)
     inner = range_marked(k, inner, LOCAL_OF_GRID);
-  UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;
+  if (!block || !inner) return NULL;
+  UOp *at = p->top ? add(k, uop_alu2(k->st, OPS_MUL, inner, p->blocks), block)
+                   : add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner);
+  at = add(k, p->base, at);
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
   if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
   if (body && is_batched(inner)) {
@@ -302,8 +305,10 @@ int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part
   UOp *size = num(k, o->n), *blocks = simp(k, uop_alu2(k->st, OPS_FLOORDIV, r->src[0], size));
   UOp *left = simp(k, uop_alu2(k->st, OPS_FLOORMOD, r->src[0], size));
   if (!blocks || !left) return 0;
-  p[0] = (Part){num(k, 0), blocks, size, inner, NULL};
-  p[1] = (Part){uop_alu2(k->st, OPS_MUL, blocks, size), left, num(k, 1), (AxisType)r->arg.range.type, NULL};
+  bool top = o->op == OPT_UPCASTTOP;
+  p[0] = (Part){num(k, 0), blocks, size, inner, NULL, top};
+  p[1] = (Part){
+      uop_alu2(k->st, OPS_MUL, blocks, size), left, num(k, 1), (AxisType)r->arg.range.type, NULL, false};
   if (is_const_int(blocks, 0)) p[0] = p[1];
   return is_const_int(blocks, 0) || is_const_int(left, 0) ? 1 : 2;
 }
@@ -322,12 +327,12 @@ int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *
   if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of one size and of one less */
     int64_t large = (size + tiles - 1) / tiles, small = size / tiles;
     int64_t nlarge = large == small ? tiles : size - tiles * small;
-    p[0] = (Part){num(k, 0), num(k, nlarge), num(k, large), inner, NULL};
-    p[1] = (Part){num(k, nlarge * large), num(k, tiles - nlarge), num(k, small), inner, NULL};
+    p[0] = (Part){num(k, 0), num(k, nlarge), num(k, large), inner, NULL, false};
+    p[1] = (Part){num(k, nlarge * large), num(k, tiles - nlarge), num(k, small), inner, NULL, false};
     return nlarge == tiles ? 1 : 2;
   }
-  p[0] = (Part){num(k, 0), num(k, whole), num(k, n), inner, NULL};
-  p[1] = (Part){num(k, whole * n), num(k, 1), num(k, rest), inner, NULL};
+  p[0] = (Part){num(k, 0), num(k, whole), num(k, n), inner, NULL, o->op == OPT_UPCASTTOP};
+  p[1] = (Part){num(k, whole * n), num(k, 1), num(k, rest), inner, NULL, false};
   if (written * pieces(rest) > MOST_PIECES_TEXT) p[1].inner = (AxisType)r->arg.range.type;
   return rest ? 2 : 1;
 }

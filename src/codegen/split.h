@@ -23,9 +23,10 @@ UOp *spread(Kernel *k, UOp *body, UOp *r);
 bool rows_fit(Kernel *k, const Facts *f, int64_t n);
 
 typedef struct Part {
-  UOp *base, *blocks, *n; /* r = base + block * n + inner */
+  UOp *base, *blocks, *n; /* r = base + block * n + inner; top: base + inner * blocks + block */
   AxisType inner;
   UOp *size; /* NULL, or where r ends: iterations past it do nothing */
+  bool top;
 } Part;
 
 /* Loop u, found in `nest`, over one part of its range. -> the statements, as a SINK. */

@@ -276,7 +276,7 @@ static bool in_steps(Units *u, UOp *loop, UOpVec *out) {
   for (int i = 0; ok && whole == 1 && i < body->nsrc; i++)
     ok = vec_push(k->mem, out, body->src[i]);
   if (ok && trips) ok = vec_push(k->mem, out, trips);
-  Part p = {num(k, whole * u->shape->k), num(k, rest), num(k, 1), (AxisType)r->arg.range.type, NULL};
+  Part p = {num(k, whole * u->shape->k), num(k, rest), num(k, 1), (AxisType)r->arg.range.type, NULL, false};
   UOp *plain = ok && rest ? part_of(k, copy, copy, &p, false) : NULL;
   for (int i = 0; ok && plain && i < plain->nsrc; i++)
     ok = vec_push(k->mem, out, plain->src[i]);
@@ -393,7 +393,7 @@ static bool on_units(Units *u) {
 static bool pad_to(Kernel *k, UOp *loop, int64_t n) {
   UOp *r = loop->src[0];
   int64_t size = r->src[0]->arg.v.i, padded = (size + n - 1) / n * n;
-  Part p = {num(k, 0), num(k, 1), num(k, padded), AXIS_GLOBAL, r->src[0]};
+  Part p = {num(k, 0), num(k, 1), num(k, padded), AXIS_GLOBAL, r->src[0], false};
   return size == padded || in_parts(k, loop, loop, &p, 1, true);
 }
 

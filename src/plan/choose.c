@@ -398,9 +398,22 @@ static void blocks_of_all(Search *s, const Roles *r) {
     }
 }
 
-static void take_base(Roles *r) {
+/* How a tile along loop u is taken: where a matrix is read once, its rows are streams that each go on in a part of
+ * the matrix of its own, as far as none shares a line with the row beside it. */
+static OptOp tile_op(const KernelShape *c, int u) {
+  bool streams = false, rows = true;
+  for (int a = c->nstore; rows && a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    if (!x->in_sum || !moves(c, a, u)) continue;
+    streams |= x->streamed;
+    rows = (double)llabs(access_step(x, u)) * x->bytes >= LINE;
+  }
+  return streams && rows ? OPT_UPCASTTOP : OPT_UPCAST;
+}
+
+static void take_base(const KernelShape *c, Roles *r) {
   r->base.n = 0;
-  if (r->tile >= 0) take(&r->base, OPT_UPCAST, r->tile, r->rows);
+  if (r->tile >= 0) take(&r->base, tile_op(c, r->tile), r->tile, r->rows);
   take(&r->base, OPT_VEC, r->lane, r->lanes);
 }
 
@@ -416,7 +429,7 @@ static bool roles_of(const KernelShape *c, const Tiling *tiling, bool converted,
       if (c->access[a].in_sum) all = moves(c, a, g);
     if (all && r->need.n) take(&r->batch, OPT_TILE, g, 1);
   }
-  take_base(r);
+  take_base(c, r);
   return true;
 }
 
@@ -427,7 +440,7 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
   tiling.tile = r->tile;
   tiling.lanes = r->lanes;
   tiling.rows = r->rows;
-  take_base(r);
+  take_base(s->c, r);
   tiling.least = cost_least(s->c, &r->base, s->ncores);
   Taken written_out = {0};
   if (takes_unrolled(s, r, &written_out))
@@ -532,8 +545,8 @@ static void lanes_in_sum(Search *s, int k) {
           for (int swap = 0; swap < (can_swap(c, u, w) ? 2 : 1); swap++) {
             Taken t = {0};
             if (swap) take(&t, OPT_SWAP, u, w);
-            if (u >= 0) take(&t, OPT_UPCAST, u, rows[i][0]);
-            if (w >= 0) take(&t, OPT_UPCAST, w, rows[i][1]);
+            if (u >= 0) take(&t, tile_op(c, u), u, rows[i][0]);
+            if (w >= 0) take(&t, tile_op(c, w), w, rows[i][1]);
             consider_in_sum(s, &t, k, g);
           }
         }
@@ -652,7 +665,7 @@ static void try_tiling(Search *s, const Tiling *tiling) {
   s->number = tiling->number;
   if (!s->c->reduce) {
     r = (Roles){.lane = tiling->lane, .tile = tiling->tile, .lanes = tiling->lanes, .rows = tiling->rows};
-    take_base(&r);
+    take_base(s->c, &r);
     plain_lists(s, &r);
     return;
   }
@@ -718,8 +731,8 @@ static bool numbered(const KernelShape *c, const Opt *o, Opt *out) {
   }
   out->r = r;
   if (o->op == OPT_SWAP) return r >= 0 && (out->n = to) >= 0;
-  bool known = o->op == OPT_TILE || o->op == OPT_UPCAST || o->op == OPT_VEC || o->op == OPT_UNROLL ||
-               o->op == OPT_GROUP;
+  bool known = o->op == OPT_TILE || o->op == OPT_UPCAST || o->op == OPT_UPCASTTOP || o->op == OPT_VEC ||
+               o->op == OPT_UNROLL || o->op == OPT_GROUP;
   return known && r >= 0 && o->n >= 1;
 }
 

@@ -47,6 +47,12 @@ static const double LEFT_OF_SUM = 0.1;
 static const double ROOM = 0.7;
 /* Cycles until a row comes from memory, beside what is computed meanwhile. */
 static const double ROW_BEGUN = 80;
+/* .. until the stream of a row is found and under way. A Zen 2 reads 6 rows of 1.2 KB beside each other at 10.6
+ * GB/s, of 3 KB at 17, of 8 KB at 21, and 25 where each goes on: 60 ns a row. */
+static const double STREAM_BEGUN = 200;
+/* What each stream beside the first adds: one 15.5 GB/s, two 19, three 21, four 23, six 25 on a Zen 2. As many cores
+ * as memory serves at once gain by the second alone. */
+static const double STREAM_GAIN = 0.15, MOST_STREAMS = 5;
 /* Of the time of threads that write parts of the same lines. */
 static const double LINES_SPLIT = 1.05;
 /* A copy waits for what it reads. */
@@ -86,6 +92,7 @@ typedef struct Plan {
   int n, ntile, vec, group, first_stage; /* ntile: levels that TILE made */
   /* first_stage: levels outside the first STAGE that stands in a loop */
   double whole[MAX_LOOPS], ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
+  uint32_t top;                                /* bit r: loop r has its tile at equal distances */
   int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
   double copy[MAX_ACCESS];
   bool any_copy; /* each access has the copy that suits it best */
@@ -209,7 +216,8 @@ static bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
     p->staged_at[a] = -1;
   for (int i = 0; i < t->n; i++) {
     const Opt *o = &t->opt[i];
-    if (o->op == OPT_UPCAST || o->op == OPT_VEC) p->up[o->r] = (double)o->n;
+    if (o->op == OPT_UPCAST || o->op == OPT_UPCASTTOP || o->op == OPT_VEC) p->up[o->r] = (double)o->n;
+    if (o->op == OPT_UPCASTTOP) p->top |= 1u << o->r;
     if (o->op == OPT_VEC) p->vec = (int)o->r;
     if (o->op == OPT_UNROLL || o->op == OPT_GROUP) p->unroll[o->r] = (double)TG_MIN(o->n, c->size[o->r]);
     if (o->op == OPT_GROUP) p->group = p->vec = (int)o->r;
@@ -493,16 +501,21 @@ static void footprints_of(const Plan *p, Footprints *footprints) {
   }
 }
 
-/* Bytes that the loops below level `own` read one after another, as they go: a line that a step far ahead
- * reads comes by itself, though its neighbours come later. */
-static double run_read(const Plan *p, const Footprints *footprints, int a, int own) {
+/* Bytes that an access moves by in an iteration of a level. */
+static double moved_by(const Plan *p, const Access *x, const Level *l) {
+  double by = (double)llabs(access_step(x, l->loop)) * x->bytes;
+  return p->top >> l->loop & 1 ? by : by * l->ext[l->loop];
+}
+
+/* Bytes that the loops below level `own` read one after another, no more than `gap` apart. */
+static double run_read(const Plan *p, const Footprints *footprints, int a, int own, double gap) {
   const Access *x = &p->c->access[a];
   double run = footprints->of[p->n][a].run;
   for (int i = p->n - 1; i >= own; i--) {
     const Level *l = &p->level[i];
     if (!(x->moves >> l->loop & 1)) continue;
-    double by = (double)llabs(access_step(x, l->loop)) * x->bytes * l->ext[l->loop];
-    if (by > fmax(run, NEAR_ROWS)) break;
+    double by = moved_by(p, x, l);
+    if (by > fmax(run, gap)) break;
     run = fmax(run, by * l->trips);
   }
   return run;
@@ -522,7 +535,9 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   if (own == 0 || (p->staged_at[a] >= own && !is_prepacked(x))) return 0;
   Footprint f = footprints->of[own][a];
   bool streams = a >= p->c->nstore && p->c->reduce && p->staged_at[a] < 0;
-  double bytes = f.bytes, run = streams ? fmin(f.run, run_read(p, footprints, a, own)) : f.run;
+  double bytes = f.bytes, run = f.run;
+  if (streams)
+    run = fmin(run, run_read(p, footprints, a, own, NEAR_ROWS)); /* a line that is near comes by itself */
   const Level *around = &p->level[own - 1];
   int64_t step = access_step(x, around->loop);
   bool whole = (double)step * x->bytes * around->ext[around->loop] == f.run;
@@ -625,25 +640,58 @@ static double pages_missed(const Plan *p, const Footprints *footprints) {
   return all;
 }
 
-/* Cycles in which rows are waited for: of what is so large that it comes from memory, where the innermost
- * loop that moves it goes to another page in each iteration, so that no prefetch foresees it. A copy asks for
- * many rows at a time. */
+/* Whether an access is so large that it comes from memory. */
+static bool is_far(const KernelShape *c, const Access *a) {
+  return a->whole > (double)c->target->cache[LEVEL_L3] / 8;
+}
+
+/* Cycles in which rows are waited for: of what is far, where the innermost loop that moves it goes to another
+ * page in each iteration, so that no prefetch foresees it. A copy asks for many rows at a time. */
 static double rows_begun(const Plan *p, const Footprints *footprints) {
   double cycles = 0;
   for (int a = p->c->nstore; a < p->c->naccess; a++) {
     const Access *x = &p->c->access[a];
-    bool far = x->whole > (double)p->c->target->cache[LEVEL_L3] / 8;
     int at = p->n - 1;
-    if (!x->in_sum || p->staged_at[a] >= 0 || !far) continue;
+    if (!x->in_sum || p->staged_at[a] >= 0 || !is_far(p->c, x)) continue;
     while (at >= 0 && !(x->moves >> p->level[at].loop & 1))
       at--;
     if (at < 0) continue;
     const Level *l = &p->level[at];
     double run = fmax(footprints->of[at + 1][a].run, LINE);
-    bool leaps = (double)llabs(access_step(x, l->loop)) * x->bytes * l->ext[l->loop] >= PAGE;
+    bool leaps = moved_by(p, x, l) >= PAGE;
     if (leaps) cycles += footprints->of[0][a].bytes / run * ROW_BEGUN * fmax(0, 1 - run / PAGE);
   }
   return cycles;
+}
+
+/* Rows of an access that one step reads of, beside each other: as many streams. 0: it is none. */
+static double rows_of(const Plan *p, int access) {
+  const Access *x = &p->c->access[access];
+  double rows = 1;
+  if (!x->streamed || !is_far(p->c, x) || p->staged_at[access] >= 0) return 0;
+  for (int r = 0; r < p->c->n; r++)
+    if (r != p->vec && !is_summed_over(p->c, r) && (double)llabs(access_step(x, r)) * x->bytes >= LINE)
+      rows *= p->up[r];
+  return rows;
+}
+
+/* Cycles in which streams begin anew: where several rows are read beside each other, the next ones lie behind the
+ * last of them, unless each goes on in a part of the matrix that is its own (UPCASTTOP). */
+static double streams_begun(const Plan *p, const Footprints *footprints) {
+  double cycles = 0;
+  for (int a = p->c->nstore; a < p->c->naccess; a++)
+    if (rows_of(p, a) > 1)
+      cycles += footprints->of[0][a].bytes / run_read(p, footprints, a, 0, NEAR_ROWS) * STREAM_BEGUN;
+  return cycles;
+}
+
+/* How much faster memory is read by several streams than by one: of each a core has lines under way. */
+static double streams_gain(const Plan *p, const Footprints *footprints, int ncores) {
+  double rows = 0;
+  for (int a = p->c->nstore; a < p->c->naccess; a++)
+    rows += run_read(p, footprints, a, 0, 0) >= PAGE ? rows_of(p, a) : 0;
+  double more = fmin(fmax(rows - 1, 0), ncores >= p->c->target->streams ? 1 : MOST_STREAMS - 1);
+  return 1 + STREAM_GAIN * more;
 }
 
 /* Of the lanes that all blocks of them have, those that there are. */
@@ -749,18 +797,19 @@ static void plan_deal(Plan *p, int at, int ncores) {
 
 /* Cycles of the thread that has most, beside its own copies; INFINITY as soon as they are more than `most`.
  */
-static double traffic_and_all(const Plan *p, Cost *out, double share, double most) {
+static double traffic_and_all(const Plan *p, Cost *out, int ncores, double share, double most) {
   Footprints footprints;
   double slowest = 0, sum = 0, compute = out->compute * share;
   footprints_of(p, &footprints);
   for (int l = 0; l < LEVEL_MEMORY; l++) {
     out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &footprints, l) : 0;
+    if (l + 1 == LEVEL_MEMORY) out->traffic[l] /= streams_gain(p, &footprints, ncores);
     slowest = fmax(slowest, out->traffic[l]);
     sum += shown[l] * out->traffic[l];
     if (fmax(compute, slowest) + sum + out->stores * share > most) return INFINITY;
   }
   sum += pages_missed(p, &footprints) * p->c->target->page_miss;
-  sum += rows_begun(p, &footprints) + lines_awaited(p, &footprints);
+  sum += rows_begun(p, &footprints) + streams_begun(p, &footprints) + lines_awaited(p, &footprints);
   out->again = footprints.all[TG_MIN(1, p->n)];
   double left = p->c->reduce ? LEFT_OF_SUM : OVERLAP_LEFT;
   return fmax(compute, slowest) + left * fmin(compute, slowest) + sum + out->stores * share;
@@ -797,7 +846,7 @@ bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost
     Plan own;
     memcpy(&own, &p, offsetof(Plan, level) + (size_t)p.n * sizeof *p.level);
     if (nat) plan_deal(&own, at[i], ncores);
-    one.cycles = (traffic_and_all(&own, &one, share, most / lines - one.copy) + one.copy) * lines;
+    one.cycles = (traffic_and_all(&own, &one, ncores, share, most / lines - one.copy) + one.copy) * lines;
     bool alike = fabs(one.cycles - out->cycles) < 0.01 * one.cycles;
     if (alike ? one.again < out->again : one.cycles < out->cycles) *out = one;
   }

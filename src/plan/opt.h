@@ -5,7 +5,8 @@
 
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
  * of a SWAP, TC or TC4. STAGE: r is the number of a buffer, n a range: what moves with it is copied of what is read
- * there; or EVERY_READ. codegen/opts.c applies them. */
+ * there; or EVERY_READ. UPCAST takes n iterations that follow each other, UPCASTTOP the same iteration of n equal
+ * parts of the loop, as far from each other as can be. codegen/opts.c applies them. */
 enum { EVERY_READ = -1 };
 
 typedef enum OptOp {
@@ -19,6 +20,7 @@ typedef enum OptOp {
   OPT_DOUBLE_BUFFER,
   OPT_LOCAL,
   OPT_UPCAST,
+  OPT_UPCASTTOP,
   OPT_VEC,
   OPT_UNROLL,
   OPT_GROUP

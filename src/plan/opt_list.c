@@ -3,24 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const opt_names[] = {[OPT_THREAD] = "THREAD",
-                                        [OPT_ONLINE] = "ONLINE",
-                                        [OPT_TILE] = "TILE",
-                                        [OPT_STAGE] = "STAGE",
-                                        [OPT_SWAP] = "SWAP",
-                                        [OPT_LOCAL] = "LOCAL",
-                                        [OPT_UPCAST] = "UPCAST",
-                                        [OPT_VEC] = "VEC",
-                                        [OPT_UNROLL] = "UNROLL",
-                                        [OPT_GROUP] = "GROUP",
-                                        [OPT_TC] = "TC",
-                                        [OPT_TC4] = "TC4",
-                                        [OPT_DOUBLE_BUFFER] = "DOUBLE_BUFFER"};
+static const char *const opt_names[] = {[OPT_THREAD] = "THREAD", [OPT_ONLINE] = "ONLINE",
+                                        [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
+                                        [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",
+                                        [OPT_UPCAST] = "UPCAST", [OPT_UPCASTTOP] = "UPCASTTOP",
+                                        [OPT_VEC] = "VEC",       [OPT_UNROLL] = "UNROLL",
+                                        [OPT_GROUP] = "GROUP",   [OPT_TC] = "TC",
+                                        [OPT_TC4] = "TC4",       [OPT_DOUBLE_BUFFER] = "DOUBLE_BUFFER"};
 
 int opt_rank(OptOp op) {
-  static const uint8_t rank[] = {[OPT_ONLINE] = 0, [OPT_TILE] = 1, [OPT_STAGE] = 1,         [OPT_SWAP] = 2,
-                                 [OPT_TC] = 3,     [OPT_TC4] = 3,  [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4,
-                                 [OPT_UPCAST] = 4, [OPT_VEC] = 4,  [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};
+  static const uint8_t rank[] = {
+      [OPT_ONLINE] = 0, [OPT_TILE] = 1,          [OPT_STAGE] = 1, [OPT_SWAP] = 2,   [OPT_TC] = 3,
+      [OPT_TC4] = 3,    [OPT_DOUBLE_BUFFER] = 3, [OPT_LOCAL] = 4, [OPT_UPCAST] = 4, [OPT_UPCASTTOP] = 4,
+      [OPT_VEC] = 4,    [OPT_UNROLL] = 4,        [OPT_GROUP] = 4};
   return rank[op];
 }
 
@@ -53,8 +48,7 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
     if (op == TG_COUNT(opt_names))
       return error_set(err, TG_ERR_VALUE,
                        "opts: '%.*s' is none of THREAD ONLINE TILE STAGE SWAP TC TC4 DOUBLE_BUFFER LOCAL "
-                       "UPCAST VEC "
-                       "UNROLL GROUP",
+                       "UPCAST UPCASTTOP VEC UNROLL GROUP",
                        (int)TG_MIN(len, 40), p),
              false;
     Opt o = {.op = (OptOp)op};

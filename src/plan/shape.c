@@ -110,9 +110,9 @@ void access_settle(Access *a, const KernelShape *c) {
     }
     if (a->by[r] % LANES && a->bytes * LANES >= LINE) a->uneven |= 1u << r;
   }
-  double size[MAX_LOOPS];
+  double size[MAX_LOOPS], reads = 1;
   for (int r = 0; r < c->n; r++)
-    size[r] = (double)c->size[r];
+    reads *= size[r] = (double)c->size[r];
   for (int d = 0; d < a->naxis; d++) {
     int at = d;
     for (; at > 0 && a->step[a->by_step[at - 1]] < a->step[d]; at--)
@@ -120,6 +120,8 @@ void access_settle(Access *a, const KernelShape *c) {
     a->by_step[at] = d;
   }
   a->whole = access_footprint(a, size).bytes;
+  a->streamed = c->reduce && a->in_sum && a->even && a->whole >= reads * a->bytes &&
+                a->whole > (double)c->target->cache[LEVEL_L2];
 }
 
 bool can_stage(const KernelShape *c, int a, int *loop) {

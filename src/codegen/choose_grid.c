@@ -76,7 +76,7 @@ static bool tried(Search *s, const OptVec *list) {
 
 /* Opts that split a loop in n: their number may be another. */
 static bool has_number(OptOp op) {
-  return op == OPT_TILE || op == OPT_LOCAL || op == OPT_UPCAST || op == OPT_VEC || op == OPT_UNROLL ||
+  return op == OPT_TILE || op == OPT_LOCAL || is_upcast(op) || op == OPT_VEC || op == OPT_UNROLL ||
          op == OPT_GROUP;
 }
 

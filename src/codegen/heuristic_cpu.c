@@ -196,8 +196,8 @@ static bool vectors_stay(const Cpu *c, const UOp *r) {
   return any;
 }
 
-/* The load of which each element is read once in the whole kernel, where that is more than stays near a core, and
- * its rows along loop r share no line: the kernel takes as long as memory does. NULL: there is none. */
+/* The load of which each element is read once in the whole kernel, where that is more than L1 has, and its rows along
+ * loop r share no line: the kernel takes as long as memory does. NULL: there is none. */
 static UOp *streamed(const Cpu *c, UOp *r) {
   UOp *found = NULL;
   for (size_t i = 0; i < c->f->loads.len; i++) {
@@ -208,7 +208,7 @@ static UOp *streamed(const Cpu *c, UOp *r) {
       all = c->f->r[l].n <= 1 || address_moves(c->k, x, c->f->r[l].r);
     if (!address_moves(c->k, x, r)) continue;
     if (llabs(stride_of(c->k, x, r)) < LINE / bytes) return NULL;
-    bool far = footprint(c->k, c->f, x) * (double)bytes > (double)c->k->opt->target->cache[LEVEL_L2];
+    bool far = footprint(c->k, c->f, x) * (double)bytes > (double)c->k->opt->target->cache[LEVEL_L1];
     if (all && far && !found) found = x;
   }
   return found;

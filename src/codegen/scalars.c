@@ -26,7 +26,7 @@ static bool fills_sums(const Info *f, const Opt *o) {
   return sums;
 }
 
-static bool shapes(OptOp op) { return op == OPT_UPCAST || op == OPT_VEC || op == OPT_GROUP; }
+static bool shapes(OptOp op) { return is_upcast(op) || op == OPT_VEC || op == OPT_GROUP; }
 
 /* What is written out of a sum's steps, all of them or none. */
 static bool unrolls(const OptVec *list, int64_t sums) {
@@ -44,7 +44,7 @@ static void list_cut(const Info *f, OptVec *list, int64_t most_sums) {
   for (int lanes = 1; lanes >= 0; lanes--)
     for (size_t i = 0; i < list->len; i++) {
       Opt *o = &list->at[i];
-      if (!shapes(o->op) || (o->op != OPT_UPCAST) != lanes) continue;
+      if (!shapes(o->op) || is_upcast(o->op) == lanes) continue;
       bool wide = o->op == OPT_GROUP || (o->op == OPT_VEC && fills_sums(f, o));
       o->n = sums >= most_sums || (!lanes && grouped) ? 1 : together(f, o, wide ? WIDE : FEW);
       grouped |= o->op == OPT_GROUP;

@@ -115,7 +115,7 @@ static bool trial_changed(Beam *b, TrialVec *v, const OptVec *list, size_t i, co
 
 /* What shapes the inner loops: TC and DOUBLE_BUFFER stand before it. */
 static bool shapes_inside(OptOp op) {
-  return op == OPT_LOCAL || op == OPT_UPCAST || op == OPT_VEC || op == OPT_UNROLL || op == OPT_GROUP;
+  return op == OPT_LOCAL || is_upcast(op) || op == OPT_VEC || op == OPT_UNROLL || op == OPT_GROUP;
 }
 
 /* The first opts of `list`, before what shapes the inner loops, then `with`, and with `rest` all others. */
@@ -163,8 +163,9 @@ static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
 
 /* All lists one step from `list`. */
 static bool neighbours(Beam *b, TrialVec *v, const OptVec *list) {
-  static const Opt more[] = {{OPT_UPCAST, 0, 2}, {OPT_UPCAST, 0, 4}, {OPT_UNROLL, 0, 4},
-                             {OPT_LOCAL, 0, 16}, {OPT_GROUP, 0, 32}, {OPT_VEC, 0, 4}};
+  static const Opt more[] = {{OPT_UPCAST, 0, 2}, {OPT_UPCAST, 0, 4}, {OPT_UPCASTTOP, 0, 4},
+                             {OPT_UNROLL, 0, 4}, {OPT_LOCAL, 0, 16}, {OPT_GROUP, 0, 32},
+                             {OPT_VEC, 0, 4}};
 
   bool ok = units_tried(b, v, list);
   for (size_t i = 0; ok && i < list->len; i++) {

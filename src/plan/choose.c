@@ -731,8 +731,8 @@ static bool numbered(const KernelShape *c, const Opt *o, Opt *out) {
   }
   out->r = r;
   if (o->op == OPT_SWAP) return r >= 0 && (out->n = to) >= 0;
-  bool known = o->op == OPT_TILE || o->op == OPT_UPCAST || o->op == OPT_UPCASTTOP || o->op == OPT_VEC ||
-               o->op == OPT_UNROLL || o->op == OPT_GROUP;
+  bool known =
+      o->op == OPT_TILE || is_upcast(o->op) || o->op == OPT_VEC || o->op == OPT_UNROLL || o->op == OPT_GROUP;
   return known && r >= 0 && o->n >= 1;
 }
 

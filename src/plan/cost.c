@@ -216,7 +216,7 @@ static bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
     p->staged_at[a] = -1;
   for (int i = 0; i < t->n; i++) {
     const Opt *o = &t->opt[i];
-    if (o->op == OPT_UPCAST || o->op == OPT_UPCASTTOP || o->op == OPT_VEC) p->up[o->r] = (double)o->n;
+    if (is_upcast(o->op) || o->op == OPT_VEC) p->up[o->r] = (double)o->n;
     if (o->op == OPT_UPCASTTOP) p->top |= 1u << o->r;
     if (o->op == OPT_VEC) p->vec = (int)o->r;
     if (o->op == OPT_UNROLL || o->op == OPT_GROUP) p->unroll[o->r] = (double)TG_MIN(o->n, c->size[o->r]);

@@ -37,6 +37,8 @@ typedef Vec(Opt) OptVec;
  * higher rank. THREAD stands anywhere. */
 enum { OPT_RANKS = 5 };
 
+static inline bool is_upcast(OptOp op) { return op == OPT_UPCAST || op == OPT_UPCASTTOP; }
+
 int opt_rank(OptOp op);
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
 void opt_print(Str *out, const Opt *o);

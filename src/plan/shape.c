@@ -121,7 +121,7 @@ void access_settle(Access *a, const KernelShape *c) {
   }
   a->whole = access_footprint(a, size).bytes;
   a->streamed = c->reduce && a->in_sum && a->even && a->whole >= reads * a->bytes &&
-                a->whole > (double)c->target->cache[LEVEL_L2];
+                a->whole > (double)c->target->cache[LEVEL_L1];
 }
 
 bool can_stage(const KernelShape *c, int a, int *loop) {

@@ -35,7 +35,7 @@ typedef struct Access {
   bool clips;       /* its gate, if any, is an interval of each axis */
   bool in_sum;      /* read in every step of the reduction; of a kernel that has none, of its loops */
   bool stays;       /* it reads the same at every launch: a copy of it can be made once, before */
-  bool streamed;    /* in_sum, each element is read once, and it is more than stays near a core */
+  bool streamed;    /* in_sum, each element is read once, and there are more than L1 has */
   bool converted;   /* in_sum, and its copy holds what every reader converts it to */
 } Access;
 

@@ -176,8 +176,8 @@ static void device_taken(const Bench *b, bool taken) {
 
 /* Memory for each PARAM, and what a list may name. */
 static bool bench_begin(Bench *b, unsigned seed) {
-  static const char *const ops[] = {"LOCAL", "UPCAST", "VEC",    "UNROLL", "GROUP",
-                                    "TILE",  "VEC",    "UPCAST", "TILE",   "SWAP"};
+  static const char *const ops[] = {"LOCAL", "UPCAST", "VEC",       "UNROLL", "GROUP",
+                                    "TILE",  "VEC",    "UPCASTTOP", "TILE",   "SWAP"};
   bool grid = b->dev->target.warp > 1; /* LOCAL is an opt of a grid */
 
   UOpVec order = {0};

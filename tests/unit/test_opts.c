@@ -290,7 +290,7 @@ static double tolerance(int which) { return which == 23 ? 2e-3 : which == 24 ? 2
 static void random_list(char *s, size_t size, bool gpu) {
   static const char *const outer[] = {"TILE", "TILE", "STAGE", "SWAP"};
   const char *const inner[] = {
-      "UPCAST", "VEC", "UNROLL", "GROUP", gpu ? "LOCAL" : "THREAD", gpu ? "LOCAL" : "VEC"};
+      "UPCAST", "VEC", "UNROLL", "GROUP", gpu ? "LOCAL" : "THREAD", gpu ? "LOCAL" : "VEC", "UPCASTTOP"};
   static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 16, 20, 32, 48, 50, 64};
 
   enum { NSIZE = sizeof sizes / sizeof *sizes };
@@ -301,7 +301,7 @@ static void random_list(char *s, size_t size, bool gpu) {
     bool out = draw(20) ? n < nouter : draw(2);
     int kind = out ? least + draw(4 - least) : 0, at = (int)strlen(s);
     if (out && kind == 3 && draw(8)) least = 3;
-    const char *op = out ? outer[kind] : inner[draw(6)], *comma = at ? ", " : "";
+    const char *op = out ? outer[kind] : inner[draw(7)], *comma = at ? ", " : "";
     if (out && kind == 2)
       snprintf(s + at, size - (size_t)at, "%sSTAGE p%d", comma, draw(8) ? 1 + draw(2) : draw(5));
     else if (out && kind == 3)

@@ -7,7 +7,7 @@
 
 typedef struct BenchOptions {
   LlmChoices llm;
-  int64_t prompt, generate, runs;
+  int64_t prompt, generate, sequences, runs;
   bool json;
 } BenchOptions;
 
@@ -31,6 +31,23 @@ static bool generate_once(LlmSession *s, const int32_t *ids, int64_t n, double *
     ok = !tg_llm_eval(s->m, ids + i, 1);
   *seconds = cli_now() - begin;
   return ok;
+}
+
+/* n tokens in all, one of each sequence at a time. */
+static bool several_once(LlmSession *s, const int32_t *ids, int64_t n, double *seconds) {
+  int64_t count = tg_llm_about(s->m).sequences;
+  int32_t *sequence = malloc((size_t)count * sizeof *sequence);
+  bool ok = sequence != NULL;
+  for (int64_t i = 0; ok && i < count; i++) {
+    sequence[i] = (int32_t)i;
+    ok = !tg_llm_use(s->m, i) && !tg_llm_rewind(s->m, 0);
+  }
+  double begin = cli_now();
+  for (int64_t i = 0; ok && i < n; i += count)
+    ok = !tg_llm_eval_many(s->m, sequence, ids + i, count);
+  *seconds = cli_now() - begin;
+  free(sequence);
+  return ok && !tg_llm_use(s->m, 0);
 }
 
 /* Two runs that are not counted: they plan and capture. */
@@ -67,7 +84,8 @@ static void say(const BenchOptions *o, const LlmSession *s, const char *path, co
 }
 
 static bool bench(const BenchOptions *o, LlmSession *s, const char *path) {
-  int64_t most = o->prompt > o->generate ? o->prompt : o->generate, v = tg_llm_about(s->m).vocabulary;
+  int64_t each = o->sequences > 1 ? o->generate * o->sequences : o->generate;
+  int64_t most = o->prompt > each ? o->prompt : each, v = tg_llm_about(s->m).vocabulary;
   int32_t *ids = malloc((size_t)most * sizeof *ids);
   Rate r;
   char test[32];
@@ -85,6 +103,10 @@ static bool bench(const BenchOptions *o, LlmSession *s, const char *path) {
     snprintf(test, sizeof test, "tg%lld", (long long)o->generate);
     say(o, s, path, test, r);
   }
+  if (ok && each > o->generate && (ok = measured(s, several_once, ids, each, o->runs, &r))) {
+    snprintf(test, sizeof test, "tg%lldx%lld", (long long)o->generate, (long long)o->sequences);
+    say(o, s, path, test, r);
+  }
   free(ids);
   return ok;
 }
@@ -93,7 +115,8 @@ static int run_llm(const void *options, char **argument, int n) {
   const BenchOptions *o = options;
   LlmSession s;
   (void)n;
-  if (!llm_session_open(&s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
+  if (!llm_session_open(&s, argument[0], &o->llm, o->sequences, o->sequences > 1 ? o->sequences : 0))
+    return CLI_FAILED;
   bool ok = bench(o, &s, argument[0]);
   int rc = ok ? CLI_OK : cli_fail(s.ctx, "bench llm");
   llm_session_close(&s);
@@ -104,11 +127,14 @@ static const BenchOptions defaults = {
     .llm = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1},
     .prompt = 128,
     .generate = 64,
+    .sequences = 1,
     .runs = 5};
 
 static const CliOption options[] = {
     CLI_WHOLE_OF(BenchOptions, prompt, "prompt", 0, 1 << 20, "tokens of the prompt; 0: no such row (128)"),
     CLI_WHOLE_OF(BenchOptions, generate, "generate", 0, 1 << 20, "tokens to generate; 0: no such row (64)"),
+    CLI_WHOLE_OF(BenchOptions, sequences, "sequences", 1, 1024,
+                 "texts that go on at once: a third row, the tokens of all (1)"),
     CLI_WHOLE_OF(BenchOptions, runs, "runs", 1, 1000, "runs of each (5)"),
     CLI_WHOLE_OF(BenchOptions, llm.context, "context", 1, 1 << 24, "tokens of context"),
     LLM_CACHE_OF(BenchOptions, llm.cache),

@@ -259,9 +259,9 @@ static void find_tile(Cpu *c) {
   /* Sums in sums, of which registers hold no two rows: the inner ones of a few rows, one vector each. The
    * outer ones wait in memory meanwhile. */
   if (c->second >= 0 && chunks > 1 && room < 2 && vectors_stay(c, f->r[c->second].r)) {
-    c->lane[0].narrow = true;
-    c->lanes = lane_count(c->first, lane_range(c, 0)->n);
     c->tile = balanced(f->r[c->second].n, ROWS_OF_ONE);
+    c->lane[0].narrow = c->tile < f->r[c->second].n;
+    c->lanes = lane_count(c->first, lane_range(c, 0)->n);
   }
 }
 
@@ -295,9 +295,25 @@ static void make_even(Cpu *c) {
     if (n % t == 0) c->tile = t;
 }
 
-/* What the inner of the two loops streams is read once per iteration of the outer. */
+/* Whether what moves with the lanes and not with the tile stays near inside the first loops of store s, up to that of
+ * source `last`. */
+static bool stays_inside(const Cpu *c, const UOp *s, int last) {
+  double bytes = 0;
+  for (size_t j = 0; j < c->f->loads.len; j++) {
+    UOp *load = c->f->loads.at[j];
+    if (depends(c->k, load, c->f->r[c->second].r) || !depends(c->k, load, lane_range(c, 0)->r)) continue;
+    double each = footprint(c->k, c->f, load) * (double)dtype_size((DType)load->dtype);
+    for (int i = 2; i <= last; i++)
+      if (address_moves(c->k, load, s->src[i])) each /= (double)TG_MAX(s->src[i]->src[0]->vmax, 1);
+    bytes += each;
+  }
+  return bytes <= (double)c->k->opt->target->cache[LEVEL_L2] / 2;
+}
+
+/* What the inner of the two loops streams is read once per iteration of the outer. The loop that goes around the
+ * tile's is the outermost one inside of which the lanes' operand stays near, or else that of the lanes. */
 static bool add_swap(Cpu *c, OptVec *out) {
-  if (c->second < 0 || c->tile <= 1 || !c->first) return true;
+  if (c->second < 0 || c->tile <= 1 || !c->first || c->tile >= c->f->r[c->second].n) return true;
   const Info *f = c->f;
   const RInfo *tile = &f->r[c->second], *lane = &f->r[c->first->r];
   double by_lane = 0, by_tile = 0;
@@ -308,12 +324,18 @@ static bool add_swap(Cpu *c, OptVec *out) {
     if (b && !a) by_lane += footprint(c->k, f, load) * (double)tile->n / (double)c->tile;
   }
   const UOp *s = c->k->sink->src[0];
-  bool before = false;
-  for (int i = 2; i < s->nsrc && s->src[i] != lane->r; i++)
-    before |= s->src[i] == tile->r;
+  int at = 2;
+  while (at < s->nsrc && s->src[at] != tile->r && s->src[at] != lane->r)
+    at++;
+  if (at == s->nsrc || s->src[at] == lane->r || by_tile >= by_lane) return true;
+  do
+    at++;
+  while (at < s->nsrc && s->src[at] != lane->r && !stays_inside(c, s, at));
+  if (at == s->nsrc) return true;
+  bool may = true;
   for (size_t j = 0; j < f->reduces.len; j++) /* a sum that stands between the two keeps them in order */
-    before &= !depends(c->k, f->reduces.at[j], tile->r) || depends(c->k, f->reduces.at[j], lane->r);
-  return !before || by_tile >= by_lane || opt_add(c->k, out, OPT_SWAP, tile, lane->r->arg.range.id);
+    may &= !depends(c->k, f->reduces.at[j], tile->r) || depends(c->k, f->reduces.at[j], s->src[at]);
+  return !may || opt_add(c->k, out, OPT_SWAP, tile, s->src[at]->arg.range.id);
 }
 
 static bool add_lanes(Cpu *c, OptVec *out) {

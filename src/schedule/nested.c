@@ -159,9 +159,33 @@ static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
   return open.n > 0;
 }
 
+/* How often an element is read again for the loops of reductions that the reader has in it already, of which `known`
+ * has some. 0: one of those loops is of no such reduction, or of another stage. */
+static int64_t again_nested(Sched *s, const Stage *q, UOp *const *known, int nknown) {
+  UOpVec order = {0};
+  UOp *value = q->value;
+  int64_t again = 1;
+  int own = 0;
+  for (int k = 0; k < nknown; k++)
+    own += list_has(q->out, q->nout, known[k]) || list_has(q->red, q->nred, known[k]);
+  if (own == nknown) return 1;
+  bool ok = uop_toposort(s->st, s->mem, &value, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    int has = 0;
+    for (int r = 1; u->op == OPS_REDUCE && u != value && r < u->nsrc; r++)
+      has += list_has(known, nknown, u->src[r]);
+    own += has;
+    for (int r = 1; has && r < u->nsrc; r++)
+      if (!list_has(known, nknown, u->src[r])) again *= TG_MIN(range_extent(u->src[r]), MOST_AGAIN + 1);
+  }
+  vec_free(s->mem, &order);
+  return ok && own == nknown ? TG_MIN(again, MOST_AGAIN + 1) : 0;
+}
+
 /* Whether no two iterations of the reader's loops read the same element, or only a few, as where a gate of a
  * stride lets one of them through. */
-static bool reads_once(const Stage *q, const UOp *index) {
+static bool reads_once(Sched *s, const Stage *q, const UOp *index) {
   Terms at[MAX_RANK] = {{0}};
   UOp *known[MAX_RANK];
   int ndim = index->nsrc - 1, nknown = 0;
@@ -180,9 +204,8 @@ static bool reads_once(const Stage *q, const UOp *index) {
     if (own->op == OPS_RANGE && !list_has(known, nknown, own))
       again *= TG_MIN(range_extent(own), MOST_AGAIN + 1);
   }
-  for (int k = 0; k < nknown; k++) /* a loop of what is nested already */
-    if (!list_has(q->out, q->nout, known[k]) && !list_has(q->red, q->nred, known[k])) return false;
-  return again <= MOST_AGAIN;
+  int64_t nested = again <= MOST_AGAIN ? again_nested(s, q, known, nknown) : 0;
+  return nested && again * nested <= MOST_AGAIN;
 }
 
 static bool is_plain(const Stage *q, const UOp *index) { /* at the reader's own place in its result */
@@ -224,7 +247,7 @@ static bool nests(Sched *s, int i, bool divided, Places *p) {
     return false;
   const Stage *q = stage_at(s, p->reader);
   UOp *x = q->reads.at[p->at[i] - 1].index;
-  return !q->is_store && !q->fixed && (divided || !has_divmod(x)) && !is_plain(q, x) && reads_once(q, x);
+  return !q->is_store && !q->fixed && (divided || !has_divmod(x)) && !is_plain(q, x) && reads_once(s, q, x);
 }
 
 /* A value that takes more memory than all that it is made from, and than what is made from it. It may cost

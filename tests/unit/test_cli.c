@@ -518,6 +518,9 @@ static void test_chat(void **state) {
                    0);
   assert_int_equal(run(TG "bench llm %s --prompt 20 --generate 4 --runs 1 --json", m), 0), json_lines(2);
   says("\"test\":\"pp20\""), says("\"test\":\"tg4\"");
+  assert_int_equal(run(TG "bench llm %s --prompt 0 --generate 4 --sequences 3 --runs 1 --json", m), 0),
+      json_lines(2);
+  says("\"test\":\"tg4\""), says("\"test\":\"tg4x3\"");
 }
 
 /* An adapter that is learned, goes on after a checkpoint to the same bits, changes replies, and is merged. */

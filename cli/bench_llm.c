@@ -134,7 +134,7 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(BenchOptions, prompt, "prompt", 0, 1 << 20, "tokens of the prompt; 0: no such row (128)"),
     CLI_WHOLE_OF(BenchOptions, generate, "generate", 0, 1 << 20, "tokens to generate; 0: no such row (64)"),
     CLI_WHOLE_OF(BenchOptions, sequences, "sequences", 1, 1024,
-                 "texts that go on at once: a third row, the tokens of all (1)"),
+                 "texts that go on at once: one more row, the tokens of all (1)"),
     CLI_WHOLE_OF(BenchOptions, runs, "runs", 1, 1000, "runs of each (5)"),
     CLI_WHOLE_OF(BenchOptions, llm.context, "context", 1, 1 << 24, "tokens of context"),
     LLM_CACHE_OF(BenchOptions, llm.cache),

@@ -19,14 +19,18 @@ enum {
   LEAST_JUMP = 2 << 10, /* bytes to the next rows: what is nearer is one run to the processor */
   LEAST_ROWS = 4,       /* iterations that have a next one */
   MOST_STEP = 512,      /* bytes between iterations of the innermost loop: unrolled, it reads all between */
-  LONG_ROW = 16 << 10   /* bytes that a processor has found the order of long before their end */
+  LONG_ROW = 16 << 10,  /* bytes that a processor has found the order of long before their end */
+  MOST_AGAIN = 4 << 10, /* bytes that loops inside a run may read again: L1 has them */
+  AHEAD = 512           /* bytes that a run is asked for ahead */
 };
 
 /* A load, and where it moves from one row to the next. */
 typedef struct Rows {
   LinearIn at; /* over the loops around it */
   UOp *index;
-  int next, in; /* the loop from row to row; the loop whose iterations ask for a line each */
+  int next, in;   /* the loop from row to row, -1: one run; the loop whose iterations ask for a line each */
+  int64_t ahead;  /* elements from what is read to what is asked for */
+  int64_t within; /* elements between places that the innermost loop reads in an order of its own */
 } Rows;
 
 typedef struct Ahead {
@@ -61,30 +65,44 @@ static bool streams(const Ahead *a, const Rows *r, int d, double run) {
   return run > (double)t->cache[LEVEL_L1];
 }
 
-/* Finds the rows: the loops of a row are those that read on where the last iteration ended. */
+/* Finds the rows: the loops of a row are those that read on where the last iteration ended. What has none, as it is
+ * one long run, is asked for a few lines ahead, in a reduction: there several streams, or what is computed of each
+ * element, leave the processor no time to run ahead by itself. Loops inside that read a few lines again are passed by. */
 static bool has_rows(const Ahead *a, Rows *r) {
-  int d = a->depth - 1;
+  int d = a->depth - 1, last;
   while (d >= 0 && !r->at.by[d])
     d--;
-  double own = (double)bytes_of(r->index) * r->index->lanes, run = own, line = own;
+  double own = (double)bytes_of(r->index) * (double)(r->index->lanes + r->within), run = own, line = own;
+  bool plain = true; /* every loop is one of the row's, or the one to the next row */
   r->in = -1;
-  for (int inner = d; d >= 0; d--) {
+  for (int inner = last = d; d >= 0; d--) {
     AxisType type = loop_type(a->loop[d]);
     int64_t step = step_of(r, d);
-    if ((type != AXIS_LOOP && type != AXIS_REDUCE && type != AXIS_GLOBAL) || !step) return false;
-    bool on = d == inner ? step <= MOST_STEP : (double)step <= run + LINE;
+    bool counts = type == AXIS_LOOP || type == AXIS_REDUCE || type == AXIS_GLOBAL;
+    plain &= counts && step;
+    if (counts && !step && run <= MOST_AGAIN) continue;
+    bool on = counts && step && (d == inner ? step <= MOST_STEP : (double)step <= run + LINE);
     if (!on) break;
     if (step <= LINE || d == inner) {
       r->in = d;
-      line = line * (double)(d == inner ? 1 : trips(a, d + 1));
+      line = line * (double)(d == inner ? 1 : trips(a, last));
     }
     run += (double)step * (double)(trips(a, d) - 1);
+    last = d;
   }
   r->next = d;
-  if (d < 0 || r->in < 0 || trips(a, d) < LEAST_ROWS || step_of(r, r->in) < LEAST_STEP) return false;
+  if (r->within) r->in = run >= LONG_ROW ? a->depth - 1 : -1;
+  if (r->in < 0 || (!r->within && step_of(r, r->in) < LEAST_STEP)) return false;
   /* Where it takes little of the lines between its iterations, others read the rest and ask for it. */
   if (4 * line < (double)TG_MIN(step_of(r, r->in), LINE)) return false;
-  return run < LONG_ROW && step_of(r, d) >= LEAST_JUMP && streams(a, r, d, run);
+  if (run >= LONG_ROW) {
+    r->ahead = AHEAD / bytes_of(r->index);
+    r->next = -1;
+    return loop_type(a->loop[a->depth - 1]) == AXIS_REDUCE && streams(a, r, d, run);
+  }
+  if (!plain || d < 0 || trips(a, d) < LEAST_ROWS || step_of(r, d) < LEAST_JUMP) return false;
+  r->ahead = r->at.by[d];
+  return streams(a, r, d, run);
 }
 
 /* Whether the line is asked for already: by a load of the same memory that moves alike. */
@@ -101,15 +119,28 @@ static bool is_asked(const Ahead *a, const Rows *r) {
   return false;
 }
 
-/* The place of the next row, at the first iteration of what is inside of the loop that asks. */
-static UOp *next_place(Ahead *a, const Rows *r) {
+/* The place ahead, at the first iteration of what is inside of the loop that asks. */
+static UOp *place_ahead(Ahead *a, const Rows *r) {
   Kernel *k = a->k;
-  UOp *at = num(k, r->at.c + r->at.by[r->next]);
+  UOp *at = num(k, r->at.c + r->ahead);
   if (r->at.rest) at = ix(k, OPS_ADD, r->at.rest, at);
   for (int d = 0; d <= r->in; d++)
     if (r->at.by[d]) at = ix(k, OPS_ADD, at, ix(k, OPS_MUL, a->loop[d]->src[0], num(k, r->at.by[d])));
   UOp *src[2] = {memory_of(r->index), at};
   return at ? uop_new(k->st, OPS_INDEX, (DType)r->index->dtype, 1, 2, src, ARG0) : NULL;
+}
+
+/* Places that the innermost loop reads near each other, in an order that is no step: as a loop does that two were made
+ * one of, over the halves of a byte and over what both halves lie in. */
+static bool places_within(const Ahead *a, UOp *const *range, Rows *r) {
+  int64_t span;
+  int n = a->depth - 1;
+  UOp *at = r->index->src[1];
+  if (n < 1 || !uop_linear_in(a->k->st, a->k->mem, at, n, range, &r->at) || !r->at.rest) return false;
+  r->at.by[n] = 0;
+  if (__builtin_sub_overflow(r->at.rest->vmax, r->at.rest->vmin, &span)) return false;
+  r->within = span;
+  return span > 0 && span <= MOST_AGAIN / bytes_of(r->index);
 }
 
 static bool ask(Ahead *a, UOp *index) {
@@ -119,9 +150,10 @@ static bool ask(Ahead *a, UOp *index) {
   for (int d = 0; d < a->depth; d++)
     range[d] = a->loop[d]->src[0];
   if (memory_of(index)->op != OPS_PARAM || index_naxes(index) != 1 || index_is_data(index)) return true;
-  if (!uop_linear_in(k->st, k->mem, index->src[1], a->depth, range, &r.at)) return true;
+  bool linear = uop_linear_in(k->st, k->mem, index->src[1], a->depth, range, &r.at);
+  if (!linear && !places_within(a, range, &r)) return true;
   if (!has_rows(a, &r) || is_asked(a, &r)) return true;
-  UOp *place = next_place(a, &r);
+  UOp *place = place_ahead(a, &r);
   UOp *now = place ? UNEW(k->st, OPS_PREFETCH, DT_VOID, 1, ARG0, place) : NULL;
   return now && vec_push(k->mem, &a->asked[r.in], now) && vec_push(k->mem, &a->rows, r);
 }

@@ -196,8 +196,9 @@ static bool vectors_stay(const Cpu *c, const UOp *r) {
   return any;
 }
 
-/* The load of which each element is read once in the whole kernel, where that is more than L1 has, and its rows along
- * loop r share no line: the kernel takes as long as memory does. NULL: there is none. */
+/* The load of which each element is one output's, where that is more than L1 has, and its rows along loop r share no
+ * line: the kernel takes as long as memory does. A reduction may read a few elements again, as it does for both halves
+ * of bytes. NULL: there is none. */
 static UOp *streamed(const Cpu *c, UOp *r) {
   UOp *found = NULL;
   for (size_t i = 0; i < c->f->loads.len; i++) {
@@ -205,13 +206,23 @@ static UOp *streamed(const Cpu *c, UOp *r) {
     int64_t bytes = dtype_size((DType)x->dtype);
     bool all = true;
     for (int l = 0; all && l < c->f->nr; l++)
-      all = c->f->r[l].n <= 1 || address_moves(c->k, x, c->f->r[l].r);
+      all = c->f->r[l].n <= 1 || c->f->r[l].reduce || address_moves(c->k, x, c->f->r[l].r);
     if (!address_moves(c->k, x, r)) continue;
     if (llabs(stride_of(c->k, x, r)) < LINE / bytes) return NULL;
     bool far = footprint(c->k, c->f, x) * (double)bytes > (double)c->k->opt->target->cache[LEVEL_L1];
     if (all && far && !found) found = x;
   }
   return found;
+}
+
+/* How often u is computed for an element of a load: the iterations of loops that it does not move with. */
+static double again(const Cpu *c, const UOp *u, const UOp *load) {
+  double n = 1;
+  for (int l = 0; l < c->f->nr; l++) {
+    uint64_t bit = range_bit(c->f->r[l].r->arg.range.id);
+    if (u->ranges & ~load->ranges & bit) n *= (double)c->f->r[l].n;
+  }
+  return n;
 }
 
 /* Whether an element of a load takes longer to come than what is computed of it. A core computes two vectors or
@@ -224,7 +235,8 @@ static bool waits_for_memory(const Cpu *c, UOp *load) {
   double ops = 0;
   bool ok = uop_toposort(c->k->st, c->k->mem, &c->k->sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++)
-    if (!(load->ranges & ~order.at[i]->ranges)) ops += target_weight(t, order.at[i]);
+    if (!(load->ranges & ~order.at[i]->ranges))
+      ops += target_weight(t, order.at[i]) * again(c, order.at[i], load);
   vec_free(c->k->mem, &order);
   double bytes = (double)dtype_size((DType)load->dtype);
   return ops / (AT_ONCE * t->ops) <= bytes * t->mhz / t->bytes_us[LEVEL_MEMORY];

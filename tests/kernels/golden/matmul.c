@@ -1,4 +1,4 @@
-/* r_8_32, C, 1 thread, opts SWAP r0 r1, UPCAST r0 8, VEC r1 32 */
+/* r_8_32, C, 1 thread, opts UPCAST r0 8, VEC r1 32 */
 VECTOR(f32, 16)
 #ifndef H_f32x16_splat
 #define H_f32x16_splat

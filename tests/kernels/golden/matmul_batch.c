@@ -1,4 +1,4 @@
-/* r_3_4_16, C, 1 thread, opts SWAP r1 r2, UPCAST r1 4, VEC r2 16 */
+/* r_3_4_16, C, 1 thread, opts UPCAST r1 4, VEC r2 16 */
 VECTOR(f32, 16)
 #ifndef H_f32x16_splat
 #define H_f32x16_splat

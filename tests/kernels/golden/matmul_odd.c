@@ -1,4 +1,4 @@
-/* r_3_7, C, 1 thread, opts SWAP r0 r1, UPCAST r0 3, VEC r1 7 */
+/* r_3_7, C, 1 thread, opts UPCAST r0 3, VEC r1 7 */
 VECTOR(f32, 4)
 #ifndef H_f32x4_splat
 #define H_f32x4_splat

@@ -15,7 +15,6 @@ typedef struct Nest {
 } Nest;
 
 typedef struct Nests {
-  bool streams; /* one reads rows of a matrix from distant parts of it */
   Kernel *k;
   const Info *f;
   uint64_t around;
@@ -221,8 +220,6 @@ static bool choose_nest(Nests *n, Nest *nest, const OptVec *given, OptVec *list,
   if (!*has) return true;
   if (!choose_list(&c, 1, n->k->mem, n->k->opt->costs, &best, &cost)) return false;
   if (cost.cycles < INFINITY && !list_named(&c, &best, &cost, 1, n->k->mem, list)) return false;
-  for (int i = 0; i < best.n; i++)
-    n->streams |= best.opt[i].op == OPT_UPCASTTOP;
   cycles[0] += cost.cycles < INFINITY ? cost.cycles : cost_of_list(&c, &(OptVec){0});
   cycles[1] += cost_of_list(&c, given);
   return true;
@@ -239,17 +236,14 @@ static bool in_ranks(Kernel *k, const OptVec *list, OptVec *out) {
 }
 
 bool choose_nests(Kernel *k, const Info *f, OptVec *out) {
-  /* Of what the given list costs. Estimates that are nearer say nothing, except of a matrix that is read once: one
-   * that a cache would hold comes from memory too where all other weights are read in between. */
-  static const double WORTH = 0.9, WORTH_OF_STREAMS = 1;
+  static const double WORTH = 0.9; /* of what the given list costs: estimates that are nearer say nothing */
   Nests n = {.k = k, .f = f};
   OptVec list = {0};
   double cycles[2] = {0};
   bool ok = nests_find(&n), has = ok && are_apart(&n);
   for (size_t i = 0; ok && has && i < n.at.len; i++)
     if (n.at.at[i].own) ok = choose_nest(&n, &n.at.at[i], out, &list, cycles, &has);
-  if (ok && has && cycles[0] < (n.streams ? WORTH_OF_STREAMS : WORTH) * cycles[1])
-    ok = in_ranks(k, &list, out);
+  if (ok && has && cycles[0] < WORTH * cycles[1]) ok = in_ranks(k, &list, out);
   vec_free(k->mem, &list);
   nests_free(&n);
   return ok;

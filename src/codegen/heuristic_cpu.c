@@ -1,7 +1,8 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
- * reads and writes (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions
- * have the same loops gets the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a
- * list of its own (rows.c); this is for all others, unless lists of their nests cost less (choose_nests.c). */
+ * reads and writes (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions have the
+ * same loops gets the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a
+ * list of its own (rows.c); this is for all others, unless lists of their nests cost less
+ * (choose_nests.c). */
 #include "codegen/heuristic.h"
 #include "plan/cost.h"
 #include <stdlib.h>
@@ -196,9 +197,9 @@ static bool vectors_stay(const Cpu *c, const UOp *r) {
   return any;
 }
 
-/* The load of which each element is one output's, where that is more than L1 has, and its rows along loop r share no
- * line: the kernel takes as long as memory does. A reduction may read a few elements again, as it does for both halves
- * of bytes. NULL: there is none. */
+/* The load of which each element is one output's, where that is more than L1 has, and its rows along loop
+ * r share no line: the kernel takes as long as memory does. A reduction may read a few elements again, as
+ * it does for both halves of bytes. NULL: there is none. */
 static UOp *streamed(const Cpu *c, UOp *r) {
   UOp *found = NULL;
   for (size_t i = 0; i < c->f->loads.len; i++) {
@@ -225,8 +226,8 @@ static double again(const Cpu *c, const UOp *u, const UOp *load) {
   return n;
 }
 
-/* Whether an element of a load takes longer to come than what is computed of it. A core computes two vectors or
- * three in a cycle, where nothing waits. */
+/* Whether an element of a load takes longer to come than what is computed of it. A core computes two
+ * vectors or three in a cycle, where nothing waits. */
 static bool waits_for_memory(const Cpu *c, UOp *load) {
   enum { AT_ONCE = 2 };
 
@@ -307,8 +308,8 @@ static void make_even(Cpu *c) {
     if (n % t == 0) c->tile = t;
 }
 
-/* Whether what moves with the lanes and not with the tile stays near inside the first loops of store s, up to that of
- * source `last`. */
+/* Whether what moves with the lanes and not with the tile stays near inside the first loops of store s, up
+ * to that of source `last`. */
 static bool stays_inside(const Cpu *c, const UOp *s, int last) {
   double bytes = 0;
   for (size_t j = 0; j < c->f->loads.len; j++) {
@@ -322,8 +323,9 @@ static bool stays_inside(const Cpu *c, const UOp *s, int last) {
   return bytes <= (double)c->k->opt->target->cache[LEVEL_L2] / 2;
 }
 
-/* What the inner of the two loops streams is read once per iteration of the outer. The loop that goes around the
- * tile's is the outermost one inside of which the lanes' operand stays near, or else that of the lanes. */
+/* What the inner of the two loops streams is read once per iteration of the outer. The loop that goes
+ * around the tile's is the outermost one inside of which the lanes' operand stays near, or else that of
+ * the lanes. */
 static bool add_swap(Cpu *c, OptVec *out) {
   if (c->second < 0 || c->tile <= 1 || !c->first || c->tile >= c->f->r[c->second].n) return true;
   const Info *f = c->f;
@@ -472,9 +474,9 @@ static bool cheapest(Kernel *k, const KernelShape *c, int ncores, OptVec *out, d
   return units || cost.cycles == INFINITY || list_named(c, &best, &cost, ncores, k->mem, out);
 }
 
-/* Whether some of what stays is read often enough that its layout matters: what is read a few times takes as
- * long as memory does, however it lies there. Of the others no copy is kept, unless it takes the place of what it
- * is made of. */
+/* Whether some of what stays is read often enough that its layout matters: what is read a few times takes
+ * as long as memory does, however it lies there. Of the others no copy is kept, unless it takes the place
+ * of what it is made of. */
 static bool stays_used(KernelShape *c) {
   enum { LEAST_USES = 8 };
 

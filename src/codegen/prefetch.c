@@ -1,18 +1,18 @@
-/* prefetch.c: lines that are asked for before they are read. In: a nest with explicit loads (expand.c). Out:
- * the same, with a PREFETCH beside each load that reads short rows: of the same place in the next iteration
- * of the loop that steps from one row to the next.
+/* prefetch.c: lines that are asked for before they are read. In: a nest with explicit loads (expand.c).
+ * Out: the same, with a PREFETCH beside each load that reads short rows: of the same place in the next
+ * iteration of the loop that steps from one row to the next.
  *
  *   for each 4 rows n of 10,000:  for each block k of a row:  load w[n][k], w[n + 1][k], w[n + 2][k], ..
  *
- * A processor finds by itself that memory is read in order, but it needs a few misses to find it, in each of
- * the 4 rows anew. Rows that are read one at a time and lie behind one another are one long run: it is asked for
- * eight lines ahead if it is decoded in a reduction, as weights are, else there is nothing to ask for. Neither is
- * there where data fit in L1, or where another loop reads a row again.
+ * A processor finds by itself that memory is read in order, but it needs a few misses to find it, in each
+ * of the 4 rows anew. Rows that are read one at a time and lie behind one another are one long run: it is
+ * asked for eight lines ahead if it is decoded in a reduction, as weights are, else there is nothing to
+ * ask for. Neither is there where data fit in L1, or where another loop reads a row again.
  *
  * Measured on a Zen 3, one core, 30 MB of 8-bit weights in memory, 4 rows at a time: rows of 612 bytes 6.4
- * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better. Long runs,
- * one core of a Zen 2, tokens of a language model a second: F16 69 and 74, Q8_0 105 and 114, Q4_0 132 and 160;
- * twice as far ahead F16 and Q8_0 lose half of that. */
+ * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better.
+ * Long runs, one core of a Zen 2, tokens of a language model a second: F16 69 and 74, Q8_0 105 and 114,
+ * Q4_0 132 and 160; twice as far ahead F16 and Q8_0 lose half of that. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
 #include <stdlib.h>
@@ -68,15 +68,15 @@ static bool streams(const Ahead *a, const Rows *r, int d, double run) {
   return run > (double)t->cache[LEVEL_L1];
 }
 
-/* Elements that are decoded, be it to f32: what that takes leaves a processor less time to run ahead by itself. Sums of
- * f32 took 5 to 9 % longer with a PREFETCH, because they are as fast as memory without. */
+/* Elements that are decoded, be it to f32: what that takes leaves a processor less time to run ahead by
+ * itself. Sums of f32 took 5 to 9 % longer with a PREFETCH, because they are as fast as memory without. */
 static bool is_decoded(const UOp *index) {
   return !dtype_is_float((DType)index->dtype) || dtype_size((DType)index->dtype) < 4;
 }
 
-/* Finds the rows: the loops of a row are those that read on where the last iteration ended. What has none, as it is
- * one long run, is asked for a few lines ahead, if a reduction decodes it. Loops inside a run that read a few lines
- * again, as for both halves of bytes, are passed by. */
+/* Finds the rows: the loops of a row are those that read on where the last iteration ended. What has none,
+ * as it is one long run, is asked for a few lines ahead, if a reduction decodes it. Loops inside a run
+ * that read a few lines again, as for both halves of bytes, are passed by. */
 static bool has_rows(const Ahead *a, Rows *r) {
   int d = a->depth - 1, last;
   while (d >= 0 && !r->at.by[d])
@@ -143,8 +143,8 @@ static UOp *place_ahead(Ahead *a, const Rows *r) {
   return at ? uop_new(k->st, OPS_INDEX, (DType)r->index->dtype, 1, 2, src, ARG0) : NULL;
 }
 
-/* Places that the innermost loop reads near each other, in an order that is no step: as a loop does that two were made
- * one of, over the halves of a byte and over what both halves lie in. */
+/* Places that the innermost loop reads near each other, in an order that is no step: as a loop does that
+ * two were made one of, over the halves of a byte and over what both halves lie in. */
 static bool places_within(const Ahead *a, UOp *const *range, Rows *r) {
   int64_t span;
   int n = a->depth - 1;

@@ -347,8 +347,8 @@ static void blocks_of_sum(Search *s, Roles *r) {
   r->batch = before;
 }
 
-/* The loads of the sum that move with the tile; false: one of all loads cannot be copied, or moves with the lanes
- * as well. */
+/* The loads of the sum that move with the tile; false: one of all loads cannot be copied, or moves with
+ * the lanes as well. */
 static bool loads_of_tile(const KernelShape *c, const Roles *r, Set *tile) {
   bool fits = r->tile >= 0;
   for (int a = c->nstore; fits && a < c->naccess; a++) {
@@ -367,9 +367,9 @@ static int longest_sum(const KernelShape *c) {
   return longest;
 }
 
-/* Both operands copied, in blocks of the sum, of the lanes and of the tile: what is copied of the lanes stays in
- * L2 while the blocks of the tile pass. Rows of the tile lie close to each other in their copy: in the buffer
- * their stride may be a power of two, so that they meet in a set of L1. */
+/* Both operands copied, in blocks of the sum, of the lanes and of the tile: what is copied of the lanes
+ * stays in L2 while the blocks of the tile pass. Rows of the tile lie close to each other in their copy:
+ * in the buffer their stride may be a power of two, so that they meet in a set of L1. */
 static void blocks_of_all(Search *s, const Roles *r) {
   static const int steps[] = {0, 128, 256, 512}, columns[] = {0, 256, 512};
 
@@ -398,8 +398,8 @@ static void blocks_of_all(Search *s, const Roles *r) {
     }
 }
 
-/* How a tile along loop u is taken: where a matrix is read once, its rows are streams that each go on in a part of
- * the matrix of its own, as far as none shares a line with the row beside it. */
+/* How a tile along loop u is taken: where a matrix is read once, its rows are streams that each go on in a
+ * part of the matrix of its own, as far as none shares a line with the row beside it. */
 static OptOp tile_op(const KernelShape *c, int u) {
   bool streams = false, rows = true;
   for (int a = c->nstore; rows && a < c->naccess; a++) {
@@ -452,9 +452,9 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
   return vec_push(s->mem, &s->tilings, tiling);
 }
 
-/* Whether steps overlap without a large tile: a short sum is written out, or factors are computed, not only
- * converted, and what they are made of has registers too. With most lanes unused a short sum takes longer than
- * it is thought to, because its loads are whole vectors, of which each is of two lines. */
+/* Whether steps overlap without a large tile: a short sum is written out, or factors are computed, not
+ * only converted, and what they are made of has registers too. With most lanes unused a short sum takes
+ * longer than it is thought to, because its loads are whole vectors, of which each is of two lines. */
 static bool overlaps(const KernelShape *c, const Roles *r) {
   bool any = steps_of(c) <= SHORT_SUM && 2 * c->size[r->lane] > r->lanes;
   for (int i = 0; i < c->nwork; i++)
@@ -521,7 +521,8 @@ static bool has_lanes_out(const KernelShape *c) {
 }
 
 /* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs.
- * What is strided along them is read so where there are no other lanes: one vector of these is work enough. */
+ * What is strided along them is read so where there are no other lanes: one vector of these is work
+ * enough. */
 static void lanes_in_sum(Search *s, int k) {
   const KernelShape *c = s->c;
   bool only = !has_lanes_out(c), strided = false;

@@ -47,11 +47,11 @@ static const double LEFT_OF_SUM = 0.1;
 static const double ROOM = 0.7;
 /* Cycles until a row comes from memory, beside what is computed meanwhile. */
 static const double ROW_BEGUN = 80;
-/* .. until the stream of a row is found and under way. A Zen 2 reads 6 rows of 1.2 KB beside each other at 10.6
- * GB/s, of 3 KB at 17, of 8 KB at 21, and 25 where each goes on: 60 ns a row. */
+/* .. until the stream of a row is found and under way. A Zen 2 reads 6 rows of 1.2 KB beside each other at
+ * 10.6 GB/s, of 3 KB at 17, of 8 KB at 21, and 25 where each goes on: 60 ns a row. */
 static const double STREAM_BEGUN = 200;
-/* What each stream beside the first adds: one 15.5 GB/s, two 19, three 21, four 23, six 25 on a Zen 2. As many cores
- * as memory serves at once gain by the second alone. */
+/* What each stream beside the first adds: one 15.5 GB/s, two 19, three 21, four 23, six 25 on a Zen 2. As
+ * many cores as memory serves at once gain by the second alone. */
 static const double STREAM_GAIN = 0.15, MOST_STREAMS = 5;
 /* Of the time of threads that write parts of the same lines. */
 static const double LINES_SPLIT = 1.05;
@@ -290,8 +290,8 @@ static uint32_t edges_of(const Plan *p, int access) {
   return (p->staged_at[access] >= 0 ? 0 : a->edges[p->vec]) | (a->asks >> p->vec & 1 ? a->asks : 0);
 }
 
-/* Shuffles that take a vector of lanes out of those that it lies in; loads of them, which mostly begin anywhere
- * in a line. Loads 0: lane by lane, as is what has edges that are not known. */
+/* Shuffles that take a vector of lanes out of those that it lies in; loads of them, which mostly begin
+ * anywhere in a line. Loads 0: lane by lane, as is what has edges that are not known. */
 static double shuffles_of_vector(const Plan *p, int access) {
   if (p->vec < 0 || lanes_contiguous(p, access)) return 0;
   return fmax(1, access_vectors(&p->c->access[access], p->vec) - 1);
@@ -507,7 +507,7 @@ static double moved_by(const Plan *p, const Access *x, const Level *l) {
   return p->top >> l->loop & 1 ? by : by * l->ext[l->loop];
 }
 
-/* Bytes that the loops below level `own` read one after another, no more than `gap` apart. */
+/* Bytes that the loops below level `own` read one after another, with gaps of no more than `gap`. */
 static double run_read(const Plan *p, const Footprints *footprints, int a, int own, double gap) {
   const Access *x = &p->c->access[a];
   double run = footprints->of[p->n][a].run;
@@ -675,8 +675,8 @@ static double rows_of(const Plan *p, int access) {
   return rows;
 }
 
-/* Cycles in which streams begin anew: where several rows are read beside each other, the next ones lie behind the
- * last of them, unless each goes on in a part of the matrix that is its own (UPCASTTOP). */
+/* Cycles in which streams begin anew: where several rows are read beside each other, the next ones lie
+ * behind the last of them, unless each goes on in a part of the matrix that is its own (UPCASTTOP). */
 static double streams_begun(const Plan *p, const Footprints *footprints) {
   double cycles = 0;
   for (int a = p->c->nstore; a < p->c->naccess; a++)

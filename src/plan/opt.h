@@ -3,10 +3,11 @@
 #define TG_OPT_H
 #include "uop/uop.h"
 
-/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
- * of a SWAP, TC or TC4. STAGE: r is the number of a buffer, n a range: what moves with it is copied of what is read
- * there; or EVERY_READ. UPCAST takes n iterations that follow each other, UPCASTTOP the same iteration of n equal
- * parts of the loop, as far from each other as can be. codegen/opts.c applies them. */
+/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other
+ * range of a SWAP, TC or TC4. STAGE: r is the number of a buffer, n a range: what moves with it is copied
+ * of what is read there; or EVERY_READ. UPCAST takes n iterations that follow each other, UPCASTTOP the
+ * same iteration of n equal parts of the loop, as far from each other as can be. codegen/opts.c applies
+ * them. */
 enum { EVERY_READ = -1 };
 
 typedef enum OptOp {
@@ -33,8 +34,8 @@ typedef struct Opt {
 
 typedef Vec(Opt) OptVec;
 
-/* The place of an opt in a list, which goes from the outer loops to the inner ones: none stands behind one of a
- * higher rank. THREAD stands anywhere. */
+/* The place of an opt in a list, which goes from the outer loops to the inner ones: none stands behind one
+ * of a higher rank. THREAD stands anywhere. */
 enum { OPT_RANKS = 5 };
 
 static inline bool is_upcast(OptOp op) { return op == OPT_UPCAST || op == OPT_UPCASTTOP; }

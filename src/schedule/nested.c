@@ -159,8 +159,8 @@ static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
   return open.n > 0;
 }
 
-/* How often an element is read again for the loops of reductions that the reader has in it already, of which `known`
- * has some. 0: one of those loops is of no such reduction, or of another stage. */
+/* How often an element is read again for the loops of reductions that the reader has in it already, of
+ * which `known` has some. 0: one of those loops is of no such reduction, or of another stage. */
 static int64_t again_nested(Sched *s, const Stage *q, UOp *const *known, int nknown) {
   UOpVec order = {0};
   UOp *value = q->value;

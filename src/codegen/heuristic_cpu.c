@@ -1,6 +1,6 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
  * reads and writes (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions have the
- * same loops gets the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a
+ * same loops, or stand in each other's, gets the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a
  * list of its own (rows.c); this is for all others, unless lists of their nests cost less
  * (choose_nests.c). */
 #include "codegen/heuristic.h"
@@ -11,20 +11,11 @@
  * threads takes longer than they save. */
 enum { LITTLE_SUM = 12000, LITTLE_WORK = 65536 };
 
-/* Elements of a load's operand: the extents of the ranges it moves with. */
-static double footprint(Kernel *k, const Info *f, const UOp *load) {
-  double n = 1;
-  for (int i = 0; i < f->nr; i++)
-    if (address_moves(k, load, f->r[i].r)) n *= (double)f->r[i].n;
-  return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
-}
-
 typedef struct Lane {
   int r;
   int beside; /* the short contiguous loop whose elements lie between two iterations of r, or -1 */
   int64_t bad, n;
   bool in_reduce, counted;
-  bool narrow; /* one vector: registers hold no tile of more */
 } Lane;
 
 static bool sums_along(Kernel *k, const Info *f, const UOp *r) {
@@ -84,7 +75,7 @@ static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
 
 static int64_t lane_count(const Lane *l, int64_t n) {
   if (!l->counted) return TG_MIN(n, 16); /* what is left of the last block runs one by one */
-  if (l->bad || l->narrow) return TG_MIN(n, 16);
+  if (l->bad) return TG_MIN(n, 16);
   if (!l->in_reduce) return TG_MIN(n, 32);
   if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;
   return n >= 32 ? 32 : TG_MIN(n, 16);
@@ -102,7 +93,6 @@ typedef struct Cpu {
   int64_t lanes;     /* how many */
   int second;        /* the loop of the register tile, or -1 */
   int64_t tile;
-  bool top;    /* .. at equal distances: its rows are streams */
   double work; /* steps of all outputs */
 } Cpu;
 
@@ -189,71 +179,14 @@ static double loads_each(const Cpu *c, UOp *r, int64_t n, int64_t chunks) {
   return loads;
 }
 
-/* Whether a load is vectors that every row of a tile along r uses. */
-static bool vectors_stay(const Cpu *c, const UOp *r) {
-  bool any = false;
-  for (size_t i = 0; c->first && i < c->f->loads.len; i++)
-    any |= depends(c->k, c->f->loads.at[i], lane_range(c, 0)->r) && !depends(c->k, c->f->loads.at[i], r);
-  return any;
-}
-
-/* The load of which each element is one output's, where that is more than L1 has, and its rows along loop
- * r share no line: the kernel takes as long as memory does. A reduction may read a few elements again, as
- * it does for both halves of bytes. NULL: there is none. */
-static UOp *streamed(const Cpu *c, UOp *r) {
-  UOp *found = NULL;
-  for (size_t i = 0; i < c->f->loads.len; i++) {
-    UOp *x = c->f->loads.at[i];
-    int64_t bytes = dtype_size((DType)x->dtype);
-    bool all = true;
-    for (int l = 0; all && l < c->f->nr; l++)
-      all = c->f->r[l].n <= 1 || c->f->r[l].reduce || address_moves(c->k, x, c->f->r[l].r);
-    if (!address_moves(c->k, x, r)) continue;
-    if (llabs(stride_of(c->k, x, r)) < LINE / bytes) return NULL;
-    bool far = footprint(c->k, c->f, x) * (double)bytes > (double)c->k->opt->target->cache[LEVEL_L1];
-    if (all && far && !found) found = x;
-  }
-  return found;
-}
-
-/* How often u is computed for an element of a load: the iterations of loops that it does not move with. */
-static double again(const Cpu *c, const UOp *u, const UOp *load) {
-  double n = 1;
-  for (int l = 0; l < c->f->nr; l++) {
-    uint64_t bit = range_bit(c->f->r[l].r->arg.range.id);
-    if (u->ranges & ~load->ranges & bit) n *= (double)c->f->r[l].n;
-  }
-  return n;
-}
-
-/* Whether an element of a load takes longer to come than what is computed of it. A core computes two
- * vectors or three in a cycle, where nothing waits. */
-static bool waits_for_memory(const Cpu *c, UOp *load) {
-  enum { AT_ONCE = 2 };
-
-  const Target *t = c->k->opt->target;
-  UOpVec order = {0};
-  double ops = 0;
-  bool ok = uop_toposort(c->k->st, c->k->mem, &c->k->sink, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++)
-    if (!(load->ranges & ~order.at[i]->ranges))
-      ops += target_weight(t, order.at[i]) * again(c, order.at[i], load);
-  vec_free(c->k->mem, &order);
-  double bytes = (double)dtype_size((DType)load->dtype);
-  return ops / (AT_ONCE * t->ops) <= bytes * t->mhz / t->bytes_us[LEVEL_MEMORY];
-}
-
 /* The register tile: the loop of all outputs along which the most of what is loaded is used again. */
 static void find_tile(Cpu *c) {
-  enum { ROWS_OF_ONE = 4, ENOUGH_STREAMS = 3 };
-
   const Info *f = c->f;
   const Lane *l = c->first;
   if (!f->reduces.len || (c->local && c->nlane) || (l && !l->in_reduce)) return;
   int64_t chunks = l ? (c->lanes + 15) / 16 : 1;
   int64_t most = !l ? 4 : l->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
-  int64_t room = tile_of_sums(c->k, f, chunks, most, 1);
-  most = TG_MAX(room, 2);
+  most = TG_MAX(tile_of_sums(c->k, f, chunks, most, 1), 2);
   double least = 0;
   for (int i = 0; i < f->nr; i++) {
     const RInfo *r = &f->r[i];
@@ -264,17 +197,6 @@ static void find_tile(Cpu *c) {
     least = each;
     c->second = i;
     c->tile = balanced(r->n, most);
-  }
-  UOp *load = c->second >= 0 ? streamed(c, f->r[c->second].r) : NULL;
-  c->top = load != NULL;
-  if (load && c->tile < ENOUGH_STREAMS && waits_for_memory(c, load))
-    c->tile = TG_MIN(ENOUGH_STREAMS, f->r[c->second].n);
-  /* Sums in sums, of which registers hold no two rows: the inner ones of a few rows, one vector each. The
-   * outer ones wait in memory meanwhile. */
-  if (c->second >= 0 && chunks > 1 && room < 2 && vectors_stay(c, f->r[c->second].r)) {
-    c->tile = balanced(f->r[c->second].n, ROWS_OF_ONE);
-    c->lane[0].narrow = c->tile < f->r[c->second].n;
-    c->lanes = lane_count(c->first, lane_range(c, 0)->n);
   }
 }
 
@@ -308,55 +230,10 @@ static void make_even(Cpu *c) {
     if (n % t == 0) c->tile = t;
 }
 
-/* Whether what moves with the lanes and not with the tile stays near inside the first loops of store s, up
- * to that of source `last`. */
-static bool stays_inside(const Cpu *c, const UOp *s, int last) {
-  double bytes = 0;
-  for (size_t j = 0; j < c->f->loads.len; j++) {
-    UOp *load = c->f->loads.at[j];
-    if (depends(c->k, load, c->f->r[c->second].r) || !depends(c->k, load, lane_range(c, 0)->r)) continue;
-    double each = footprint(c->k, c->f, load) * (double)dtype_size((DType)load->dtype);
-    for (int i = 2; i <= last; i++)
-      if (address_moves(c->k, load, s->src[i])) each /= (double)TG_MAX(s->src[i]->src[0]->vmax, 1);
-    bytes += each;
-  }
-  return bytes <= (double)c->k->opt->target->cache[LEVEL_L2] / 2;
-}
-
-/* What the inner of the two loops streams is read once per iteration of the outer. The loop that goes
- * around the tile's is the outermost one inside of which the lanes' operand stays near, or else that of
- * the lanes. */
-static bool add_swap(Cpu *c, OptVec *out) {
-  if (c->second < 0 || c->tile <= 1 || !c->first || c->tile >= c->f->r[c->second].n) return true;
-  const Info *f = c->f;
-  const RInfo *tile = &f->r[c->second], *lane = &f->r[c->first->r];
-  double by_lane = 0, by_tile = 0;
-  for (size_t j = 0; j < f->loads.len; j++) {
-    UOp *load = f->loads.at[j];
-    bool a = depends(c->k, load, tile->r), b = depends(c->k, load, lane->r);
-    if (a && !b) by_tile += footprint(c->k, f, load) * (double)lane->n / (double)c->lanes;
-    if (b && !a) by_lane += footprint(c->k, f, load) * (double)tile->n / (double)c->tile;
-  }
-  const UOp *s = c->k->sink->src[0];
-  int at = 2;
-  while (at < s->nsrc && s->src[at] != tile->r && s->src[at] != lane->r)
-    at++;
-  if (at == s->nsrc || s->src[at] == lane->r || by_tile >= by_lane) return true;
-  do
-    at++;
-  while (at < s->nsrc && s->src[at] != lane->r && !stays_inside(c, s, at));
-  if (at == s->nsrc) return true;
-  bool may = true;
-  for (size_t j = 0; j < f->reduces.len; j++) /* a sum that stands between the two keeps them in order */
-    may &= !depends(c->k, f->reduces.at[j], tile->r) || depends(c->k, f->reduces.at[j], s->src[at]);
-  return !may || opt_add(c->k, out, OPT_SWAP, tile, s->src[at]->arg.range.id);
-}
-
 static bool add_lanes(Cpu *c, OptVec *out) {
   const Info *f = c->f;
   bool ok = true;
-  if (c->second >= 0 && c->tile > 1)
-    ok = opt_add(c->k, out, c->top ? OPT_UPCASTTOP : OPT_UPCAST, &f->r[c->second], c->tile);
+  if (c->second >= 0 && c->tile > 1) ok = opt_add(c->k, out, OPT_UPCAST, &f->r[c->second], c->tile);
   for (int i = 0; ok && i < c->nlane; i++) {
     const RInfo *r = lane_range(c, i);
     int beside = c->lane[i].beside;
@@ -437,7 +314,7 @@ static bool lanes_and_tile(Cpu *c, OptVec *out) {
   find_chains(c);
   c->work = work_of(c->k, c->f);
   make_even(c);
-  bool ok = add_swap(c, out) && add_lanes(c, out) && add_short_sums(c, out);
+  bool ok = add_lanes(c, out) && add_short_sums(c, out);
   if (ok && c->work >= LITTLE_WORK && !c->k->opt->invariant) ok = choose_nests(c->k, c->f, out);
   return ok && add_threads(c, out);
 }

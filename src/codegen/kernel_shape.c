@@ -1,5 +1,6 @@
-/* kernel_shape.c: a kernel's graph as the planner sees it (plan/shape.h). In: a kernel whose reductions have
- * the same loops, before its nest is made. Out: its loops, its accesses, and what is computed of them. */
+/* kernel_shape.c: a kernel's graph as the planner sees it (plan/shape.h). In: a kernel whose reductions
+ * have the same loops, or stand in each other's, before its nest is made. Out: its loops, its accesses,
+ * and what is computed of them. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
 #include <math.h>
@@ -89,7 +90,7 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
       if (by) a->moves |= 1u << r;
     }
   }
-  a->clips = !a->gated || stage_takes_gate(k, x, asked);
+  a->clips = c->nbody < 2 && (!a->gated || stage_takes_gate(k, x, asked));
   for (int b = c->nstore; b < c->naccess - 1; b++)
     if (is_further(k, c, &c->access[b], a)) {
       Access *first = &c->access[b];
@@ -149,35 +150,59 @@ static bool same_loops(const UOp *a, const UOp *b) {
   return same && dtype_size((DType)a->dtype) == dtype_size((DType)b->dtype);
 }
 
-/* Sets `sum` to the reductions. False: they are too many, have not the same loops, one needs another or is of an
- * unknown length, or something goes in order. */
-static bool sums_found(const UOpVec *order, KernelShape *c, UOp *sum[MAX_SUMS]) {
-  bool known = true;
-  for (size_t i = 0; i < order->len; i++) {
+/* Whether a value of another reduction needs u. */
+static bool is_inner(Kernel *k, const UOpVec *order, const UOp *u) {
+  bool inner = false;
+  for (size_t i = 0; !inner && i < order->len; i++) {
+    const UOp *v = order->at[i];
+    if (v->op == OPS_REDUCE && v != u && uop_has(v->src[0], REDUCE))
+      inner = uop_contains(k->st, k->mem, &v->src[0], 1, u);
+  }
+  return inner;
+}
+
+static bool sum_add(KernelShape *c, UOp *u, UOp *sum[MAX_SUMS]) {
+  if (c->nsum == MAX_SUMS) return false;
+  c->value[c->nsum] = u->src[0];
+  sum[c->nsum++] = u;
+  return true;
+}
+
+/* Sets `sum` to the reductions, the outermost first: *nouter. False: they are too many, or one is of an
+ * unknown length, the outermost have not the same loops, or something goes in order. */
+static bool sums_found(Kernel *k, const UOpVec *order, KernelShape *c, UOp *sum[MAX_SUMS], int *nouter) {
+  UOp *inner[MAX_SUMS];
+  int n = 0;
+  bool known = true, ok = true;
+  for (size_t i = 0; ok && i < order->len; i++) {
     UOp *u = order->at[i];
     if (u->op == OPS_SCAN || u->op == OPS_AFTER) return false;
     known &= u->op != OPS_VAR;
     if (u->op != OPS_REDUCE) continue;
-    bool beside = c->nsum && (!same_loops(u, sum[0]) || uop_has(u->src[0], REDUCE));
-    if (beside || c->nsum == MAX_SUMS) return false;
-    c->value[c->nsum] = u->src[0];
-    sum[c->nsum++] = u;
+    if (!is_inner(k, order, u))
+      ok = (!c->nsum || same_loops(u, sum[0])) && sum_add(c, u, sum);
+    else if ((ok = n < MAX_SUMS))
+      inner[n++] = u;
   }
-  return known || !c->nsum;
+  *nouter = c->nsum;
+  while (ok && n > 0) /* one that another needs stands before it in the graph */
+    ok = sum_add(c, inner[--n], sum);
+  return ok && (known || !c->nsum);
 }
 
-static bool is_summed(const KernelShape *c, const UOp *u) {
+/* Whether u is a product that is part of the addition. */
+static bool is_fused(const KernelShape *c, const UOp *u) {
   bool is = false;
   for (int i = 0; i < c->nsum; i++)
     is |= c->value[i] == u;
-  return is;
+  return is && c->body[body_around(c, loops_of(c, u))].fused;
 }
 
 /* A choice is nothing where its condition is known, nor is what no memory is read for where its loops are
  * written out; a shift by what is not known takes a few operations. A conversion that a copy could hold is
  * counted with the load that it follows. */
 static void operation_add(KernelShape *c, const UOp *u) {
-  enum { SHIFT_BY_ANY = 3 };
+  enum { SHIFT_BY_ANY = 3, SHIFT_BY_LESS = 1 };
 
   uint32_t on = loops_of(c, u);
   double weight = target_weight(c->target, u);
@@ -187,15 +212,18 @@ static void operation_add(KernelShape *c, const UOp *u) {
   uint32_t decided = known ? on : chooses ? loops_of(c, u->src[0]) : 0;
   work_add(c, (Work){.on = on, .decided = decided, .weight = weight});
   uint32_t by = shifts ? loops_of(c, u->src[1]) : 0;
-  if (by) work_add(c, (Work){.on = on, .decided = by, .weight = SHIFT_BY_ANY});
+  if (!by) return;
+  bool any = u->src[1]->vmin < 0 || u->src[1]->vmax >= 8 * (int64_t)dtype_size((DType)u->dtype);
+  work_add(c, (Work){.on = on, .decided = by, .weight = any ? SHIFT_BY_ANY : SHIFT_BY_LESS});
 }
 
-/* What the factors of the products ask of their loops: false, unless all sums ask the same. */
+/* What the factors of the products ask of their loops: false, unless all sums ask the same, which is nothing
+ * where sums are nested. */
 static bool sums_asked(Kernel *k, const KernelShape *c, Clauses *asked) {
   bool ok = true;
   for (int i = 0; ok && i < c->nsum; i++) {
     Clauses own = {0};
-    ok = clauses_asked(k, c->value[i], &own);
+    ok = clauses_asked(k, c->value[i], &own) && (c->nbody == 1 || !own.n);
     if (i)
       ok = ok && own.n == asked->n && !memcmp(own.at, asked->at, (size_t)own.n * sizeof *own.at);
     else
@@ -212,9 +240,8 @@ static bool loads_add(Kernel *k, KernelShape *c, UOp **root, int nroot, bool in_
   bool ok = (!in_sum || sums_asked(k, c, &asked)) && uop_toposort(k->st, k->mem, root, (size_t)nroot, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
-    bool summed = c->fused && is_summed(c, u); /* the product is part of the addition */
     bool alu = op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL;
-    if (in_sum && !summed && alu) operation_add(c, u);
+    if (in_sum && alu && !is_fused(c, u)) operation_add(c, u);
     if (!in_sum && alu && uop_has(u, REDUCE)) c->after += target_weight(c->target, u);
     if (u->op != OPS_INDEX || vec_has(had, u)) continue;
     int n = c->naccess;
@@ -280,17 +307,61 @@ static uint32_t clauses_of_one(const KernelShape *c, const UOp *index) {
   return decides;
 }
 
-/* What the sums tell: which loops they go over, and whether blocks of them can add up in an output. False: they
- * are summed in different loops. */
-static bool sums_settle(Kernel *k, KernelShape *c, UOp *const *sum) {
+/* The loops of reductions from `first` on, which are not outermost: each has loops of its own or another's of
+ * its body, and stands in those of a reduction that needs it. */
+static bool inner_loops_add(KernelShape *c, UOp *const *sum, int first) {
+  bool ok = true;
+  for (int i = first; ok && i < c->nsum; i++) {
+    bool had = false;
+    for (int j = first; j < i; j++)
+      had |= same_loops(sum[i], sum[j]);
+    for (int s = 1; ok && !had && s < sum[i]->nsrc; s++)
+      ok = loop_add(c, sum[i]->src[s], true);
+  }
+  return ok;
+}
+
+static uint32_t own_loops(const KernelShape *c, const UOp *sum) {
+  uint32_t own = 0;
+  for (int r = 0; r < c->n; r++)
+    for (int s = 1; s < sum->nsrc; s++)
+      own |= (sum->src[s] == c->range[r] ? 1u : 0) << r;
+  return own;
+}
+
+/* False: they are too many, or a reduction does not stand in the loops of the one that needs it. */
+static bool bodies_find(KernelShape *c, UOp *const *sum, int nouter) {
+  if (!c->nsum) c->body[c->nbody++] = (Body){.loops = (1u << c->n) - 1};
+  for (int i = 0; i < c->nsum; i++) {
+    bool products = sum[i]->arg.reduce.op == OPS_ADD && c->value[i]->op == OPS_MUL;
+    Body b = {.own = own_loops(c, sum[i]), .nsum = 1, .fused = products};
+    b.integers = !dtype_is_float((DType)sum[i]->dtype);
+    b.loops = i < nouter ? ((1u << c->n) - 1) & ~(c->reduce & ~b.own) : loops_of(c, c->value[i]) | b.own;
+    int at = 0;
+    while (at < c->nbody && (c->body[at].loops != b.loops || c->body[at].own != b.own))
+      at++;
+    if (at < c->nbody) {
+      c->body[at].nsum++;
+      c->body[at].fused &= products;
+      continue;
+    }
+    if (at == MAX_BODIES || (at && !(b.loops & c->reduce & ~b.own))) return false;
+    c->body[c->nbody++] = b;
+  }
+  return true;
+}
+
+/* What the outermost sums tell: which loops they go over, and whether blocks of them can add up in an output.
+ * False: they are summed in different loops. */
+static bool sums_settle(Kernel *k, KernelShape *c, UOp *const *sum, int nouter) {
   UOp *reduce = sum[0];
   c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
-  c->whole = true;
+  c->whole = c->nbody == 1;
   for (int i = 0; i < k->sink->nsrc; i++)
     c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
   for (int r = 0; r < c->n; r++) {
     if (depends(k, reduce, c->range[r])) c->summed |= 1u << r;
-    for (int i = 1; i < c->nsum; i++)
+    for (int i = 1; i < nouter; i++)
       if (depends(k, sum[i], c->range[r]) != (bool)(c->summed >> r & 1)) return false;
     c->whole &= (c->reduce | c->summed) >> r & 1; /* each output is summed in its own iteration */
   }
@@ -307,29 +378,27 @@ bool kernel_shape(Kernel *k, KernelShape *c) {
   c->target = k->opt->target;
   c->invariant = k->opt->invariant;
   c->nests = 1;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && sums_found(&order, c, sum);
+  int nouter = 0;
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && sums_found(k, &order, c, sum, &nouter);
   UOp *reduce = ok && c->nsum ? sum[0] : NULL;
   ok = ok && k->sink->nsrc >= 1;
-  if (ok && reduce && dtype_size((DType)reduce->dtype) == 8) target_of_eight(c);
+  for (int i = 0; ok && i < c->nsum; i++)
+    if (dtype_size((DType)sum[i]->dtype) == 8 && c->target != &c->eight) target_of_eight(c);
   ok = ok && outputs_add(k, c, k->sink, reduce);
   for (int i = 1; ok && reduce && i < reduce->nsrc; i++)
     ok = loop_add(c, reduce->src[i], true);
+  ok = ok && inner_loops_add(c, sum, nouter) && bodies_find(c, sum, nouter);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = access_add(k, c, k->sink->src[i]->src[0], false, &(Clauses){0}, &order) && c->access[i].even &&
          !c->access[i].gated;
   c->nstore = k->sink->nsrc;
-  if (ok && reduce) {
-    c->fused = reduce->arg.reduce.op == OPS_ADD;
-    for (int i = 0; i < c->nsum; i++)
-      c->fused &= c->value[i]->op == OPS_MUL;
-    ok = !c->open && loads_add(k, c, c->value, c->nsum, true, &order, &had);
-  }
+  if (ok && reduce) ok = !c->open && loads_add(k, c, c->value, c->nsum, true, &order, &had);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = loads_add(k, c, &k->sink->src[i]->src[1], 1, !reduce, &order, &had);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
   if (ok) find_beside(k, c);
-  if (ok && reduce) ok = sums_settle(k, c, sum);
+  if (ok && reduce) ok = sums_settle(k, c, sum, nouter);
   if (ok && !reduce) c->summed = (1u << c->n) - 1;
   for (int a = 0; ok && !reduce && a < c->naccess; a++)
     c->decides |= clauses_of_one(c, c->access[a].index);

@@ -178,9 +178,70 @@ static bool share_loops(Kernel *k) {
   return true;
 }
 
+/* ---- a loop that indices take apart */
+/* What an index divides a loop of a reduction by, if all of them divide it by that and nothing is left; else 0.
+ * Loops that would be too short for lanes stay, unless the loop is as short itself. */
+static int64_t divisor_of(const UOpVec *order, const UOp *r) {
+  enum { LEAST_LANES = 4, FEW = 8 };
+
+  int64_t by = 0, n = is_const(r->src[0]) ? r->src[0]->arg.v.i : 0;
+  for (size_t i = 0; n && i < order->len; i++) {
+    const UOp *u = order->at[i];
+    if ((u->op != OPS_FLOORDIV && u->op != OPS_FLOORMOD) || u->src[0] != r || !is_const(u->src[1])) continue;
+    if (by && u->src[1]->arg.v.i != by) return 0;
+    by = u->src[1]->arg.v.i;
+  }
+  bool fits = by > 1 && by < n && n % by == 0 && (by >= LEAST_LANES || n <= FEW);
+  return fits ? by : 0;
+}
+
+/* In the lists of reductions: the loop and, behind it, the one that was its remainder. */
+static UOp *pm_two_loops(Rewrite *rw, UOp *u) {
+  UOp *const *pair = rw->ctx, *src[MAX_LIST + 2];
+  int n = 0, at = -1;
+  if (u->op != OPS_REDUCE || u->nsrc > MAX_LIST) return NULL;
+  for (int i = 0; i < u->nsrc; i++) {
+    src[n++] = u->src[i];
+    if (!i || u->src[i] != pair[2]) continue;
+    src[n - 1] = pair[0];
+    src[n++] = pair[1];
+    at = i;
+  }
+  UOp *r = at < 0 ? NULL : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
+  if (at >= 0 && !r) rw->failed = true;
+  return r;
+}
+
+static bool split_loop(Kernel *k, UOp *r, int64_t by) {
+  UOp *outer = uop_range(k->st, r->src[0]->arg.v.i / by, k->next_range++, AXIS_REDUCE);
+  UOp *inner = uop_range(k->st, by, k->next_range++, AXIS_REDUCE), *pair[3] = {outer, inner, r};
+  UOp *whole = outer && inner ? ix(k, OPS_ADD, ix(k, OPS_MUL, outer, num(k, by)), inner) : NULL;
+  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = pair};
+  UOp *sink = whole ? graph_rewrite(&rw, pm_two_loops, k->sink) : NULL;
+  return (k->sink = sink ? simp(k, uop_substitute(k->st, k->mem, sink, 1, &r, &whole)) : NULL) != NULL;
+}
+
+/* Each number of an index is then a sum of loops times constants, so that it is known how far it moves. */
+static bool split_loops(Kernel *k) {
+  for (bool again = true; again;) {
+    UOpVec order = {0};
+    UOp *r = NULL;
+    int64_t by = 0;
+    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+    for (size_t i = 0; ok && !by && i < order.len; i++) {
+      r = order.at[i];
+      if (r->op == OPS_RANGE && r->arg.range.type == AXIS_REDUCE) by = divisor_of(&order, r);
+    }
+    vec_free(k->mem, &order);
+    again = ok && by;
+    if (!ok || (again && !split_loop(k, r, by))) return false;
+  }
+  return true;
+}
+
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
-  if (!share_loops(k)) return false;
+  if (!share_loops(k) || !split_loops(k)) return false;
   bool merged = false;
   for (bool again = true; again;) {
     UOpVec order = {0};

@@ -169,11 +169,14 @@ static bool can_swap(const KernelShape *c, int out, int in) {
   return out >= 0 && in >= 0 && out < in && !((c->summed >> out ^ c->summed >> in) & 1);
 }
 
+/* The tile's loop where it stands, and inside that of the lanes. Nested sums read much for a few results: where
+ * the tile's is the outermost, any other loop may go around it, inside of which what is read stays near. */
 static void with_swap(Search *s, const Taken *front, const Roles *r) {
-  for (int swap = 0; swap < 2; swap++) {
+  for (int with = -1; with < s->c->n; with++) {
     Taken t = *front;
-    if (swap && !can_swap(s->c, r->tile, r->lane)) continue;
-    if (swap) take(&t, OPT_SWAP, r->tile, r->lane);
+    bool lane = with == r->lane, may = is_nested(s->c) && with >= 0 && is_out(s->c, with);
+    if (with >= 0 && (!(lane || may) || !can_swap(s->c, r->tile, with))) continue;
+    if (with >= 0) take(&t, OPT_SWAP, r->tile, with);
     take_all(&t, &r->base);
     consider(s, &t);
   }
@@ -269,13 +272,40 @@ static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   return true;
 }
 
-/* Short loops of the reduction that conditions and shifts depend on, written out: then these are known. */
-static bool takes_decided(const KernelShape *c, int lane, Taken *t) {
+/* The innermost of nested sums written out, where it is short: a loop of two takes longer than its
+ * iterations. */
+static bool takes_inner(const KernelShape *c, const Roles *r, Taken *t) {
+  enum { FEW_STEPS = 4 };
+
+  int64_t steps = 1;
+  if (!is_nested(c) || r->need.n) return false;
+  take_all(t, &r->base);
+  for (int i = 0; i < c->n && steps <= FEW_STEPS; i++) {
+    if (!(c->body[c->nbody - 1].own >> i & 1)) continue;
+    steps *= c->size[i];
+    take(t, OPT_UNROLL, i, c->size[i]);
+  }
+  return steps <= FEW_STEPS;
+}
+
+/* Short loops of the reduction that conditions and shifts depend on, written out: then these are known.
+ * All of them, or, where sums are nested, each one alone, because it is as many sums more; 0: there are no
+ * more. */
+static uint32_t which_decided(const KernelShape *c, int i) {
+  uint32_t loops = c->decides;
+  bool all = !is_nested(c) || !(loops & (loops - 1));
+  if (all) return i == 0 ? loops : 0;
+  while (i-- > 0)
+    loops &= loops - 1;
+  return loops & -loops;
+}
+
+static bool takes_decided(const KernelShape *c, int lane, uint32_t loops, Taken *t) {
   enum { MOST_DECIDED = 8 };
 
   int64_t steps = 1;
   for (int r = 0; r < c->n; r++) {
-    if (r == lane || !(c->decides >> r & 1)) continue;
+    if (r == lane || !(loops >> r & 1)) continue;
     steps *= c->size[r];
     take(t, OPT_UNROLL, r, c->size[r]);
   }
@@ -305,9 +335,9 @@ static bool takes_edges(const Search *s, const Roles *r, Taken *t) {
   return any && steps <= MOST_TEXT;
 }
 
-static bool decided(const Search *s, const Roles *r, Taken *t) {
+static bool decided(const Search *s, const Roles *r, uint32_t loops, Taken *t) {
   take_all(t, &r->base);
-  return takes_decided(s->c, r->lane, t);
+  return takes_decided(s->c, r->lane, loops, t);
 }
 
 /* Nothing copied: what is strided along the lanes is read lane by lane. */
@@ -324,9 +354,14 @@ static void unrolled(Search *s, const Roles *r) {
   Taken t = r->batch;
   take_stages(&t, &r->need);
   if (takes_unrolled(s, r, &t)) consider(s, &t);
+  uint32_t loops;
+  for (int i = 0; (loops = which_decided(s->c, i)); i++) {
+    t = r->batch;
+    take_stages(&t, &r->need);
+    if (decided(s, r, loops, &t)) consider(s, &t);
+  }
   t = r->batch;
-  take_stages(&t, &r->need);
-  if (decided(s, r, &t)) consider(s, &t);
+  if (takes_inner(s->c, r, &t)) consider(s, &t);
 }
 
 /* Blocks of the reduction outside, the output or local memory their accumulator: what they copy is small, and
@@ -446,7 +481,10 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
   if (takes_unrolled(s, r, &written_out))
     tiling.least = fmin(tiling.least, cost_least(s->c, &written_out, s->ncores));
   Taken known = {0};
-  if (decided(s, r, &known)) tiling.least = fmin(tiling.least, cost_least(s->c, &known, s->ncores));
+  uint32_t loops;
+  for (int i = 0; (loops = which_decided(s->c, i)); i++, known.n = 0)
+    if (decided(s, r, loops, &known)) tiling.least = fmin(tiling.least, cost_least(s->c, &known, s->ncores));
+  if (takes_inner(s->c, r, &known)) tiling.least = fmin(tiling.least, cost_least(s->c, &known, s->ncores));
   known.n = 0;
   if (takes_edges(s, r, &known)) tiling.least = fmin(tiling.least, cost_least(s->c, &known, s->ncores));
   return vec_push(s->mem, &s->tilings, tiling);
@@ -462,9 +500,16 @@ static bool overlaps(const KernelShape *c, const Roles *r) {
   return any;
 }
 
+/* Vectors of a tile along loop u. Where memory is waited for, registers need not hold all of it. */
+static double room_of(const KernelShape *c, int u) {
+  static const double SOME_MORE = 1.2;
+  bool waits = is_nested(c) && tile_op(c, u) == OPT_UPCASTTOP;
+  return tile_room(c->target) * (waits ? SOME_MORE : 1);
+}
+
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const KernelShape *c = s->c;
-  int64_t v = (r->lanes + LANES - 1) / LANES;
+  int64_t v = (r->lanes + LANES - 1) / LANES, sums = most_sums(c);
   double enough = overlaps(c, r) ? 0 : ENOUGH_TILE / tile_registers(c->target);
   r->tile = -1;
   r->rows = 1;
@@ -472,10 +517,11 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
   for (int u = 0; ok && u < c->n; u++) {
     int64_t had = 0;
     if (!is_out(c, u) || u == r->lane) continue;
+    double room = room_of(c, u);
     for (int64_t most = 2; ok && most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
-      if (rows == had || rows < 2 || (double)(rows * v * c->nsum + v) > tile_room(c->target)) continue;
-      if ((double)(most * v * c->nsum) < enough && (double)(c->size[u] * v * c->nsum) > enough) continue;
+      if (rows == had || rows < 2 || (double)(rows * v * sums + v) > room) continue;
+      if ((double)(most * v * sums) < enough && (double)(c->size[u] * v * sums) > enough) continue;
       had = r->rows = rows;
       r->tile = u;
       ok = tiling_add(s, r, apart);
@@ -504,9 +550,10 @@ static bool lanes_along(Search *s, int lane) {
 }
 
 static void consider_in_sum(Search *s, const Taken *before, int k, int64_t lanes) {
-  for (int decided = 0; decided < 2; decided++) {
+  uint32_t loops = 0;
+  for (int i = -1; i < 0 || (loops = which_decided(s->c, i)); i++) {
     Taken t = *before;
-    if (decided && !takes_decided(s->c, k, &t)) return;
+    if (loops && !takes_decided(s->c, k, loops, &t)) continue;
     take(&t, OPT_GROUP, k, lanes);
     consider(s, &t);
   }
@@ -525,6 +572,7 @@ static bool has_lanes_out(const KernelShape *c) {
  * enough. */
 static void lanes_in_sum(Search *s, int k) {
   const KernelShape *c = s->c;
+  int64_t sums = most_sums(c);
   bool only = !has_lanes_out(c), strided = false;
   for (int a = c->nstore; a < c->naccess; a++) {
     const Access *x = &c->access[a];
@@ -542,7 +590,7 @@ static void lanes_in_sum(Search *s, int k) {
           bool ok = (u >= 0) == (rows[i][0] > 1) && (w >= 0) == (rows[i][1] > 1) && (u < 0 || u != w);
           ok = ok && (u < 0 || (is_out(c, u) && c->size[u] >= rows[i][0])) &&
                (w < 0 || (is_out(c, w) && c->size[w] >= rows[i][1]));
-          if (!ok || rows[i][0] * rows[i][1] * g / LANES * c->nsum > TG_MAX(MOST_IN_SUM, c->nsum)) continue;
+          if (!ok || rows[i][0] * rows[i][1] * g / LANES * sums > TG_MAX(MOST_IN_SUM, sums)) continue;
           for (int swap = 0; swap < (can_swap(c, u, w) ? 2 : 1); swap++) {
             Taken t = {0};
             if (swap) take(&t, OPT_SWAP, u, w);

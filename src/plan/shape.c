@@ -4,6 +4,7 @@
  * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a
  * buffer is split into one per axis, so that contiguous accesses can be told from strided ones. */
 #include "plan/shape.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,24 @@ static void alone_on_axes(Access *a, const KernelShape *c) {
   }
 }
 
+int body_around(const KernelShape *c, uint32_t loops) {
+  int at = 0, least = INT_MAX;
+  for (int b = 0; b < c->nbody; b++) {
+    int n = __builtin_popcount(c->body[b].loops);
+    if ((loops & ~c->body[b].loops) || n >= least) continue;
+    at = b;
+    least = n;
+  }
+  return at;
+}
+
+int most_sums(const KernelShape *c) {
+  int most = 0;
+  for (int b = 0; b < c->nbody; b++)
+    most = TG_MAX(most, c->body[b].nsum);
+  return most;
+}
+
 /* ---- footprints */
 double access_spans(const Access *a, const double *ext, double *span) {
   double n = 1;
@@ -110,9 +129,12 @@ void access_settle(Access *a, const KernelShape *c) {
     }
     if (a->by[r] % LANES && a->bytes * LANES >= LINE) a->uneven |= 1u << r;
   }
-  double size[MAX_LOOPS], reads = 1;
-  for (int r = 0; r < c->n; r++)
-    reads *= size[r] = (double)c->size[r];
+  double size[MAX_LOOPS], summed[MAX_LOOPS], span[MAX_AXES], outputs = 1;
+  for (int r = 0; r < c->n; r++) {
+    size[r] = (double)c->size[r];
+    summed[r] = is_summed_over(c, r) ? size[r] : 1;
+    outputs *= size[r] / summed[r];
+  }
   for (int d = 0; d < a->naxis; d++) {
     int at = d;
     for (; at > 0 && a->step[a->by_step[at - 1]] < a->step[d]; at--)
@@ -120,7 +142,9 @@ void access_settle(Access *a, const KernelShape *c) {
     a->by_step[at] = d;
   }
   a->whole = access_footprint(a, size).bytes;
-  a->streamed = c->reduce && a->in_sum && a->even && a->whole >= reads * a->bytes &&
+  a->body = body_around(c, a->moves | a->gate_moves | a->asks);
+  double own = access_spans(a, summed, span) * access_reads(a) * a->bytes; /* what one output needs of it */
+  a->streamed = c->reduce && a->in_sum && a->even && a->whole >= outputs * own &&
                 a->whole > (double)c->target->cache[LEVEL_L1];
 }
 
@@ -143,14 +167,16 @@ void work_add(KernelShape *c, Work w) {
   int at = 0;
   if (c->reduce && (w.decided & ~c->reduce)) w.decided = 0;
   if (c->reduce || !(w.decided & (w.decided - 1))) c->decides |= w.decided;
+  w.body = body_around(c, w.on);
   while (at < c->nwork &&
          (c->work[at].on != w.on || c->work[at].decided != w.decided || c->work[at].converts != w.converts))
     at++;
   if (at == MAX_WORK) {
     c->work[--at].on |= w.on;
+    c->work[at].body = body_around(c, c->work[at].on);
     c->work[at].decided = 0;
     c->work[at].converts = 0;
   } else if (at == c->nwork)
-    c->work[c->nwork++] = (Work){.on = w.on, .decided = w.decided, .converts = w.converts};
+    c->work[c->nwork++] = (Work){.on = w.on, .decided = w.decided, .body = w.body, .converts = w.converts};
   c->work[at].weight += w.weight;
 }

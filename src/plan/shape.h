@@ -8,7 +8,7 @@
 #include <math.h>
 
 /* MAX_AXES: of an access. LINE: bytes of a cache's line. */
-enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_SUMS = 16, LINE = 64 };
+enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_SUMS = 16, MAX_BODIES = 4, LINE = 64 };
 
 typedef struct Access {
   const UOp *index; /* for who made the shape; NULL: it is of no graph */
@@ -34,8 +34,9 @@ typedef struct Access {
   bool found;       /* its place is data, as that of what is looked up in a table */
   bool clips;       /* its gate, if any, is an interval of each axis */
   bool in_sum;      /* read in every step of the reduction; of a kernel that has none, of its loops */
+  int body;         /* the one that it is read in, of a sum */
   bool stays;       /* it reads the same at every launch: a copy of it can be made once, before */
-  bool streamed;    /* in_sum, each element is read once, and there are more than L1 has */
+  bool streamed;    /* in_sum, each element is one output's, and there are more than L1 has */
   bool converted;   /* in_sum, and its copy holds what every reader converts it to */
 } Access;
 
@@ -50,13 +51,24 @@ typedef struct Footprint {
  * they move with. */
 typedef struct Work {
   uint32_t on, decided; /* decided: nothing is left of them where these loops are written out */
-  int converts;         /* the access whose copy holds what they make of it; 0: none, as that is a store */
+  int body;
+  int converts; /* the access whose copy holds what they make of it; 0: none, as that is a store */
   double weight;
 } Work;
 
 enum { MAX_WORK = 32 };
 
-/* Reductions over the loops `reduce`, of which none needs another, or none; one or more stores over all others. */
+/* The body of a loop nest: what is computed in each iteration of the same loops, and summed. */
+typedef struct Body {
+  uint32_t loops, own; /* all loops around it; those that its sums go over */
+  int nsum;
+  bool fused;    /* products are summed: two steps a cycle of the whole vector */
+  bool integers; /* .. of numbers that a compiler may add in any order */
+} Body;
+
+/* Reductions over the loops `reduce`, or none; one or more stores over all others. Reductions of the same
+ * loops, of which none needs another, are one body. Where a reduction needs another one in each of its
+ * iterations, that one is of an inner body: sums are nested. Body 0 is the outermost. */
 typedef struct KernelShape {
   const Target *target;
   Target eight;           /* .. where sums are of 8 bytes */
@@ -74,20 +86,28 @@ typedef struct KernelShape {
   Work work[MAX_WORK];
   /* Bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift. */
   uint32_t decides;
-  bool invariant;       /* the order of a sum depends on its own loop alone */
-  bool plain;           /* one output, which is what was summed */
-  bool whole;           /* all outputs are over all loops but those summed over: blocks of a sum can add up */
-  int nsum;             /* reductions */
+  bool invariant; /* the order of a sum depends on its own loop alone */
+  bool plain;     /* one output, which is what was summed */
+  bool whole;     /* all outputs are over all loops but those summed over: blocks of a sum can add up */
+  int nbody;      /* 1, or more where sums are nested */
+  Body body[MAX_BODIES];
+  int nsum;             /* reductions, those of body 0 first */
   UOp *value[MAX_SUMS]; /* what is summed, by each of them */
   double after;         /* operations that an output takes beside its sums */
-  bool fused;           /* products are summed: two steps a cycle of the whole vector */
 } KernelShape;
 
 static inline double access_reads(const Access *a) { return 1 + a->more; }
 
 static inline double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }
 
+static inline bool is_nested(const KernelShape *c) { return c->nbody > 1; }
+
 static inline bool is_summed_over(const KernelShape *c, int r) { return c->reduce >> r & 1; }
+
+/* The innermost body of what moves with these loops: it stands where all of them are known. */
+int body_around(const KernelShape *c, uint32_t loops);
+/* The most sums of a body. */
+int most_sums(const KernelShape *c);
 
 /* An access whose index, extent, step and coef of each axis are known: the rest of it follows. */
 void access_settle(Access *a, const KernelShape *c);

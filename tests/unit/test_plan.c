@@ -10,7 +10,7 @@
 
 /* A flat access: elements that it moves by with each loop. Stores come first. */
 typedef struct Flat {
-  int64_t by[3];
+  int64_t by[4];
   bool gated;
 } Flat;
 
@@ -20,7 +20,9 @@ static KernelShape shape_of(int n, const int64_t *size, uint32_t reduce, int nst
   memset(&c, 0, sizeof c);
   c.target = &target_planned;
   c.n = n;
-  c.nests = 1;
+  c.nests = c.nbody = 1;
+  c.nsum = reduce ? 1 : 0;
+  c.body[0] = (Body){.loops = (1u << n) - 1, .own = reduce, .nsum = c.nsum, .fused = reduce != 0};
   c.reduce = reduce;
   c.summed = ((1u << n) - 1) & ~reduce;
   memcpy(c.size, size, (size_t)n * sizeof *size);
@@ -40,8 +42,6 @@ static KernelShape shape_of(int n, const int64_t *size, uint32_t reduce, int nst
     access_settle(a, &c);
   }
   c.plain = c.whole = reduce && nstore == 1;
-  c.nsum = reduce ? 1 : 0;
-  c.fused = reduce != 0;
   return c;
 }
 
@@ -113,7 +113,7 @@ static void test_sums(void **state) {
   (void)state;
   Flat flat[] = {{{256, 1, 0}, false}, {{256, 0, 1}, false}, {{0, 1, 256}, false}};
   KernelShape c = shape_of(3, (int64_t[]){256, 256, 256}, 4, 1, 3, flat);
-  c.nsum = 2;
+  c.nsum = c.body[0].nsum = 2;
   c.access[2].more = 1;
   c.plain = false;
   Taken t = chosen(&c, 1);
@@ -122,13 +122,13 @@ static void test_sums(void **state) {
   assert_true((double)(2 * rows * lanes / 16 + lanes / 16) <= tile_room(c.target));
   Cost one, two;
   assert_true(cost_of(&c, &t, 1, INFINITY, &two));
-  c.nsum = 1, c.access[2].more = 0;
+  c.nsum = c.body[0].nsum = 1, c.access[2].more = 0;
   assert_true(cost_of(&c, &t, 1, INFINITY, &one));
   assert_true(two.compute > 1.5 * one.compute);
 
   Flat gates[] = {{{1, 0}, false}, {{64, 1}, false}, {{0, 1}, false}};
   c = shape_of(2, (int64_t[]){64, 64}, 2, 1, 3, gates);
-  c.nsum = 4;
+  c.nsum = c.body[0].nsum = 4;
   c.plain = false;
   c.after = 100; /* of the outputs, in lanes or one by one */
   Access *a = &c.access[1];
@@ -173,9 +173,43 @@ static void test_least(void **state) {
   }
 }
 
+/* Sums in sums: what the outer loop alone computes is paid for in its steps, not in those of the inner one; a
+ * sum of each level needs a register. */
+static void test_nested(void **state) {
+  (void)state;
+  Flat flat[] = {
+      {{64, 1, 0, 0}, false}, {{256, 0, 8, 1}, false}, {{0, 1, 512, 64}, false}, {{0, 1, 64, 0}, false}};
+  KernelShape c = shape_of(4, (int64_t[]){64, 64, 32, 8}, 12, 1, 4, flat);
+  c.plain = c.whole = false;
+  c.nbody = c.nsum = 2;
+  c.body[0] = (Body){.loops = 7, .own = 4, .nsum = 1, .fused = true};
+  c.body[1] = (Body){.loops = 15, .own = 8, .nsum = 1, .fused = true};
+  for (int a = 0; a < c.naccess; a++)
+    c.access[a].body = body_around(&c, c.access[a].moves);
+  assert_int_equal(c.access[2].body, 1);
+  assert_int_equal(c.access[3].body, 0);
+  assert_int_equal(most_sums(&c), 1);
+  Taken t = {.n = 2, .opt = {{OPT_UPCAST, 0, 2}, {OPT_VEC, 1, 32}}};
+  Cost none, outer, inner, rows;
+  KernelShape with_outer = c, with_inner = c;
+  work_add(&with_outer, (Work){.on = 7, .weight = 16});
+  work_add(&with_inner, (Work){.on = 15, .weight = 16});
+  assert_true(cost_of(&c, &t, 1, INFINITY, &none));
+  assert_true(cost_of(&with_outer, &t, 1, INFINITY, &outer));
+  assert_true(cost_of(&with_inner, &t, 1, INFINITY, &inner));
+  double paid = (inner.compute - none.compute) / (outer.compute - none.compute);
+  assert_true(paid > 4 && paid < 12);
+  Taken best = chosen(&c, 1);
+  assert_true(size_of(&best, OPT_VEC, 1) >= 16 && size_of(&best, OPT_TILE, 2) == 0);
+  t.opt[0].n = 8;
+  assert_true(cost_of(&c, &t, 1, INFINITY, &none));
+  t.opt[0].n = 32; /* more sums than there are registers */
+  assert_true(cost_of(&c, &t, 1, INFINITY, &rows) && rows.compute > none.compute);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_footprints), cmocka_unit_test(test_lanes),
-                                     cmocka_unit_test(test_products), cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_least)};
+                                     cmocka_unit_test(test_products),   cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_nested),     cmocka_unit_test(test_least)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

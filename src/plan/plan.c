@@ -1,0 +1,166 @@
+/* plan.c: the nest that a list of opts gives (plan.h). In: a kernel's shape and the list. Out: its levels.
+ * The one key fact: a list is read twice, for what the innermost step has, and for the loops around it, in
+ * the order in which codegen makes them. */
+#include "plan/plan.h"
+#include <math.h>
+#include <string.h>
+
+enum { LANES = TILE_LANES };
+
+/* A copy waits for what it reads. */
+static const double COPY_SHOWN = 1.5;
+
+static void open_loop(Plan *p, int loop, double trips) {
+  Level *l = &p->level[p->n++];
+  l->loop = loop;
+  l->trips = trips;
+  memcpy(l->ext, p->ext, sizeof l->ext);
+}
+
+/* Iterations of each loop that a copy is made of. */
+static const double *copied_ext(const Plan *p, int access) {
+  return p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
+}
+
+int panel_axis(const Plan *p, int access) {
+  const Access *a = &p->c->access[access];
+  int axis = p->vec < 0 || p->group >= 0 || p->staged_at[access] < 0 ? -1 : a->alone[p->vec];
+  if (axis < 0 || p->any_copy) return axis;
+  const double *copied = copied_ext(p, access);
+  for (uint32_t others = a->others[p->vec]; others; others &= others - 1)
+    if (copied[__builtin_ctz(others)] > 1) return -1;
+  return axis;
+}
+
+bool lanes_contiguous(const Plan *p, int access) {
+  return access_step(&p->c->access[access], p->vec) == 1 || panel_axis(p, access) >= 0;
+}
+
+/* What is touched of a copy. Its rows are as far apart as the whole of it has them: of its axes in the order
+ * of the buffer, with panels outside them, what is touched of one ends the run unless it is all of it. */
+Footprint footprint_of_copy(const Plan *p, int access, const double *ext) {
+  const Access *a = &p->c->access[access];
+  const double *copied = copied_ext(p, access);
+  double span[MAX_AXES], full[MAX_AXES], n = access_spans(a, ext, span), run = 1, place = 1, stride = 0,
+                                         near = 1;
+  int panel = panel_axis(p, access);
+  access_spans(a, copied, full);
+  if (panel >= 0) {
+    place = fmin(p->up[p->vec], ceil(full[panel] / LANES) * LANES);
+    run = span[panel] >= full[panel] ? place : fmin(span[panel], place);
+  }
+  for (int i = a->naxis - 1; i >= 0 && stride == 0; i--) {
+    int d = a->by_step[i];
+    if (d == panel) continue;
+    if (place == run)
+      run *= span[d];
+    else if (span[d] > 1) {
+      stride = place;
+      near = span[d];
+    }
+    place *= full[d];
+  }
+  if (stride == 0) stride = place;
+  double rows = fmax(1, n / run) * access_reads(a);
+  if (stride * a->copied < LINE) {
+    rows = fmax(1, rows / near);
+    run += stride * (near - 1);
+  }
+  double lines = lines_of(run * a->copied);
+  return (Footprint){.bytes = rows * lines * LINE,
+                     .run = run * a->copied,
+                     .rows = rows,
+                     .blocks = rows,
+                     .lines = lines,
+                     .stride = stride * a->copied};
+}
+
+static bool plan_stage(Plan *p, int access) {
+  const KernelShape *c = p->c;
+  const Access *a = &c->access[access];
+  double trips = 1;
+  if (!a->even) return false;
+  for (int i = 0; i < p->n; i++)
+    trips *= p->level[i].trips;
+  double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * access_reads(a) * a->copied,
+                         whole = a->whole;
+  bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
+  const Target *t = c->target;
+  double rate =
+      cycle_bytes(t, LEVEL_L2) * (!lanes || access_vectors(a, p->vec) ? (a->gated ? 1.0 / 6 : 1.0 / 4)
+                                                                      : (a->gated ? 1.0 / 16 : 1.0 / 8));
+  bool third = t->cache[LEVEL_L3] > 0;
+  if (bytes > (double)target_copy_most(t)) return false;
+  if (third && whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
+  if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* what is written goes there, too */
+  if (whole > (double)t->cache[third ? LEVEL_L3 : LEVEL_L2])
+    rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
+  p->copy[access] = is_prepacked(a) ? 0 : COPY_SHOWN * bytes * trips / rate;
+  if (p->n && p->first_stage < 0 && !is_prepacked(a)) p->first_stage = p->n;
+  p->staged_at[access] = p->n;
+  return true;
+}
+
+/* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
+static bool plan_blocks(Plan *p, double trips) {
+  double sums = (p->c->target == &p->c->eight ? 8 : 4) * p->c->nsum; /* bytes */
+  p->blocks *= trips;
+  for (int r = 0; r < p->c->n; r++)
+    sums *= is_summed_over(p->c, r) ? 1 : p->ext[r];
+  return p->c->plain ||
+         (p->c->whole && sums <= (double)TG_MIN(p->c->target->local_bytes, target_copy_most(p->c->target)));
+}
+
+bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
+  memset(p, 0, offsetof(Plan, level));
+  p->blocks = 1;
+  p->c = c;
+  p->vec = p->group = p->first_stage = -1;
+  for (int r = 0; r < c->n; r++) {
+    p->whole[r] = p->ext[r] = (double)c->size[r];
+    p->up[r] = p->unroll[r] = 1;
+    p->order[r] = r;
+  }
+  for (int a = 0; a < c->naccess; a++)
+    p->staged_at[a] = -1;
+  for (int i = 0; i < t->n; i++) {
+    const Opt *o = &t->opt[i];
+    if (is_upcast(o->op) || o->op == OPT_VEC) p->up[o->r] = (double)o->n;
+    if (o->op == OPT_UPCASTTOP) p->top |= 1u << o->r;
+    if (o->op == OPT_VEC) p->vec = (int)o->r;
+    if (o->op == OPT_UNROLL || o->op == OPT_GROUP) p->unroll[o->r] = (double)TG_MIN(o->n, c->size[o->r]);
+    if (o->op == OPT_GROUP) p->group = p->vec = (int)o->r;
+    if (o->op == OPT_SWAP)
+      for (int r = 0; r < c->n; r++)
+        p->order[r] = p->order[r] == o->r ? (int)o->n : p->order[r] == o->n ? (int)o->r : p->order[r];
+  }
+  for (int i = 0; i < t->n; i++) {
+    const Opt *o = &t->opt[i];
+    if (o->op == OPT_STAGE && !plan_stage(p, (int)o->r)) return false;
+    if (o->op != OPT_TILE || p->ext[o->r] <= (double)o->n) continue;
+    double trips = p->ext[o->r] / (double)o->n;
+    if (is_summed_over(c, (int)o->r) && !plan_blocks(p, trips)) return false;
+    p->ext[o->r] = (double)o->n;
+    open_loop(p, (int)o->r, trips);
+  }
+  p->ntile = p->n;
+  for (int i = 0; i < c->n; i++) {
+    int r = p->order[i];
+    if (is_summed_over(c, r)) continue;
+    double n = p->up[r], trips = ceil(p->ext[r] / n);
+    if (r != p->vec && n > 1) n = p->ext[r] / trips;
+    if (p->ext[r] > n) {
+      p->ext[r] = n;
+      open_loop(p, r, trips);
+    }
+  }
+  for (int r = 0; r < c->n; r++) {
+    if (!is_summed_over(c, r)) continue;
+    double n = p->unroll[r], trips = r == p->group ? p->ext[r] / n : ceil(p->ext[r] / n);
+    if (p->ext[r] > n) {
+      p->ext[r] = n;
+      open_loop(p, r, trips);
+    }
+  }
+  return true;
+}

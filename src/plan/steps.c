@@ -18,7 +18,8 @@ static const double ANYWHERE = 1.5;
 static const double LOADS_OF_EDGES = 4;
 /* Cycles in which an inner loop begins and ends. */
 static const double LOOP_BEGUN = 6;
-/* Of the time of as many operations on floats, as three units of a core add and shift, not two. */
+/* The next two are of nested sums. Single sums of integers have the constants of floats, which their lists were
+ * fitted to. Of the time of as many operations on floats, as three units of a core add and shift, not two. */
 static const double INTEGERS = 2.0 / 3;
 /* What a step of sums of integers takes where some wait in memory, and more for as many as registers hold: a
  * multiplication takes as long as its loads do, where one of floats takes half as long. */
@@ -180,6 +181,7 @@ static double sums_of(const Plan *p, int body) {
   return results_of(p, body) * TG_MAX(p->c->body[body].nsum, 1);
 }
 
+/* Whether a body stands in the steps of another one. */
 static bool is_inside(const Plan *p, int inner, int body) {
   return inner != body && (p->c->body[inner].loops & p->c->body[body].own) &&
          (p->c->body[inner].own & ~p->c->body[body].own);

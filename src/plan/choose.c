@@ -100,10 +100,35 @@ static bool cuts_sum(const KernelShape *c, const Taken *t) {
   return cuts;
 }
 
+/* Whether a sum of floats is added up in another order than that of its loops, because one is written out inside
+ * a later one. */
+static bool reorders_sum(const KernelShape *c, const Taken *t) {
+  int64_t unroll[MAX_LOOPS] = {0};
+  uint32_t written_out = 0;
+  bool reorders = false;
+  for (int k = 0; k < t->n && k < MAX_TAKEN; k++) {
+    const Opt *o = &t->opt[k];
+    if (o->op == OPT_UNROLL || o->op == OPT_GROUP) unroll[o->r] = o->n;
+    if (o->op == OPT_UNROLL && o->n > 1) written_out |= 1u << o->r;
+  }
+  for (int b = 0; b < c->nbody; b++)
+    for (int r = 0; r < c->n && !c->body[b].integers; r++)
+      for (int later = r + 1; later < c->n && (written_out >> r & 1); later++)
+        reorders |= (c->body[b].own >> r & c->body[b].own >> later & 1) && unroll[later] < c->size[later];
+  return reorders;
+}
+
+/* The order of a sum must not depend on what is beside it in a batch, if that is asked for. Nested sums keep theirs
+ * anyway: a model of packed weights is not slower for it. */
+static bool keeps_order(const KernelShape *c, const Taken *t) {
+  if (c->invariant && cuts_sum(c, t)) return false;
+  return !(c->invariant || is_nested(c)) || !reorders_sum(c, t);
+}
+
 static void consider(Search *s, const Taken *t) {
   Cost cost;
   double most = s->found && !s->costs ? s->cost.cycles : INFINITY;
-  if (s->c->invariant && cuts_sum(s->c, t)) return;
+  if (!keeps_order(s->c, t)) return;
   if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, most, &cost)) return;
   if (s->costs) write_cost(s, t, &cost);
   bool first = s->number < s->best_number;

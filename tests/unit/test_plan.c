@@ -201,6 +201,21 @@ static void test_nested(void **state) {
   assert_true(paid > 4 && paid < 12);
   Taken best = chosen(&c, 1);
   assert_true(size_of(&best, OPT_VEC, 1) >= 16 && size_of(&best, OPT_TILE, 2) == 0);
+  /* A loop of the outer sum that decides a shift is written out where it is the last: else floats are added in
+   * another order. */
+  c.nbody = 1;
+  for (int last = 0; last < 2; last++) {
+    KernelShape two = c;
+    two.nbody = 2;
+    two.size[2] = last ? 32 : 2, two.size[3] = last ? 2 : 32;
+    two.body[0] = (Body){.loops = 15, .own = 12, .nsum = 1};
+    two.body[1] = (Body){.loops = 3, .nsum = 1, .integers = true};
+    two.decides = last ? 8 : 4;
+    work_add(&two, (Work){.on = 15, .decided = two.decides, .weight = 100});
+    best = chosen(&two, 1);
+    assert_int_equal(size_of(&best, OPT_UNROLL, 2 + last), last ? 2 : 0);
+  }
+  c.nbody = 2;
   t.opt[0].n = 8;
   assert_true(cost_of(&c, &t, 1, INFINITY, &none));
   t.opt[0].n = 32; /* more sums than there are registers */

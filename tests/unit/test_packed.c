@@ -94,6 +94,28 @@ static void test_types(void **state) {
       }
 }
 
+/* A row has the same bits whatever rows are beside it: its kernels have other lists of opts, which must not change
+ * the order in which it is summed. */
+static void test_batches(void **state) {
+  (void)state;
+
+  enum { ROWS = 512, COLUMNS = 1024, MOST = 19 };
+
+  static float all[MOST * ROWS], alone[ROWS];
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    for (int bits = 8; bits <= 16; bits += 8)
+      TG_SCOPE(C) {
+        TgTensor *data = blocks_of(&types[t], ROWS * COLUMNS / types[t].block), *x = rows_of(MOST, COLUMNS);
+        TgPacked *p = tg_packed_new(data, ROWS, COLUMNS, types[t].id);
+        assert_int_equal(tg_read(tg_packed_linear(x, p, bits), all, sizeof all), TG_OK);
+        TgTensor *first = tg_contiguous(tg_slice(x, 0, 0, 1));
+        assert_int_equal(tg_read(tg_packed_linear(first, p, bits), alone, sizeof alone), TG_OK);
+        if (memcmp(all, alone, sizeof alone))
+          fail_msg("type %d, %d bits: a row alone is not as among %d", types[t].id, bits, MOST);
+        tg_packed_free(p);
+      }
+}
+
 /* The same of y (n, used, rows), x (n, 1, 1, columns), w (n, used, rows, columns) */
 static double worst_of(TgTensor *y, TgTensor *x, TgTensor *w) {
   TgTensor *each = tg_mul(tg_cast(x, TG_F64), tg_cast(w, TG_F64));
@@ -392,11 +414,11 @@ static void test_lookup4(void **state) {
 
 /* Products of bytes, whichever processor this is; those of words; what this one takes. */
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_types),   cmocka_unit_test(test_exponents),
-                                     cmocka_unit_test(test_experts), cmocka_unit_test(test_numbers),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_dot4),
-                                     cmocka_unit_test(test_lookup4), cmocka_unit_test(test_nearer),
-                                     cmocka_unit_test(test_dot2),    cmocka_unit_test(test_sums_of_dot4)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_types),   cmocka_unit_test(test_batches),     cmocka_unit_test(test_exponents),
+      cmocka_unit_test(test_experts), cmocka_unit_test(test_numbers),     cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_dot4),    cmocka_unit_test(test_lookup4),     cmocka_unit_test(test_nearer),
+      cmocka_unit_test(test_dot2),    cmocka_unit_test(test_sums_of_dot4)};
   static const char *const devices[] = {"INTERP", "CPU", NULL};
   int failed = 0;
   for (int i = 0; i < 3; i++) {

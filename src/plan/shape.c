@@ -4,7 +4,6 @@
  * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a
  * buffer is split into one per axis, so that contiguous accesses can be told from strided ones. */
 #include "plan/shape.h"
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +60,7 @@ static void alone_on_axes(Access *a, const KernelShape *c) {
 }
 
 int body_around(const KernelShape *c, uint32_t loops) {
-  int at = 0, least = INT_MAX;
+  int at = 0, least = MAX_LOOPS + 1;
   for (int b = 0; b < c->nbody; b++) {
     int n = __builtin_popcount(c->body[b].loops);
     if ((loops & ~c->body[b].loops) || n >= least) continue;

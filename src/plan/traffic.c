@@ -256,7 +256,7 @@ static double stream_read(const Plan *p, const Footprints *footprints, int acces
   bool others = false;
   for (int a = c->nstore; a < c->naccess; a++)
     others |= a != access && c->access[a].in_sum && c->access[a].slot == c->access[access].slot;
-  return run_read(p, footprints, access, 0, others ? PAGE : NEAR_ROWS);
+  return run_read(p, footprints, access, 0, others ? 4 * PAGE : NEAR_ROWS);
 }
 
 /* Cycles in which streams begin anew: where several rows are read beside each other, the next ones lie

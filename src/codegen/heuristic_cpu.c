@@ -1,8 +1,8 @@
 /* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
  * reads and writes (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions have the
- * same loops, or stand in each other's, gets the list that costs least (plan/choose.c, units.c), a kernel with rows of matrices a
- * list of its own (rows.c); this is for all others, unless lists of their nests cost less
- * (choose_nests.c). */
+ * same loops, or stand in each other's, gets the list that costs least (plan/choose.c, units.c), a kernel
+ * with rows of matrices a list of its own (rows.c); this is for all others, unless lists of their nests cost
+ * less (choose_nests.c). */
 #include "codegen/heuristic.h"
 #include "plan/cost.h"
 #include <stdlib.h>

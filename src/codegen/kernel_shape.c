@@ -308,7 +308,7 @@ static uint32_t clauses_of_one(const KernelShape *c, const UOp *index) {
 }
 
 /* The loops of reductions from `first` on, which are not outermost: each has loops of its own or another's of
- * its body, and stands in those of a reduction that needs it. */
+ * its body, and stands in the loops of a reduction that needs it. */
 static bool inner_loops_add(KernelShape *c, UOp *const *sum, int first) {
   bool ok = true;
   for (int i = first; ok && i < c->nsum; i++) {

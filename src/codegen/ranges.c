@@ -1,6 +1,7 @@
 /* ranges.c: the pass "simplify ranges". In: a kernel's graph. Out: the same; two loops of which every address
- * moves by one as far as by all of the other are one loop, reductions that read the same in loops of the same
- * lengths have the same loops, and a gated load has an index of each axis. */
+ * moves by one as far as by all of the other are one loop, a loop of a sum that indices divide is two,
+ * reductions that read the same in loops of the same lengths have the same loops, and a gated load has an
+ * index of each axis. */
 #include "codegen/heuristic.h"
 #include <string.h>
 
@@ -178,9 +179,9 @@ static bool share_loops(Kernel *k) {
   return true;
 }
 
-/* ---- a loop that indices take apart */
-/* What an index divides a loop of a reduction by, if all of them divide it by that and nothing is left; else 0.
- * Loops that would be too short for lanes stay, unless the loop is as short itself. */
+/* ---- a loop that indices divide */
+/* The number that all indices divide a loop of a reduction by, if its trip count is a multiple of it; else 0.
+ * A loop whose parts would be too short for lanes stays, unless it is as short itself. */
 static int64_t divisor_of(const UOpVec *order, const UOp *r) {
   enum { LEAST_LANES = 4, FEW = 8 };
 

@@ -100,8 +100,8 @@ static bool cuts_sum(const KernelShape *c, const Taken *t) {
   return cuts;
 }
 
-/* Whether a sum of floats is added up in another order than that of its loops, because one is written out inside
- * a later one. */
+/* Whether a sum of floats is added up in another order than that of its loops, because one is written out
+ * inside a later one. */
 static bool reorders_sum(const KernelShape *c, const Taken *t) {
   int64_t unroll[MAX_LOOPS] = {0};
   uint32_t written_out = 0;
@@ -118,8 +118,8 @@ static bool reorders_sum(const KernelShape *c, const Taken *t) {
   return reorders;
 }
 
-/* The order of a sum must not depend on what is beside it in a batch, if that is asked for. Nested sums keep theirs
- * anyway: a model of packed weights is not slower for it. */
+/* The order of a sum must not depend on what is beside it in a batch, if that is asked for. Nested sums always
+ * keep theirs: Q6_K's row alone would otherwise have other bits than among 19 (tests/unit/test_packed.c). */
 static bool keeps_order(const KernelShape *c, const Taken *t) {
   if (c->invariant && cuts_sum(c, t)) return false;
   return !(c->invariant || is_nested(c)) || !reorders_sum(c, t);

@@ -60,16 +60,17 @@ static const Packing *packing_of(int type) {
 
 /* ---- the order */
 /* Bytes at + size i of each of blocks b (rows * columns / block, bytes), i < n, that many beside each
- * other as one number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). */
+ * other as one number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). Two bytes are read at once
+ * where they lie so in each block. */
 static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
-  int64_t blocks = p->columns / p->block;
-  TgTensor *each =
-      tg_reshape(tg_slice(b, 1, at, at + n * size), TG_SHAPE(p->rows / TOGETHER, TOGETHER, blocks, n, size));
-  TgTensor *all = NULL;
+  int64_t blocks = p->columns / p->block, unit = (size | at | tg_dim(b, 1)) & 1 ? 1 : 2;
+  if (unit == 2) b = tg_bitcast(b, TG_U16);
+  TgTensor *each = tg_slice(b, 1, at / unit, (at + n * size) / unit), *all = NULL;
+  each = tg_reshape(each, TG_SHAPE(p->rows / TOGETHER, TOGETHER, blocks, n, size / unit));
   each = tg_cast(tg_permute(each, 5, (const int64_t[]){0, 2, 3, 1, 4}), TG_I32);
-  for (int64_t i = 0; i < size; i++) {
-    TgTensor *byte = tg_shl_scalar(tg_squeeze(tg_slice(each, 4, i, i + 1), 4), (int)(8 * i));
-    all = all ? tg_bitor(all, byte) : byte;
+  for (int64_t i = 0; i < size / unit; i++) {
+    TgTensor *part = tg_shl_scalar(tg_squeeze(tg_slice(each, 4, i, i + 1), 4), (int)(8 * unit * i));
+    all = all ? tg_bitor(all, part) : part;
   }
   return all;
 }

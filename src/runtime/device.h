@@ -167,6 +167,7 @@ struct Device {
   Target target;                 /* the machine that it plans for */
   const char *describe;          /* one line for `tg devices` */
   struct HostBlock *kept[48][8]; /* host memory that was freed, by size (host.c) */
+  uint32_t large;                /* blocks of large pages that were made of it */
   uint64_t bytes_kept;
   Event *fence;         /* of the last copy to or from another device */
   Event *begun, *ended; /* around the launches whose time .. */

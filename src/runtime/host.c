@@ -12,7 +12,9 @@ enum {
   ALIGN = 64,
   KEPT_FROM = 64 << 10, /* bytes: smaller ones come from malloc, which keeps its own */
   LARGE_PAGE = 2 << 20, /* bytes, on x86-64 and arm64 with pages of 4 KB */
-  STEPS = 8,            /* sizes are rounded up to one of so many between two powers of two */
+  SHIFT = 17 * ALIGN,
+  SHIFTS = 16,
+  STEPS = 8, /* sizes are rounded up to one of so many between two powers of two */
   UNWRITTEN = 0xa5
 };
 
@@ -53,18 +55,20 @@ void host_trim(Device *d) {
 }
 
 /* A weight of 9 MB is 2,300 pages of 4 KB: each is looked up and found anew by what reads ahead, and its first
- * write is a fault. */
-static void ask_large_pages(const Device *d, void *at, size_t room) {
-  uintptr_t mask = LARGE_PAGE - 1, from = ((uintptr_t)at + mask) & ~mask, to = ((uintptr_t)at + room) & ~mask;
-  if (room >= 2 * LARGE_PAGE && (d->backend->has & HAS_RUN))
-    (void)d->os->large_pages((void *)from, to - from);
-}
-
+ * write is a fault. So a large block begins where a large page does, unless the host has an allocator of its own:
+ * that one is asked for what is needed, and pages that lie whole in it are large. Buffers at the same place of
+ * their pages would meet in the same lines of a cache: each begins some lines further than the one before. */
 static HostBlock *block_new(Device *d, size_t room) {
-  char *raw = room > SIZE_MAX - 2 * ALIGN ? NULL : mem_alloc_raw(d->mem, room + 2 * ALIGN);
+  bool large = room >= LARGE_PAGE && (d->backend->has & HAS_RUN);
+  size_t align = large && !(d->mem && d->mem->allocate) ? LARGE_PAGE : ALIGN;
+  size_t shift = align == LARGE_PAGE ? d->large++ % SHIFTS * SHIFT : 0, more = align + shift + ALIGN;
+  char *raw = room > SIZE_MAX - more ? NULL : mem_alloc_raw(d->mem, room + more);
   if (!raw) return NULL;
-  HostBlock *b = (HostBlock *)(((uintptr_t)raw + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
-  ask_large_pages(d, b, room);
+  uintptr_t at = ((uintptr_t)raw + align - 1) & ~(uintptr_t)(align - 1);
+  uintptr_t from = (at + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1), to = at + shift + ALIGN + room;
+  if (large && to >= from + LARGE_PAGE)
+    (void)d->os->large_pages((void *)from, (to - from) & ~(uintptr_t)(LARGE_PAGE - 1));
+  HostBlock *b = (HostBlock *)(at + shift);
   *b = (HostBlock){raw, room, NULL};
   return b;
 }

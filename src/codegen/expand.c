@@ -112,23 +112,24 @@ static UOp *mask_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   return UNEW(x->k->st, (Ops)u->op, DT_BOOL, lanes, ARG0, src[0], src[1]);
 }
 
-/* A loop's number as data, i32: that of the first lane, and how far each lane is from it. NULL: not so, or it
+/* A loop's number as integers: that of the first lane, and how far each lane is from it. NULL: not so, or it
  * is known. */
 static UOp *number_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   UOpStore *st = x->k->st;
+  DType d = (DType)u->dtype;
   UOp *e = u->src[0], *lane[64];
   int64_t by;
   int pos[MAX_EXP];
-  bool narrow = u->dtype == DT_I32 && e->dtype == DT_INDEX && e->vmin >= INT32_MIN && e->vmax <= INT32_MAX;
-  if (!narrow || lanes < 2 || !moves_evenly(x->k, e, x->r[vec].r, &by) || llabs(by) > INT32_MAX / lanes)
+  bool number = dtype_is_int(d) && d != DT_INDEX && e->dtype == DT_INDEX;
+  if (!number || lanes < 2 || !moves_evenly(x->k, e, x->r[vec].r, &by) || llabs(by) > INT32_MAX / lanes)
     return NULL;
   positions(x, chunk, 0, pos);
   UOp *first = lane_value(x, e, pos);
   if (!first || is_const(first) || by == 0) return NULL;
   for (int l = 0; l < lanes; l++)
-    lane[l] = uop_const_int(st, DT_I32, by * l);
-  UOp *along = uop_new(st, OPS_VECTORIZE, DT_I32, lanes, lanes, lane, ARG0);
-  return uop_alu2(st, OPS_ADD, splat(x, uop_cast(st, first, DT_I32), lanes), along);
+    lane[l] = uop_const_int(st, d, by * l);
+  UOp *along = uop_new(st, OPS_VECTORIZE, d, lanes, lanes, lane, ARG0);
+  return uop_alu2(st, OPS_ADD, splat(x, uop_cast(st, first, d), lanes), along);
 }
 
 /* Data value of u for these chunks; may come back scalar when its lanes are equal. */

@@ -305,14 +305,6 @@ static void render_alu(C *c, const UOp *u, int id) {
     cs_put(c, "%s v%d = ", cs_scalar[cs_storage((DType)u->dtype)], id);
     cs_scalar_alu(c, u, s[0], s[1], s[2]);
   } else if (c->lang->gnu_vec) {
-    DType d = (DType)u->src[0]->dtype;
-    if (u->op == OPS_MAX && d != DT_BOOL && !dtype_is_float(d)) {
-      const char *a = cs_ref(c, u->src[0]);
-      const char *b = cs_ref(c, u->src[1]);
-      const char *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
-      cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, id, i, a, b);
-      cs_line(c);
-    }
     /* the width of a mask is known once its text is, so the text is written first and its type put in front
      */
     size_t start = c->body.len;

@@ -528,11 +528,11 @@ static void vec_number(C *c, const VecOp *v) {
       cs_fail(c, u, "not an op of this target");
     return;
   case OPS_TRUNC: vec_trunc(c, v); return;
-  case OPS_MAX: /* the mask was written as a statement before this one */
-    if (dtype_is_float((DType)u->dtype))
+  case OPS_MAX:
+    if (v->is_float)
       vec_max(c, v);
     else
-      vec_select(c, u, cs_text(c, "m%d", c->number[cs_place(c, u)]), v->a, v->b, v->nbytes);
+      cs_put(c, "(%s)MAXI(%s, %s, %s)", v->type, cs_type(c, cs_int_of(v->nbytes), u->lanes), v->a, v->b);
     return;
   case OPS_MULACC:
     cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", v->type, v->bits, v->a, v->bits, v->b, v->bits,

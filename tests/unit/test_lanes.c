@@ -181,8 +181,48 @@ static void test_greater(void **state) {
   }
 }
 
+/* ---- a loop's number as data of each integer dtype, and the larger of two such */
+static int64_t wrapped(int64_t v, TgDType d) {
+  switch (d) {
+  case TG_I8: return (int8_t)v;
+  case TG_U8: return (uint8_t)v;
+  case TG_I16: return (int16_t)v;
+  case TG_U16: return (uint16_t)v;
+  case TG_I32: return (int32_t)v;
+  case TG_U32: return (uint32_t)v;
+  default: return v;
+  }
+}
+
+static void test_numbers(void **state) {
+  (void)state;
+
+  enum { N = 777, BY = 991 }; /* from -300 on */
+
+  static const TgDType each[] = {TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64};
+  static int64_t got[N];
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+      TgTensor *n = tg_arange(ctx, 0, N, .dtype = TG_I64);
+      TgTensor *up = tg_cast(tg_add_scalar(tg_mul_scalar(n, BY), -300), each[i]);
+      TgTensor *most =
+          tg_maximum(up, tg_cast(tg_sub(tg_full(ctx, TG_SHAPE(N), 5000, .dtype = TG_I64), n), each[i]));
+      if (tg_read(tg_cast(most, TG_I64), got, sizeof got)) fail_msg("%s: %s", devices[k], tg_errmsg(ctx));
+      for (int64_t j = 0; j < N; j++) {
+        int64_t a = wrapped(j * BY - 300, each[i]), b = wrapped(5000 - j, each[i]);
+        if (got[j] != (a > b ? a : b))
+          fail_msg("%s, dtype %d, number %d: %lld of %lld and %lld", devices[k], (int)each[i], (int)j,
+                   (long long)got[j], (long long)a, (long long)b);
+      }
+    }
+    tg_close(ctx);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_every), cmocka_unit_test(test_windows),
-                                     cmocka_unit_test(test_vectors), cmocka_unit_test(test_greater)};
+                                     cmocka_unit_test(test_vectors), cmocka_unit_test(test_greater),
+                                     cmocka_unit_test(test_numbers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,10 +205,18 @@ static bool any_common(Rows *w, const UOpVec *copied) {
   return any;
 }
 
-static bool stage_rows(Rows *w, const UOpVec *copied, bool common, OptVec *list) {
+/* What copies are of: rows that all of the batch has, all rows of an iteration of it, a block of rows. */
+typedef enum Whose { OF_BATCH, OF_ITERATION, OF_BLOCK } Whose;
+
+static Whose whose(Rows *w, const UOpVec *copied, UOp *x) {
+  if (is_common(w, copied, x)) return OF_BATCH;
+  return depends(w->k, x, w->lane) ? OF_BLOCK : OF_ITERATION;
+}
+
+static bool stage_rows(Rows *w, const UOpVec *copied, Whose of, OptVec *list) {
   bool ok = true;
   for (size_t i = 0; ok && i < copied->len; i++)
-    if (is_common(w, copied, copied->at[i]) == common)
+    if (whose(w, copied, copied->at[i]) == of)
       ok = opt_put(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, EVERY_READ);
   return ok;
 }
@@ -217,11 +225,12 @@ static bool stage_rows(Rows *w, const UOpVec *copied, bool common, OptVec *list)
 static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lanes) {
   const UOp *out = w->k->sink->src[0];
   bool common = any_common(w, copied), ok = true;
-  if (common) ok = opt_put(w, list, OPT_TILE, id_of(w->lane), lanes) && stage_rows(w, copied, true, list);
+  if (common) ok = opt_put(w, list, OPT_TILE, id_of(w->lane), lanes) && stage_rows(w, copied, OF_BATCH, list);
   for (int i = 2; ok && i < out->nsrc; i++)
     if (is_batch(w, copied, out->src[i])) ok = opt_put(w, list, OPT_TILE, id_of(out->src[i]), 1);
+  ok = ok && stage_rows(w, copied, OF_ITERATION, list);
   if (!common) ok = ok && opt_put(w, list, OPT_TILE, id_of(w->lane), lanes);
-  return ok && stage_rows(w, copied, false, list);
+  return ok && stage_rows(w, copied, OF_BLOCK, list);
 }
 
 /* An output whose lines lie along a loop inside the row is turned in squares. */
@@ -293,18 +302,37 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   return ok && (!distributed || opt_put(w, list, OPT_THREAD, id_of(distributed), w->ncores));
 }
 
-/* Reads of a buffer whose stride along the lanes is too large for vectors and shuffles: windows of a small
- * stride need no copy. */
+/* Narrow floats of which each iteration of another loop of the grid has its own, as keys of a head: all blocks
+ * of rows convert the same ones, unless a copy holds them as f32. */
+static bool converts_again(Rows *w, const UOp *x) {
+  enum { LEAST_BLOCKS = 4 };
+
+  const Target *t = w->k->opt->target;
+  double n = (double)memory_of(x)->arg.param.nelem;
+  bool batch = false;
+  for (int i = 0; i < w->f->nr; i++) {
+    const RInfo *r = &w->f->r[i];
+    if (!r->grid || r->r == w->lane || !address_moves(w->k, x, r->r)) continue;
+    batch |= r->n > 1;
+    n /= (double)r->n;
+  }
+  bool again = w->lane->src[0]->vmax >= LEAST_BLOCKS * t->vec_bytes / 2;
+  return batch && again && dtype_is_narrow_float((DType)x->dtype) && 4 * n <= (double)t->cache[LEVEL_L2] / 2;
+}
+
+/* Reads of a buffer that are copied: the stride along the lanes is too large for vectors and shuffles (windows of a
+ * small stride need no copy), or they would be converted for each block. */
 static bool find_copied(Rows *w, UOpVec *copied) {
   bool ok = true;
   for (size_t i = 0; ok && i < w->f->loads.len; i++) {
     UOp *x = w->f->loads.at[i];
-    bool had = false;
-    if (x->src[0]->op != OPS_PARAM || !depends(w->k, x, w->lane)) continue;
+    bool had = x->src[0]->op != OPS_PARAM;
     for (size_t j = 0; j < copied->len; j++)
       had |= copied->at[j]->src[0] == x->src[0];
-    int64_t step = had ? 0 : stride_of(w->k, x, w->lane);
-    if (llabs(step) > MOST_STRIDE) ok = vec_push(w->k->mem, copied, x);
+    if (had) continue;
+    bool copy =
+        depends(w->k, x, w->lane) ? llabs(stride_of(w->k, x, w->lane)) > MOST_STRIDE : converts_again(w, x);
+    if (copy) ok = vec_push(w->k->mem, copied, x);
   }
   return ok;
 }

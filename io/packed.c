@@ -60,8 +60,8 @@ static const Packing *packing_of(int type) {
 
 /* ---- the order */
 /* Bytes at + size i of each of blocks b (rows * columns / block, bytes), i < n, that many beside each
- * other as one number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). Two bytes are read at once
- * where they lie so in each block. */
+ * other as one number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). Two bytes are read
+ * at once where they lie so in each block. */
 static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
   int64_t blocks = p->columns / p->block, unit = (size | at | tg_dim(b, 1)) & 1 ? 1 : 2;
   if (unit == 2) b = tg_bitcast(b, TG_U16);
@@ -334,7 +334,8 @@ static TgTensor *of_pairs(TgTensor *w, TgTensor *even, TgTensor *odd) {
   return tg_sum(tg_add(a, b), .axis = TG_AXES(4), .keepdim = true);
 }
 
-/* w with an axis for the rows of x, of which all have the same rows / 32 of w, or (n: so many) each its own. */
+/* w with an axis for the rows of x, of which all have the same rows / 32 of w, or (n: so many) each its
+ * own. */
 static TgTensor *beside(TgTensor *w, int64_t n) {
   return n ? tg_unflatten(w, 0, 2, (const int64_t[]){n, -1}) : tg_unsqueeze(w, 0);
 }

@@ -12,8 +12,8 @@
  * Measured on a Zen 3, one core, 30 MB of 8-bit weights in memory, 4 rows at a time: rows of 612 bytes 6.4
  * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better.
  * Long runs, one core of a Zen 2, tokens of a language model a second: F16 69 and 74, Q8_0 105 and 114,
- * Q4_0 132 and 160; twice as far ahead F16 and Q8_0 lose half of that. Pieces, the Q6_K head of a model of 1B on
- * one core of a Zen 3: 28.5 and 22.9 ms. */
+ * Q4_0 132 and 160; twice as far ahead F16 and Q8_0 lose half of that. Pieces, the Q6_K head of a model of
+ * 1B on one core of a Zen 3: 28.5 and 22.9 ms. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
 #include <stdlib.h>
@@ -93,10 +93,11 @@ static bool reads_on(const Ahead *a, const Rows *r, int d, bool decoded, Run *ru
   return true;
 }
 
-/* Finds the rows: the loops of a row are those that read on where the last iteration ended. What has none,
- * as it is one long run, is asked for a few lines ahead, if a reduction decodes it. Loops inside a run
- * that read a few lines again, as for both halves of bytes, are passed by. Where several loads read such a run
- * by turns, as weights of 6 bits have 4 in one word and 2 in another, each asks for its next piece. */
+/* Finds the rows: the loops of a row are those that read on where the last iteration ended. What has
+ * none, as it is one long run, is asked for a few lines ahead, if a reduction decodes it. Loops inside a
+ * run that read a few lines again, as for both halves of bytes, are passed by. Where several loads read
+ * such a run by turns, as weights of 6 bits have 4 in one word and 2 in another, each asks for its next
+ * piece. */
 static bool has_rows(const Ahead *a, Rows *r) {
   int d = a->depth - 1, last;
   bool decoded = d >= 0 && loop_type(a->loop[d]) == AXIS_REDUCE && is_decoded(r->index);

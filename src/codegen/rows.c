@@ -221,7 +221,8 @@ static bool stage_rows(Rows *w, const UOpVec *copied, Whose of, OptVec *list) {
   return ok;
 }
 
-/* Blocks of lanes, and of the batch, with their copies. Those that all of the batch has are made outside it. */
+/* Blocks of lanes, and of the batch, with their copies. Those that all of the batch has are made outside
+ * it. */
 static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lanes) {
   const UOp *out = w->k->sink->src[0];
   bool common = any_common(w, copied), ok = true;
@@ -302,8 +303,8 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   return ok && (!distributed || opt_put(w, list, OPT_THREAD, id_of(distributed), w->ncores));
 }
 
-/* Narrow floats of which each iteration of another loop of the grid has its own, as keys of a head: all blocks
- * of rows convert the same ones, unless a copy holds them as f32. */
+/* Narrow floats of which each iteration of another loop of the grid has its own, as keys of a head: all
+ * blocks of rows convert the same ones, unless a copy holds them as f32. */
 static bool converts_again(Rows *w, const UOp *x) {
   enum { LEAST_BLOCKS = 4 };
 
@@ -320,8 +321,8 @@ static bool converts_again(Rows *w, const UOp *x) {
   return batch && again && dtype_is_narrow_float((DType)x->dtype) && 4 * n <= (double)t->cache[LEVEL_L2] / 2;
 }
 
-/* Reads of a buffer that are copied: the stride along the lanes is too large for vectors and shuffles (windows of a
- * small stride need no copy), or they would be converted for each block. */
+/* Reads of a buffer that are copied: the stride along the lanes is too large for vectors and shuffles
+ * (windows of a small stride need no copy), or they would be converted for each block. */
 static bool find_copied(Rows *w, UOpVec *copied) {
   bool ok = true;
   for (size_t i = 0; ok && i < w->f->loads.len; i++) {

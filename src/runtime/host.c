@@ -54,10 +54,11 @@ void host_trim(Device *d) {
   d->bytes_kept = 0;
 }
 
-/* A weight of 9 MB is 2,300 pages of 4 KB: each is looked up and found anew by what reads ahead, and its first
- * write is a fault. So a large block begins where a large page does, unless the host has an allocator of its own:
- * that one is asked for what is needed, and pages that lie whole in it are large. Buffers at the same place of
- * their pages would meet in the same lines of a cache: each begins some lines further than the one before. */
+/* A weight of 9 MB is 2,300 pages of 4 KB: each is looked up and found anew by what reads ahead, and its
+ * first write is a fault. So a large block begins where a large page does, unless the host has an
+ * allocator of its own: that one is asked for what is needed, and pages that lie whole in it are large.
+ * Buffers at the same place of their pages would meet in the same lines of a cache: each begins some lines
+ * further than the one before. */
 static HostBlock *block_new(Device *d, size_t room) {
   bool large = room >= LARGE_PAGE && (d->backend->has & HAS_RUN);
   size_t align = large && !(d->mem && d->mem->allocate) ? LARGE_PAGE : ALIGN;

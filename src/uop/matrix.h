@@ -77,8 +77,12 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
  * in 32 bits).
  * Dot products of AVX-512: a word of a row of a by the words of 16 columns. One factor of a byte has a sign
  * and the other has none: two that are alike are one row more, with a's sign bits flipped. DOT(name, since,
- * dtype of a, of b, of c, steps of k in 32 bits, cycles until a sum can be added to, flipped). */
-#define MATRICES(MMA, GROUP, SIMD, TILE, DOT)                                                                \
+ * dtype of a, of b, of c, steps of k in 32 bits, cycles until a sum can be added to, flipped).
+ * A build without a kind of GPU has no rows for it. */
+#ifdef TG_NO_CUDA
+#define MATRICES_OF_CUDA(MMA, GROUP)
+#else
+#define MATRICES_OF_CUDA(MMA, GROUP)                                                                         \
   MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2, NO_GAP)                                                       \
   MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2, NO_GAP)                                                     \
   MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1, NO_GAP)                                                       \
@@ -94,10 +98,19 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
   GROUP(m64n8k16_bf16_f32, 90, BF16, 0, 0)                                                                   \
   GROUP(m64n8k16_bf16_f32_b, 90, BF16, 0, 1)                                                                 \
   GROUP(m64n8k16_bf16_f32_a, 90, BF16, 1, 0)                                                                 \
-  GROUP(m64n8k16_bf16_f32_ab, 90, BF16, 1, 1)                                                                \
+  GROUP(m64n8k16_bf16_f32_ab, 90, BF16, 1, 1)
+#endif
+#ifdef TG_NO_METAL
+#define MATRICES_OF_METAL(SIMD)
+#else
+#define MATRICES_OF_METAL(SIMD)                                                                              \
   SIMD(m8n8k8_f16_f32, 7, F16, F32)                                                                          \
   SIMD(m8n8k8_f32_f32, 7, F32, F32)                                                                          \
-  SIMD(m8n8k8_bf16_f32, 7, BF16, F32)                                                                        \
+  SIMD(m8n8k8_bf16_f32, 7, BF16, F32)
+#endif
+#define MATRICES(MMA, GROUP, SIMD, TILE, DOT)                                                                \
+  MATRICES_OF_CUDA(MMA, GROUP)                                                                               \
+  MATRICES_OF_METAL(SIMD)                                                                                    \
   TILE(m16n16k32_bf16_f32, AMX_FIRST, BF16, BF16, F32, 32, 2)                                                \
   TILE(m16n16k64_s8_s32, AMX_FIRST, I8, I8, I32, 64, 4)                                                      \
   TILE(m16n16k64_s8u8_s32, AMX_FIRST, I8, U8, I32, 64, 4)                                                    \

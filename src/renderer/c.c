@@ -39,7 +39,7 @@ static void prelude(Str *out) {
           "#define INL static inline __attribute__((always_inline))\n"
           "#ifdef __clang__\n#define PARTS _Pragma(\"unroll\")\n#define MAXI(I, a, b) "
           "__builtin_elementwise_max(a, b)\n#else\n#define PARTS _Pragma(\"GCC unroll 8\")\n"
-          "#define MAXI(I, a, b) (((a) > (b) & (I)(a)) | (~((a) > (b)) & (I)(b)))\n#endif\n"
+          "#define MAXI(I, a, b) ((((a) > (b)) & (I)(a)) | (~((a) > (b)) & (I)(b)))\n#endif\n"
           "#define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)\n#define FMA256(K, a, b, c) "
           "__builtin_ia32_vfmaddp##K##256(a, b, c)\n"
           "#define FMA512(K, a, b, c) __builtin_ia32_vfmaddp##K##512_mask(a, b, c, -1, 4)\n"

@@ -9,7 +9,7 @@ typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T
 #define MAXI(I, a, b) __builtin_elementwise_max(a, b)
 #else
 #define PARTS _Pragma("GCC unroll 8")
-#define MAXI(I, a, b) (((a) > (b) & (I)(a)) | (~((a) > (b)) & (I)(b)))
+#define MAXI(I, a, b) ((((a) > (b)) & (I)(a)) | (~((a) > (b)) & (I)(b)))
 #endif
 #define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)
 #define FMA256(K, a, b, c) __builtin_ia32_vfmaddp##K##256(a, b, c)

@@ -25,7 +25,7 @@ enum {
   MOST_STEP = 512,      /* bytes between iterations of the innermost loop: unrolled, it reads all between */
   LONG_ROW = 16 << 10,  /* bytes that a processor has found the order of long before their end */
   MOST_AGAIN = 4 << 10, /* bytes that loops inside a run may read again: L1 has them */
-  PIECES = 4,           /* loads that read a run by turns */
+  PIECES = 4,           /* loads that read one run interleaved, each its pieces of it */
   AHEAD = 512           /* bytes that a run is asked for ahead of what is read, with what is read again */
 };
 
@@ -95,9 +95,9 @@ static bool reads_on(const Ahead *a, const Rows *r, int d, bool decoded, Run *ru
 
 /* Finds the rows: the loops of a row are those that read on where the last iteration ended. What has
  * none, as it is one long run, is asked for a few lines ahead, if a reduction decodes it. Loops inside a
- * run that read a few lines again, as for both halves of bytes, are passed by. Where several loads read
- * such a run by turns, as weights of 6 bits have 4 in one word and 2 in another, each asks for its next
- * piece. */
+ * run that read a few lines again, as for both halves of bytes, are passed by. Where the pieces that
+ * several loads read are interleaved in one run, as weights of 6 bits have 4 in one word and 2 in another,
+ * each load asks for its next piece. */
 static bool has_rows(const Ahead *a, Rows *r) {
   int d = a->depth - 1, last;
   bool decoded = d >= 0 && loop_type(a->loop[d]) == AXIS_REDUCE && is_decoded(r->index);

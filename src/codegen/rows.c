@@ -318,7 +318,8 @@ static bool converts_again(Rows *w, const UOp *x) {
     n /= (double)r->n;
   }
   bool again = w->lane->src[0]->vmax >= LEAST_BLOCKS * t->vec_bytes / 2;
-  return batch && again && dtype_is_narrow_float((DType)x->dtype) && 4 * n <= (double)t->cache[LEVEL_L2] / 2;
+  return batch && again && dtype_is_narrow_float((DType)x->dtype) &&
+         n * sizeof(float) <= (double)t->cache[LEVEL_L2] / 2;
 }
 
 /* Reads of a buffer that are copied: the stride along the lanes is too large for vectors and shuffles

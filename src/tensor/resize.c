@@ -41,7 +41,7 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
   at = o->align_corners ? tg_mul_scalar(at, scale)
                         : tg_clamp(tg_sub_scalar(tg_mul_scalar(tg_add_scalar(at, 0.5), scale), 0.5), 0,
                                    (double)(from - 1));
-  /* said once more of whole numbers, whose bounds are known: nothing is asked at each read then */
+  /* clamped again as integers, because their bounds are known: no read asks then whether it is inside */
   TgTensor *low = tg_clamp(tensor_cast(at, TG_I32), 0, (double)TG_MAX(from - 2, 0));
   TgTensor *high = tg_minimum_scalar(tg_add_scalar(low, 1), (double)(from - 1));
   TgTensor *w = tg_sub(at, tensor_cast(low, f));

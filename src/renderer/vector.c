@@ -135,14 +135,16 @@ static const char f32_to_fp8_vec[] =
     "0x4b000000;\n"
     "  $U r = (d & low) | (n & ~low & ~past) | ($H & past);\n  return __builtin_convertvector((b >> 24 & "
     "128) | r, $T);\n}";
-/* clang fuses what the pragma marks and knows a square root of any width; gcc has neither, so its builtins
- * where it has some: $Q. */
+/* clang fuses what the pragma marks, and from 17 on has a square root of any width. For
+ * others $P, $Q and $R take parts as wide as the machine has them. */
 static const char fma_vec[] =
     "INL $T $F($T a, $T b, $T c) {\n#if defined(__clang__)\n  _Pragma(\"STDC FP_CONTRACT ON\") return a * b "
     "+ c;\n"
-    "$Q"
+    "$P$Q$R"
     "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = fma_$G(a[i], b[i], c[i]); return r;\n#endif\n}";
-static const char sqrt_vec[] = "INL $T $F($T a) {\n$Q#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = "
+static const char sqrt_vec[] = "INL $T $F($T a) {\n#if defined(SQRT_OF_ALL)\n  return SQRT_OF_ALL(a);\n"
+                               "$P$Q$R"
+                               "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = "
                                "sqrt_$G(a[i]); return r;\n#endif\n}";
 
 /* NaN where either is. Compilers know the first choice: it is one instruction. max_fixed puts NaN of a back
@@ -363,24 +365,24 @@ static void vec_of_masks(C *c, const UOp *u) {
     cs_bool_alu(c, u, s[0], s[1], s[2], "~");
 }
 
-/* MULACC and SQRT of floats: correctly rounded, by what the machine has for vectors of this many bits. */
+/* A way to do all lanes: in parts of so many bits, where the machine has an instruction for them. */
+static const char *rounded_in_parts(C *c, const VecOp *v, bool is_sqrt, int bits) {
+  int all = v->nbytes * v->u->lanes * 8;
+  const char *kind = v->dtype == DT_F64 ? "d" : "s";
+  const char *has = bits == 512 ? "__AVX512F__" : !is_sqrt ? "__FMA__" : bits == 256 ? "__AVX__" : "__SSE2__";
+  if (all % bits) return "";
+  return cs_text(c, "#elif defined(%s)\n  IN_PARTS(%s, %d, %d, %s%d(%s, PART(a)%s))\n", has,
+                 cs_scalar[v->dtype], bits / 8, all / bits, is_sqrt ? "SQRT" : "FMA", bits, kind,
+                 is_sqrt ? "" : ", PART(b), PART(c)");
+}
+
+/* MULACC and SQRT of floats: correctly rounded. */
 static void vec_rounded_once(C *c, const VecOp *v) {
   bool is_sqrt = v->u->op == OPS_SQRT;
   const char *name = cs_text(c, "%s_%s", op_c((Ops)v->u->op), v->type);
-  int bits = v->nbytes * v->u->lanes * 8;
-  bool builtin = bits == 512 || bits == 256 || bits == 128;
-  if (is_sqrt && !builtin) {
-    vec_per_lane(c, v->u, "sqrt", v->type, v->a, NULL);
-    return;
-  }
-  const char *kind = v->dtype == DT_F64 ? "d" : "s";
-  const char *has = bits == 512 ? "__AVX512F__" : !is_sqrt ? "__FMA__" : bits == 256 ? "__AVX__" : "__SSE2__";
-  const char *call = "";
-  if (is_sqrt)
-    call = cs_text(c, "#if defined(%s)\n  return SQRT%d(%s, a);\n", has, bits, kind);
-  else if (builtin)
-    call = cs_text(c, "#elif defined(%s)\n  return FMA%d(%s, a, b, c);\n", has, bits, kind);
-  const char *m[26] = {M('T') v->type, M('G') cs_scalar[v->dtype], M('Q') call};
+  const char *m[26] = {
+      M('T') v->type, M('G') cs_scalar[v->dtype], M('P') rounded_in_parts(c, v, is_sqrt, 512),
+      M('Q') rounded_in_parts(c, v, is_sqrt, 256), M('R') rounded_in_parts(c, v, is_sqrt, 128)};
   cs_helper(c, name, is_sqrt ? sqrt_vec : fma_vec, m, v->u->lanes);
   if (is_sqrt)
     cs_put(c, "%s(%s)", name, v->a);

@@ -41,8 +41,14 @@ INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x
 #ifndef H_sqrt_f32x16
 #define H_sqrt_f32x16
 INL f32x16 sqrt_f32x16(f32x16 a) {
-#if defined(__AVX512F__)
-  return SQRT512(s, a);
+#if defined(SQRT_OF_ALL)
+  return SQRT_OF_ALL(a);
+#elif defined(__AVX512F__)
+  IN_PARTS(f32, 64, 1, SQRT512(s, PART(a)))
+#elif defined(__AVX__)
+  IN_PARTS(f32, 32, 2, SQRT256(s, PART(a)))
+#elif defined(__SSE2__)
+  IN_PARTS(f32, 16, 4, SQRT128(s, PART(a)))
 #else
   f32x16 r; for (int i = 0; i < 16; i++) r[i] = sqrt_f32(a[i]); return r;
 #endif

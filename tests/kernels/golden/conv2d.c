@@ -10,7 +10,7 @@ INL f32x4 fma_f32x4(f32x4 a, f32x4 b, f32x4 c) {
 #if defined(__clang__)
   _Pragma("STDC FP_CONTRACT ON") return a * b + c;
 #elif defined(__FMA__)
-  return FMA128(s, a, b, c);
+  IN_PARTS(f32, 16, 1, FMA128(s, PART(a), PART(b), PART(c)))
 #else
   f32x4 r; for (int i = 0; i < 4; i++) r[i] = fma_f32(a[i], b[i], c[i]); return r;
 #endif

@@ -37,7 +37,9 @@ INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
 #if defined(__clang__)
   _Pragma("STDC FP_CONTRACT ON") return a * b + c;
 #elif defined(__FMA__)
-  return FMA256(s, a, b, c);
+  IN_PARTS(f32, 32, 1, FMA256(s, PART(a), PART(b), PART(c)))
+#elif defined(__FMA__)
+  IN_PARTS(f32, 16, 2, FMA128(s, PART(a), PART(b), PART(c)))
 #else
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = fma_f32(a[i], b[i], c[i]); return r;
 #endif

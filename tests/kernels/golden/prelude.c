@@ -7,10 +7,16 @@ typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T
 #ifdef __clang__
 #define PARTS _Pragma("unroll")
 #define MAXI(I, a, b) __builtin_elementwise_max(a, b)
+#if __has_builtin(__builtin_elementwise_sqrt)
+#define SQRT_OF_ALL __builtin_elementwise_sqrt
+#endif
 #else
 #define PARTS _Pragma("GCC unroll 8")
 #define MAXI(I, a, b) ((((a) > (b)) & (I)(a)) | (~((a) > (b)) & (I)(b)))
 #endif
+#define PART(v) ((part *)&v)[i]
+#define IN_PARTS(T, BYTES, N, VALUE) typedef T part __attribute__((vector_size(BYTES), may_alias)); \
+PARTS for (int i = 0; i < N; i++) PART(a) = VALUE; return a;
 #define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)
 #define FMA256(K, a, b, c) __builtin_ia32_vfmaddp##K##256(a, b, c)
 #define FMA512(K, a, b, c) __builtin_ia32_vfmaddp##K##512_mask(a, b, c, -1, 4)

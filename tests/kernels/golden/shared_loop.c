@@ -10,7 +10,11 @@ INL f32x16 fma_f32x16(f32x16 a, f32x16 b, f32x16 c) {
 #if defined(__clang__)
   _Pragma("STDC FP_CONTRACT ON") return a * b + c;
 #elif defined(__AVX512F__)
-  return FMA512(s, a, b, c);
+  IN_PARTS(f32, 64, 1, FMA512(s, PART(a), PART(b), PART(c)))
+#elif defined(__FMA__)
+  IN_PARTS(f32, 32, 2, FMA256(s, PART(a), PART(b), PART(c)))
+#elif defined(__FMA__)
+  IN_PARTS(f32, 16, 4, FMA128(s, PART(a), PART(b), PART(c)))
 #else
   f32x16 r; for (int i = 0; i < 16; i++) r[i] = fma_f32(a[i], b[i], c[i]); return r;
 #endif

@@ -4,8 +4,14 @@ VECTOR(i32, 16)
 #ifndef H_sqrt_f32x16
 #define H_sqrt_f32x16
 INL f32x16 sqrt_f32x16(f32x16 a) {
-#if defined(__AVX512F__)
-  return SQRT512(s, a);
+#if defined(SQRT_OF_ALL)
+  return SQRT_OF_ALL(a);
+#elif defined(__AVX512F__)
+  IN_PARTS(f32, 64, 1, SQRT512(s, PART(a)))
+#elif defined(__AVX__)
+  IN_PARTS(f32, 32, 2, SQRT256(s, PART(a)))
+#elif defined(__SSE2__)
+  IN_PARTS(f32, 16, 4, SQRT128(s, PART(a)))
 #else
   f32x16 r; for (int i = 0; i < 16; i++) r[i] = sqrt_f32(a[i]); return r;
 #endif
@@ -16,8 +22,12 @@ VECTOR(i32, 8)
 #ifndef H_sqrt_f32x8
 #define H_sqrt_f32x8
 INL f32x8 sqrt_f32x8(f32x8 a) {
-#if defined(__AVX__)
-  return SQRT256(s, a);
+#if defined(SQRT_OF_ALL)
+  return SQRT_OF_ALL(a);
+#elif defined(__AVX__)
+  IN_PARTS(f32, 32, 1, SQRT256(s, PART(a)))
+#elif defined(__SSE2__)
+  IN_PARTS(f32, 16, 2, SQRT128(s, PART(a)))
 #else
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = sqrt_f32(a[i]); return r;
 #endif

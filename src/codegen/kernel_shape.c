@@ -351,6 +351,21 @@ static bool bodies_find(KernelShape *c, UOp *const *sum, int nouter) {
   return true;
 }
 
+/* Conditions under which what is summed counts: they bound the loops of the sum (loop_bounds.c). */
+static void bounds_find(KernelShape *c) {
+  for (int i = 0; i < c->nsum; i++) {
+    UOp *v = c->value[i];
+    Clauses all;
+    product_clauses(v, &all);
+    if (v->op == OPS_WHERE && is_const(v->src[2])) all.n = gate_clauses(v->src[0], all.at);
+    for (int j = 0; j < all.n; j++) {
+      uint32_t on = loops_of(c, all.at[j]);
+      for (int r = 0; r < c->n; r++)
+        if (on >> r & 1) c->bounds[r] |= on & c->reduce;
+    }
+  }
+}
+
 /* What the outermost sums tell: which loops they go over, and whether blocks of them can add up in an output.
  * False: they are summed in different loops. */
 static bool sums_settle(Kernel *k, KernelShape *c, UOp *const *sum, int nouter) {
@@ -388,6 +403,7 @@ bool kernel_shape(Kernel *k, KernelShape *c) {
   for (int i = 1; ok && reduce && i < reduce->nsrc; i++)
     ok = loop_add(c, reduce->src[i], true);
   ok = ok && inner_loops_add(c, sum, nouter) && bodies_find(c, sum, nouter);
+  if (ok) bounds_find(c);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = access_add(k, c, k->sink->src[i]->src[0], false, &(Clauses){0}, &order) && c->access[i].even &&
          !c->access[i].gated;

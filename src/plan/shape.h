@@ -86,10 +86,12 @@ typedef struct KernelShape {
   Work work[MAX_WORK];
   /* Bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift. */
   uint32_t decides;
-  bool invariant; /* the order of a sum depends on its own loop alone */
-  bool plain;     /* one output, which is what was summed */
-  bool whole;     /* all outputs are over all loops but those summed over: blocks of a sum can add up */
-  int nbody;      /* 1, or more where sums are nested */
+  uint32_t
+      bounds[MAX_LOOPS]; /* loops whose sums count where a condition holds that moves with loop r as well */
+  bool invariant;        /* the order of a sum depends on its own loop alone */
+  bool plain;            /* one output, which is what was summed */
+  bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
+  int nbody;  /* 1, or more where sums are nested */
   Body body[MAX_BODIES];
   int nsum;             /* reductions, those of body 0 first */
   UOp *value[MAX_SUMS]; /* what is summed, by each of them */

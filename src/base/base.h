@@ -258,4 +258,5 @@ int core_here(void); /* the number of the core that this thread is on; -1: not k
 int core_at(int k);  /* of the k-th that this thread may use; -1: there are fewer */
 /* Of the level of cache that one core uses for data: 1, 2 or 3; 0 or less: not known. */
 int64_t cpu_cache_bytes(int level);
+int cpu_cache_ways(int level); /* lines of a set of it; 0 or less: not known */
 #endif

@@ -119,14 +119,21 @@ int cpu_count(void) {
   return 1;
 }
 
-int64_t cpu_cache_bytes(int level) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
+int64_t cpu_cache_bytes(int level) {
   static const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
   return level >= 1 && level <= 3 ? sysconf(names[level - 1]) : 0;
-#else
-  return (void)level, 0;
-#endif
 }
+
+int cpu_cache_ways(int level) {
+  static const int names[] = {_SC_LEVEL1_DCACHE_ASSOC, _SC_LEVEL2_CACHE_ASSOC, _SC_LEVEL3_CACHE_ASSOC};
+  return level >= 1 && level <= 3 ? (int)sysconf(names[level - 1]) : 0;
+}
+#else
+int64_t cpu_cache_bytes(int level) { return (void)level, 0; }
+
+int cpu_cache_ways(int level) { return (void)level, 0; }
+#endif
 
 /* Of AT_HWCAP and AT_HWCAP2, which a program for arm64 is told at its start. */
 unsigned processor_arm64_has(void) {

@@ -145,6 +145,8 @@ int64_t cpu_cache_bytes(int level) {
   return nbytes > 0 ? nbytes : fact(names[level - 1][1]);
 }
 
+int cpu_cache_ways(int level) { return (void)level, 0; } /* the system does not say */
+
 unsigned processor_arm64_has(void) {
   static const struct {
     const char *name;

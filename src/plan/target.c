@@ -104,7 +104,12 @@ Target target_this_cpu(void) {
       TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* the cache of a large processor has other users */
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {
     int64_t nbytes = cpu_cache_bytes(l + 1);
-    if (nbytes > 0) t.cache[l] = l == LEVEL_L3 ? TG_MIN(nbytes, lent) : nbytes;
+    int ways = cpu_cache_ways(l + 1);
+    if (nbytes > 0) {
+      double sets = (double)t.cache[l] / t.ways[l];
+      t.ways[l] = ways > 0 ? ways : TG_MAX((int)((double)nbytes / sets), 1);
+      t.cache[l] = l == LEVEL_L3 ? TG_MIN(nbytes, lent) : nbytes;
+    }
     t.bytes_us[l] = cycle_bytes[l] * t.mhz * t.vec_bytes / 64;
   }
   t.local_bytes = t.local_most = t.cache[LEVEL_L2] / 2;

@@ -162,8 +162,11 @@ static double lines_awaited(const Plan *p, const Footprints *footprints) {
     Footprint f = footprints->of[TG_MIN(own, p->n)][a];
     if (own == 0 || f.run >= LINE) continue;
     double lines = own <= p->n ? f.blocks * f.lines : f.rows * (turned_run(p, x) ? 1 : f.run / x->bytes);
-    for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--)
-      lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].trips : 1;
+    for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--) {
+      bool again =
+          p->c->plain && at < p->ntile && is_summed_over(p->c, p->level[at].loop); /* each block adds */
+      lines *= again || x->moves >> p->level[at].loop & 1 ? p->level[at].trips : 1;
+    }
     cycles += fmax(0, lines - x->whole / LINE) * t->line_wait;
   }
   return cycles;

@@ -57,6 +57,8 @@ static void is_sane(const Target *t) {
     assert_int_equal(target_level(t, last / 2), l);
     assert_true(target_level(t, last / 2 + 1) > (MemoryLevel)l);
   }
+  int64_t sets = t->cache[LEVEL_L1] / 64 / t->ways[LEVEL_L1]; /* a power of two on every processor */
+  assert_true(sets * t->ways[LEVEL_L1] * 64 == t->cache[LEVEL_L1] && (sets & (sets - 1)) == 0);
   assert_int_equal(target_level(t, 1e15), LEVEL_MEMORY);
   Str s;
   TgMem mem = {0};

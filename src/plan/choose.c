@@ -535,6 +535,7 @@ static double room_of(const KernelShape *c, int u) {
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const KernelShape *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES, sums = most_sums(c);
+  double used = tile_pieces(c->target, fmin((double)r->lanes, (double)c->size[r->lane]));
   double enough = overlaps(c, r) ? 0 : ENOUGH_TILE / tile_registers(c->target);
   r->tile = -1;
   r->rows = 1;
@@ -545,7 +546,7 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
     double room = room_of(c, u);
     for (int64_t most = 2; ok && most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
-      if (rows == had || rows < 2 || (double)(rows * v * sums + v) > room) continue;
+      if (rows == had || rows < 2 || ((double)(rows * sums) + 1) * used > room) continue;
       if ((double)(most * v * sums) < enough && (double)(c->size[u] * v * sums) > enough) continue;
       had = r->rows = rows;
       r->tile = u;

@@ -35,9 +35,9 @@ TgTensor *file_tensor(TgContext *ctx, const char *path);
  * away; false: nothing changed, errno says why. */
 typedef struct NewFile {
   int fd;
-  bool elsewhere; /* another rank writes it: nothing is done here */
-  const char *path;
-  char name[4200];
+  bool elsewhere;               /* another rank writes it: nothing is done here */
+  bool in_place;                /* no file, as a device is: written to as it is */
+  char place[4096], name[4200]; /* that it takes; of the new file beside it */
 } NewFile;
 
 bool file_begin(NewFile *f, const char *path);

@@ -1,10 +1,13 @@
 /* write.c: files that appear whole: written beside the old one, synced, and renamed, so that whoever reads
- * the path sees the old file or the new one, whatever happens. */
+ * the path sees the old file or the new one, whatever happens. A link stays: the file that it leads to is
+ * replaced. What is no file (a device, a pipe) stays, too: it is written to. */
 #define _GNU_SOURCE
 #include "io_private.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,9 +42,22 @@ static void sync_folder(const char *path) {
   if (fd >= 0) fsync(fd), close(fd);
 }
 
+/* A link that leads nowhere gets its file, so that there is a place to resolve. */
+static bool place_of(const char *path, char place[PATH_MAX]) {
+  struct stat s;
+  if (lstat(path, &s) || !S_ISLNK(s.st_mode))
+    return snprintf(place, PATH_MAX, "%s", path) < PATH_MAX || (errno = ENAMETOOLONG, false);
+  int fd = stat(path, &s) ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+  if (fd >= 0) close(fd);
+  return realpath(path, place);
+}
+
 bool file_begin(NewFile *f, const char *path) {
-  f->path = path;
-  f->fd = beside(path, f->name, sizeof f->name);
+  struct stat s;
+  f->in_place = !stat(path, &s) && !S_ISREG(s.st_mode);
+  f->fd = f->in_place                ? open(path, O_WRONLY | O_CLOEXEC) /* a folder: EISDIR */
+          : place_of(path, f->place) ? beside(f->place, f->name, sizeof f->name)
+                                     : -1;
   return f->fd >= 0;
 }
 
@@ -61,14 +77,18 @@ bool file_end_once(TgContext *ctx, NewFile *f, bool ok) {
 bool file_end(NewFile *f, bool ok) {
   if (f->fd < 0) return false;
   struct stat old;
-  /* who may read it stays */
-  if (ok && !stat(f->path, &old) && S_ISREG(old.st_mode)) (void)!fchmod(f->fd, old.st_mode & 07777);
+  if (f->in_place) {
+    ok = !close(f->fd) && ok;
+    f->fd = -1;
+    return ok;
+  }
+  if (ok && !stat(f->place, &old)) (void)!fchmod(f->fd, old.st_mode & 07777); /* who may read it stays */
   ok = ok && !fsync(f->fd);
   ok = !close(f->fd) && ok;
-  ok = ok && !rename(f->name, f->path);
+  ok = ok && !rename(f->name, f->place);
   int e = errno;
   if (ok)
-    sync_folder(f->path);
+    sync_folder(f->place);
   else
     unlink(f->name);
   errno = e;

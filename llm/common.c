@@ -1,8 +1,13 @@
 /* common.c: what the files of llm/ share. In: texts, key-values. Out: errors of the context, bytes that grow,
  * characters of UTF-8. */
+#define _XOPEN_SOURCE 700
 #include "llm_private.h"
+#include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 bool llm_fail(TgContext *ctx, TgStatus status, const char *format, ...) {
   char text[500];
@@ -12,6 +17,16 @@ bool llm_fail(TgContext *ctx, TgStatus status, const char *format, ...) {
   va_end(list);
   if (ctx) tg_set_error(ctx, status, text);
   return false;
+}
+
+bool llm_place(const char *path, char place[LLM_PATH]) {
+  struct stat s;
+  bool there = !stat(path, &s);
+  if (there && !S_ISREG(s.st_mode)) return errno = S_ISDIR(s.st_mode) ? EISDIR : ENOTSUP, false;
+  char *real = there ? realpath(path, NULL) : NULL;
+  int n = there && !real ? -1 : snprintf(place, LLM_PATH, "%s", real ? real : path);
+  free(real);
+  return n >= 0 && (n < LLM_PATH || (errno = ENAMETOOLONG, false));
 }
 
 const char *llm_dims_text(char *to, size_t cap, int n, const int64_t *dims) {

@@ -5,6 +5,7 @@
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* What peft calls a weight, in models of most kinds and in GPT-2 (NULL: it has none), and what it is called
  * in options; a matrix that is several has several names. */
@@ -281,15 +282,31 @@ static bool pairs_whole(const TgLora *l) {
   return pairs || llm_fail(m->ctx, TG_ERR_VALUE, "lora: the file has no adapter");
 }
 
+/* What scales the adapter, in the file itself: the config beside it may be another adapter's since. */
+static void scale_take(TgLora *l, const TgValue *about) {
+  const char *alpha = tg_value_string(tg_value_get(about, "lora_alpha"), NULL), *end = NULL;
+  const char *rooted = tg_value_string(tg_value_get(about, "use_rslora"), NULL);
+  double value = alpha ? strtod(alpha, (char **)&end) : NAN;
+  if (!alpha || end == alpha || *end || !isfinite(value)) return;
+  l->alpha = value;
+  l->rooted = rooted && !strcmp(rooted, "true");
+}
+
 static bool tensors_load(TgLora *l, const char *path) {
-  TgState *file = tg_safe_load_file(l->m->ctx, path);
-  bool ok = file != NULL;
-  for (size_t i = 0; ok && i < tg_state_count(file); i++) {
-    const char *name = NULL;
-    TgTensor *t = tg_state_at(file, i, &name);
-    ok = tensor_take(l, name, t);
+  bool ok = false;
+  TG_SCOPE(l->m->ctx) {
+    TgTensor *bytes = tg_from_file(l->m->ctx, path, TG_U8, TG_SHAPE(-1));
+    TgState *file = tg_safe_load(bytes);
+    TgValue *header = file ? tg_safe_load_metadata(bytes, NULL) : NULL;
+    ok = header != NULL;
+    if (ok) scale_take(l, tg_value_get(header, "__metadata__"));
+    for (size_t i = 0; ok && i < tg_state_count(file); i++) {
+      const char *name = NULL;
+      TgTensor *t = tg_state_at(file, i, &name);
+      ok = tensor_take(l, name, t);
+    }
+    tg_state_free(file), tg_value_free(header);
   }
-  tg_state_free(file);
   return ok && pairs_whole(l);
 }
 
@@ -360,7 +377,7 @@ static bool config_about(const TgLora *l, int64_t *rank, json_t *targets) {
 
 static bool config_write(const TgLora *l, const char *path, const char *base) {
   const TgLlm *m = l->m;
-  char beside[4110];
+  char place[LLM_PATH], beside[LLM_PATH + 8];
   int64_t rank = 0;
   json_t *targets = json_array();
   bool ok = targets && config_about(l, &rank, targets);
@@ -371,8 +388,9 @@ static bool config_write(const TgLora *l, const char *path, const char *base) {
                      targets, "bias", "none", "fan_in_fan_out", is_gpt2(m), "use_rslora", l->rooted,
                      "use_dora", 0, "inference_mode", 1)
          : NULL;
-  snprintf(beside, sizeof beside, "%s.tmp", path);
-  ok = c && !json_dump_file(c, beside, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) && !rename(beside, path);
+  ok = c && llm_place(path, place);
+  if (ok) snprintf(beside, sizeof beside, "%s.tmp", place);
+  ok = ok && !json_dump_file(c, beside, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) && !rename(beside, place);
   if (!ok)
     llm_fail(m->ctx, TG_ERR_IO, "lora: %.300s: %s", path, errno ? strerror(errno) : "cannot be written");
   json_decref(c), json_decref(targets);
@@ -382,7 +400,10 @@ static bool config_write(const TgLora *l, const char *path, const char *base) {
 static bool tensors_save(const TgLora *l, const char *path) {
   const TgLlm *m = l->m;
   char name[120];
-  static const char *const about[] = {"format", "pt", NULL};
+  char alpha[32];
+  const char *const about[] = {
+      "format", "pt", "lora_alpha", alpha, "use_rslora", l->rooted ? "true" : "false", NULL};
+  snprintf(alpha, sizeof alpha, "%.17g", l->alpha);
   TgState *s = tg_state_new(m->ctx);
   bool ok = s != NULL;
   for (int64_t i = 0; ok && i < m->k.layers; i++)

@@ -12,7 +12,7 @@
 typedef struct Merge {
   TgLlm *m;
   const char *path;
-  char beside[4110];
+  char place[LLM_PATH], beside[LLM_PATH + 32];
   FILE *to;
   TgLlmMerged about;
 } Merge;
@@ -22,7 +22,7 @@ static bool failed(const Merge *g, const char *path) {
                   errno ? strerror(errno) : "cannot be written");
 }
 
-static bool can_merge(const Merge *g) {
+static bool can_merge(Merge *g) {
   const TgLlm *m = g->m;
   struct stat own, other;
   if (!m->loras && !m->unfrozen)
@@ -36,7 +36,7 @@ static bool can_merge(const Merge *g) {
   if (!stat(m->path, &own) && !stat(g->path, &other) && own.st_dev == other.st_dev &&
       own.st_ino == other.st_ino)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_merge: %.300s is the model's own file", g->path);
-  return true;
+  return llm_place(g->path, g->place) || failed(g, g->path);
 }
 
 static bool file_copied(Merge *g) {
@@ -44,7 +44,7 @@ static bool file_copied(Merge *g) {
   errno = 0;
   FILE *from = fopen(g->m->path, "rb");
   if (!from) return failed(g, g->m->path);
-  snprintf(g->beside, sizeof g->beside, "%s.%ld.tmp", g->path, (long)getpid());
+  snprintf(g->beside, sizeof g->beside, "%s.%ld.tmp", g->place, (long)getpid());
   g->to = fopen(g->beside, "wb");
   bool ok = g->to != NULL;
   for (size_t n; ok && (n = fread(piece, 1, sizeof piece, from)) > 0;)
@@ -124,7 +124,7 @@ TgStatus tg_llm_merge(TgLlm *m, const char *path, TgLlmMerged *about) {
   if (g.to) {
     bool whole = !fflush(g.to) && !fsync(fileno(g.to));
     whole = !fclose(g.to) && whole;
-    if (ok) ok = (whole && !rename(g.beside, path)) || failed(&g, path);
+    if (ok) ok = (whole && !rename(g.beside, g.place)) || failed(&g, path);
     if (!ok) unlink(g.beside);
   }
   if (ok && about) *about = g.about;

@@ -6,6 +6,7 @@
 #include "tg_nn.h"
 #include "tests/files/samples.h"
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -292,6 +293,41 @@ static void test_safe_dtypes(void **state) {
     free(p);
     tg_close(c);
   }
+}
+
+/* Links stay, and the file that they lead to is replaced; a pipe is written to; a folder is refused. */
+static void test_safe_places(void **state) {
+  (void)state;
+  static const char link[] = "test_files.link", pipe[] = "test_files.pipe";
+  char got[4096];
+  size_t n, k = 0;
+  struct stat was;
+  TgContext *c = open_on("CPU");
+  TgState *s = tg_state_new(c);
+  tg_state_put(s, "t", tg_arange(c, 0, 6));
+  for (int there = 0; there < 2; there++) {
+    remove(link), remove(path);
+    if (there) assert_int_equal(tg_safe_save(s, path), TG_OK);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(tg_safe_save(s, link), TG_OK);
+    assert_true(!lstat(link, &was) && S_ISLNK(was.st_mode));
+    TgState *again = tg_safe_load_file(c, path);
+    assert_true(at(tg_state_get(again, "t"), 5) == 5);
+    tg_state_free(again);
+  }
+  char *file = whole(path, &n);
+  remove(pipe);
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  int fd = open(pipe, O_RDWR | O_NONBLOCK);
+  assert_true(fd >= 0);
+  assert_int_equal(tg_safe_save(s, pipe), TG_OK);
+  for (ssize_t some = 1; k < n && some > 0; k += some > 0 ? (size_t)some : 0)
+    some = read(fd, got + k, sizeof got - k);
+  assert_true(k == n && !memcmp(got, file, n) && !lstat(pipe, &was) && S_ISFIFO(was.st_mode));
+  assert_int_equal(tg_safe_save(s, "/tmp"), TG_ERR_IO);
+  refused(c, NULL, "Is a directory");
+  free(file), close(fd), remove(pipe), remove(link);
+  tg_state_free(s), tg_close(c);
 }
 
 static void test_safe_damaged(void **state) {
@@ -1408,10 +1444,11 @@ int main(void) {
                                      cmocka_unit_test(test_load_state),   cmocka_unit_test(test_file_zero),
                                      cmocka_unit_test(test_no_context),   cmocka_unit_test(test_full),
                                      cmocka_unit_test(test_views),        cmocka_unit_test(test_safe_dtypes),
-                                     cmocka_unit_test(test_safe_damaged), cmocka_unit_test(test_mnist_cnn),
-                                     cmocka_unit_test(test_zip),          cmocka_unit_test(test_zip_damaged),
-                                     cmocka_unit_test(test_zip_wide),     cmocka_unit_test(test_gunzip),
-                                     cmocka_unit_test(test_tar),          cmocka_unit_test(test_tensor_io),
+                                     cmocka_unit_test(test_safe_damaged), cmocka_unit_test(test_safe_places),
+                                     cmocka_unit_test(test_mnist_cnn),    cmocka_unit_test(test_zip),
+                                     cmocka_unit_test(test_zip_damaged),  cmocka_unit_test(test_zip_wide),
+                                     cmocka_unit_test(test_gunzip),       cmocka_unit_test(test_tar),
+                                     cmocka_unit_test(test_tensor_io),
 #ifdef TG_HAVE_JANSSON
                                      cmocka_unit_test(test_torch_files),
 #endif

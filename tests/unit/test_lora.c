@@ -21,6 +21,7 @@ static int close_it(void **state) {
   static const char *const left[] = {"test_lora_files/adapter_model.safetensors",
                                      "test_lora_files/adapter_config.json",
                                      "test_lora_files/one.safetensors",
+                                     "test_lora_files/two.safetensors",
                                      "test_lora_files/wrong.safetensors",
                                      "test_lora_memory/adapter_model.safetensors",
                                      "test_lora_memory/adapter_config.json",
@@ -490,6 +491,9 @@ static void test_files(void **state) {
   assert_true(apart(plain, with) > 0.01);
   assert_int_equal(tg_lora_save(l, "test_lora_files", "a model"), TG_OK);
   assert_int_equal(tg_lora_save(l, "test_lora_files/one.safetensors", NULL), TG_OK);
+  tg_lora_free(l);
+  l = tg_lora_new(m, .rank = 2, .alpha = 50); /* another one in the folder leaves them as they are */
+  assert_int_equal(tg_lora_save(l, "test_lora_files/two.safetensors", NULL), TG_OK);
   tg_lora_free(l);
   assert_null(tg_llm_logits(m));
   logits_after(m, got);

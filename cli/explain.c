@@ -150,8 +150,10 @@ static int run_explain(const void *options, char **argument, int n) {
   if (o->kernel && !mkdir(dumps, 0700)) setenv("TG_DUMP", dumps, 1);
   int rc = program_with(argument, "explain", "TG_EXPLAIN", path);
   unsetenv("TG_DUMP");
+  program_outlives_reader(true);
   int contexts = told(folder, o->kernel, dumps);
   if (o->kernel) folder_end(dumps);
+  program_outlives_reader(false);
   program_ended("explain", argument[0], rc);
   if (!contexts && o->kernel && !rc) cli_refuse(0, "explain", "there is no kernel %s", o->kernel);
   if (!contexts && !o->kernel && !rc)

@@ -198,21 +198,31 @@ static bool trace_take(Table *t, const char *path) {
 }
 
 /* ---- a program */
-/* Each context of the program has a trace of its own in the folder. */
-static int traces_take(Table *t, const char *folder, const char *keep) {
+/* The folder may be on another disk, and `keep` be a pipe. */
+static bool copied(const char *path, const char *keep) {
+  char *text = cli_read_file(path);
+  FILE *to = text ? fopen(keep, "w") : NULL;
+  bool ok = to && fputs(text, to) >= 0;
+  if (to && fclose(to)) ok = false;
+  if (!ok) cli_refuse(0, "profile", "--keep %s: %s", keep, strerror(errno));
+  free(text);
+  return ok;
+}
+
+/* Each context of the program has a trace of its own in the folder. *kept: the first one is where `keep` says. */
+static int traces_take(Table *t, const char *folder, const char *keep, bool *kept) {
   DIR *d = opendir(folder);
   struct stat s;
   int n = 0;
+  *kept = !keep;
   for (struct dirent *e; d && (e = readdir(d));) {
     char path[600];
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     if (e->d_name[0] == '.') continue;
     bool whole = !stat(path, &s) && s.st_size; /* else the program ended before it closed the context */
     n += whole && trace_take(t, path);
-    if (keep && whole && n == 1)
-      rename(path, keep);
-    else
-      unlink(path);
+    if (keep && whole && n == 1) *kept = copied(path, keep);
+    unlink(path);
   }
   if (d) closedir(d);
   rmdir(folder);
@@ -335,8 +345,9 @@ static int run_profile(const void *options, char **argument, int n) {
   const ProfileOptions *o = options;
   Table t = {.n = 0};
   int rc = CLI_OK;
-  bool ok;
+  bool ok, kept = true;
   (void)n;
+  if (!cli_will_write("profile", o->keep)) return CLI_FAILED;
   if (is_trace(argument[0]))
     ok = trace_take(&t, argument[0]);
   else {
@@ -346,7 +357,7 @@ static int run_profile(const void *options, char **argument, int n) {
     if (!mkdtemp(folder)) return cli_refuse(CLI_FAILED, "profile", "%s: %s", folder, strerror(errno));
     snprintf(path, sizeof path, "%s/trace.json", folder);
     rc = program_with(argument, "profile", "TG_PROFILE", path);
-    ok = traces_take(&t, folder, o->keep) > 0;
+    ok = traces_take(&t, folder, o->keep, &kept) > 0;
     if (!ok && !rc) cli_refuse(0, "profile", "%s opened no context of this library", argument[0]);
     if (ok && !o->no_roof && !program_asked()) roofs_take(&t);
     program_ended("profile", argument[0], rc);
@@ -356,7 +367,7 @@ static int run_profile(const void *options, char **argument, int n) {
   if (ok && o->json) table_json(&t);
   if (ok && !o->json) table_say(&t, o->top, o->compare != NULL);
   free(t.row);
-  return program_asked() ? CLI_INTERRUPTED : !ok ? CLI_FAILED : rc;
+  return program_asked() ? CLI_INTERRUPTED : !ok || (!kept && !rc) ? CLI_FAILED : rc;
 }
 
 static const ProfileOptions defaults = {.top = 20};

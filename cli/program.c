@@ -4,6 +4,7 @@
 #include "program.h"
 #include "cli.h"
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,20 +39,36 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   errno = was;
 }
 
-void program_catch(void) {
-  struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+enum { ENDS = sizeof ends / sizeof *ends };
+
+void program_catch(void) { /* what is ignored stays so, as nohup wants it of SIGHUP */
+  struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, was;
   sigemptyset(&a.sa_mask);
-  sigaction(SIGINT, &a, NULL);
-  sigaction(SIGTERM, &a, NULL);
+  for (int i = 0; i < ENDS; i++)
+    if (!sigaction(ends[i], NULL, &was) && was.sa_handler != SIG_IGN) sigaction(ends[i], &a, NULL);
 }
 
 int program_asked(void) { return asked; }
 
+void program_outlives_reader(bool begins) {
+  static void (*was)(int);
+  struct pollfd out = {.fd = STDOUT_FILENO};
+  if (begins) {
+    was = signal(SIGPIPE, SIG_IGN);
+    return;
+  }
+  fflush(stdout);
+  signal(SIGPIPE, was);
+  if (was == SIG_DFL && poll(&out, 1, 0) == 1 && (out.revents & POLLERR)) raise(SIGPIPE);
+}
+
 static void signals_held(bool hold) {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
+  for (int i = 0; i < ENDS; i++)
+    sigaddset(&set, ends[i]);
   sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
@@ -60,7 +77,9 @@ pid_t program_fork(void) { /* a signal is held until it is known whom to pass it
   program_catch();
   signals_held(true);
   pid_t pid = fork();
-  if (!pid) signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
+  struct sigaction was;
+  for (int i = 0; i < ENDS && !pid; i++)
+    if (!sigaction(ends[i], NULL, &was) && was.sa_handler != SIG_IGN) signal(ends[i], SIG_DFL);
   if (pid > 0) running = pid;
   signals_held(false);
   return pid;

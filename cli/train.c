@@ -214,9 +214,19 @@ bool train_number(const TgValue *meta, const char *key, double *out) {
   return text && end != text && !*end;
 }
 
-/* What the checkpoint was made with stands in its header; it decides, whatever is asked for now. */
+bool train_steps_kept(const char *command, int64_t asked, int64_t steps) {
+  if (!asked || asked == steps) return true;
+  char all[60] = "whole epochs";
+  if (steps) snprintf(all, sizeof all, "%lld steps", (long long)steps);
+  return cli_refuse(0, command, "--steps %lld: the run that --resume goes on with is of %s", (long long)asked,
+                    all);
+}
+
+/* What the checkpoint was made with stands in its header. It decides; other steps would be another run, because the
+ * learning rate follows from them. */
 static bool resume_options(Run *r) {
   TgValue *head = NULL;
+  int64_t asked = r->o.steps;
   bool ok = false;
   double step, v;
   if (access(r->checkpoint, F_OK))
@@ -242,7 +252,8 @@ static bool resume_options(Run *r) {
     tg_value_free(head);
   }
   if (tg_error(r->ctx)) return false;
-  return ok || cli_refuse(0, "train", "%s is no checkpoint of %s", r->checkpoint, r->task->name);
+  if (!ok) return cli_refuse(0, "train", "%s is no checkpoint of %s", r->checkpoint, r->task->name);
+  return train_steps_kept("train", asked, r->o.steps);
 }
 
 static bool resume_state(Run *r) {
@@ -366,8 +377,15 @@ static void run_end(Run *r) {
   if (r->model) tg_module_free(r->task->module, r->model);
   free(r->model), free(r->losses), free(r->metrics), free(r->confusion);
   train_data_free(&r->data);
-  if (r->log) fclose(r->log);
   tg_close(r->ctx);
+}
+
+int train_log_end(const char *command, const char *path, FILE *log, int rc) {
+  bool whole = !log || !ferror(log);
+  if (log && fclose(log)) whole = false;
+  return whole ? rc
+               : cli_refuse(rc ? rc : CLI_FAILED, command, "--log %s: not all of it was written: %s", path,
+                            strerror(errno));
 }
 
 /* ---- what is shown */
@@ -617,6 +635,7 @@ static int run_train(const void *options, char **argument, int n) {
   wait_over(&r);
   cli_progress_clear(&r.progress);
   if (rc == CLI_FAILED && (!r.ctx || tg_error(r.ctx))) cli_fail(r.ctx, "train");
+  rc = train_log_end("train", r.o.log, r.log, rc);
   run_end(&r);
   return rc;
 }

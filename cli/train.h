@@ -40,4 +40,8 @@ const Task *task_find(const char *name);
 void train_data_free(TrainData *d);
 /* A number in what the header of a checkpoint says. */
 bool train_number(const TgValue *meta, const char *key, double *out);
+/* Whether --steps (0: not given) is what the checkpoint says; else it is refused. */
+bool train_steps_kept(const char *command, int64_t asked, int64_t steps);
+/* Closes the file of --log (NULL: none). rc, or a failure where it was not written whole. */
+int train_log_end(const char *command, const char *path, FILE *log, int rc);
 #endif

@@ -100,6 +100,7 @@ static bool options_resume(Run *r) {
   TgValue *head = NULL;
   bool ok = false;
   double v;
+  int64_t asked = r->o.steps;
   if (access(r->o.checkpoint, F_OK))
     return cli_refuse(0, "train lora", "--resume: there is no %s; --checkpoint says where it is",
                       r->o.checkpoint);
@@ -125,8 +126,10 @@ static bool options_resume(Run *r) {
     tg_value_free(head);
   }
   if (tg_error(r->ctx)) return false;
-  return ok || cli_refuse(0, "train lora", "%s is no checkpoint of %s", r->o.checkpoint,
-                          r->o.full ? "all weights" : "a low-rank adapter");
+  if (!ok)
+    return cli_refuse(0, "train lora", "%s is no checkpoint of %s", r->o.checkpoint,
+                      r->o.full ? "all weights" : "a low-rank adapter");
+  return train_steps_kept("train lora", asked, r->o.steps);
 }
 
 /* ---- setting up */
@@ -204,7 +207,6 @@ static void run_end(Run *r) {
   tg_lr_free(r->rate), tg_optim_free(r->optim);
   tg_dataset_end(&r->read);
   tg_llm_free(r->m);
-  if (r->log) fclose(r->log);
   free(r->modules);
   tg_close(r->ctx);
 }
@@ -319,6 +321,7 @@ static int run_lora(const void *options, char **argument, int n) {
   wait_over(&r);
   cli_progress_clear(&r.progress);
   if (rc == CLI_FAILED && (!r.ctx || tg_error(r.ctx))) cli_fail(r.ctx, "train lora");
+  rc = train_log_end("train lora", r.o.log, r.log, rc);
   run_end(&r);
   return rc;
 }

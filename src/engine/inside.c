@@ -287,7 +287,11 @@ static bool written(TgContext *ctx, const char *path, const Str *text) {
   int fd = ctx->os->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return false;
   bool ok = !text->oom && os_write_all(ctx->os, fd, str_text(text), text->len);
-  return (ctx->os->close(fd) == 0) & ok;
+  struct stat s;
+  bool file = ctx->os->fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
+  ok = (ctx->os->close(fd) == 0) & ok;
+  if (!ok && file) ctx->os->unlink(path); /* half of it would be read as all */
+  return ok;
 }
 
 /* At the end of the context: to the file of TG_EXPLAIN, or of several contexts to file, file.2, ..; and to

@@ -121,6 +121,8 @@ static bool options_agree(const Options *o) {
     return cli_refuse(0, "compile", "--wasm: --simd gives it vectors, --target and --vectors none");
   if (o->incbin && !o->weights) return cli_refuse(0, "compile", "--incbin is for --weights FILE");
   if (o->stream && !o->weights) return cli_refuse(0, "compile", "--stream is for --weights FILE");
+  if (o->big_endian && !o->weights)
+    return cli_refuse(0, "compile", "--big-endian is for --weights FILE: numbers in the text have no order");
   return o->wasm || !o->simd || cli_refuse(0, "compile", "--simd is for --wasm");
 }
 
@@ -131,7 +133,8 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
   TgCText about;
   const char *path = path_of(o, model, made, sizeof made);
   m->wait = cli_wait_begin("reading the model");
-  if (!run_model_open(m, model) || !run_inputs_set(m, argument + 1, n - 1)) return false;
+  if (!run_model_open(m, model) || !run_sizes_known(m) || !run_inputs_set(m, argument + 1, n - 1))
+    return false;
   if (!inputs_fixed(m, argument + 1, n - 1)) return false;
   cli_wait_what(m->wait, "capturing");
   bool ok = run_model_captured(m, &c);

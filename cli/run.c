@@ -293,10 +293,40 @@ bool run_model_open(RunModel *m, const char *path) {
   return true;
 }
 
+/* The i-th name of a free size: of a program, or of the inputs of a model, with NULL between; `""` ends them. */
+static const char *free_size_at(const RunModel *m, int i) {
+  const TgVariable *of = m->program ? tg_jit_variable(m->program, (size_t)i) : NULL;
+  if (m->program) return of ? tg_variable_name(of) : "";
+  for (int k = 0; k < m->nin; i -= m->in_about[k++].ndim) {
+    const TgOnnxValue *v = &m->in_about[k];
+    if (i < v->ndim) return v->dims[i] < 0 && v->dim_names ? v->dim_names[i] : NULL;
+    if (v->ndim < 0) i++;
+  }
+  return "";
+}
+
+bool run_sizes_known(const RunModel *m) {
+  for (int k = 0; k < m->o->sizes.n; k++) {
+    const char *given = m->o->sizes.at[k], *name = NULL;
+    size_t n = strcspn(given, "=");
+    bool known = false, any = false;
+    for (int i = 0; !known && !((name = free_size_at(m, i)) && !*name); i++) {
+      known = name && n && given[n] && strlen(name) == n && !strncmp(name, given, n);
+      any |= name != NULL;
+    }
+    if (!known)
+      return cli_refuse(0, cli_running(), "--size %s: %s", given,
+                        !given[n] || !n ? "it is NAME=N"
+                        : any           ? "the model has no free size of that name; tg info says which it has"
+                                        : "the model has no free sizes");
+  }
+  return true;
+}
+
 static bool run_all(RunModel *m, char **argument, int n) {
   double begin = cli_now();
   m->wait = cli_wait_begin("reading the model");
-  if (!run_model_open(m, argument[0])) return false;
+  if (!run_model_open(m, argument[0]) || !run_sizes_known(m)) return false;
   double load = cli_now() - begin;
   cli_wait_what(m->wait, "reading the inputs");
   if (!run_inputs_set(m, argument + 1, n - 1)) return false;
@@ -327,6 +357,36 @@ static bool run_all(RunModel *m, char **argument, int n) {
   return measure(m);
 }
 
+/* The first option that was given and means nothing: for a language model, or for any other. NULL: there is none. */
+static const char *option_for_others(const RunOptions *o) {
+  const struct {
+    const char *name;
+    bool given, llm;
+  } kinds[] = {{"--size", o->sizes.n > 0, false},
+               {"--image", o->image != 0, false},
+               {"--mean", o->mean, false},
+               {"--std", o->std, false},
+               {"--bgr", o->bgr, false},
+               {"--labels", o->labels, false},
+               {"--boxes", o->boxes, false},
+               {"--draw", o->draw, false},
+               {"--out", o->out, false},
+               {"--capture", o->capture, false},
+               {"--save-bundle", o->save_bundle, false},
+               {"--bundle", o->bundle, false},
+               {"--bench", o->bench, false},
+               {"--loop-limit", o->loop_limit != 0, false},
+               {"--json", o->json, false},
+               {"--tokens", o->tokens != 0, true},
+               {"--lora", o->lora.n > 0, true},
+               {"--cache", o->cache, true},
+               {"--activations", o->activations, true}};
+
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (kinds[i].given && kinds[i].llm != (o->prompt != NULL)) return kinds[i].name;
+  return NULL;
+}
+
 /* A language model: the text that follows a prompt. */
 static int run_llm(const RunOptions *o, char **argument, int n) {
   if (n > 1)
@@ -353,6 +413,10 @@ void run_model_close(RunModel *m) {
 
 static int run_run(const void *options, char **argument, int n) {
   RunModel m = {.o = options};
+  const char *other = option_for_others(m.o);
+  if (other)
+    return cli_refuse(CLI_USAGE, "run", "%s means nothing %s --prompt", other,
+                      m.o->prompt ? "beside" : "without");
   if (m.o->prompt) return run_llm(options, argument, n);
   bool ok = run_all(&m, argument, n);
   wait_over(&m);

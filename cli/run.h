@@ -46,6 +46,7 @@ bool run_model_captured(RunModel *m, RunCapture *c);
 void run_capture_end(RunModel *m, RunCapture *c);
 bool run_failed(const char *what, const char *why); /* says so; false */
 /* --size NAME=N of the name; fallback: there is none. -1: it says no size, which was said. */
+bool run_sizes_known(const RunModel *m); /* else says which --size is none of the model's */
 int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback);
 
 /* Each input from its argument, or random. */

@@ -51,14 +51,16 @@ static TgTensor *random_of(const RunModel *m, const TgOnnxValue *about, const ch
   return tg_randint(m->ctx, v->ndim, dims, 0, 2, d); /* an index into anything */
 }
 
+/* One number for all three channels, or three; 0: neither, or no finite ones. */
 static int numbers_of(const char *text, double *v, double otherwise) {
   int n = 0;
-  for (char *end; text && n < 3; text = *end == ',' ? end + 1 : NULL) {
-    v[n] = strtod(text, &end);
-    if (end == text || (*end && *end != ',')) return 0;
-    n++;
+  for (char *end; text; text = *end == ',' ? end + 1 : NULL) {
+    double x = strtod(text, &end);
+    if (end == text || (*end && *end != ',') || n == 3 || !isfinite(x)) return 0;
+    v[n++] = x;
   }
-  if (!text && !n) v[n++] = otherwise;
+  if (n == 2) return 0;
+  if (!n) v[n++] = otherwise;
   while (n < 3) {
     v[n] = v[n - 1];
     n++;
@@ -86,6 +88,7 @@ static TgTensor *picture_of(RunModel *m, const TgOnnxValue *v, const char *path)
             (picture_layout(v, dims, &channel_axis, &first) || run_failed(v->name, "is no picture"));
   if (ok && (!numbers_of(m->o->mean, mean, 0) || !numbers_of(m->o->std, std, 1)))
     ok = run_failed("--mean, --std", "one number, or three: 0.485,0.456,0.406");
+  if (ok && (std[0] == 0 || std[1] == 0 || std[2] == 0)) ok = run_failed("--std", "it is divided by, and 0");
   if (!ok) {
     free(p.rgb);
     return NULL;

@@ -102,6 +102,12 @@ static bool top_say(const RunModel *m, TgTensor *t) {
   size_t n = (size_t)tg_numel(t);
   double *v = malloc((n + 1) * sizeof *v);
   bool ok = v && n && !tg_read_f64(t, v, n);
+  for (size_t i = 0; ok && i < n; i++)
+    if (!isfinite(v[i])) {
+      fprintf(stderr, "no classes: not all of the scores are finite numbers\n");
+      free(v), free(label), free(text);
+      return true;
+    }
   if (ok) probabilities(v, n);
   for (int64_t k = 0; ok && k < m->o->top && k < (int64_t)n; k++) {
     size_t best = 0;

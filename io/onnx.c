@@ -427,6 +427,9 @@ TgStatus tg_onnx_fix(TgOnnx *m, const char *name, TgTensor *value) {
 TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin, TgTensor **out,
                      int nout) {
   if (!m) return TG_ERR_NOMEM;
+  if ((nout > 0 && !out) || nin < 0 || nout < 0 || (nin > 0 && !in))
+    return tg_set_error(m->ctx, TG_ERR_VALUE,
+                        "onnx: a list of inputs or outputs is NULL, or its length negative");
   for (int i = 0; i < nout; i++)
     out[i] = NULL;
   if (tg_error(m->ctx)) return tg_error(m->ctx);
@@ -557,12 +560,13 @@ void tg_onnx_free(TgOnnx *m) {
 }
 
 static bool describe(const OnnxIO *x, TgOnnxValue *v) {
-  *v = (TgOnnxValue){.name = x->name,
-                     .dtype = x->dtype,
-                     .ndim = x->ndim,
-                     .dims = x->dims,
-                     .dim_names = x->dim_names,
-                     .has_default = x->has_default};
+  if (v)
+    *v = (TgOnnxValue){.name = x->name,
+                       .dtype = x->dtype,
+                       .ndim = x->ndim,
+                       .dims = x->dims,
+                       .dim_names = x->dim_names,
+                       .has_default = x->has_default};
   return true;
 }
 
@@ -582,8 +586,8 @@ static const char *domain_name(const char *domain) { return *domain ? domain : "
 
 bool tg_onnx_import(const TgOnnx *m, size_t i, const char **domain, int64_t *version) {
   if (!m || i >= m->nimports) return false;
-  *domain = domain_name(m->imports[i].domain);
-  *version = m->imports[i].version;
+  if (domain) *domain = domain_name(m->imports[i].domain);
+  if (version) *version = m->imports[i].version;
   return true;
 }
 
@@ -599,11 +603,12 @@ bool tg_onnx_operator(const TgOnnx *m, size_t i, TgOnnxOperator *about) {
   for (const OnnxGraph *g = m->graphs; g && !n; g = g->next)
     if (g != m->graph) n = node_at(g, &i);
   if (!n) return false;
-  *about = (TgOnnxOperator){.name = n->name,
-                            .op = n->op,
-                            .domain = domain_name(n->domain),
-                            .implemented = n->def || n->body,
-                            .function = n->body != NULL};
+  if (about)
+    *about = (TgOnnxOperator){.name = n->name,
+                              .op = n->op,
+                              .domain = domain_name(n->domain),
+                              .implemented = n->def || n->body,
+                              .function = n->body != NULL};
   return true;
 }
 

@@ -494,6 +494,7 @@ static TgTensor *lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, Tg
 }
 
 TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_c) {
+  if (!l) return tg_set_error(tg_context(x), TG_ERR_VALUE, "LSTMCell: the layer is NULL"), NULL;
   bool named = nn_name_begin(x, "LSTMCell");
   TgTensor *y = lstm_cell_run(l, x, h, c, new_c);
   return nn_name_end(x, named, y);

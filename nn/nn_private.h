@@ -41,6 +41,7 @@ static inline TgTensor *nn_name_end(TgTensor *x, bool begun, TgTensor *y) {
 /* The exported run of a layer, whose work NAME_run does. */
 #define NAMED_RUN(type, name, title)                                                                         \
   TgTensor *tg_##name##_run(const type *l, TgTensor *x) {                                                    \
+    if (!l) return tg_set_error(tg_context(x), TG_ERR_VALUE, title ": the layer is NULL"), NULL;             \
     bool named = nn_name_begin(x, title);                                                                    \
     TgTensor *y = name##_run(l, x);                                                                          \
     return nn_name_end(x, named, y);                                                                         \

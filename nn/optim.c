@@ -3,6 +3,7 @@
  * step to step (the learning rate, powers of beta) is in memory, so a step is always the same graph. */
 #include "optim_private.h"
 #include "tg_io.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +72,11 @@ static bool options_fine(TgContext *ctx, TgOptimOptions *o, const TgOptimOptions
   OPTION(alpha), OPTION(trust), OPTION(steps);
 #undef OPTION
   o->set = NULL; /* it is the caller's */
-  if (!(o->lr >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative learning rate");
+  if (!isfinite(o->lr) || o->lr < 0)
+    return refuse(ctx, TG_ERR_VALUE, "optimiser: a learning rate is a number from 0 on");
+  if (!(o->beta1 >= 0 && o->beta1 < 1) || !(o->beta2 >= 0 && o->beta2 < 1))
+    return refuse(ctx, TG_ERR_VALUE, "optimiser: beta1 and beta2 are in 0 .. 1, without 1");
+  if (!isfinite(o->eps) || o->eps < 0) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative eps");
   if (!(o->momentum >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative momentum");
   if (!(o->weight_decay >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative weight decay");
   if (!(o->clip_norm >= 0) || !(o->clip_value >= 0))

@@ -189,6 +189,7 @@ TgLSTM tg_lstm_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOp
 
 TgTensor *tg_lstm_run(const TgLSTM *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_h,
                       TgTensor **new_c) {
+  if (!l) return tg_set_error(tg_context(x), TG_ERR_VALUE, "LSTM: the layer is NULL"), NULL;
   bool named = nn_name_begin(x, "LSTM");
   TgTensor *y = rnn_run(LSTM_OF(l), x, h, c, new_h, new_c);
   return nn_name_end(x, named, y);
@@ -201,6 +202,7 @@ TgGRU tg_gru_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOpti
 }
 
 TgTensor *tg_gru_run(const TgGRU *l, TgTensor *x, TgTensor *h, TgTensor **new_h) {
+  if (!l) return tg_set_error(tg_context(x), TG_ERR_VALUE, "GRU: the layer is NULL"), NULL;
   bool named = nn_name_begin(x, "GRU");
   TgTensor *y = rnn_run(GRU_OF(l), x, h, NULL, new_h, NULL);
   return nn_name_end(x, named, y);

@@ -128,6 +128,7 @@ bool graph_init(Graph *g, TgContext *ctx, int device) {
 }
 
 void graph_free(Graph *g) {
+  if (!g->ctx) return; /* it was never begun */
   TgMem *mem = &g->ctx->mem;
   nodes_return(g);
   vec_free(mem, &g->order), vec_free(mem, &g->copies), vec_free(mem, &g->roots), vec_free(mem, &g->stored),

@@ -445,7 +445,8 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s) s = jit_stores_flushed(ctx);
   ctx->capture = NULL;
   if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  if (!s && !j->c.steps.len) s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
+  if (!s && !nout && !j->c.steps.len)
+    s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
 
   if (!s) s = lists_made(j, nout, parts_count(out, nout), &j->made, &j->out);
   if (!s) {
@@ -675,7 +676,10 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
 static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   if (j->runs == 0) {
-    TgStatus s = call(j, in, nin, out, nout);
+    Map older;
+    TgStatus s = older_begin(ctx, &older) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    if (!s) s = call(j, in, nin, out, nout);
+    s = older_end(ctx, s);
     if (!s) j->runs = 1;
     return s;
   }

@@ -201,6 +201,8 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   if (!st) st = context_cancelled(ctx);
   for (int k = 0; k < p->sched.nkernel && !st; k++)
     st = vars_get(ctx, program_of(run, k), room.vars);
+  for (int k = 0; k < p->sched.nkernel && !st; k++) /* no store of a plan is done unless all can be */
+    st = args_set(ctx, run, &p->sched.kernel[k], room.bufs);
   if (!st) st = packed(ctx, run, &room);
   double begin = time_now_s();
   if (!st) st = time_begins(p->dev);

@@ -392,7 +392,7 @@ static bool run_apart(Run *r, Watch *only) {
   for (size_t i = 0; ok && i < r->g.stored.len; i++)
     ok = contents_copied(ctx, r->g.stored.at[i]);
   ok = ok && (graph_init(&again.g, ctx, r->g.device) || no_memory(ctx));
-  again.g.apart = true;
+  if (ok) again.g.apart = true;
   for (size_t i = 0; ok && i < r->g.roots.len; i++)
     ok = graph_reach(&again.g, r->g.roots.at[i]);
   ok = ok && run(&again, only);
@@ -565,6 +565,8 @@ bool realize_copy(TgContext *ctx, UOp *copy) { return copy_made(ctx, copy); }
 static TgStatus realize_asked(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores,
                               size_t nstores) {
   bool shards = ctx->dev_open && shards_asked(ctx, t, n, nstores);
+  if (ctx->older && !older_read(ctx, t, n, stores, nstores))
+    return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   return shards ? shards_realize(ctx, t, n, stores, nstores) : realize_plain(ctx, t, n, stores, nstores);
 }
 

@@ -125,12 +125,15 @@ TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
 /* At least -100, as PyTorch's: a probability of exactly 0 or 1 has a loss that is finite. */
 static TgTensor *log_of(TgTensor *p) { return tg_clamp(tg_log(p), -100, INFINITY); }
 
-/* (p - y) / (p (1 - p)), where the denominator is at least 1e-12; by the target log(1 - p) - log(p). */
+/* (p - y) / (p (1 - p)), where the denominator is at least 1e-12; by the target log(1 - p) - log(p). Of a p that was
+ * rounded to 1 no more is known than that 1 - p is below half a step: with less there, the slope of the sigmoid that p
+ * comes from, which is not 0, would make far too much of it. */
 static TgStatus gradient_of_entropy(TgTensor *g, TgTensor *l, TgTensor *const *x, int n, TgTensor **out,
                                     void *user) {
   (void)l, (void)n, (void)user;
   TgTensor *p = as_wide(x[0]), *y = as_wide(x[1]), *rest = tg_rsub_scalar(p, 1);
-  TgTensor *slope = tg_div(tg_sub(p, y), tg_clamp(tg_mul(p, rest), 1e-12, INFINITY));
+  TgTensor *left = tg_clamp(rest, p && dt(p) == DT_F64 ? 0x1p-53 : 0x1p-24, INFINITY);
+  TgTensor *slope = tg_div(tg_sub(p, y), tg_clamp(tg_mul(p, left), 1e-12, INFINITY));
   out[0] = as_narrow(tg_mul(g, slope), x[0]);
   out[1] = as_narrow(tg_mul(g, tg_sub(tg_log(rest), tg_log(p))), x[1]);
   return out[0] && out[1] ? TG_OK : tg_error(tg_context(g));

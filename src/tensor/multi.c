@@ -75,6 +75,7 @@ static int64_t product_of(UOpStore *st, const int64_t *d, int from, int to) {
 bool layout_reshaped(UOpStore *st, const Ints *from, const Ints *to, Layout *at) {
   int64_t before = product_of(st, from->v, 0, at->axis);
   int64_t run = product_of(st, from->v, at->axis + 1, from->n);
+  if (!before) return false; /* of no elements any axis would do, and its bounds would be made up */
   for (int c = to->n; c-- > 0;) {
     int64_t step = product_of(st, to->v, c + 1, to->n);
     if (product_of(st, to->v, 0, c) != before || dim_symbolic(to->v[c])) continue;

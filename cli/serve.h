@@ -100,6 +100,11 @@ Job *http_next(Server *s, bool (*can)(const Job *j, void *user), void *user);
 void http_wait(Server *s, double seconds);
 
 /* ---- serve_reply.c: a reply as OpenAI's JSON */
+typedef struct Bytes {
+  char *at; /* ended by a 0 byte; NULL: none so far */
+  size_t n, cap;
+} Bytes;
+
 typedef struct Answer {
   Job *j;
   const char *model;
@@ -107,9 +112,11 @@ typedef struct Answer {
   int64_t created, choice, prompt, cached, made; /* made: tokens of all choices */
   json_t *choices;                               /* of a reply that is no stream */
   json_t *logs;                                  /* logprobs of tokens that are not sent yet */
-  char *text;                                    /* of the choice so far, not sent yet */
-  size_t n, cap;
-  bool begun; /* the choice's first event is sent */
+  Bytes text;                                    /* of the choice so far, not sent yet */
+  TgDetokenizer *spelling;                       /* of single tokens, for the logprobs; NULL: none so far */
+  int64_t characters;                            /* of the choice's tokens with logprobs */
+  Bytes seen;                                    /* of a character that the last of them begins */
+  bool begun;                                    /* the choice's first event is sent */
 } Answer;
 
 bool answer_begin(Answer *a, Job *j, const char *model, int64_t number);

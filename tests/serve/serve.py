@@ -154,6 +154,32 @@ def test_options(s):
     assert biased.endswith("Once") and not one[0]["token"].endswith("Once")
 
 
+def test_bytes(s):
+    """Replies of bytes that are no text: each that is none is U+FFFD, in a stream too, and logprobs have the bytes themselves."""
+    biased = {str(3 + b): 22 for b in b"\xc3\xa9\xe2\x96\x81\xf0\x9f"} # <0x00> is token 3
+    for seed in range(12):
+        asked = {"max_tokens": 40, "min_p": 0, "temperature": 1.2, "seed": seed, "logit_bias": biased}
+        c = s.complete(logprobs=3, **asked)["choices"][0]
+        streamed = [x["choices"][0] for x in s.events("/v1/completions", prompt=ONCE, logprobs=3, **asked)]
+        assert "".join(x["text"] for x in streamed) == c["text"] and "\ufffd" in c["text"], (seed, c["text"])
+        logs = [x["logprobs"] for x in streamed if x["logprobs"]]
+        assert {k: sum((l[k] for l in logs), []) for k in logs[0]} == c["logprobs"]
+        chat = s.chat(logprobs=True, top_logprobs=3, **asked)["choices"][0]
+        assert chat["message"]["content"] == c["text"]
+        parts = [bytes(t["bytes"]) for t in chat["logprobs"]["content"]]
+        said = b"".join(parts).decode("utf-8", "replace") # the same but for how it shows an end within a character
+        assert said.rstrip("\ufffd") == c["text"].rstrip("\ufffd"), (seed, said, c["text"])
+        assert [t["token"] for t in chat["logprobs"]["content"]] == c["logprobs"]["tokens"] == [p.decode("utf-8", "replace") for p in parts]
+        for t in chat["logprobs"]["content"]:
+            assert any(bytes(o["bytes"]) == bytes(t["bytes"]) for o in t["top_logprobs"]) or t["logprob"] <= t["top_logprobs"][-1]["logprob"]
+        for at, t in zip(c["logprobs"]["text_offset"], c["logprobs"]["tokens"]):
+            assert "\ufffd" in t or c["text"][at:].startswith(t), (seed, at, t)
+    logs = s.complete(logprobs=2)["choices"][0]["logprobs"]
+    assert "".join(logs["tokens"]) == text(s.complete()) and " a" in logs["tokens"]
+    assert all(text(s.complete())[at:].startswith(t) for at, t in zip(logs["text_offset"], logs["tokens"]))
+    assert [t for top, t in zip(logs["top_logprobs"], logs["tokens"]) if t not in top] == []
+
+
 def test_formats(s):
     schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}, "age": {"type": "integer", "minimum": 0}, "pets": {"type": "array", "items": {"enum": ["cat", "dog"]}, "maxItems": 2}},
               "required": ["name", "age", "pets"], "additionalProperties": False}
@@ -471,7 +497,7 @@ def main():
         model = os.path.join(folder, "chat.gguf")
         with_template(MODEL, model)
         server = Server()
-        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_formats, test_embeddings, test_port, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_bytes, test_formats, test_embeddings, test_port, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
         tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
             import openai

@@ -450,6 +450,8 @@ static bool is_local(const char *host) { return !strncmp(host, "127.", 4); }
 static int run_serve(const void *options, char **argument, int n) {
   const ServeOptions *o = options;
   Serving v = {.o = o, .http = {.o = o, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER}};
+  if (o->key && !*o->key)
+    return cli_refuse(CLI_USAGE, "serve", "--key is empty: leave it out, or say what who asks must send");
   if (!is_local(o->host) && !o->key)
     return cli_refuse(CLI_USAGE, "serve", "--host %s lets other machines ask: it wants --key TEXT", o->host);
   v.http.names = json_array();

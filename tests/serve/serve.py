@@ -85,7 +85,13 @@ def test_places(s):
     assert [m["id"] for m in names["data"]] == ["chat"] and names["object"] == "list"
     status, page, headers = s.ask("GET", "/")
     assert status == 200 and b"<!doctype html>" in page and "default-src 'none'" in headers["Content-Security-Policy"]
-    assert s.ask("GET", "/nothing")[0] == 404 and s.ask("GET", "/v1/completions")[0] == 405 and s.ask("DELETE", "/")[0] == 405
+    assert json.loads(s.ask("GET", "/v1/models/chat")[1]) == names["data"][0]
+    for nothing in ("/nothing", "/v1/models/", "/v1/models/other", "/v1/models/chat/x", "/v1/completions/x"):
+        assert s.ask("GET", nothing)[0] == 404, nothing
+    for path, allow in (("/", "GET, HEAD"), ("/metrics", "GET, HEAD"), ("/v1/models/chat", "GET, HEAD"), ("/v1/completions", "POST")):
+        status, got, headers = s.ask("DELETE", path)
+        assert status == 405 and headers["Allow"] == allow and json.loads(got)["error"], (path, headers)
+    assert s.ask("GET", "/v1/completions")[0] == s.ask("POST", "/v1/models/chat", "{}")[0] == 405
     assert s.ask("HEAD", "/health")[:2] == (200, b"")
 
 
@@ -375,8 +381,9 @@ def test_key():
         s.chat(headers={"Authorization": "bearer secret"})
     finally:
         s.stop()
-    r = subprocess.run([TG, "serve", model, "--host", "0.0.0.0"], capture_output=True, text=True)
-    assert r.returncode == 2 and "--key" in r.stderr
+    for options in (["--host", "0.0.0.0"], ["--host", "0.0.0.0", "--key", ""], ["--key", ""]):
+        r = subprocess.run([TG, "serve", model, "--port", "0", *options], capture_output=True, text=True, timeout=60)
+        assert r.returncode == 2 and "--key" in r.stderr, (options, r)
 
 
 def test_queue():
@@ -456,7 +463,7 @@ def test_openai(s):
     parts = list(c.chat.completions.create(model="chat", messages=said, max_tokens=8, stream=True, stream_options={"include_usage": True}))
     assert "".join(p.choices[0].delta.content or "" for p in parts if p.choices) == r.choices[0].message.content and parts[-1].usage.completion_tokens == 8
     assert c.completions.create(model="chat", prompt=ONCE, max_tokens=3).choices[0].text == ", there was"
-    assert [m.id for m in c.models.list()] == ["chat"]
+    assert [m.id for m in c.models.list()] == ["chat"] and c.models.retrieve("chat").id == "chat"
     assert len(c.embeddings.create(model="chat", input=["a", "b"]).data) == 2
     schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}, "required": ["age"], "additionalProperties": False}
     asked = {"model": "chat", "messages": said, "max_tokens": 100, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}

@@ -25,10 +25,10 @@ typedef struct Ask {
   json_t *json;
   const char *model; /* NULL: any */
   json_t *messages, *tools;
-  json_t *prompt;      /* of a text; of embeddings a list of texts, or of lists of ids */
-  json_t *schema;      /* NULL: none */
-  const char *grammar; /* NULL: none */
-  int64_t tokens, n, seed, top_k;
+  json_t *prompt;                 /* of a completion, of embeddings: a list of texts, or of lists of ids */
+  json_t *schema;                 /* NULL: none */
+  const char *grammar;            /* NULL: none */
+  int64_t tokens, n, seed, top_k; /* n: choices of each prompt */
   double temperature, top_p, min_p, repeat, presence, frequency;
   CliTexts stop;
   int64_t logprobs; /* -1: none are wanted; else how many of the likeliest besides */
@@ -127,6 +127,9 @@ void answer_choice(Answer *a, LlmEnd end);
 void answer_end(Answer *a);                               /* the job ends with it */
 void answer_vector(Answer *a, const float *v, int64_t n); /* the next embedding */
 void answer_free(Answer *a);                              /* of one that did not end */
+
+/* Bytes that need not be UTF-8, as a text: U+FFFD stands for each sequence that is none. */
+json_t *serve_text(const char *text, size_t n);
 
 extern const unsigned char serve_page[]; /* the chat page: serve_page.html */
 extern const size_t serve_page_bytes;

@@ -75,9 +75,11 @@ void job_end(Job *j, int status) {
   job_release(j);
 }
 
+/* A message may have been cut within a character. */
 static json_t *error_of(const char *type, const char *param, const char *message) {
-  json_t *p = param && *param ? json_string(param) : json_null();
-  return json_pack("{s:{s:s, s:s, s:o, s:n}}", "error", "message", message, "type", type, "param", p, "code");
+  json_t *p = param && *param ? serve_text(param, strlen(param)) : json_null();
+  return json_pack("{s:{s:o, s:s, s:o, s:n}}", "error", "message", serve_text(message, strlen(message)),
+                   "type", type, "param", p, "code");
 }
 
 void job_fail(Job *j, int status, const char *type, const char *message) {

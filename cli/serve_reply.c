@@ -83,7 +83,7 @@ static size_t complete(const char *text, size_t n, int64_t *characters) {
   return at;
 }
 
-static json_t *text_of(const char *text, size_t n) {
+json_t *serve_text(const char *text, size_t n) {
   json_t *v = json_stringn(text ? text : "", n);
   if (v) return v;
   Bytes b = {.at = NULL};
@@ -135,7 +135,7 @@ static json_t *bytes_of(const char *text, size_t n) {
 static json_t *log_of(Answer *a, const TgTokenizer *t, int64_t id, double logprob) {
   size_t n = 0, length = 0;
   const char *text = tg_detokenizer_put(a->spelling, id, &n), *name = tg_token_text(t, id, &length);
-  return json_pack("{s:o, s:f, s:o}", "token", n ? text_of(text, n) : text_of(name, length), "logprob",
+  return json_pack("{s:o, s:f, s:o}", "token", n ? serve_text(text, n) : serve_text(name, length), "logprob",
                    logprob, "bytes", bytes_of(text, n));
 }
 
@@ -275,7 +275,7 @@ static void event(Answer *a, json_t *delta, json_t *logs, json_t *finish) {
 
 /* The next n bytes of the text. */
 static json_t *delta_of(Answer *a, size_t n) {
-  json_t *text = text_of(a->text.at, n);
+  json_t *text = serve_text(a->text.at, n);
   bytes_drop(&a->text, n);
   return a->j->route == ROUTE_CHAT ? json_pack("{s:o}", "content", text) : text;
 }
@@ -306,7 +306,7 @@ void answer_choice(Answer *a, LlmEnd end) {
     if (calls) event(a, json_pack("{s:o}", "tool_calls", calls), json_null(), json_null());
     event(a, chat ? json_object() : json_string(""), json_null(), finish);
   } else {
-    json_t *text = calls && !a->text.n ? json_null() : text_of(a->text.at, a->text.n), *choice;
+    json_t *text = calls && !a->text.n ? json_null() : serve_text(a->text.at, a->text.n), *choice;
     if (chat) {
       json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content", text);
       if (calls) json_object_set_new(message, "tool_calls", calls);

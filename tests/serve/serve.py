@@ -151,6 +151,17 @@ def test_options(s):
     assert [c["index"] for c in two] == [0, 1, 2] and two[0]["text"] != two[1]["text"]
     assert two[1]["text"] == text(s.complete(temperature=1, seed=6))
     assert text(s.complete(temperature=1, seed=5)) == two[0]["text"]
+    prompts = [ONCE, [1, 403, 407], "The dog"]
+    several = s.complete(prompt=prompts, n=2, temperature=1, seed=5)
+    alone = [s.complete(prompt=p, n=2, temperature=1, seed=5) for p in prompts]
+    assert [c["text"] for c in several["choices"]] == [c["text"] for a in alone for c in a["choices"]]
+    assert [c["index"] for c in several["choices"]] == list(range(6))
+    for count in ("prompt_tokens", "completion_tokens", "total_tokens"):
+        assert several["usage"][count] == sum(a["usage"][count] for a in alone), count
+    streamed = [c for e in s.events("/v1/completions", prompt=prompts, n=2, temperature=1, seed=5) for c in e["choices"]]
+    assert ["".join(c["text"] for c in streamed if c["index"] == i) for i in range(6)] == [c["text"] for c in several["choices"]]
+    idle = {"user": "me", "metadata": {"a": "b"}, "store": False, "echo": False, "best_of": None, "suffix": "", "service_tier": "auto", "mirostat": None, "audio": None}
+    assert text(s.complete(**idle)) == text(s.complete())
     logs = s.complete(logprobs=3, max_tokens=4)["choices"][0]["logprobs"]
     assert len(logs["tokens"]) == 4 and all(len(t) == 3 for t in logs["top_logprobs"]) and all(p <= 0 for p in logs["token_logprobs"])
     assert logs["token_logprobs"][0] == max(logs["top_logprobs"][0].values())
@@ -203,15 +214,20 @@ def test_formats(s):
     assert text(s.complete()).startswith(",")
 
 
-WRONG = [(b"", "JSON"), (b"{", "JSON"), (b"[]", "object"), ({}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": []}, "prompt"),
+WRONG = [(b"", "JSON"), (b'{"prompt": "' + "\u00e9".encode() * 500, "JSON"), (b'{"prompt": x' + "\u00e9".encode() * 500, "JSON"), (b"{", "JSON"), (b"[]", "object"), ({}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": []}, "prompt"),
          ({"prompt": [1, "x"]}, "prompt"), ({"prompt": [-1]}, "token"), ({"prompt": [99999]}, "token"), ({"prompt": "x", "n": 0}, "'n'"),
          ({"prompt": "x", "n": 1000}, "'n'"), ({"prompt": "x", "temperature": -1}, "'temperature'"), ({"prompt": "x", "temperature": "hot"}, "'temperature'"),
          ({"prompt": "x", "stream": 1}, "'stream'"), ({"prompt": "x", "stop": [1]}, "'stop'"), ({"prompt": "x", "stop": ["a"] * 99}, "'stop'"),
          ({"prompt": "x", "seed": 1.5}, "'seed'"), ({"prompt": "x", "logit_bias": [1]}, "'logit_bias'"), ({"prompt": "x", "logit_bias": {"x": 1}}, "'logit_bias'"),
          ({"prompt": "x", "logit_bias": {"99999": 1}}, "99999"), ({"prompt": "x", "response_format": {"type": "yaml"}}, "'response_format'"),
-         ({"prompt": "x", "response_format": {"type": "json_schema"}}, "'response_format'"), ({"prompt": "x", "grammar": 5}, "'grammar'"), ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "max_tokens": 0}, "'max_tokens'"), ({"prompt": "x", "max_completion_tokens": 0}, "'max_completion_tokens'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
+         ({"prompt": "x", "response_format": {"type": "json_schema"}}, "'response_format'"), ({"prompt": "x", "grammar": 5}, "'grammar'"), ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "echo": True}, "'echo'"), ({"prompt": "x", "best_of": 3}, "'best_of'"),
+         ({"prompt": "x", "tools": TOOLS}, "'tools'"), ({"prompt": "x", "mirostat": 2}, "'mirostat'"), ({"prompt": "x", "\u00e9" * 40: 2}, "is not taken here"), ({"prompt": "x", "stream_options": 5}, "'stream_options'"),
+         ({"prompt": ["a", 5]}, "'prompt'"), ({"prompt": ["a", []]}, "'prompt'"), ({"prompt": ["a"] * 200, "n": 16}, "'n'"), ({"prompt": ["a", "a b " * 4000]}, "context"), ({"prompt": ["a", [99999]]}, "token"), ({"prompt": "x", "max_tokens": 0}, "'max_tokens'"), ({"prompt": "x", "max_completion_tokens": 0}, "'max_completion_tokens'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
 WRONG_CHAT = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [5]}, "messages"), ({"messages": [{"role": "user"}]}, "messages"),
-              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")]
+              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")] + [({"messages": [{"role": "user", "content": "x"}], **more}, "'%s'" % list(more)[-1]) for more in (
+                  {"tools": [5]}, {"tools": [{"type": "function"}]}, {"tools": [{"function": {"name": 5}}]}, {"tools": TOOLS, "tool_choice": "required"},
+                  {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "weather"}}}, {"functions": [{"name": "x"}]}, {"function_call": "auto"},
+                  {"modalities": ["text", "audio"]}, {"audio": {"voice": "x"}}, {"reasoning_effort": "high"}, {"parallel_tool_calls": False}, {"top_logprobs": 3}, {"echo": True}, {"prompt": "x"})]
 
 
 def test_embeddings(s):

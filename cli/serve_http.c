@@ -94,14 +94,16 @@ void job_fail(Job *j, int status, const char *type, const char *message) {
   job_end(j, status);
 }
 
-/* A suspended connection is not looked at by the library, so its socket is asked. */
+/* A suspended connection is not looked at by the library, so its socket is asked. A client that only ended
+ * its sending (shutdown) looks like one that left until something is written to it, which a stream will be
+ * soon: the system then says whether anybody is there. */
 bool job_gone(Job *j) {
   char byte;
   pthread_mutex_lock(&j->server->lock);
   bool gone = j->gone;
   if (!gone && j->waits && j->fd >= 0) {
     ssize_t n = recv(j->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    gone = n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    gone = n == 0 ? !j->ask.stream : n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
   }
   pthread_mutex_unlock(&j->server->lock);
   return gone;

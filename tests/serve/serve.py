@@ -351,6 +351,33 @@ def test_together(s, clients=24):
     assert s.metric("tg_requests_active") == 0 and s.metric("tg_requests_queued") == 0
 
 
+def test_leave(s):
+    """A client that ends its sending alone gets its stream; one that leaves ends its reply, whether a stream or not."""
+    def begin(stream, n):
+        c = socket.create_connection(("127.0.0.1", s.port), timeout=60)
+        body = json.dumps({"prompt": ONCE, "max_tokens": n, "stream": stream}).encode()
+        c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        return c
+    for n in (1, 200):
+        c = begin(True, n)
+        c.shutdown(socket.SHUT_WR)
+        r = http.client.HTTPResponse(c)
+        r.begin()
+        parts = r.read().decode().split("\n\n")
+        c.close()
+        said = [json.loads(p[len("data: "):]) for p in parts if p.startswith("data: {")]
+        assert "data: [DONE]" in parts and "".join(e["choices"][0]["text"] for e in said) == text(s.complete(max_tokens=n)), parts[-3:]
+    for stream in (True, False):
+        before = s.metric("tg_tokens_total")
+        for c in [begin(stream, 500) for _ in range(8)]:
+            time.sleep(0.02)
+            c.close()
+        end = time.time() + 30
+        while (s.metric("tg_requests_active") or s.metric("tg_requests_queued")) and time.time() < end:
+            time.sleep(0.02)
+        assert s.metric("tg_requests_active") == 0 and s.metric("tg_tokens_total") - before < 8 * 450, (stream, s.metric("tg_tokens_total") - before)
+
+
 def test_prefix(s):
     """Whole blocks of a prompt (128 tokens) that the cache has are not read again, in the same slot or another."""
     long = "Once upon a time there was a little girl named Lily. She loved to play outside in the park with her dog. " * 4
@@ -520,7 +547,7 @@ def main():
         model = os.path.join(folder, "chat.gguf")
         with_template(MODEL, model)
         server = Server()
-        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_bytes, test_formats, test_embeddings, test_port, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_bytes, test_formats, test_embeddings, test_port, test_wrong, test_others, test_sizes, test_together, test_leave, test_prefix, test_bits)]
         tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
             import openai

@@ -258,6 +258,17 @@ def test_wrong(s):
     assert text(s.complete()).startswith(",")
 
 
+def test_long(s):
+    """A text that is far too long is refused by its beginning, so that it holds up nobody."""
+    for unit in (ONCE + " ", " ", "a", "\u00e9", "1\n"):
+        long = unit * (8000000 // len(unit.encode()))
+        for path, asked in (("completions", {"prompt": long}), ("chat/completions", {"messages": [{"role": "user", "content": long}]}), ("embeddings", {"input": ["x", long]})):
+            begin = time.time()
+            status, got, _ = s.ask("POST", "/v1/" + path, json.dumps(asked, ensure_ascii=False).encode())
+            assert status == 400 and b"a prompt of more than" in got and b"context of 512" in got and time.time() - begin < 20, (path, unit, status, got, time.time() - begin)
+    assert text(s.complete()).startswith(",")
+
+
 def test_others(s):
     """Pages of other sites, and names that lead here, are refused."""
     for h in ({"Host": "evil.example"}, {"Host": "localhost.evil.example"}, {"Host": "127.0.0.1x"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
@@ -547,7 +558,7 @@ def main():
         model = os.path.join(folder, "chat.gguf")
         with_template(MODEL, model)
         server = Server()
-        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_bytes, test_formats, test_embeddings, test_port, test_wrong, test_others, test_sizes, test_together, test_leave, test_prefix, test_bits)]
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_bytes, test_formats, test_embeddings, test_port, test_wrong, test_long, test_others, test_sizes, test_together, test_leave, test_prefix, test_bits)]
         tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
             import openai

@@ -471,6 +471,8 @@ static int run_serve(const void *options, char **argument, int n) {
     return cli_refuse(CLI_USAGE, "serve", "--key is empty: leave it out, or say what who asks must send");
   if (!is_local(o->host) && !o->key)
     return cli_refuse(CLI_USAGE, "serve", "--host %s lets other machines ask: it wants --key TEXT", o->host);
+  int wrong = llm_choices_refuse(&o->llm);
+  if (wrong) return wrong;
   v.http.names = json_array();
   bool ok = v.http.names != NULL;
   for (int i = 0; ok && i < n; i++)

@@ -438,6 +438,8 @@ def test_key():
     for options in (["--host", "0.0.0.0"], ["--host", "0.0.0.0", "--key", ""], ["--key", ""]):
         r = subprocess.run([TG, "serve", model, "--port", "0", *options], capture_output=True, text=True, timeout=60)
         assert r.returncode == 2 and "--key" in r.stderr, (options, r)
+    r = subprocess.run([TG, "serve", model, "--port", "0", "--grammar", model, "--schema", model], capture_output=True, text=True, timeout=60)
+    assert r.returncode == 2 and "cannot both be" in r.stderr, r
 
 
 def test_queue():

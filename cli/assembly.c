@@ -83,7 +83,7 @@ bool assembly_of(const char *const *source, const char *const *name, int n, char
   snprintf(command, sizeof command, "%.300s %s -S -o - %s 2>/dev/null", cc && *cc ? cc : "cc", ASSEMBLY_FLAGS,
            path);
   FILE *f = ok ? popen(command, "r") : NULL;
-  char *all = f ? cli_read(f) : NULL;
+  char *all = f ? cli_read(f, NULL) : NULL;
   if (f) ok = pclose(f) == 0 && all;
   for (int i = 0; ok && f && i < n; i++)
     out[i] = function_of(all, i);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #ifdef TG_HAVE_EDIT
 #include <histedit.h>
+#include <langinfo.h>
 #endif
 #ifdef TG_HAVE_JANSSON
 #include <jansson.h>
@@ -22,7 +23,7 @@ typedef struct ChatOptions {
   bool plain;
 } ChatOptions;
 
-enum { LONGEST_LINE = 65536 };
+#define NO_TEXT "a 0 byte, which no message has"
 
 typedef struct Chat {
   LlmSession s;
@@ -31,8 +32,10 @@ typedef struct Chat {
   size_t n, cap;
   char *reply;
   size_t reply_n, reply_cap;
+  char *line;
+  size_t line_cap;
 #ifdef TG_HAVE_EDIT
-  EditLine *edit;
+  EditLine *edit; /* NULL: lines are read as they come */
   History *history;
 #endif
 } Chat;
@@ -238,63 +241,87 @@ static char *edit_prompt(EditLine *e) {
   return text;
 }
 
+/* The editor leaves out what is no character of the locale, so it wants one of UTF-8. */
+static bool locale_begin(void) {
+  static const char *const names[] = {"", "C.UTF-8", "en_US.UTF-8"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (setlocale(LC_CTYPE, names[i]) && !strcmp(nl_langinfo(CODESET), "UTF-8")) return true;
+  setlocale(LC_CTYPE, "C");
+  return false;
+}
+
+static void lines_end(Chat *c) {
+  if (c->history) history_end(c->history);
+  if (c->edit) el_end(c->edit);
+  c->history = NULL;
+  c->edit = NULL;
+}
+
 static void lines_begin(Chat *c) {
   HistEvent event;
-  setlocale(LC_CTYPE, "");
+  if (!locale_begin()) return;
   c->edit = el_init("tg", stdin, stdout, stderr);
   c->history = history_init();
-  if (!c->edit || !c->history) return;
+  if (!c->edit || !c->history) {
+    lines_end(c);
+    return;
+  }
   history(c->history, &event, H_SETSIZE, 500);
   el_set(c->edit, EL_PROMPT, edit_prompt);
   el_set(c->edit, EL_EDITOR, "emacs");
   el_set(c->edit, EL_HIST, history, c->history);
 }
 
-static void lines_end(Chat *c) {
-  if (c->history) history_end(c->history);
-  if (c->edit) el_end(c->edit);
-}
-
-static const char *line_read(Chat *c, char *room) {
-  int n = 0;
+static bool line_edited(Chat *c, size_t *n) {
+  int count = 0;
   HistEvent event;
-  (void)room;
-  const char *line = el_gets(c->edit, &n);
-  if (line && n > 1) history(c->history, &event, H_ENTER, line);
-  return n > 0 ? line : NULL;
+  const char *line = el_gets(c->edit, &count);
+  if (!line || count <= 0) return false;
+  if (count > 1) history(c->history, &event, H_ENTER, line);
+  free(c->line);
+  c->line = strdup(line);
+  *n = (size_t)count;
+  return c->line != NULL;
 }
 #else
 static void lines_begin(Chat *c) { (void)c; }
 
 static void lines_end(Chat *c) { (void)c; }
+#endif
 
-static const char *line_read(Chat *c, char *room) {
-  (void)c;
+static bool line_plain(Chat *c, size_t *n) {
   fputs(">>> ", stdout);
   fflush(stdout);
-  const char *line = fgets(room, LONGEST_LINE, stdin);
-  if (!line) clearerr(stdin);
-  return line;
+  ssize_t count = getline(&c->line, &c->line_cap, stdin);
+  if (count < 0) clearerr(stdin);
+  *n = count < 0 ? 0 : (size_t)count;
+  return count > 0;
 }
+
+/* Into c->line, n bytes. */
+static bool line_read(Chat *c, size_t *n) {
+#ifdef TG_HAVE_EDIT
+  if (c->edit) return line_edited(c, n);
 #endif
+  return line_plain(c, n);
+}
 
 /* The next line, its newline taken off. NULL: the user leaves. The first Ctrl-C at the prompt only says how.
  */
-static char *next_line(Chat *c) {
-  static char line[LONGEST_LINE];
+static const char *next_line(Chat *c) {
   for (;;) {
+    size_t n = 0;
     llm_interrupts_reset(&c->s);
-    for (int before = 0;; before = llm_interrupts()) {
-      errno = 0;
-      const char *got = line_read(c, line);
-      if (got) {
-        if (got != line) snprintf(line, sizeof line, "%s", got);
-        line[strcspn(line, "\r\n")] = 0;
-        break;
-      }
+    for (int before = 0; !line_read(c, &n); before = llm_interrupts()) {
       if (llm_interrupts() == before || before) return NULL;
       fputs("\n(another Ctrl-C leaves)\n", stderr);
     }
+    char *line = c->line;
+    if (memchr(line, 0, n)) {
+      fputs(NO_TEXT "\n", stderr);
+      continue;
+    }
+    line[strcspn(line, "\r\n")] = 0;
     if (!*line) continue;
     if (!strcmp(line, "/bye") || !strcmp(line, "/exit") || !strcmp(line, "/quit")) return NULL;
     if (*line != '/') return line;
@@ -315,9 +342,13 @@ static int talk(Chat *c) {
 
 /* A pipe: all of it is one message, and the reply alone goes to stdout. */
 static int answer(Chat *c) {
-  char *all = cli_read(stdin);
-  size_t n = all ? strlen(all) : 0;
+  size_t n = 0;
+  char *all = cli_read(stdin, &n);
   if (!all) return cli_refuse(CLI_FAILED, "chat", "stdin: %s", strerror(errno));
+  if (memchr(all, 0, n)) {
+    free(all);
+    return cli_refuse(CLI_FAILED, "chat", "stdin: " NO_TEXT);
+  }
   if (n && all[n - 1] == '\n') all[n - 1] = 0;
   llm_catch_interrupt(SIGINT);
   bool ok = turn(c, all);
@@ -337,6 +368,8 @@ static int run_chat(const void *options, char **argument, int n) {
   Chat c = {.n = 0};
   double begin = cli_now();
   (void)n;
+  int wrong = llm_choices_refuse(&o->llm);
+  if (wrong) return wrong;
   if (!llm_session_open(&c.s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
   bool live = isatty(0) && isatty(1);
   int rc = CLI_FAILED;
@@ -348,7 +381,7 @@ static int run_chat(const void *options, char **argument, int n) {
   else
     rc = live ? talk(&c) : answer(&c);
   messages_clear(&c);
-  free(c.message), free(c.reply);
+  free(c.message), free(c.reply), free(c.line);
   tg_template_free(c.template_);
   llm_session_close(&c.s);
   return rc;

@@ -116,9 +116,11 @@ __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what,
 /* Whether a file, or folder/, may come to be there, asked before hours of work; NULL may. If not it says why. */
 bool cli_will_write(const char *what, const char *path);
 void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
-char *cli_read_file(const char *path);     /* as cli_read */
 void cli_sort(double *at, int n);          /* the least first */
-char *cli_read(FILE *f); /* all of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory */
+/* All of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory. nbytes (NULL is fine):
+ * without that byte; a text that has none of its own is as long. */
+char *cli_read(FILE *f, size_t *nbytes);
+char *cli_read_file(const char *path, size_t *nbytes);
 /* What a file is, and what can be done with it, where `tg run` can do nothing; NULL: it may be ONNX. */
 const char *cli_not_to_run(const char *path);
 bool cli_is_safetensors(const char *path);                /* by its first bytes */

@@ -31,7 +31,7 @@ static char *dump_read(const char *folder, int number, const char *ends) {
     char path[800];
     if (strncmp(e->d_name, begins, strlen(begins)) || n < m || strcmp(e->d_name + n - m, ends)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    text = cli_read_file(path);
+    text = cli_read_file(path, NULL);
   }
   if (d) closedir(d);
   return text;
@@ -123,7 +123,7 @@ static int told(const char *folder, const char *kernel, const char *dumps) {
     char path[600];
     if (e->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    char *text = cli_read_file(path);
+    char *text = cli_read_file(path, NULL);
     if (text && kernel)
       n += n == 0 && kernel_put(text, kernel, dumps);
     else if (text) {

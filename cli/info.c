@@ -236,15 +236,15 @@ static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait)
   if (model) return model_info(ctx, path, model, json, wait) ? CLI_OK : cli_fail(ctx, "info");
   cli_wait_end(wait);
   FILE *f = fopen(path, "rb");
-  char *text = f ? cli_read(f) : NULL;
+  size_t nbytes = 0;
+  char *text = f ? cli_read(f, &nbytes) : NULL;
   if (!text) {
     fprintf(stderr, "tg info: cannot read %s: %s\n", path, errno ? strerror(errno) : "unknown error");
     if (f) fclose(f);
     return CLI_FAILED;
   }
-  long nbytes = ftell(f);
   fclose(f);
-  if (nbytes == 0 || (nbytes > 0 && strlen(text) != (size_t)nbytes)) { /* a zero byte: no text */
+  if (!nbytes || strlen(text) != nbytes) { /* a zero byte: no text */
     free(text);
     return cli_refuse(CLI_FAILED, "info", "%s: %s", path,
                       nbytes ? "a kind of file that is not known here; tg help info lists those that are"

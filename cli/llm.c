@@ -59,19 +59,25 @@ static TgSampler *sampler_of(LlmSession *s) {
                         .seed = s->seed);
 }
 
+int llm_choices_refuse(const LlmChoices *o) {
+  if (!o->grammar || !o->schema) return CLI_OK;
+  return cli_refuse(CLI_USAGE, cli_running(), "--grammar and --schema cannot both be");
+}
+
 /* What --grammar or --schema say; false: an error. */
 static bool grammar_open(LlmSession *s) {
   const char *path = s->o->grammar ? s->o->grammar : s->o->schema;
   if (!path) return true;
-  char *text = cli_read_file(path);
+  size_t n = 0;
+  char *text = cli_read_file(path, &n);
   if (!text) {
     char why[300];
     snprintf(why, sizeof why, "%.200s: %s", path, strerror(errno));
     tg_set_error(s->ctx, TG_ERR_IO, why);
   } else if (s->o->grammar)
-    s->grammar = tg_grammar_new(s->ctx, s->tokenizer, text, strlen(text));
+    s->grammar = tg_grammar_new(s->ctx, s->tokenizer, text, n);
   else
-    s->grammar = tg_grammar_json(s->ctx, s->tokenizer, text, strlen(text));
+    s->grammar = tg_grammar_json(s->ctx, s->tokenizer, text, n);
   free(text);
   return s->grammar != NULL;
 }

@@ -36,6 +36,8 @@ typedef struct LlmSession {
 /* A piece of the reply, as soon as it is known. */
 typedef void (*LlmPiece)(const char *text, size_t n, void *user);
 
+/* CLI_USAGE, and it was said why, where one of them leaves no room for another. */
+int llm_choices_refuse(const LlmChoices *o);
 /* batch: of TgLlmOptions. false: it was said why */
 bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences, int64_t batch);
 void llm_session_close(LlmSession *s);

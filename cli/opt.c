@@ -37,7 +37,7 @@ static int run_opt(const void *options, char **argument, int n) {
       .size = sizeof o, .pass = given->pass, .emit = given->emit, .opts = given->opts, .from = given->from};
   if (given->list) return passes_list(given->json), CLI_OK;
   bool from_stdin = !file || !strcmp(file, "-");
-  char *text = from_stdin ? cli_read(stdin) : cli_read_file(file);
+  char *text = from_stdin ? cli_read(stdin, NULL) : cli_read_file(file, NULL);
   if (!text) {
     fprintf(stderr, "tg opt: cannot read %s: %s\n", from_stdin ? "stdin" : file,
             errno ? strerror(errno) : "unknown error");

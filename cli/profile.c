@@ -80,7 +80,7 @@ static char *brace_before(char *begin, char *at) {
 
 /* A program that was killed left its array open, perhaps in the middle of an event. */
 static json_t *trace_load(const char *path, json_error_t *e) {
-  char *all = cli_read_file(path);
+  char *all = cli_read_file(path, NULL);
   if (!all) {
     snprintf(e->text, sizeof e->text, "%s", strerror(errno));
     return NULL;

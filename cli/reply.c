@@ -76,10 +76,32 @@ struct LlmReply {
   LlmEnd end;
 };
 
+/* Whether a text has far more tokens than the context has room for, so that a text of any length takes no
+ * longer to refuse than a few times the context takes. Beginnings of it are tried, each twice as long as the
+ * one before: tokens depend on what is near, so one that has twice as many as fit is of no text that fits. */
+static bool is_too_long(LlmSession *s, const char *prompt, size_t n, bool special) {
+  int64_t context = tg_llm_about(s->m).context;
+  for (size_t part = 16 * (size_t)context; part < n; part *= 2) {
+    size_t end = part;
+    while (end && ((unsigned char)prompt[end] & 0xc0) == 0x80)
+      end--; /* not within a character */
+    int64_t count = tg_tokenize(s->tokenizer, prompt, end, NULL, 0, .special = special);
+    if (count < 0) return false; /* the whole says why */
+    if (count <= 2 * context) continue;
+    char why[160];
+    snprintf(why, sizeof why, "a prompt of more than %lld tokens is more than the context of %lld",
+             (long long)count, (long long)context);
+    tg_set_error(s->ctx, TG_ERR_LIMIT, why);
+    return true;
+  }
+  return false;
+}
+
 int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool special, int64_t *count) {
   size_t bos_n = 0;
   const char *bos = tg_token_text(s->tokenizer, tg_token_special(s->tokenizer, TG_TOKEN_BOS), &bos_n);
   bool has = special && bos && bos_n && n >= bos_n && !memcmp(prompt, bos, bos_n);
+  if (is_too_long(s, prompt, n, special)) return NULL;
   *count = tg_tokenize(s->tokenizer, prompt, n, NULL, 0, .special = special, .ends = !has);
   if (*count < 0) return NULL;
   int32_t *ids = malloc(((size_t)*count + 2) * sizeof *ids);

@@ -46,7 +46,7 @@ static void output_say(const RunModel *m, int i, TgTensor *t) {
 }
 
 static char **labels_read(const char *path, int *n, char **text) {
-  *text = cli_read_file(path);
+  *text = cli_read_file(path, NULL);
   char **line = *text ? calloc(strlen(*text) + 2, sizeof *line) : NULL;
   if (!line) return run_failed(path, errno ? strerror(errno) : "cannot be read"), NULL;
   *n = 0;

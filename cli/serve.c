@@ -67,7 +67,7 @@ static const char *chat_prompt(Model *m, const Ask *a, size_t *n) {
   return r;
 }
 
-/* The tokens of what is asked (of embeddings: of input `at`), to be freed; NULL: an error in the context. */
+/* The tokens of what is asked (of prompt or input `at`), to be freed; NULL: an error in the context. */
 static int32_t *ids_asked(Model *m, const Ask *a, size_t at, int64_t *count) {
   size_t n = 0;
   if (a->route == ROUTE_CHAT) {
@@ -78,7 +78,7 @@ static int32_t *ids_asked(Model *m, const Ask *a, size_t at, int64_t *count) {
     const char *text = chat_prompt(m, a, &n);
     return text ? llm_prompt_ids(&m->s, text, n, true, count) : NULL;
   }
-  json_t *from = a->route == ROUTE_EMBED ? json_array_get(a->prompt, at) : a->prompt;
+  json_t *from = json_array_get(a->prompt, at);
   if (json_is_string(from))
     return llm_prompt_ids(&m->s, json_string_value(from), json_string_length(from), false, count);
   *count = (int64_t)json_array_size(from);
@@ -146,9 +146,10 @@ static void on_token(int64_t id, const float *logits, void *user) {
   answer_token(&s->answer, s->m->s.tokenizer, id, logits, tg_llm_about(s->m->s.m).vocabulary);
 }
 
-/* The next of the choices that are asked for; each draws by a seed of its own. */
+/* The next of the choices that are asked for; each of a prompt draws by a seed of its own. */
 static bool choice_begin(Model *m, Slot *s) {
   const Ask *a = &s->job->ask;
+  int64_t of_prompt = s->answer.choice % a->n;
   LlmAsk ask = {.ids = s->ids,
                 .n = (size_t)s->n,
                 .sequence = s - m->slot,
@@ -156,14 +157,30 @@ static bool choice_begin(Model *m, Slot *s) {
                 .stop = &a->stop,
                 .sampler = s->sampler,
                 .grammar = s->grammar ? s->grammar : m->s.grammar,
-                .seed = (uint64_t)a->seed + (uint64_t)s->answer.choice,
+                .seed = (uint64_t)a->seed + (uint64_t)of_prompt,
                 .piece = on_piece,
                 .token = on_token,
                 .user = s};
   m->s.rates = (LlmRates){.tokens = 0};
   s->reply = llm_reply_begin(&m->s, &ask);
-  if (s->reply && !s->answer.choice) s->answer.cached = m->s.rates.kept;
+  if (s->reply && !of_prompt) s->answer.cached += m->s.rates.kept;
   return s->reply != NULL;
+}
+
+static int64_t choices_asked(const Ask *a) {
+  return a->route == ROUTE_CHAT ? a->n : a->n * (int64_t)json_array_size(a->prompt);
+}
+
+/* The choice after one that has ended: of the same prompt, or the first of the next. */
+static bool choice_next(Model *m, Slot *s) {
+  const Ask *a = &s->job->ask;
+  if (s->answer.choice % a->n == 0) {
+    free(s->ids);
+    s->ids = ids_asked(m, a, (size_t)(s->answer.choice / a->n), &s->n);
+    if (!s->ids) return false;
+    s->answer.prompt += s->n;
+  }
+  return choice_begin(m, s);
 }
 
 static TgSampler *sampler_for(Model *m, const Ask *a) {
@@ -290,8 +307,8 @@ static void went_on(Serving *v, Model *m, Slot *s, LlmEnd end) {
   llm_reply_end(s->reply);
   s->reply = NULL;
   answer_choice(&s->answer, end);
-  if (s->answer.choice < s->job->ask.n) {
-    if (!choice_begin(m, s)) give_up(v, s);
+  if (s->answer.choice < choices_asked(&s->job->ask)) {
+    if (!choice_next(m, s)) give_up(v, s);
     return;
   }
   counted(v, s);
@@ -450,8 +467,12 @@ static bool is_local(const char *host) { return !strncmp(host, "127.", 4); }
 static int run_serve(const void *options, char **argument, int n) {
   const ServeOptions *o = options;
   Serving v = {.o = o, .http = {.o = o, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER}};
+  if (o->key && !*o->key)
+    return cli_refuse(CLI_USAGE, "serve", "--key is empty: leave it out, or say what who asks must send");
   if (!is_local(o->host) && !o->key)
     return cli_refuse(CLI_USAGE, "serve", "--host %s lets other machines ask: it wants --key TEXT", o->host);
+  int wrong = llm_choices_refuse(&o->llm);
+  if (wrong) return wrong;
   v.http.names = json_array();
   bool ok = v.http.names != NULL;
   for (int i = 0; ok && i < n; i++)

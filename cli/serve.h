@@ -25,10 +25,10 @@ typedef struct Ask {
   json_t *json;
   const char *model; /* NULL: any */
   json_t *messages, *tools;
-  json_t *prompt;      /* of a text; of embeddings a list of texts, or of lists of ids */
-  json_t *schema;      /* NULL: none */
-  const char *grammar; /* NULL: none */
-  int64_t tokens, n, seed, top_k;
+  json_t *prompt;                 /* of a completion, of embeddings: a list of texts, or of lists of ids */
+  json_t *schema;                 /* NULL: none */
+  const char *grammar;            /* NULL: none */
+  int64_t tokens, n, seed, top_k; /* n: choices of each prompt */
   double temperature, top_p, min_p, repeat, presence, frequency;
   CliTexts stop;
   int64_t logprobs; /* -1: none are wanted; else how many of the likeliest besides */
@@ -100,6 +100,11 @@ Job *http_next(Server *s, bool (*can)(const Job *j, void *user), void *user);
 void http_wait(Server *s, double seconds);
 
 /* ---- serve_reply.c: a reply as OpenAI's JSON */
+typedef struct Bytes {
+  char *at; /* ended by a 0 byte; NULL: none so far */
+  size_t n, cap;
+} Bytes;
+
 typedef struct Answer {
   Job *j;
   const char *model;
@@ -107,9 +112,11 @@ typedef struct Answer {
   int64_t created, choice, prompt, cached, made; /* made: tokens of all choices */
   json_t *choices;                               /* of a reply that is no stream */
   json_t *logs;                                  /* logprobs of tokens that are not sent yet */
-  char *text;                                    /* of the choice so far, not sent yet */
-  size_t n, cap;
-  bool begun; /* the choice's first event is sent */
+  Bytes text;                                    /* of the choice so far, not sent yet */
+  TgDetokenizer *spelling;                       /* of single tokens, for the logprobs; NULL: none so far */
+  int64_t characters;                            /* of the choice's tokens with logprobs */
+  Bytes seen;                                    /* of a character that the last of them begins */
+  bool begun;                                    /* the choice's first event is sent */
 } Answer;
 
 bool answer_begin(Answer *a, Job *j, const char *model, int64_t number);
@@ -120,6 +127,9 @@ void answer_choice(Answer *a, LlmEnd end);
 void answer_end(Answer *a);                               /* the job ends with it */
 void answer_vector(Answer *a, const float *v, int64_t n); /* the next embedding */
 void answer_free(Answer *a);                              /* of one that did not end */
+
+/* Bytes that need not be UTF-8, as a text: U+FFFD stands for each sequence that is none. */
+json_t *serve_text(const char *text, size_t n);
 
 extern const unsigned char serve_page[]; /* the chat page: serve_page.html */
 extern const size_t serve_page_bytes;

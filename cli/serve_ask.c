@@ -10,6 +10,7 @@
 /* What is being read, and what is wrong. */
 typedef struct Reader {
   Ask *a;
+  json_t *known; /* the names of the members that were looked at */
   char *why, *param;
   bool ok;
 } Reader;
@@ -22,7 +23,8 @@ static void wrong(Reader *r, const char *param, const char *what) {
 }
 
 /* The member, where it is there and not null. */
-static json_t *member(const Reader *r, const char *name) {
+static json_t *member(Reader *r, const char *name) {
+  json_object_set_new(r->known, name, json_true());
   json_t *v = json_object_get(r->a->json, name);
   return json_is_null(v) ? NULL : v;
 }
@@ -145,22 +147,9 @@ static void messages(Reader *r) {
   r->a->messages = v;
 }
 
-static void prompt(Reader *r) {
-  json_t *v = member(r, "prompt"), *each;
-  size_t i;
-  bool ok = json_is_string(v) || (json_is_array(v) && json_array_size(v));
-  if (json_is_array(v) && json_array_size(v) == 1 && json_is_string(json_array_get(v, 0)))
-    v = json_array_get(v, 0);
-  else
-    json_array_foreach(v, i, each) ok = ok && json_is_integer(each);
-  if (!ok) wrong(r, "prompt", "is a text, or a list of token ids");
-  r->a->prompt = v;
-}
-
 /* One text or more, each as a text or as ids: a list of them. */
-static void inputs(Reader *r) {
-  json_t *v = member(r, "input"), *list, *each, *id;
-  const char *form = json_string_value(member(r, "encoding_format"));
+static void texts(Reader *r, const char *name) {
+  json_t *v = member(r, name), *list, *each, *id;
   size_t i, k;
   bool one = json_is_string(v) || json_is_integer(json_array_get(v, 0)),
        ok = json_is_string(v) || json_array_size(v);
@@ -170,26 +159,49 @@ static void inputs(Reader *r) {
     json_array_foreach(each, k, id) ok = ok && json_is_integer(id);
   }
   if (!ok || json_array_size(list) > MOST_INPUTS)
-    wrong(r, "input", "is a text, a list of token ids, or a list of such");
+    wrong(r, name, "is a text, a list of token ids, or a list of such");
+  if (list) json_object_set_new(r->a->json, name, list);
+  r->a->prompt = list;
+}
+
+static void inputs(Reader *r) {
+  const char *form = json_string_value(member(r, "encoding_format"));
+  texts(r, "input");
   if (form && strcmp(form, "float") && strcmp(form, "base64"))
     wrong(r, "encoding_format", "is float or base64");
-  if (member(r, "dimensions")) wrong(r, "dimensions", "is not taken here");
   r->a->base64 = form && !strcmp(form, "base64");
-  if (list) json_object_set_new(r->a->json, "input", list);
-  r->a->prompt = list;
+}
+
+/* ---- tools */
+/* Which of them is called, and whether one is, is the model's choice: a template can only leave them out. */
+static void tools(Reader *r) {
+  json_t *v = member(r, "tools"), *choice = member(r, "tool_choice"), *each;
+  const char *chosen = json_string_value(choice);
+  size_t i;
+  if (v && !json_is_array(v)) wrong(r, "tools", "is a list");
+  json_array_foreach(v, i, each) {
+    if (!json_is_string(json_object_get(json_object_get(each, "function"), "name")))
+      wrong(r, "tools",
+            "is a list of functions, each {\"type\": \"function\", \"function\": {\"name\": ..}}");
+  }
+  if (choice && (!chosen || (strcmp(chosen, "none") && strcmp(chosen, "auto"))))
+    wrong(r, "tool_choice", "is \"none\" or \"auto\": no other is done here");
+  r->a->tools = chosen && !strcmp(chosen, "none") ? NULL : v;
 }
 
 /* ---- the whole */
 static void logprobs(Reader *r) {
   bool wanted = false;
+  int64_t most = 0;
   r->a->logprobs = -1;
   if (r->a->route == ROUTE_TEXT) {
     whole(r, "logprobs", 0, MOST_LOGPROBS, &r->a->logprobs);
     return;
   }
   flag(r, "logprobs", &wanted);
-  if (wanted) r->a->logprobs = 0;
-  if (wanted) whole(r, "top_logprobs", 0, MOST_LOGPROBS, &r->a->logprobs);
+  whole(r, "top_logprobs", 0, MOST_LOGPROBS, &most);
+  if (wanted) r->a->logprobs = most;
+  if (most && !wanted) wrong(r, "top_logprobs", "wants logprobs too");
 }
 
 /* json_object: any; json_schema: of this schema. Or a grammar of the caller's own, which OpenAI has not. */
@@ -208,17 +220,59 @@ static void format(Reader *r) {
   if (r->a->schema && grammar) wrong(r, "grammar", "and a response_format cannot both be");
 }
 
-/* What changes a reply and is not here is refused: it must not be passed over. */
-static void refused(Reader *r) {
-  if (member(r, "suffix")) wrong(r, "suffix", "is not taken here");
-  if (member(r, "audio")) wrong(r, "audio", "is not taken here");
+/* What changes no reply: with any value, or with this one alone. */
+static const struct {
+  const char *name, *value;
+} idle[] = {{"user", NULL},
+            {"safety_identifier", NULL},
+            {"prompt_cache_key", NULL},
+            {"prompt_cache_retention", NULL},
+            {"store", NULL},
+            {"metadata", NULL},
+            {"service_tier", NULL},
+            {"prediction", NULL},
+            {"echo", "false"},
+            {"best_of", "1"},
+            {"suffix", "\"\""},
+            {"parallel_tool_calls", "true"},
+            {"modalities", "[\"text\"]"}};
+
+static bool is_idle(const char *name, const json_t *v) {
+  if (json_is_null(v)) return true;
+  for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+    if (strcmp(idle[i].name, name)) continue;
+    if (!idle[i].value) return true;
+    json_t *only = json_loads(idle[i].value, JSON_DECODE_ANY, NULL);
+    bool is = json_equal(only, v);
+    json_decref(only);
+    return is;
+  }
+  return false;
+}
+
+/* What nobody looked at may change a reply, and must not be passed over. */
+static void refuse_others(Reader *r) {
+  const char *name;
+  json_t *v;
+  json_object_foreach(r->a->json, name, v) {
+    if (json_object_get(r->known, name) || is_idle(name, v)) continue;
+    char shown[40];
+    snprintf(shown, sizeof shown, "%s", name);
+    wrong(r, shown, "is not taken here");
+  }
+}
+
+static void stream(Reader *r) {
+  json_t *more = member(r, "stream_options"), *usage = json_object_get(more, "include_usage");
+  flag(r, "stream", &r->a->stream);
+  if (more && (!json_is_object(more) || (usage && !json_is_null(usage) && !json_is_boolean(usage))))
+    wrong(r, "stream_options", "is an object: include_usage, true or false");
+  r->a->usage = json_is_true(usage);
 }
 
 static void options(Reader *r) {
   Ask *a = r->a;
-  json_t *more = member(r, "stream_options");
-  flag(r, "stream", &a->stream);
-  if (more) a->usage = json_is_true(json_object_get(more, "include_usage"));
+  stream(r);
   whole(r, "max_tokens", 1, INT32_MAX, &a->tokens);
   whole(r, "max_completion_tokens", 1, INT32_MAX, &a->tokens);
   whole(r, "n", 1, MOST_CHOICES, &a->n);
@@ -230,6 +284,24 @@ static void options(Reader *r) {
   real(r, "repeat_penalty", 0.1, 10, &a->repeat);
   real(r, "presence_penalty", -2, 2, &a->presence);
   real(r, "frequency_penalty", -2, 2, &a->frequency);
+}
+
+/* The members of the route, and what they may not be together. */
+static void all(Reader *r) {
+  Ask *a = r->a;
+  json_t *model = member(r, "model");
+  if (model && !json_is_string(model)) wrong(r, "model", "is the name of a model");
+  a->model = json_string_value(model);
+  if (a->route == ROUTE_CHAT)
+    messages(r), tools(r);
+  else if (a->route == ROUTE_TEXT)
+    texts(r, "prompt");
+  else
+    inputs(r);
+  if (a->route != ROUTE_EMBED) options(r), logprobs(r), stops(r), biases(r), format(r);
+  if (a->route == ROUTE_TEXT && (int64_t)json_array_size(a->prompt) * a->n > MOST_INPUTS)
+    wrong(r, "n", "times the prompts is more than 2048");
+  refuse_others(r);
 }
 
 bool ask_read(Ask *a, Route route, const char *body, size_t n, const LlmChoices *usual, char why[200],
@@ -246,27 +318,14 @@ bool ask_read(Ask *a, Route route, const char *body, size_t n, const LlmChoices 
              .min_p = usual->min_p,
              .repeat = usual->repeat,
              .stop = usual->stop};
-  Reader r = {a, why, param, true};
   param[0] = 0;
   if (!json_is_object(a->json)) {
     snprintf(why, 200, "the body is no JSON object%s%.120s", a->json ? "" : ": ", a->json ? "" : e.text);
     return false;
   }
-  json_t *model = member(&r, "model"), *tools = member(&r, "tools");
-  if (model && !json_is_string(model)) wrong(&r, "model", "is the name of a model");
-  a->model = json_string_value(model);
-  if (tools && !json_is_array(tools)) wrong(&r, "tools", "is a list");
-  const char *choice = json_string_value(member(&r, "tool_choice"));
-  a->tools = choice && !strcmp(choice, "none") ? NULL : tools;
-  if (route == ROUTE_EMBED) {
-    inputs(&r);
-    return r.ok;
-  }
-  if (route == ROUTE_CHAT)
-    messages(&r);
-  else
-    prompt(&r);
-  options(&r), logprobs(&r), stops(&r), biases(&r), format(&r), refused(&r);
+  Reader r = {a, json_object(), why, param, true};
+  all(&r);
+  json_decref(r.known);
   return r.ok;
 }
 

@@ -75,9 +75,11 @@ void job_end(Job *j, int status) {
   job_release(j);
 }
 
+/* A message may have been cut within a character. */
 static json_t *error_of(const char *type, const char *param, const char *message) {
-  json_t *p = param && *param ? json_string(param) : json_null();
-  return json_pack("{s:{s:s, s:s, s:o, s:n}}", "error", "message", message, "type", type, "param", p, "code");
+  json_t *p = param && *param ? serve_text(param, strlen(param)) : json_null();
+  return json_pack("{s:{s:o, s:s, s:o, s:n}}", "error", "message", serve_text(message, strlen(message)),
+                   "type", type, "param", p, "code");
 }
 
 void job_fail(Job *j, int status, const char *type, const char *message) {
@@ -92,14 +94,16 @@ void job_fail(Job *j, int status, const char *type, const char *message) {
   job_end(j, status);
 }
 
-/* A suspended connection is not looked at by the library, so its socket is asked. */
+/* A suspended connection is not looked at by the library, so its socket is asked. A client that only ended
+ * its sending (shutdown) looks like one that left until something is written to it, which a stream will be
+ * soon: the system then says whether anybody is there. */
 bool job_gone(Job *j) {
   char byte;
   pthread_mutex_lock(&j->server->lock);
   bool gone = j->gone;
   if (!gone && j->waits && j->fd >= 0) {
     ssize_t n = recv(j->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    gone = n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    gone = n == 0 ? !j->ask.stream : n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
   }
   pthread_mutex_unlock(&j->server->lock);
   return gone;
@@ -137,41 +141,58 @@ void http_wait(Server *s, double seconds) {
 }
 
 /* ---- answers that are known at once */
-static enum MHD_Result answer(struct MHD_Connection *c, int status, const char *type, const char *text,
-                              size_t n, bool copied) {
+static struct MHD_Response *response_of(const char *type, const char *text, size_t n, bool copied) {
   struct MHD_Response *r = MHD_create_response_from_buffer(
       n, (void *)(uintptr_t)text, copied ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
-  if (!r) return MHD_NO;
+  if (!r) return NULL;
   MHD_add_response_header(r, "Content-Type", type);
   MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
   MHD_add_response_header(r, "Content-Security-Policy",
                           "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                           "connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'");
+  return r;
+}
+
+static enum MHD_Result answer_with(struct MHD_Connection *c, int status, struct MHD_Response *r) {
+  if (!r) return MHD_NO;
   if (status == 429 || status == 503) MHD_add_response_header(r, "Retry-After", "1");
   if (status == 401) MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
-  if (status == 405) MHD_add_response_header(r, "Allow", "GET, POST");
   enum MHD_Result ok = MHD_queue_response(c, (unsigned)status, r);
   MHD_destroy_response(r);
   return ok;
 }
 
-static enum MHD_Result answer_json(struct MHD_Connection *c, int status, json_t *v) {
+static enum MHD_Result answer(struct MHD_Connection *c, int status, const char *type, const char *text,
+                              size_t n, bool copied) {
+  return answer_with(c, status, response_of(type, text, n, copied));
+}
+
+static struct MHD_Response *json_response(json_t *v) {
   char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
   json_decref(v);
-  enum MHD_Result ok = text ? answer(c, status, "application/json", text, strlen(text), true) : MHD_NO;
+  struct MHD_Response *r = text ? response_of("application/json", text, strlen(text), true) : NULL;
   free(text);
-  return ok;
+  return r;
+}
+
+static enum MHD_Result answer_json(struct MHD_Connection *c, int status, json_t *v) {
+  return answer_with(c, status, json_response(v));
+}
+
+static void count_refused(Server *s) {
+  pthread_mutex_lock(&s->lock);
+  s->counts.refused++;
+  pthread_mutex_unlock(&s->lock);
 }
 
 static enum MHD_Result refuse(Server *s, struct MHD_Connection *c, int status, const char *type,
                               const char *param, const char *message) {
-  pthread_mutex_lock(&s->lock);
-  s->counts.refused++;
-  pthread_mutex_unlock(&s->lock);
+  count_refused(s);
   return answer_json(c, status, error_of(type, param, message));
 }
 
-static enum MHD_Result say_health(Server *s, struct MHD_Connection *c) {
+static enum MHD_Result say_health(Server *s, struct MHD_Connection *c, const char *rest) {
+  (void)rest;
   pthread_mutex_lock(&s->lock);
   json_t *v = json_pack("{s:s, s:I, s:I}", "status", s->closing ? "closing" : "ok", "active",
                         (json_int_t)s->active, "queued", (json_int_t)s->queued);
@@ -179,12 +200,34 @@ static enum MHD_Result say_health(Server *s, struct MHD_Connection *c) {
   return answer_json(c, 200, v);
 }
 
-static enum MHD_Result say_models(Server *s, struct MHD_Connection *c) {
+static enum MHD_Result say_models(Server *s, struct MHD_Connection *c, const char *rest) {
+  (void)rest;
   return answer_json(c, 200, json_pack("{s:s, s:o}", "object", "list", "data", json_deep_copy(s->names)));
 }
 
+/* As /v1/models lists it; NULL: there is none of this name. */
+static json_t *model_named(const Server *s, const char *name) {
+  json_t *m;
+  size_t i;
+  json_array_foreach(s->names, i, m) {
+    if (!strcmp(json_string_value(json_object_get(m, "id")), name)) return m;
+  }
+  return NULL;
+}
+
+static enum MHD_Result no_model(Server *s, struct MHD_Connection *c) {
+  return refuse(s, c, 404, "invalid_request_error", "model",
+                "there is no model of this name: see /v1/models");
+}
+
+static enum MHD_Result say_model(Server *s, struct MHD_Connection *c, const char *name) {
+  json_t *m = model_named(s, name);
+  return m ? answer_json(c, 200, json_deep_copy(m)) : no_model(s, c);
+}
+
 /* Prometheus' text format, version 0.0.4 */
-static enum MHD_Result say_metrics(Server *s, struct MHD_Connection *c) {
+static enum MHD_Result say_metrics(Server *s, struct MHD_Connection *c, const char *rest) {
+  (void)rest;
   char text[2048];
   pthread_mutex_lock(&s->lock);
   const Counts *k = &s->counts;
@@ -285,13 +328,9 @@ static enum MHD_Result job_answer(Job *j, struct MHD_Connection *c) {
   return ok;
 }
 
+/* Where there is one model, any name will do. */
 static bool has_model(const Server *s, const char *name) {
-  json_t *m;
-  size_t i;
-  if (!name || json_array_size(s->names) == 1) return true;
-  json_array_foreach(s->names, i,
-                     m) if (!strcmp(json_string_value(json_object_get(m, "id")), name)) return true;
-  return false;
+  return !name || json_array_size(s->names) == 1 || model_named(s, name);
 }
 
 /* Its body is here: into the queue, or an error. */
@@ -301,9 +340,7 @@ static enum MHD_Result job_queue(Job *j, struct MHD_Connection *c) {
   if (j->refused) return refuse(s, c, 413, "invalid_request_error", NULL, "the body is more than 16 MiB");
   if (!ask_read(&j->ask, j->route, j->body, j->nbody, &s->o->llm, why, param))
     return refuse(s, c, 400, "invalid_request_error", param, why);
-  if (!has_model(s, j->ask.model))
-    return refuse(s, c, 404, "invalid_request_error", "model",
-                  "there is no model of this name: see /v1/models");
+  if (!has_model(s, j->ask.model)) return no_model(s, c);
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
   j->fd = info ? info->connect_fd : -1;
   pthread_mutex_lock(&s->lock);
@@ -341,36 +378,52 @@ static Job *job_new(Server *s, struct MHD_Connection *c, Route route) {
 }
 
 /* ---- what there is */
-static enum MHD_Result say_page(Server *s, struct MHD_Connection *c) {
-  (void)s;
+static enum MHD_Result say_page(Server *s, struct MHD_Connection *c, const char *rest) {
+  (void)s, (void)rest;
   return answer(c, 200, "text/html; charset=utf-8", (const char *)serve_page, serve_page_bytes, false);
 }
 
 typedef struct Place {
   const char *method, *path;
   bool open; /* without a key */
-  enum MHD_Result (*say)(Server *s, struct MHD_Connection *c);
+  bool more; /* the path goes on, and say gets the rest */
+  enum MHD_Result (*say)(Server *s, struct MHD_Connection *c, const char *rest);
   Route route; /* where say is NULL */
 } Place;
 
-static const Place places[] = {{"GET", "/", true, say_page, 0},
-                               {"GET", "/health", true, say_health, 0},
-                               {"GET", "/metrics", false, say_metrics, 0},
-                               {"GET", "/v1/models", false, say_models, 0},
-                               {"POST", "/v1/chat/completions", false, NULL, ROUTE_CHAT},
-                               {"POST", "/v1/completions", false, NULL, ROUTE_TEXT},
-                               {"POST", "/v1/embeddings", false, NULL, ROUTE_EMBED}};
+static const Place places[] = {{"GET", "/", .open = true, .say = say_page},
+                               {"GET", "/health", .open = true, .say = say_health},
+                               {"GET", "/metrics", .say = say_metrics},
+                               {"GET", "/v1/models", .say = say_models},
+                               {"GET", "/v1/models/", .more = true, .say = say_model},
+                               {"POST", "/v1/chat/completions", .route = ROUTE_CHAT},
+                               {"POST", "/v1/completions", .route = ROUTE_TEXT},
+                               {"POST", "/v1/embeddings", .route = ROUTE_EMBED}};
 
-/* NULL: there is none, and *path says whether there is one for another method */
-static const Place *place_of(const char *method, const char *url, bool *path) {
-  *path = false;
+static bool is_at(const Place *p, const char *url) {
+  size_t n = strlen(p->path);
+  return p->more ? !strncmp(url, p->path, n) && url[n] : !strcmp(url, p->path);
+}
+
+/* NULL: there is none, and allow has the methods that what is there takes; "": nothing is there */
+static const Place *place_of(const char *method, const char *url, char allow[64]) {
+  allow[0] = 0;
   if (!strcmp(method, "HEAD")) method = "GET";
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    if (strcmp(places[i].path, url)) continue;
-    *path = true;
+    if (!is_at(&places[i], url)) continue;
     if (!strcmp(places[i].method, method)) return &places[i];
+    size_t n = strlen(allow);
+    snprintf(allow + n, 64 - n, "%s%s%s", n ? ", " : "", places[i].method,
+             strcmp(places[i].method, "GET") ? "" : ", HEAD");
   }
   return NULL;
+}
+
+static enum MHD_Result refuse_method(Server *s, struct MHD_Connection *c, const char *allow) {
+  struct MHD_Response *r = json_response(error_of("invalid_request_error", NULL, "not by this method"));
+  count_refused(s);
+  if (r) MHD_add_response_header(r, "Allow", allow);
+  return answer_with(c, 405, r);
 }
 
 static bool too_long(struct MHD_Connection *c) {
@@ -382,14 +435,14 @@ static bool too_long(struct MHD_Connection *c) {
 /* The first call for a request: its headers are here. */
 static enum MHD_Result begin(Server *s, struct MHD_Connection *c, const char *url, const char *method,
                              void **job) {
-  bool path;
-  const Place *p = place_of(method, url, &path);
+  char allow[64];
+  const Place *p = place_of(method, url, allow);
   if (!is_ours(s, c))
     return refuse(s, c, 403, "permission_error", NULL, "this server answers its own machine alone");
-  if (!p && path) return refuse(s, c, 405, "invalid_request_error", NULL, "not by this method");
+  if (!p && *allow) return refuse_method(s, c, allow);
   if (!p) return refuse(s, c, 404, "invalid_request_error", NULL, "there is no such place");
   if (!p->open && !has_key(s, c)) return refuse(s, c, 401, "authentication_error", NULL, "a key is wanted");
-  if (p->say) return p->say(s, c);
+  if (p->say) return p->say(s, c, url + strlen(p->path));
   if (too_long(c)) return refuse(s, c, 413, "invalid_request_error", NULL, "the body is more than 16 MiB");
   *job = job_new(s, c, p->route);
   return *job ? MHD_YES : MHD_NO;

@@ -21,14 +21,80 @@ bool answer_begin(Answer *a, Job *j, const char *model, int64_t number) {
 void answer_free(Answer *a) {
   json_decref(a->choices);
   json_decref(a->logs);
-  free(a->text);
+  tg_detokenizer_free(a->spelling);
+  free(a->text.at), free(a->seen.at);
   *a = (Answer){.j = NULL};
 }
 
-/* A text of bytes that need not be UTF-8 as a whole: each piece of a detokenizer is. */
-static json_t *text_of(const char *text, size_t n) {
+/* ---- bytes that need not be UTF-8 */
+/* More of them, ended by a 0 byte. What there is no memory for is left out. */
+static void bytes_put(Bytes *b, const char *text, size_t n) {
+  if (b->n + n + 1 > b->cap) {
+    size_t cap = 2 * (b->n + n) + 256;
+    char *grown = realloc(b->at, cap);
+    if (!grown) return;
+    b->at = grown;
+    b->cap = cap;
+  }
+  if (n) memcpy(b->at + b->n, text, n);
+  b->n += n;
+  b->at[b->n] = 0;
+}
+
+/* The first n of them go. */
+static void bytes_drop(Bytes *b, size_t n) {
+  if (!n) return;
+  memmove(b->at, b->at + n, b->n - n + 1);
+  b->n -= n;
+}
+
+/* What a text begins with: a character, or bytes that are none and that one U+FFFD stands for (Unicode's
+ * "maximal subpart"). cut: the text ends within it. */
+typedef struct Character {
+  size_t n;
+  bool whole, cut;
+} Character;
+
+static Character character_at(const char *text, size_t n) {
+  const unsigned char *p = (const unsigned char *)text;
+  size_t more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
+  unsigned char lo = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : 0x80; /* none is longer than it has to be */
+  unsigned char hi = *p == 0xed ? 0x9f : *p == 0xf4 ? 0x8f : 0xbf; /* half a surrogate pair; past U+10FFFF */
+  if (*p < 0x80) return (Character){1, .whole = true};
+  if (*p < 0xc2 || *p > 0xf4) return (Character){1, .whole = false};
+  for (size_t i = 1; i <= more; i++) {
+    if (i == n) return (Character){i, .cut = true};
+    if (p[i] < lo || p[i] > hi) return (Character){i, .whole = false};
+    lo = 0x80;
+    hi = 0xbf;
+  }
+  return (Character){more + 1, .whole = true};
+}
+
+/* How many bytes do not end within a character; *characters grows by what they are shown as. */
+static size_t complete(const char *text, size_t n, int64_t *characters) {
+  size_t at = 0;
+  while (at < n) {
+    Character c = character_at(text + at, n - at);
+    if (c.cut) break;
+    at += c.n;
+    ++*characters;
+  }
+  return at;
+}
+
+json_t *serve_text(const char *text, size_t n) {
   json_t *v = json_stringn(text ? text : "", n);
-  return v ? v : json_string("\xef\xbf\xbd");
+  if (v) return v;
+  Bytes b = {.at = NULL};
+  for (size_t at = 0; at < n;) {
+    Character c = character_at(text + at, n - at);
+    bytes_put(&b, c.whole ? text + at : "\xef\xbf\xbd", c.whole ? c.n : 3);
+    at += c.n;
+  }
+  v = json_stringn(b.at ? b.at : "", b.n);
+  free(b.at);
+  return v;
 }
 
 /* ---- what goes out */
@@ -65,18 +131,19 @@ static json_t *bytes_of(const char *text, size_t n) {
   return list;
 }
 
-static json_t *log_of(const TgTokenizer *t, int64_t id, double logprob) {
-  size_t n = 0;
-  const char *text = tg_token_text(t, id, &n);
-  return json_pack("{s:o, s:f, s:o}", "token", text_of(text, n), "logprob", logprob, "bytes",
-                   bytes_of(text, n));
+/* What the token adds to the text; a control token, which adds nothing, has its name and no bytes. */
+static json_t *log_of(Answer *a, const TgTokenizer *t, int64_t id, double logprob) {
+  size_t n = 0, length = 0;
+  const char *text = tg_detokenizer_put(a->spelling, id, &n), *name = tg_token_text(t, id, &length);
+  return json_pack("{s:o, s:f, s:o}", "token", n ? serve_text(text, n) : serve_text(name, length), "logprob",
+                   logprob, "bytes", bytes_of(text, n));
 }
 
 /* The likeliest tokens, by a pass for each: there are few. */
-static json_t *likeliest(const TgTokenizer *t, const float *logits, int64_t vocabulary, int64_t n,
+static json_t *likeliest(Answer *a, const TgTokenizer *t, const float *logits, int64_t vocabulary,
                          double sum) {
   json_t *list = json_array();
-  int64_t last = -1;
+  int64_t last = -1, n = a->j->ask.logprobs;
   for (int64_t k = 0; k < n && k < vocabulary; k++) {
     int64_t best = -1;
     for (int64_t i = 0; i < vocabulary; i++) {
@@ -84,10 +151,21 @@ static json_t *likeliest(const TgTokenizer *t, const float *logits, int64_t voca
       if (after && (best < 0 || logits[i] > logits[best])) best = i;
     }
     if (best < 0) break;
-    json_array_append_new(list, log_of(t, best, (double)logits[best] - sum));
+    json_array_append_new(list, log_of(a, t, best, (double)logits[best] - sum));
     last = best;
   }
   return list;
+}
+
+/* Where in the text, in characters, the token's begins; where it goes on with a character, at that. */
+static int64_t offset_taken(Answer *a, int64_t id) {
+  size_t n = 0, before = a->seen.n;
+  int64_t offset = a->characters;
+  const char *text = tg_detokenizer_put(a->spelling, id, &n);
+  bytes_put(&a->seen, text, n);
+  if (before && n && character_at(a->seen.at, a->seen.n).n <= before) offset++; /* it did not go on */
+  bytes_drop(&a->seen, complete(a->seen.at, a->seen.n, &a->characters));
+  return offset;
 }
 
 void answer_token(Answer *a, const TgTokenizer *t, int64_t id, const float *logits, int64_t vocabulary) {
@@ -99,9 +177,23 @@ void answer_token(Answer *a, const TgTokenizer *t, int64_t id, const float *logi
   for (int64_t i = 0; i < vocabulary; i++)
     sum += exp((double)logits[i] - most);
   sum = most + log(sum);
-  json_t *v = log_of(t, id, (double)logits[id] - sum);
-  json_object_set_new(v, "top_logprobs", likeliest(t, logits, vocabulary, a->j->ask.logprobs, sum));
+  if (!a->spelling) a->spelling = tg_detokenizer_new(t, .inside = true, .bytes = true);
+  json_t *v = log_of(a, t, id, (double)logits[id] - sum);
+  json_object_set_new(v, "top_logprobs", likeliest(a, t, logits, vocabulary, sum));
+  if (a->j->route == ROUTE_TEXT) json_object_set_new(v, "text_offset", json_integer(offset_taken(a, id)));
   json_array_append_new(a->logs, v);
+}
+
+/* Completions have the likeliest as an object; of two that are written alike, as bytes that are no text, it
+ * has the likelier. */
+static json_t *by_token(json_t *list) {
+  json_t *all = json_object(), *each;
+  size_t i;
+  json_array_foreach(list, i, each) {
+    const char *token = json_string_value(json_object_get(each, "token"));
+    if (!json_object_get(all, token)) json_object_set(all, token, json_object_get(each, "logprob"));
+  }
+  return all;
 }
 
 /* The tokens since the last time, in the form of the route; null: none are wanted. */
@@ -111,34 +203,20 @@ static json_t *logs_taken(Answer *a) {
   size_t i;
   a->logs = json_array();
   if (a->j->route == ROUTE_CHAT) return json_pack("{s:o}", "content", logs);
-  json_t *tokens = json_array(), *values = json_array(), *tops = json_array();
+  json_t *tokens = json_array(), *values = json_array(), *tops = json_array(), *offsets = json_array();
   json_array_foreach(logs, i, each) {
-    json_t *top = json_object(), *t;
-    size_t k;
     json_array_append(tokens, json_object_get(each, "token"));
     json_array_append(values, json_object_get(each, "logprob"));
-    json_array_foreach(json_object_get(each, "top_logprobs"), k, t)
-        json_object_set(top, json_string_value(json_object_get(t, "token")), json_object_get(t, "logprob"));
-    json_array_append_new(tops, top);
+    json_array_append(offsets, json_object_get(each, "text_offset"));
+    json_array_append_new(tops, by_token(json_object_get(each, "top_logprobs")));
   }
-  r = json_pack("{s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", tops);
+  r = json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", tops,
+                "text_offset", offsets);
   json_decref(logs);
   return r;
 }
 
-/* ---- text */
-void answer_text(Answer *a, const char *text, size_t n) {
-  if (a->n + n + 1 > a->cap) {
-    size_t cap = 2 * (a->n + n) + 256;
-    char *grown = realloc(a->text, cap);
-    if (!grown) return;
-    a->text = grown;
-    a->cap = cap;
-  }
-  memcpy(a->text + a->n, text, n);
-  a->n += n;
-  a->text[a->n] = 0;
-}
+void answer_text(Answer *a, const char *text, size_t n) { bytes_put(&a->text, text, n); }
 
 /* ---- calls of tools: what Hermes' and Qwen's templates ask for, <tool_call>{"name": .., "arguments":
  * {..}}</tool_call> one or more times, and Llama's, where all of the reply is {"name": .., "parameters":
@@ -162,8 +240,8 @@ static json_t *call_of(const Answer *a, const char *text, size_t n, size_t numbe
 /* The calls of the text, which is cut where the first begins; NULL: there are none. */
 static json_t *calls_taken(Answer *a) {
   static const char begin[] = "<tool_call>", end[] = "</tool_call>";
-  if (!a->j->ask.tools || !a->text) return NULL;
-  char *at = strstr(a->text, begin), *first = at;
+  if (!a->j->ask.tools || !a->text.at) return NULL;
+  char *at = strstr(a->text.at, begin), *first = at;
   json_t *list = json_array(), *call;
   for (; at; at = strstr(at, begin)) {
     at += strlen(begin);
@@ -173,13 +251,14 @@ static json_t *calls_taken(Answer *a) {
       json_array_append_new(list, call);
     at = stop;
   }
-  if (!first && a->text[strspn(a->text, " \n")] == '{' && (call = call_of(a, a->text, a->n, 0))) {
+  if (!first && a->text.at[strspn(a->text.at, " \n")] == '{' &&
+      (call = call_of(a, a->text.at, a->text.n, 0))) {
     json_array_append_new(list, call);
-    first = a->text;
+    first = a->text.at;
   }
   if (json_array_size(list)) {
     *first = 0;
-    a->n = (size_t)(first - a->text);
+    a->text.n = (size_t)(first - a->text.at);
     return list;
   }
   json_decref(list);
@@ -194,9 +273,10 @@ static void event(Answer *a, json_t *delta, json_t *logs, json_t *finish) {
   put_json(a, whole_of(a, json_pack("[o]", choice), true), "data: ", "\n\n");
 }
 
-static json_t *delta_of(Answer *a) {
-  json_t *text = text_of(a->text, a->n);
-  a->n = 0;
+/* The next n bytes of the text. */
+static json_t *delta_of(Answer *a, size_t n) {
+  json_t *text = serve_text(a->text.at, n);
+  bytes_drop(&a->text, n);
   return a->j->route == ROUTE_CHAT ? json_pack("{s:o}", "content", text) : text;
 }
 
@@ -206,11 +286,14 @@ static void choice_open(Answer *a) {
   a->begun = true;
 }
 
-/* What may be calls of tools waits for the end. */
+/* What may be calls of tools waits for the end, and the beginning of a character for the rest of it: a stream
+ * has the same text as a reply that comes whole. */
 void answer_flush(Answer *a) {
   if (!a->j->ask.stream || (a->j->ask.tools && a->j->route == ROUTE_CHAT)) return;
   choice_open(a);
-  if (a->n) event(a, delta_of(a), logs_taken(a), json_null());
+  int64_t characters = 0;
+  size_t n = complete(a->text.at, a->text.n, &characters);
+  if (n) event(a, delta_of(a, n), logs_taken(a), json_null());
 }
 
 void answer_choice(Answer *a, LlmEnd end) {
@@ -219,11 +302,11 @@ void answer_choice(Answer *a, LlmEnd end) {
   json_t *finish = json_string(calls ? "tool_calls" : end == LLM_FULL ? "length" : "stop");
   if (a->j->ask.stream) {
     choice_open(a);
-    if (a->n || json_array_size(a->logs)) event(a, delta_of(a), logs_taken(a), json_null());
+    if (a->text.n || json_array_size(a->logs)) event(a, delta_of(a, a->text.n), logs_taken(a), json_null());
     if (calls) event(a, json_pack("{s:o}", "tool_calls", calls), json_null(), json_null());
     event(a, chat ? json_object() : json_string(""), json_null(), finish);
   } else {
-    json_t *text = calls && !a->n ? json_null() : text_of(a->text, a->n), *choice;
+    json_t *text = calls && !a->text.n ? json_null() : serve_text(a->text.at, a->text.n), *choice;
     if (chat) {
       json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content", text);
       if (calls) json_object_set_new(message, "tool_calls", calls);
@@ -234,8 +317,8 @@ void answer_choice(Answer *a, LlmEnd end) {
                          logs_taken(a), "finish_reason", finish);
     json_array_append_new(a->choices, choice);
   }
-  a->n = 0;
-  if (a->text) a->text[0] = 0;
+  bytes_drop(&a->text, a->text.n), bytes_drop(&a->seen, a->seen.n);
+  a->characters = 0;
   a->choice++;
   a->begun = false;
 }

@@ -48,7 +48,7 @@ int cli_fail(const TgContext *ctx, const char *what) {
   return cli_refuse(CLI_FAILED, what, "%s: %s", tg_status_name(tg_error(ctx)), tg_errmsg(ctx));
 }
 
-char *cli_read(FILE *f) {
+char *cli_read(FILE *f, size_t *nbytes) {
   size_t n = 0, cap = 1 << 16;
   char *text = malloc(cap), *more;
   while (text) {
@@ -65,12 +65,13 @@ char *cli_read(FILE *f) {
     return NULL;
   }
   if (text) text[n] = 0;
+  if (nbytes) *nbytes = n;
   return text;
 }
 
-char *cli_read_file(const char *path) {
+char *cli_read_file(const char *path, size_t *nbytes) {
   FILE *f = fopen(path, "rb");
-  char *text = f ? cli_read(f) : NULL;
+  char *text = f ? cli_read(f, nbytes) : NULL;
   int why = errno;
   if (f) fclose(f);
   errno = why;

@@ -244,9 +244,10 @@ static char *text_read(TgContext *ctx, const char *path, long *n) {
     snprintf(inside, sizeof inside, "%s/input.txt", path);
     path = inside;
   }
+  size_t nbytes = 0;
   FILE *f = fopen(path, "rb");
-  char *text = f ? cli_read(f) : NULL;
-  *n = text ? ftell(f) : 0;
+  char *text = f ? cli_read(f, &nbytes) : NULL;
+  *n = (long)nbytes;
   if (f) fclose(f);
   snprintf(why, sizeof why, "%s cannot be read", path);
   if (!text) tg_set_error(ctx, TG_ERR_IO, why);

@@ -52,15 +52,16 @@ TG_API int64_t tg_tokenize_opt(TgTokenizer *t, const char *text, size_t nbytes, 
                                const TgTokenizeOptions *o);
 
 /* special: control tokens are shown as they are written. inside: the text goes on after another, so the blank
- * that SentencePiece has before a text stays. */
+ * that SentencePiece has before a text stays. bytes: each token gives its own bytes at once, be they a
+ * part of a character. */
 typedef struct TgDetokenizeOptions {
   size_t size;
   const char *set;
-  bool special, inside;
+  bool special, inside, bytes;
   int end_;
 } TgDetokenizeOptions;
 
-/* ids as a text that grows. A piece never ends within a character. t must outlive it. */
+/* ids as a text that grows. A piece never ends within a character, without .bytes. t must outlive it. */
 typedef struct TgDetokenizer TgDetokenizer;
 TG_API TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOptions *o);
 /* What there is to show after this token, perhaps nothing; ended by a 0 byte, valid until the next call.

@@ -361,7 +361,7 @@ struct TgDetokenizer {
   LlmText text;
   char waiting[4];
   size_t nwaiting;
-  bool special, begin;
+  bool special, begin, bytes; /* bytes: nothing waits */
 };
 
 TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOptions *given) {
@@ -373,6 +373,7 @@ TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOp
   d->t = t;
   d->text.ctx = t->ctx;
   d->special = o.special;
+  d->bytes = o.bytes;
   d->begin = !o.inside && (t->add_space || t->kind == LLM_WORDS);
   return d;
 }
@@ -414,7 +415,7 @@ const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbytes) {
     llm_put(&d->text, s, n);
   }
   if (d->text.bad) return NULL;
-  d->nwaiting = llm_utf8_tail(d->text.at, d->text.n);
+  d->nwaiting = d->bytes ? 0 : llm_utf8_tail(d->text.at, d->text.n);
   d->text.n -= d->nwaiting;
   memcpy(d->waiting, d->text.at + d->text.n, d->nwaiting);
   d->text.at[d->text.n] = 0;

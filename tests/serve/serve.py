@@ -85,7 +85,13 @@ def test_places(s):
     assert [m["id"] for m in names["data"]] == ["chat"] and names["object"] == "list"
     status, page, headers = s.ask("GET", "/")
     assert status == 200 and b"<!doctype html>" in page and "default-src 'none'" in headers["Content-Security-Policy"]
-    assert s.ask("GET", "/nothing")[0] == 404 and s.ask("GET", "/v1/completions")[0] == 405 and s.ask("DELETE", "/")[0] == 405
+    assert json.loads(s.ask("GET", "/v1/models/chat")[1]) == names["data"][0]
+    for nothing in ("/nothing", "/v1/models/", "/v1/models/other", "/v1/models/chat/x", "/v1/completions/x"):
+        assert s.ask("GET", nothing)[0] == 404, nothing
+    for path, allow in (("/", "GET, HEAD"), ("/metrics", "GET, HEAD"), ("/v1/models/chat", "GET, HEAD"), ("/v1/completions", "POST")):
+        status, got, headers = s.ask("DELETE", path)
+        assert status == 405 and headers["Allow"] == allow and json.loads(got)["error"], (path, headers)
+    assert s.ask("GET", "/v1/completions")[0] == s.ask("POST", "/v1/models/chat", "{}")[0] == 405
     assert s.ask("HEAD", "/health")[:2] == (200, b"")
 
 
@@ -145,6 +151,17 @@ def test_options(s):
     assert [c["index"] for c in two] == [0, 1, 2] and two[0]["text"] != two[1]["text"]
     assert two[1]["text"] == text(s.complete(temperature=1, seed=6))
     assert text(s.complete(temperature=1, seed=5)) == two[0]["text"]
+    prompts = [ONCE, [1, 403, 407], "The dog"]
+    several = s.complete(prompt=prompts, n=2, temperature=1, seed=5)
+    alone = [s.complete(prompt=p, n=2, temperature=1, seed=5) for p in prompts]
+    assert [c["text"] for c in several["choices"]] == [c["text"] for a in alone for c in a["choices"]]
+    assert [c["index"] for c in several["choices"]] == list(range(6))
+    for count in ("prompt_tokens", "completion_tokens", "total_tokens"):
+        assert several["usage"][count] == sum(a["usage"][count] for a in alone), count
+    streamed = [c for e in s.events("/v1/completions", prompt=prompts, n=2, temperature=1, seed=5) for c in e["choices"]]
+    assert ["".join(c["text"] for c in streamed if c["index"] == i) for i in range(6)] == [c["text"] for c in several["choices"]]
+    idle = {"user": "me", "metadata": {"a": "b"}, "store": False, "echo": False, "best_of": None, "suffix": "", "service_tier": "auto", "mirostat": None, "audio": None}
+    assert text(s.complete(**idle)) == text(s.complete())
     logs = s.complete(logprobs=3, max_tokens=4)["choices"][0]["logprobs"]
     assert len(logs["tokens"]) == 4 and all(len(t) == 3 for t in logs["top_logprobs"]) and all(p <= 0 for p in logs["token_logprobs"])
     assert logs["token_logprobs"][0] == max(logs["top_logprobs"][0].values())
@@ -152,6 +169,32 @@ def test_options(s):
     assert len(one) == 2 and len(one[0]["top_logprobs"]) == 2 and bytes(one[0]["bytes"])
     biased = s.chat(logprobs=True, max_tokens=1, logit_bias={"403": 100})["choices"][0]["logprobs"]["content"][0]["token"]
     assert biased.endswith("Once") and not one[0]["token"].endswith("Once")
+
+
+def test_bytes(s):
+    """Replies of bytes that are no text: each that is none is U+FFFD, in a stream too, and logprobs have the bytes themselves."""
+    biased = {str(3 + b): 22 for b in b"\xc3\xa9\xe2\x96\x81\xf0\x9f"} # <0x00> is token 3
+    for seed in range(12):
+        asked = {"max_tokens": 40, "min_p": 0, "temperature": 1.2, "seed": seed, "logit_bias": biased}
+        c = s.complete(logprobs=3, **asked)["choices"][0]
+        streamed = [x["choices"][0] for x in s.events("/v1/completions", prompt=ONCE, logprobs=3, **asked)]
+        assert "".join(x["text"] for x in streamed) == c["text"] and "\ufffd" in c["text"], (seed, c["text"])
+        logs = [x["logprobs"] for x in streamed if x["logprobs"]]
+        assert {k: sum((l[k] for l in logs), []) for k in logs[0]} == c["logprobs"]
+        chat = s.chat(logprobs=True, top_logprobs=3, **asked)["choices"][0]
+        assert chat["message"]["content"] == c["text"]
+        parts = [bytes(t["bytes"]) for t in chat["logprobs"]["content"]]
+        said = b"".join(parts).decode("utf-8", "replace") # the same but for how it shows an end within a character
+        assert said.rstrip("\ufffd") == c["text"].rstrip("\ufffd"), (seed, said, c["text"])
+        assert [t["token"] for t in chat["logprobs"]["content"]] == c["logprobs"]["tokens"] == [p.decode("utf-8", "replace") for p in parts]
+        for t in chat["logprobs"]["content"]:
+            assert any(bytes(o["bytes"]) == bytes(t["bytes"]) for o in t["top_logprobs"]) or t["logprob"] <= t["top_logprobs"][-1]["logprob"]
+        for at, t in zip(c["logprobs"]["text_offset"], c["logprobs"]["tokens"]):
+            assert "\ufffd" in t or c["text"][at:].startswith(t), (seed, at, t)
+    logs = s.complete(logprobs=2)["choices"][0]["logprobs"]
+    assert "".join(logs["tokens"]) == text(s.complete()) and " a" in logs["tokens"]
+    assert all(text(s.complete())[at:].startswith(t) for at, t in zip(logs["text_offset"], logs["tokens"]))
+    assert [t for top, t in zip(logs["top_logprobs"], logs["tokens"]) if t not in top] == []
 
 
 def test_formats(s):
@@ -171,15 +214,20 @@ def test_formats(s):
     assert text(s.complete()).startswith(",")
 
 
-WRONG = [(b"", "JSON"), (b"{", "JSON"), (b"[]", "object"), ({}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": []}, "prompt"),
+WRONG = [(b"", "JSON"), (b'{"prompt": "' + "\u00e9".encode() * 500, "JSON"), (b'{"prompt": x' + "\u00e9".encode() * 500, "JSON"), (b"{", "JSON"), (b"[]", "object"), ({}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": []}, "prompt"),
          ({"prompt": [1, "x"]}, "prompt"), ({"prompt": [-1]}, "token"), ({"prompt": [99999]}, "token"), ({"prompt": "x", "n": 0}, "'n'"),
          ({"prompt": "x", "n": 1000}, "'n'"), ({"prompt": "x", "temperature": -1}, "'temperature'"), ({"prompt": "x", "temperature": "hot"}, "'temperature'"),
          ({"prompt": "x", "stream": 1}, "'stream'"), ({"prompt": "x", "stop": [1]}, "'stop'"), ({"prompt": "x", "stop": ["a"] * 99}, "'stop'"),
          ({"prompt": "x", "seed": 1.5}, "'seed'"), ({"prompt": "x", "logit_bias": [1]}, "'logit_bias'"), ({"prompt": "x", "logit_bias": {"x": 1}}, "'logit_bias'"),
          ({"prompt": "x", "logit_bias": {"99999": 1}}, "99999"), ({"prompt": "x", "response_format": {"type": "yaml"}}, "'response_format'"),
-         ({"prompt": "x", "response_format": {"type": "json_schema"}}, "'response_format'"), ({"prompt": "x", "grammar": 5}, "'grammar'"), ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "max_tokens": 0}, "'max_tokens'"), ({"prompt": "x", "max_completion_tokens": 0}, "'max_completion_tokens'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
+         ({"prompt": "x", "response_format": {"type": "json_schema"}}, "'response_format'"), ({"prompt": "x", "grammar": 5}, "'grammar'"), ({"prompt": "x", "suffix": "y"}, "'suffix'"), ({"prompt": "x", "echo": True}, "'echo'"), ({"prompt": "x", "best_of": 3}, "'best_of'"),
+         ({"prompt": "x", "tools": TOOLS}, "'tools'"), ({"prompt": "x", "mirostat": 2}, "'mirostat'"), ({"prompt": "x", "\u00e9" * 40: 2}, "is not taken here"), ({"prompt": "x", "stream_options": 5}, "'stream_options'"),
+         ({"prompt": ["a", 5]}, "'prompt'"), ({"prompt": ["a", []]}, "'prompt'"), ({"prompt": ["a"] * 200, "n": 16}, "'n'"), ({"prompt": ["a", "a b " * 4000]}, "context"), ({"prompt": ["a", [99999]]}, "token"), ({"prompt": "x", "max_tokens": 0}, "'max_tokens'"), ({"prompt": "x", "max_completion_tokens": 0}, "'max_completion_tokens'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
 WRONG_CHAT = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [5]}, "messages"), ({"messages": [{"role": "user"}]}, "messages"),
-              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")]
+              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")] + [({"messages": [{"role": "user", "content": "x"}], **more}, "'%s'" % list(more)[-1]) for more in (
+                  {"tools": [5]}, {"tools": [{"type": "function"}]}, {"tools": [{"function": {"name": 5}}]}, {"tools": TOOLS, "tool_choice": "required"},
+                  {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "weather"}}}, {"functions": [{"name": "x"}]}, {"function_call": "auto"},
+                  {"modalities": ["text", "audio"]}, {"audio": {"voice": "x"}}, {"reasoning_effort": "high"}, {"parallel_tool_calls": False}, {"top_logprobs": 3}, {"echo": True}, {"prompt": "x"})]
 
 
 def test_embeddings(s):
@@ -207,6 +255,17 @@ def test_wrong(s):
             status, got, _ = s.ask("POST", path, body)
             e = json.loads(got)["error"]
             assert status == 400 and word in e["message"] and e["type"] == "invalid_request_error", (body, status, got)
+    assert text(s.complete()).startswith(",")
+
+
+def test_long(s):
+    """A text that is far too long is refused by its beginning, so that it holds up nobody."""
+    for unit in (ONCE + " ", " ", "a", "\u00e9", "1\n"):
+        long = unit * (8000000 // len(unit.encode()))
+        for path, asked in (("completions", {"prompt": long}), ("chat/completions", {"messages": [{"role": "user", "content": long}]}), ("embeddings", {"input": ["x", long]})):
+            begin = time.time()
+            status, got, _ = s.ask("POST", "/v1/" + path, json.dumps(asked, ensure_ascii=False).encode())
+            assert status == 400 and b"a prompt of more than" in got and b"context of 512" in got and time.time() - begin < 20, (path, unit, status, got, time.time() - begin)
     assert text(s.complete()).startswith(",")
 
 
@@ -303,6 +362,33 @@ def test_together(s, clients=24):
     assert s.metric("tg_requests_active") == 0 and s.metric("tg_requests_queued") == 0
 
 
+def test_leave(s):
+    """A client that ends its sending alone gets its stream; one that leaves ends its reply, whether a stream or not."""
+    def begin(stream, n):
+        c = socket.create_connection(("127.0.0.1", s.port), timeout=60)
+        body = json.dumps({"prompt": ONCE, "max_tokens": n, "stream": stream}).encode()
+        c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        return c
+    for n in (1, 200):
+        c = begin(True, n)
+        c.shutdown(socket.SHUT_WR)
+        r = http.client.HTTPResponse(c)
+        r.begin()
+        parts = r.read().decode().split("\n\n")
+        c.close()
+        said = [json.loads(p[len("data: "):]) for p in parts if p.startswith("data: {")]
+        assert "data: [DONE]" in parts and "".join(e["choices"][0]["text"] for e in said) == text(s.complete(max_tokens=n)), parts[-3:]
+    for stream in (True, False):
+        before = s.metric("tg_tokens_total")
+        for c in [begin(stream, 500) for _ in range(8)]:
+            time.sleep(0.02)
+            c.close()
+        end = time.time() + 30
+        while (s.metric("tg_requests_active") or s.metric("tg_requests_queued")) and time.time() < end:
+            time.sleep(0.02)
+        assert s.metric("tg_requests_active") == 0 and s.metric("tg_tokens_total") - before < 8 * 450, (stream, s.metric("tg_tokens_total") - before)
+
+
 def test_prefix(s):
     """Whole blocks of a prompt (128 tokens) that the cache has are not read again, in the same slot or another."""
     long = "Once upon a time there was a little girl named Lily. She loved to play outside in the park with her dog. " * 4
@@ -349,8 +435,11 @@ def test_key():
         s.chat(headers={"Authorization": "bearer secret"})
     finally:
         s.stop()
-    r = subprocess.run([TG, "serve", model, "--host", "0.0.0.0"], capture_output=True, text=True)
-    assert r.returncode == 2 and "--key" in r.stderr
+    for options in (["--host", "0.0.0.0"], ["--host", "0.0.0.0", "--key", ""], ["--key", ""]):
+        r = subprocess.run([TG, "serve", model, "--port", "0", *options], capture_output=True, text=True, timeout=60)
+        assert r.returncode == 2 and "--key" in r.stderr, (options, r)
+    r = subprocess.run([TG, "serve", model, "--port", "0", "--grammar", model, "--schema", model], capture_output=True, text=True, timeout=60)
+    assert r.returncode == 2 and "cannot both be" in r.stderr, r
 
 
 def test_queue():
@@ -430,7 +519,7 @@ def test_openai(s):
     parts = list(c.chat.completions.create(model="chat", messages=said, max_tokens=8, stream=True, stream_options={"include_usage": True}))
     assert "".join(p.choices[0].delta.content or "" for p in parts if p.choices) == r.choices[0].message.content and parts[-1].usage.completion_tokens == 8
     assert c.completions.create(model="chat", prompt=ONCE, max_tokens=3).choices[0].text == ", there was"
-    assert [m.id for m in c.models.list()] == ["chat"]
+    assert [m.id for m in c.models.list()] == ["chat"] and c.models.retrieve("chat").id == "chat"
     assert len(c.embeddings.create(model="chat", input=["a", "b"]).data) == 2
     schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}, "required": ["age"], "additionalProperties": False}
     asked = {"model": "chat", "messages": said, "max_tokens": 100, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
@@ -471,7 +560,7 @@ def main():
         model = os.path.join(folder, "chat.gguf")
         with_template(MODEL, model)
         server = Server()
-        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_formats, test_embeddings, test_port, test_wrong, test_others, test_sizes, test_together, test_prefix, test_bits)]
+        tests = [(f.__name__, lambda f=f: f(server)) for f in (test_places, test_completion, test_chat, test_tools, test_options, test_bytes, test_formats, test_embeddings, test_port, test_wrong, test_long, test_others, test_sizes, test_together, test_leave, test_prefix, test_bits)]
         tests.append(("test_malformed", lambda: test_malformed(server, int(os.environ.get("N", "2000")))))
         try:
             import openai

@@ -2,6 +2,7 @@
  * training that is interrupted and goes on. The binary is run as a process; what it wrote is compared. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -496,6 +497,54 @@ static void refused_models(void) {
     }
 }
 
+/* Types keys at a shell line that runs in the folder on a terminal of its own; what the terminal shows is in
+ * text, the exit code is returned. Each 0x01 among the keys waits for a prompt. */
+static int types(const char *keys, size_t nkeys, const char *line) {
+  int terminal = posix_openpt(O_RDWR | O_NOCTTY), status = -1;
+  assert_true(terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal));
+  pid_t child = fork();
+  if (!child) {
+    setsid();
+    int in = open(ptsname(terminal), O_RDWR);
+    dup2(in, 0), dup2(in, 1), dup2(in, 2);
+    if (in < 0 || chdir(folder)) _exit(126);
+    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    _exit(127);
+  }
+  size_t n = 0, key = 0, shown = 0;
+  for (ssize_t k; n + 1 < sizeof text && (k = read(terminal, text + n, sizeof text - 1 - n)) > 0;) {
+    text[n += (size_t)k] = 0;
+    const char *prompt = strstr(text + shown, ">>> ");
+    if (!prompt) continue;
+    shown = (size_t)(prompt + 4 - text);
+    size_t next = key;
+    while (next < nkeys && keys[next] != 1)
+      next++;
+    if (next > key) assert_int_equal(write(terminal, keys + key, next - key), next - key);
+    key = next + 1 < nkeys ? next + 1 : nkeys;
+  }
+  close(terminal);
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* What is typed at a terminal arrives, whatever the locale; a byte that no text has is not cut away. */
+static void typed(const char *m) {
+  static const char *const locales[] = {"LC_ALL=C", "LC_ALL=C.UTF-8", "LC_ALL=en_US.ISO-8859-1",
+                                        "LANG=nothing"};
+  static const char keys[] =
+      "caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x99\x82\n\x01/save said\n\x01/bye\n";
+  char line[1200];
+  for (size_t i = 0; i < sizeof locales / sizeof *locales; i++) {
+    snprintf(line, sizeof line,
+             "unset LC_ALL LC_CTYPE LANG; rm -f said; TERM=xterm XDG_CACHE_HOME=%s TG_DEV=CPU %s " TG
+             "chat %s --temperature 0 --tokens 2",
+             folder, locales[i], m);
+    assert_int_equal(types(keys, sizeof keys - 1, line), 0);
+    assert_int_equal(run("cat said"), 0), says("\"caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x99\x82\"");
+  }
+}
+
 /* A language model: a pipe, a completion, stop texts that span tokens, wrong use, rates. */
 static void test_chat(void **state) {
   (void)state;
@@ -509,6 +558,16 @@ static void test_chat(void **state) {
   says(", there was a little girl named Lily. She loved");
   assert_int_equal(run(TG "run %s --prompt 'Once upon a time' --temperature 0 --tokens 14", m), 0);
   says(", there was a little girl named Lily. She loved"), says("[prompt 5 tok"), says("context 18/512]");
+  assert_int_equal(run("printf 'Once\\000 upon' | " TG "chat %s --tokens 2", m), 1), says("stdin: a 0 byte");
+  run("printf 'root ::= \"a\"' > g; printf 'root ::= \"a\"\\000b' > g0");
+  run("echo '{\"type\": \"null\"}' > s; printf 'true\\000 x' > s0");
+  const char *form = "echo a | " TG "chat %s %s --tokens 4";
+  assert_int_equal(run(form, m, "--grammar g"), 0), says("a\n");
+  assert_int_equal(run(form, m, "--schema s"), 0), says("null");
+  assert_int_equal(run(form, m, "--grammar g0"), 1);
+  assert_int_equal(run(form, m, "--schema s0"), 1);
+  assert_int_equal(run(form, m, "--grammar g --schema s"), 2), says("cannot both be");
+  typed(m);
   const char *pipe =
       "echo Once upon a time | " TG "chat %s --temperature 0 --stop 'Lily. She' --stop xyz > o && cat o";
   assert_int_equal(run(pipe, m), 0), says(", there was a little girl named \n");
@@ -960,6 +1019,7 @@ int main(void) {
                                      cmocka_unit_test(test_eval),
                                      cmocka_unit_test(test_fetch),
                                      cmocka_unit_test(test_run_devices)};
+  cmocka_set_test_filter(getenv("TG_TEST"));
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -370,6 +370,13 @@ static void test_stream(void **state) {
   assert_string_equal(tg_detokenizer_put(d, 1, &n), "<s>");
   assert_string_equal(tg_detokenizer_put(d, 12, &n), " ab");
   tg_detokenizer_free(d);
+  d = tg_detokenizer_new(t, .inside = true, .bytes = true);
+  assert_string_equal(tg_detokenizer_put(d, 12, &n), " ab");
+  assert_string_equal(tg_detokenizer_put(d, 9, &n), "\xc3"); /* its own byte, and none of the next token's */
+  assert_string_equal(tg_detokenizer_put(d, 10, &n), "\xa9");
+  assert_string_equal(tg_detokenizer_put(d, 1, &n), "");
+  assert_string_equal(tg_detokenizer_end(d, &n), "");
+  tg_detokenizer_free(d);
   tg_tokenizer_free(t);
 }
 

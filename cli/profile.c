@@ -200,9 +200,10 @@ static bool trace_take(Table *t, const char *path) {
 /* ---- a program */
 /* The folder may be on another disk, and `keep` be a pipe. */
 static bool copied(const char *path, const char *keep) {
-  char *text = cli_read_file(path);
+  size_t n = 0;
+  char *text = cli_read_file(path, &n);
   FILE *to = text ? fopen(keep, "w") : NULL;
-  bool ok = to && fputs(text, to) >= 0;
+  bool ok = to && fwrite(text, 1, n, to) == n;
   if (to && fclose(to)) ok = false;
   if (!ok) cli_refuse(0, "profile", "--keep %s: %s", keep, strerror(errno));
   free(text);

@@ -43,11 +43,18 @@ static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 enum { ENDS = sizeof ends / sizeof *ends };
 
-void program_catch(void) { /* what is ignored stays so, as nohup wants it of SIGHUP */
-  struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, was;
+/* nohup ignores SIGHUP, and it stays so. A shell that starts us in the background ignores SIGINT; there it is one that
+ * was sent on purpose. */
+static bool is_kept(int number) {
+  struct sigaction was;
+  return number == SIGHUP && !sigaction(number, NULL, &was) && was.sa_handler == SIG_IGN;
+}
+
+void program_catch(void) {
+  struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
   sigemptyset(&a.sa_mask);
   for (int i = 0; i < ENDS; i++)
-    if (!sigaction(ends[i], NULL, &was) && was.sa_handler != SIG_IGN) sigaction(ends[i], &a, NULL);
+    if (!is_kept(ends[i])) sigaction(ends[i], &a, NULL);
 }
 
 int program_asked(void) { return asked; }
@@ -77,9 +84,8 @@ pid_t program_fork(void) { /* a signal is held until it is known whom to pass it
   program_catch();
   signals_held(true);
   pid_t pid = fork();
-  struct sigaction was;
   for (int i = 0; i < ENDS && !pid; i++)
-    if (!sigaction(ends[i], NULL, &was) && was.sa_handler != SIG_IGN) signal(ends[i], SIG_DFL);
+    if (!is_kept(ends[i])) signal(ends[i], SIG_DFL);
   if (pid > 0) running = pid;
   signals_held(false);
   return pid;

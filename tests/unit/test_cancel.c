@@ -237,6 +237,52 @@ static void test_limit(void **state) {
   setenv("TG_CC_LIMIT", "60", 1), unsetenv("TG_CC");
 }
 
+/* ---- stores that wait */
+/* A value is needed from before a store and from after it: neither is lost. */
+static void test_around_a_store(void **state) {
+  (void)state;
+  for (int limit = 0; limit < 2; limit++) {
+    TgContext *c = tg_open_with(.device = "CPU", .threads = 1);
+    int32_t v[] = {1, 2, 3, 4, 5, 6}, y[6] = {0};
+    TgTensor *x = tg_from(c, v, TG_I32, TG_SHAPE(6)), *old = tg_mul_scalar(x, 10);
+    tg_assign(x, tg_add_scalar(x, 1));
+    TgTensor *both = tg_add(old, x);
+    if (limit)
+      tg_memory_limit(c, NULL, 1);
+    else
+      tg_cancel(c);
+    assert_int_equal(tg_read(both, y, sizeof y), limit ? TG_ERR_NOMEM : TG_ERR_CANCELLED);
+    tg_clear_error(c), tg_memory_limit(c, NULL, 0);
+    assert_int_equal(tg_read(both, y, sizeof y), TG_OK);
+    for (int k = 0; k < 6; k++)
+      assert_int_equal(y[k], 10 * v[k] + v[k] + 1);
+    tg_close(c);
+  }
+}
+
+/* There is no memory for the last kernel of a plan whose first one stores: the store is not done twice. */
+static void test_no_half_plan(void **state) {
+  (void)state;
+
+  enum { LARGE = 1 << 16 };
+
+  TgContext *c = tg_open_with(.device = "CPU", .threads = 1);
+  float y[4] = {0};
+  TgTensor *x = tg_clone(tg_full(c, TG_SHAPE(4), 1)), *b = tg_clone(tg_zeros(c, TG_SHAPE(LARGE)));
+  assert_int_equal(tg_realize_many((TgTensor *[]){x, b}, 2), TG_OK);
+  tg_add_(x, tg_sum(x));
+  TgTensor *k = tg_empty(c, TG_F32, TG_SHAPE(LARGE));
+  tg_assign(k, tg_add(tg_sum(x), b));
+  tg_memory_limit(c, NULL, LARGE * sizeof(float) + 20000);
+  assert_int_equal(tg_realize_many((TgTensor *[]){x, k}, 2), TG_ERR_NOMEM);
+  tg_clear_error(c), tg_memory_limit(c, NULL, 0);
+  assert_int_equal(tg_read(x, y, sizeof y), TG_OK);
+  for (int i = 0; i < 4; i++)
+    assert_true(y[i] == 5);
+  assert_true(tg_item_f64(tg_max(k)) == 20);
+  tg_close(c);
+}
+
 /* ---- progress */
 typedef struct Seen {
   int calls, lowered, compiled, all;
@@ -287,6 +333,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_moments),        cmocka_unit_test(test_ends_the_group),
       cmocka_unit_test(test_one_bad_kernel), cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_around_a_store), cmocka_unit_test(test_no_half_plan),
+      cmocka_unit_test(test_around_a_store), cmocka_unit_test(test_no_half_plan),
       cmocka_unit_test(test_progress),       cmocka_unit_test(test_cancel_from_progress)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -873,6 +873,10 @@ static void test_run(void **state) {
   assert_int_equal(run(TG "run %s Input3=zeros", m), 0);
   assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
   assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");
+  assert_int_equal(run(TG "run %s --size n=2", m), 1), says("no free sizes");
+  assert_int_equal(run(TG "run %s --lora x", m), 2), says("--lora means nothing without --prompt");
+  assert_int_equal(run(TG "run %s --prompt x --json", m), 2), says("--json means nothing beside --prompt");
+  assert_int_equal(run(TG "profile --keep /nonexistent/x --no-roof %s", m), 1), says("/nonexistent/x");
   assert_int_equal(run(TG "run --bench --runs 3 %s Input4=%s", m, a), 1);
   says("the model has no input Input4; its inputs: Input3");
   assert_int_equal(run(TG "run --bench --runs 3 %s Input3=%s", m, a), 0), says("class 2"), says("captured");

@@ -182,6 +182,24 @@ static void test_second_derivatives(void **state) {
   tg_close(ctx);
 }
 
+/* The gradient of the entropy of a sigmoid is p - y, whatever p was rounded to: nowhere may it be larger than 1. */
+static void test_entropy_of_sigmoid(void **state) {
+  (void)state;
+  TgContext *ctx = tg_open_with(.device = "INTERP");
+  TgTensor *x = tg_arange(ctx, -40, 41, 1, .dtype = TG_F32), *g, *y = tg_full(ctx, TG_SHAPE(81), 0.6225);
+  double got[81];
+  assert_int_equal(
+      tg_gradient(tg_sum(tg_binary_cross_entropy(tg_sigmoid(x), y, .reduction = TG_SUM)), &x, 1, &g), TG_OK);
+  assert_int_equal(tg_read_f64(g, got, 81), TG_OK);
+  for (int i = 0; i < 81; i++) {
+    double p = 1 / (1 + exp(40 - i)), want = p - 0.6225;
+    bool rounds = i > 48 || i < 14; /* 1 - p has few bits, or none; p (1 - p) is below 1e-12 */
+    if (!(rounds ? fabs(got[i]) < 1 : fabs(got[i] - want) < 1e-3))
+      fail_msg("at %d: %g, not %g", i - 40, got[i], want);
+  }
+  tg_close(ctx);
+}
+
 /* ---- the input gradient of convolutions, against the sum that it is */
 typedef struct Conv {
   int size, kernel, stride, dilation, lo, hi, groups;
@@ -257,6 +275,7 @@ static void test_convolutions(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_elementwise), cmocka_unit_test(test_every_op),
                                      cmocka_unit_test(test_second_derivatives),
+                                     cmocka_unit_test(test_entropy_of_sigmoid),
                                      cmocka_unit_test(test_convolutions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

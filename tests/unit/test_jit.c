@@ -392,6 +392,47 @@ static void test_constants(void **state) {
   }
 }
 
+static TgStatus adds_user(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_add(in[0], *(TgTensor **)user);
+  return TG_OK;
+}
+
+/* An expression that was made outside is state: it is computed once, whatever it was made of is assigned, and what
+ * is assigned to it later counts. */
+static void test_older(void **state) {
+  (void)state;
+  TgTensor *x = tg_zeros(C, TG_SHAPE(3)), *from = X("[1.0, 2.0, 3.0]"), *y[1];
+  TgTensor *w[] = {tg_randn(C, TG_SHAPE(3)), tg_mul_scalar(from, 3), tg_full(C, TG_SHAPE(3), 2),
+                   tg_cat((TgTensor *[]){tg_zeros(C, TG_SHAPE(1)), tg_slice(from, 0, 0, 2)}, 2, 0)};
+  assert_int_equal(tg_realize(x), TG_OK);
+  for (size_t k = 0; k < sizeof w / sizeof *w; k++) {
+    TgJit *j = tg_jit(C, adds_user, &w[k]);
+    char first[100] = "";
+    for (int i = 0; i < 6; i++) {
+      if (i == 3) tg_assign(from, tg_add_scalar(from, 100));
+      if (i >= 4) tg_assign(w[k], tg_full(C, TG_SHAPE(3), i));
+      RUN(j, &x, 1, y, 1);
+      const char *got = tg_to_text(y[0]);
+      if (!i) snprintf(first, sizeof first, "%s", got);
+      assert_string_equal(got, i < 4 ? first : i == 4 ? "[4.0, 4.0, 4.0]" : "[5.0, 5.0, 5.0]");
+    }
+    tg_jit_free(j);
+    tg_assign(from, X("[1.0, 2.0, 3.0]"));
+  }
+}
+
+/* Outputs without elements are no reason to have nothing to replay. */
+static void test_empty(void **state) {
+  (void)state;
+  TgTensor *none = tg_zeros(C, TG_SHAPE(0)), *y[1];
+  TgJit *j = tg_jit(C, adds_user, &none);
+  for (int i = 0; i < 4; i++) {
+    RUN(j, &none, 1, y, 1);
+    TEXT(y[0], "[]");
+  }
+}
+
 #define ALL(name)                                                                                            \
   cmocka_unit_test_setup_teardown(name, open_interp, close_it),                                              \
       cmocka_unit_test_setup_teardown(name, open_cpu, close_it),                                             \
@@ -496,6 +537,7 @@ static void test_code_given_back(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {ALL(test_replay),  ALL(test_training),        ALL(test_random),
                                      ALL(test_beside),  ALL(test_state),           ALL(test_scopes),
-                                     ALL(test_refused), ALL(test_code_given_back), ALL(test_constants)};
+                                     ALL(test_refused), ALL(test_code_given_back), ALL(test_older),
+                                     ALL(test_empty),   ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

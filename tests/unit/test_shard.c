@@ -66,6 +66,10 @@ static void operations(void **state) {
       EQUAL(tg_reshape(s, TG_SHAPE(7, 30)), tg_reshape(x, TG_SHAPE(7, 30)));
       EQUAL(tg_reshape(s, TG_SHAPE(2, 3, 5, 1, 7)), tg_reshape(x, TG_SHAPE(2, 3, 5, 1, 7)));
       EQUAL(tg_reshape(s, TG_SHAPE(-1)), tg_reshape(x, TG_SHAPE(-1)));
+      TgTensor *none = tg_slice(x, 0, 0, 0),
+               *no = axis == 1 ? tg_shard(none, 4, D, 1) : tg_replicate(none, 4, D);
+      EQUAL(tg_reshape(tg_exp(no), TG_SHAPE(0, 5, 7, 1)), tg_reshape(tg_exp(none), TG_SHAPE(0, 5, 7, 1)));
+      EQUAL(tg_reshape(tg_exp(no), TG_SHAPE(0, 35, 2)), tg_reshape(tg_exp(none), TG_SHAPE(0, 35, 2)));
       SAME(tg_mean(s), tg_mean(x), 1e-6);
       SAME(tg_var(s), tg_var(x), 1e-5);
       TgTensor *w = counted(2, (const int64_t[]){7, 4});

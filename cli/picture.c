@@ -165,10 +165,18 @@ static bool ppm_encode(FILE *f, const Picture *p) {
   return ok;
 }
 
+static bool ends_with(const char *path, const char *end) {
+  size_t n = strlen(path), m = strlen(end);
+  return n > m && !strcmp(path + n - m, end);
+}
+
+const char *picture_refused(const char *path) {
+  return ends_with(path, ".png") || ends_with(path, ".ppm") ? NULL : "a picture is written as .png or .ppm";
+}
+
 const char *picture_write(const char *path, const Picture *p) {
-  size_t n = strlen(path);
-  bool ppm = n > 4 && !strcmp(path + n - 4, ".ppm");
-  if (!ppm && (n <= 4 || strcmp(path + n - 4, ".png"))) return "a picture is written as .png or .ppm";
+  bool ppm = ends_with(path, ".ppm");
+  if (picture_refused(path)) return picture_refused(path);
   FILE *f = fopen(path, "wb");
   bool ok = f && (ppm ? ppm_encode(f, p) : png_encode(f, p));
   if (!f || (fclose(f) && ok)) {

@@ -25,7 +25,9 @@ static void output_say(const RunModel *m, int i, TgTensor *t) {
   size_t n = (size_t)tg_numel(t);
   double *v = malloc((n + 1) * sizeof *v), lo = INFINITY, hi = -INFINITY, sum = 0;
   bool read = v && n && !tg_read_f64(t, v, n);
+  size_t none = 0;
   for (size_t k = 0; read && k < n; k++) {
+    none += isnan(v[k]) != 0;
     lo = fmin(lo, v[k]);
     hi = fmax(hi, v[k]);
     sum += v[k];
@@ -39,7 +41,9 @@ static void output_say(const RunModel *m, int i, TgTensor *t) {
     puts("}");
   } else {
     printf("%-24s %-5s %-20s", m->out_about[i].name, tg_dtype_name(tg_dtype(t)), shape);
-    if (read) printf("  %.5g .. %.5g, mean %.5g", lo, hi, sum / (double)n);
+    if (read && none < n) printf("  %.5g .. %.5g", lo, hi);
+    if (read && !none) printf(", mean %.5g", sum / (double)n);
+    if (none) printf("%s%zu of %zu are NaN", none < n ? ", " : "  ", none, n);
     putchar('\n');
   }
   free(v);

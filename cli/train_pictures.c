@@ -157,6 +157,12 @@ static bool ends_with(const char *text, const char *end) {
   return n >= m && !strcmp(text + n - m, end);
 }
 
+const char *train_pictures_refused(const char *path) {
+  return ends_with(path, ".svg") ? NULL
+         : picture_refused(path) ? "curves are written as .svg, .png or .ppm"
+                                 : NULL;
+}
+
 const char *train_pictures_write(const char *path, const TrainPictures *t) {
   const CliCurve *both[] = {&t->loss, &t->tests}, *tests[] = {&t->tests};
   CliCurve copies[2] = {t->loss, t->tests};

@@ -16,5 +16,6 @@ typedef struct TrainPictures {
 /* Curves of Braille dots, the matrix in numbers; for a terminal. */
 void train_pictures_say(FILE *to, const TrainPictures *t, int columns);
 /* All of it as a picture, by the end of path's name: .png, .ppm; .svg has the curves alone. NULL: fine; else why not. */
+const char *train_pictures_refused(const char *path); /* of its name alone; NULL: it is fine */
 const char *train_pictures_write(const char *path, const TrainPictures *t);
 #endif

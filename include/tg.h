@@ -914,9 +914,9 @@ TG_API bool tg_training(const TgContext *ctx);        /* whether it drops */
  * A tensor is an expression of its variables: bound anew, it is computed anew when it is read. What is stored
  * (tg_assign) stays as it was stored. Memory is reserved for the largest sizes. tg_shape, tg_dim, tg_numel,
  * tg_nbytes and tg_read speak of the values bound now (of the largest while a variable is unbound): to build
- * a graph from a tensor's size, pass on tg_size_of. Elementwise functions, movement, reductions, scans,
- * matmul, softmax, gather and their gradients take symbolic sizes; what needs a number says so (TG_ERR_SHAPE,
- * with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
+ * a graph from a tensor's size, pass on tg_size_of. Elementwise functions, movement (but tg_roll), reductions,
+ * scans, matmul, softmax, gather and their gradients take symbolic sizes; what needs a number says so
+ * (TG_ERR_SHAPE, with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
 typedef struct TgVariable TgVariable; /* lives as long as the context */
 /* [options] .multiple_of (1). 0 <= lo <= value <= hi. TG_ERR_VALUE: there is no such value. Names are for
  * messages: equal ones are two variables. */
@@ -1218,7 +1218,7 @@ TG_API TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOption
 /* [options] .axis (1) .p (2; INFINITY, -INFINITY: the largest, the least) .zero (p = 0: how many are not 0)
  * .eps (1e-12). x / max(its p-norm along axis, eps), float. */
 TG_API TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *o);
-/* [options] .axis (-1); logsumexp reduces (.keepdim), the others keep the shape. Float; .dtype of the
+/* [options] .axis (-1; of logsumexp all), which logsumexp reduces (.keepdim); the others keep the shape. Float; .dtype of the
  * result (softmax kinds): converted once the maximum is off. An axis of size 0 is fine. */
 TG_API TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o); /* softmax of -x */
@@ -1473,8 +1473,9 @@ TG_API int64_t tg_item_i64(TgTensor *t); /* the same as an integer; 0 on error *
 /* ---- captured functions. fn(ctx, in, nin, out, nout, user) builds out[] from in[] and may assign to tensors
  * that it knows (weights, a cache); out[] is computed when it returns. tg_jit_run calls it the first time,
  * calls it once more and captures what runs, and from the third time on replays that: no graph is built,
- * nothing is scheduled. Random numbers go on as if fn were called; variables in shapes take the values they
- * are bound to. */
+ * nothing is scheduled. What fn reads and did not make is state, as a weight is, and what it assigns to: a
+ * tensor of these that was an expression is computed at the first run, once. Random numbers that fn uses go
+ * on as if it were called; variables in shapes take the values they are bound to. */
 /* Copies that kernels make of memories that fn never assigns to, as weights laid out for a matrix product, are
  * made at the first replay and kept, at most 1.25 times the bytes of what they are made of: tg_setting PREPACK
  * 0, when tg_jit is called, keeps none. It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no

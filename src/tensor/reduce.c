@@ -188,10 +188,13 @@ static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions 
   UOpStore *st = ctx->store;
   TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: %d axes named for %s, one is possible", op, o.axis.n,
              SHAPE_OF(x));
-  if (o.axis.n == 0 && !o.axis.v[0]) {
-    x = tg_flatten(x, 0, -1);
-    o.axis = TG_AXES(0);
-    o.keepdim = false;
+  if (o.axis.n == 0 && !o.axis.v[0]) { /* a place in the flattened tensor */
+    int64_t ones[TG_MAX_RANK];
+    for (int i = 0; i < rank(x); i++)
+      ones[i] = 1;
+    TgReduceOptions flat = {.size = sizeof flat, .axis = TG_AXES(0)};
+    TgTensor *best = arg_extreme(op, tg_flatten(x, 0, -1), &flat, min);
+    return o.keepdim ? tg_reshape(best, rank(x), ones) : best;
   }
   bool mask[TG_MAX_RANK];
   if (!x || !axes_get(ctx, op, &o.axis, rank(x), mask)) return NULL;

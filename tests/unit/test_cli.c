@@ -874,6 +874,7 @@ static void test_run(void **state) {
   assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
   assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");
   assert_int_equal(run(TG "run %s --size n=2", m), 1), says("no free sizes");
+  assert_int_equal(run(TG "run %s --draw x.jpg", m), 2), says(".png or .ppm");
   assert_int_equal(run(TG "run %s --lora x", m), 2), says("--lora means nothing without --prompt");
   assert_int_equal(run(TG "run %s --prompt x --json", m), 2), says("--json means nothing beside --prompt");
   assert_int_equal(run(TG "profile --keep /nonexistent/x --no-roof %s", m), 1), says("/nonexistent/x");

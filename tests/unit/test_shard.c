@@ -52,6 +52,7 @@ static void operations(void **state) {
         EQUAL(tg_max(s, .axis = TG_AXES(a), .keepdim = true), tg_max(x, .axis = TG_AXES(a), .keepdim = true));
         SAME(tg_softmax(s, .axis = TG_AXES(a)), tg_softmax(x, .axis = TG_AXES(a)), 1e-6);
         EQUAL(tg_argmax(s, .axis = TG_AXES(a)), tg_argmax(x, .axis = TG_AXES(a)));
+        EQUAL(tg_argmax(s, .keepdim = true), tg_reshape(tg_argmax(x), TG_SHAPE(1, 1, 1)));
         EQUAL(tg_cumsum(s, a), tg_cumsum(x, a));
         EQUAL(tg_flip(s, TG_SHAPE(a)), tg_flip(x, TG_SHAPE(a)));
         EQUAL(tg_slice(s, a, 1, 4), tg_slice(x, a, 1, 4));

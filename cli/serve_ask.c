@@ -231,6 +231,8 @@ static const struct {
             {"metadata", NULL},
             {"service_tier", NULL},
             {"prediction", NULL},
+            {"cache_prompt", NULL}, /* llama.cpp's and ollama's clients send these */
+            {"keep_alive", NULL},
             {"echo", "false"},
             {"best_of", "1"},
             {"suffix", "\"\""},

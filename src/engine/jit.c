@@ -103,6 +103,9 @@ static void jit_clear(TgJit *j) {
   given_free(ctx, j->given, j->ngiven), given_free(ctx, j->made, j->nmade);
   mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
   jit_memories_free(j);
+  for (size_t i = 0; i < j->older.len; i++)
+    tg_release(j->older.at[i]);
+  vec_free(&ctx->mem, &j->older);
   j->in = j->out = NULL;
   j->given = j->made = NULL;
   j->prepacked = false;
@@ -142,6 +145,7 @@ void tg_jit_free(TgJit *j) {
   *j->link = j->next;
   if (j->next) j->next->link = j->link;
   TgContext *ctx = j->ctx;
+  vec_free(&ctx->mem, &j->folded);
   mem_free(&ctx->mem, j);
 }
 
@@ -677,9 +681,11 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgContext *ctx = j->ctx;
   if (j->runs == 0) {
     Map older;
-    TgStatus s = older_begin(ctx, &older) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    j->folded.len = 0;
+    TgStatus s =
+        older_begin(ctx, &older, in, nin) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
     if (!s) s = call(j, in, nin, out, nout);
-    s = older_end(ctx, s);
+    s = older_end(j, s);
     if (!s) j->runs = 1;
     return s;
   }

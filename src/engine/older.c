@@ -1,8 +1,11 @@
-/* older.c: tensors that a function reads and did not make. In: the handles that live when it is called for the
- * first time. Out: those that it read and that were no memory yet are computed, so that its capture has memory
- * there: state, which keeps its value whatever that was made of is assigned, and is what a later assignment
- * changes. The one key fact: an expression has no owner in the graph, so its handle must become memory before
- * the function is captured; afterwards its replays would compute the expression again, with new draws. */
+/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called for the
+ * first time. Out: what those that it read hold, computed once, for its capture to read: state, whatever that was
+ * made of is assigned. The one key fact: a capture has new versions of all memories, so that what it computes is found
+ * nowhere; an expression of before is of old versions, and its value is found where it was computed to.
+ *
+ * The handle stays an expression, so that views of it stay what they were. An expression that is made of no memory, as
+ * a mask is, stays in the kernels: it takes none. Should the handle become memory later, because it is assigned to,
+ * the function is captured anew. */
 #include "engine/jit.h"
 #include "uop/dims.h"
 
@@ -13,12 +16,19 @@ static TgTensor *handles_at(const TgContext *ctx, size_t i) {
   return i < ctx->scopes.len ? ctx->scopes.at[i].tensors : ctx->kept;
 }
 
-bool older_begin(TgContext *ctx, Map *older) {
+static bool is_input(const TgTensor *t, TgTensor *const *in, int nin) {
+  for (int i = 0; i < nin; i++)
+    if (in[i] == t) return true;
+  return false;
+}
+
+bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin) {
   bool ok = true;
   map_init(older, &ctx->mem);
   for (size_t i = 0; i <= ctx->scopes.len; i++)
     for (TgTensor *t = handles_at(ctx, i); ok && t; t = t->next)
-      if (!t->memory && !t->part && !dims_symbolic(t->uop->shape)) ok = map_put(older, t->uop->id, IS_OLDER);
+      if (!t->memory && !t->part && !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
+        ok = map_put(older, t->uop->id, IS_OLDER);
   ctx->older = older;
   return ok;
 }
@@ -43,7 +53,18 @@ bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *sto
   return ok;
 }
 
-TgStatus older_end(TgContext *ctx, TgStatus s) {
+/* Its value in memory of the function's own; nothing to do for what is made of no memory. */
+static bool value_kept(TgJit *j, TgTensor *t) {
+  TgContext *ctx = j->ctx;
+  if (!t->uop->ranges && !on_several(t->uop)) return true;
+  TgTensor *own = tg_keep(tensor_new(ctx, t->uop));
+  if (own && vec_push(&ctx->mem, &j->older, own)) return !tg_realize(own);
+  tg_release(own);
+  return false;
+}
+
+TgStatus older_end(TgJit *j, TgStatus s) {
+  TgContext *ctx = j->ctx;
   Map *older = ctx->older;
   Vec(TgTensor *) read = {0};
   uint64_t is;
@@ -54,8 +75,17 @@ TgStatus older_end(TgContext *ctx, TgStatus s) {
       if (!t->memory && !t->part && map_get(older, t->uop->id, &is) && is == WAS_READ)
         ok = vec_push(&ctx->mem, &read, t);
   map_free(older);
-  if (!ok) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  if (!s && read.len) s = tg_realize_many(read.at, read.len);
+  for (size_t i = 0; ok && i < read.len; i++) {
+    read.at[i]->folded = true;
+    ok = vec_push(&ctx->mem, &j->folded, read.at[i]->uop->id) && value_kept(j, read.at[i]);
+  }
   vec_free(&ctx->mem, &read);
-  return s;
+  if (!ok && !ctx->err.status) error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  return s ? s : ctx->err.status;
+}
+
+void older_unfolded(TgContext *ctx, const UOp *was) {
+  for (TgJit *j = ctx->jits; j; j = j->next)
+    for (size_t i = 0; i < j->folded.len && ctx->capture != &j->c; i++)
+      if (j->folded.at[i] == was->id) tg_jit_reset(j);
 }

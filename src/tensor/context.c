@@ -209,6 +209,8 @@ TgTensor *tensor_new(TgContext *ctx, UOp *u) {
   t->uop = u;
   link_in(t, &ctx->scopes.at[ctx->scopes.len - 1].tensors);
   if (ctx->origins.path.len) origin_of_handle(t);
+  uint64_t is;
+  if (ctx->older && map_get(ctx->older, u->id, &is)) map_put(ctx->older, u->id, 0); /* it is fn's as well */
   return t;
 }
 

@@ -117,7 +117,13 @@ void places_unlink(TgTensor *t) {
   t->place_link = NULL;
 }
 
+void tensor_unfold(TgTensor *t) {
+  if (t->folded) t->ctx->calls->unfolded(t->ctx, t->uop);
+  t->folded = false;
+}
+
 void tensor_set(TgTensor *t, UOp *u) {
+  tensor_unfold(t);
   places_unlink(t);
   t->uop = u;
   UOp *bottom = view_bottom(u);

@@ -408,14 +408,16 @@ static void test_older(void **state) {
   assert_int_equal(tg_realize(x), TG_OK);
   for (size_t k = 0; k < sizeof w / sizeof *w; k++) {
     TgJit *j = tg_jit(C, adds_user, &w[k]);
-    char first[100] = "";
-    for (int i = 0; i < 6; i++) {
+    char first[100] = "", want[100];
+    for (int i = 0; i < 9; i++) {
       if (i == 3) tg_assign(from, tg_add_scalar(from, 100));
-      if (i >= 4) tg_assign(w[k], tg_full(C, TG_SHAPE(3), i));
+      if (i >= 4 && i % 2) tg_assign(w[k], tg_full(C, TG_SHAPE(3), i));
+      if (i >= 4 && i % 2 == 0) tg_setitem_scalar(w[k], (TgIndex[]){TG_ALL}, 1, i);
       RUN(j, &x, 1, y, 1);
       const char *got = tg_to_text(y[0]);
       if (!i) snprintf(first, sizeof first, "%s", got);
-      assert_string_equal(got, i < 4 ? first : i == 4 ? "[4.0, 4.0, 4.0]" : "[5.0, 5.0, 5.0]");
+      snprintf(want, sizeof want, "[%d.0, %d.0, %d.0]", i, i, i);
+      assert_string_equal(got, i < 4 ? first : want);
     }
     tg_jit_free(j);
     tg_assign(from, X("[1.0, 2.0, 3.0]"));

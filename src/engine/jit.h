@@ -76,7 +76,7 @@ struct TgJit {
   Vec(Buffer *) own, pinned, draws;
   Vec(int64_t) input_stored; /* inputs that fn assigns to */
   Vec(uint64_t) folded;      /* nodes of expressions that fn read and did not make */
-  Vec(TgTensor *) older;     /* what they hold, if they are made of memory */
+  Vec(TgTensor *) older;     /* what they hold, if it was drawn */
   int nin, nout;             /* each part of a tensor on several devices by itself */
   Want *in, *out;
   int ngiven, nmade; /* as the function has them */

@@ -1,11 +1,12 @@
 /* older.c: expressions that a function reads and did not make. In: the handles that live when it is called for the
- * first time. Out: what those that it read hold, computed once, for its capture to read: state, whatever that was
- * made of is assigned. The one key fact: a capture has new versions of all memories, so that what it computes is found
- * nowhere; an expression of before is of old versions, and its value is found where it was computed to.
+ * first time. Out: what was drawn for those that it read, computed once, for its capture to read. The one key fact: a
+ * capture has new versions of all memories, so that what it computes is found nowhere and its draws are drawn again;
+ * an expression of before is of old versions, and its value is found where it was computed to.
  *
- * The handle stays an expression, so that views of it stay what they were. An expression that is made of no memory, as
- * a mask is, stays in the kernels: it takes none. Should the handle become memory later, because it is assigned to,
- * the function is captured anew. */
+ * The handle stays an expression, so that views of it stay what they were. What is made of memory or of constants
+ * stays in the kernels: a decoded weight, a mask. Should the handle get another value, because it is assigned to, the
+ * function is captured anew. (Known difference: where memory is assigned that such an expression was made of before,
+ * replays read what it holds then.) */
 #include "engine/jit.h"
 #include "uop/dims.h"
 
@@ -53,10 +54,25 @@ bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *sto
   return ok;
 }
 
-/* Its value in memory of the function's own; nothing to do for what is made of no memory. */
+/* Whether a random number is drawn for it. */
+static bool is_drawn(TgContext *ctx, UOp *u, bool *drawn) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(ctx->store, &ctx->mem, &u, 1, &order);
+  for (size_t i = 0; ok && i < order.len && !*drawn; i++) {
+    const Buffer *b = order.at[i]->op == OPS_BUFFER ? buffer_get(ctx, order.at[i]) : NULL;
+    *drawn = b && b->draws;
+  }
+  vec_free(&ctx->mem, &order);
+  return ok;
+}
+
+/* What was drawn is kept, in memory of the function's own. What is computed of memory alone is computed again: it
+ * may be a weight that its kernels decode. */
 static bool value_kept(TgJit *j, TgTensor *t) {
   TgContext *ctx = j->ctx;
-  if (!t->uop->ranges && !on_several(t->uop)) return true;
+  bool drawn = false;
+  if (!is_drawn(ctx, t->uop, &drawn)) return false;
+  if (!drawn) return true;
   TgTensor *own = tg_keep(tensor_new(ctx, t->uop));
   if (own && vec_push(&ctx->mem, &j->older, own)) return !tg_realize(own);
   tg_release(own);

@@ -12,7 +12,8 @@ typedef struct Picture {
 /* PNG, JPEG, or PPM (P6, 8 bits). NULL: fine; else why not, which lives until the next call. rgb is the
  * caller's to free. */
 const char *picture_read(const char *path, Picture *p);
-/* As PNG or PPM, by the end of path's name. NULL: fine; else why not, as above. picture_refused: of the name alone. */
+/* As PNG or PPM, by the end of path's name. NULL: fine; else why not, as above. picture_refused: of the name
+ * alone. */
 const char *picture_refused(const char *path);
 const char *picture_write(const char *path, const Picture *p);
 /* Resized to width x height: bilinear, by the mean of what falls into a pixel where it shrinks. out: floats 0

@@ -210,7 +210,8 @@ static bool copied(const char *path, const char *keep) {
   return ok;
 }
 
-/* Each context of the program has a trace of its own in the folder. *kept: the first one is where `keep` says. */
+/* Each context of the program has a trace of its own in the folder. *kept: the first one is where `keep`
+ * says. */
 static int traces_take(Table *t, const char *folder, const char *keep, bool *kept) {
   DIR *d = opendir(folder);
   struct stat s;

@@ -43,8 +43,8 @@ static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 enum { ENDS = sizeof ends / sizeof *ends };
 
-/* nohup ignores SIGHUP, and it stays so. A shell that starts us in the background ignores SIGINT; there it is one that
- * was sent on purpose. */
+/* nohup ignores SIGHUP, and it stays so. A shell that starts us in the background ignores SIGINT; there it is
+ * one that was sent on purpose. */
 static bool is_kept(int number) {
   struct sigaction was;
   return number == SIGHUP && !sigaction(number, NULL, &was) && was.sa_handler == SIG_IGN;

@@ -8,16 +8,16 @@ enum { PROGRAM_ABSENT = 127 }; /* the exit code of one that does not start, as s
 
 enum { ASKED_BY_TERMINAL = 1, ASKED_BY_PROCESS };
 
-/* As fork. Until program_awaited of its number, a SIGINT, SIGTERM or SIGHUP that another process sends to this one
- * goes on to the program. */
+/* As fork. Until program_awaited of its number, a SIGINT, SIGTERM or SIGHUP that another process sends to
+ * this one goes on to the program. */
 pid_t program_fork(void);
 int program_awaited(pid_t pid); /* its exit code */
-/* From now on SIGINT, SIGTERM and SIGHUP do not end this process (program_fork begins so too): who has asked for its
- * end, or 0. */
+/* From now on SIGINT, SIGTERM and SIGHUP do not end this process (program_fork begins so too): who has asked
+ * for its end, or 0. */
 void program_catch(void);
 int program_asked(void);
-/* Until it ends, a reader of stdout that leaves (`| head`) does not end this process, which has a folder to take away;
- * then it does. */
+/* Until it ends, a reader of stdout that leaves (`| head`) does not end this process, which has a folder to
+ * take away; then it does. */
 void program_outlives_reader(bool begins);
 
 /* Runs a program (argument[0], ..), or `tg run` of an ONNX model, with the variable set; what it prints goes

@@ -293,7 +293,8 @@ bool run_model_open(RunModel *m, const char *path) {
   return true;
 }
 
-/* The i-th name of a free size: of a program, or of the inputs of a model, with NULL between; `""` ends them. */
+/* The i-th name of a free size: of a program, or of the inputs of a model, with NULL between; `""` ends them.
+ */
 static const char *free_size_at(const RunModel *m, int i) {
   const TgVariable *of = m->program ? tg_jit_variable(m->program, (size_t)i) : NULL;
   if (m->program) return of ? tg_variable_name(of) : "";
@@ -357,7 +358,8 @@ static bool run_all(RunModel *m, char **argument, int n) {
   return measure(m);
 }
 
-/* The first option that was given and means nothing: for a language model, or for any other. NULL: there is none. */
+/* The first option that was given and means nothing: for a language model, or for any other. NULL: there is
+ * none. */
 static const char *option_for_others(const RunOptions *o) {
   const struct {
     const char *name;

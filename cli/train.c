@@ -222,8 +222,8 @@ bool train_steps_kept(const char *command, int64_t asked, int64_t steps) {
                     all);
 }
 
-/* What the checkpoint was made with stands in its header. It decides; other steps would be another run, because the
- * learning rate follows from them. */
+/* What the checkpoint was made with stands in its header. It decides; other steps would be another run,
+ * because the learning rate follows from them. */
 static bool resume_options(Run *r) {
   TgValue *head = NULL;
   int64_t asked = r->o.steps;

@@ -95,7 +95,7 @@ static bool checkpoint_write(Run *r) {
   return !tg_train_save(r->ctx, &t, r->o.checkpoint, about);
 }
 
-/* What the checkpoint was made with stands in its header; it decides, whatever is asked for now. */
+/* What the checkpoint was made with stands in its header. It decides; other steps are refused. */
 static bool options_resume(Run *r) {
   TgValue *head = NULL;
   bool ok = false;

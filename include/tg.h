@@ -907,16 +907,15 @@ TG_API bool tg_training(const TgContext *ctx);        /* whether it drops */
  * may stand wherever a shape, an end of a slice or an index is named, and its value is given when the kernels
  * run: bound to another, nothing is scheduled or compiled again.
  *
- *   TgVariable *n = tg_variable(ctx, "n", 1, 2048);
- *   TgTensor *part = tg_slice(cache, 0, 0, tg_size(n));   // (n, d) of (2048, d)
- *   tg_variable_bind(n, 17);                              // what is read now has 17 rows
+ * TgVariable *n = tg_variable(ctx, "n", 1, 2048); TgTensor *part = tg_slice(cache, 0, 0, tg_size(n));   //
+ * (n, d) of (2048, d) tg_variable_bind(n, 17);                              // what is read now has 17 rows
  *
  * A tensor is an expression of its variables: bound anew, it is computed anew when it is read. What is stored
  * (tg_assign) stays as it was stored. Memory is reserved for the largest sizes. tg_shape, tg_dim, tg_numel,
  * tg_nbytes and tg_read speak of the values bound now (of the largest while a variable is unbound): to build
- * a graph from a tensor's size, pass on tg_size_of. Elementwise functions, movement (but tg_roll), reductions,
- * scans, matmul, softmax, gather and their gradients take symbolic sizes; what needs a number says so
- * (TG_ERR_SHAPE, with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
+ * a graph from a tensor's size, pass on tg_size_of. Elementwise functions, movement (but tg_roll),
+ * reductions, scans, matmul, softmax, gather and their gradients take symbolic sizes; what needs a number
+ * says so (TG_ERR_SHAPE, with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
 typedef struct TgVariable TgVariable; /* lives as long as the context */
 /* [options] .multiple_of (1). 0 <= lo <= value <= hi. TG_ERR_VALUE: there is no such value. Names are for
  * messages: equal ones are two variables. */
@@ -1218,8 +1217,9 @@ TG_API TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOption
 /* [options] .axis (1) .p (2; INFINITY, -INFINITY: the largest, the least) .zero (p = 0: how many are not 0)
  * .eps (1e-12). x / max(its p-norm along axis, eps), float. */
 TG_API TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *o);
-/* [options] .axis (-1; of logsumexp all), which logsumexp reduces (.keepdim); the others keep the shape. Float; .dtype of the
- * result (softmax kinds): converted once the maximum is off. An axis of size 0 is fine. */
+/* [options] .axis (-1; of logsumexp all), which logsumexp reduces (.keepdim); the others keep the shape.
+ * Float; .dtype of the result (softmax kinds): converted once the maximum is off. An axis of size 0 is fine.
+ */
 TG_API TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o); /* softmax of -x */
 TG_API TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *o);

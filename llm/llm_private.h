@@ -8,7 +8,8 @@
 /* Records an error of the context, unless there is one already; false. */
 bool llm_fail(TgContext *ctx, TgStatus status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Where a file that is replaced lies: links lead there, and stay. False, with errno: it is no file, or too long. */
+/* Where a file that is replaced lies: links lead there, and stay. False, with errno: it is no file, or too
+ * long. */
 enum { LLM_PATH = 4096 };
 
 bool llm_place(const char *path, char place[LLM_PATH]);

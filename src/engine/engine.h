@@ -285,8 +285,9 @@ void plan_shared(TgContext *ctx, const Plan *p);    /* p is to run, on all ranks
 TgStatus rank_going_on(TgContext *ctx, TgStatus s); /* s, of which, where it is none, the others hear */
 /* jit.c: what is captured of a run */
 void capture_stored(TgContext *ctx, Buffer *b);
-/* older.c: expressions that the function of a capture reads and did not make (in: what it is given). Between the two
- * all that is realized is looked at. False: out of memory. older_end keeps their values, unless s is an error. */
+/* older.c: expressions that the function of a capture reads and did not make (in: what it is given). Between
+ * the two all that is realized is looked at. False: out of memory. older_end keeps their values, unless s is
+ * an error. */
 bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin);
 bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores);
 TgStatus older_end(TgJit *j, TgStatus s);

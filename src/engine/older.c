@@ -1,12 +1,13 @@
-/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called for the
- * first time. Out: what was drawn for those that it read, computed once, for its capture to read. The one key fact: a
- * capture has new versions of all memories, so that what it computes is found nowhere and its draws are drawn again;
- * an expression of before is of old versions, and its value is found where it was computed to.
+/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called
+ * for the first time. Out: what was drawn for those that it read, computed once, for its capture to read. The
+ * one key fact: a capture has new versions of all memories, so that what it computes is found nowhere and its
+ * draws are drawn again; an expression of before is of old versions, and its value is found where it was
+ * computed to.
  *
- * The handle stays an expression, so that views of it stay what they were. What is made of memory or of constants
- * stays in the kernels: a decoded weight, a mask. Should the handle get another value, because it is assigned to, the
- * function is captured anew. (Known difference: where memory is assigned that such an expression was made of before,
- * replays read what it holds then.) */
+ * The handle stays an expression, so that views of it stay what they were. What is made of memory or of
+ * constants stays in the kernels: a decoded weight, a mask. Should the handle get another value, because it
+ * is assigned to, the function is captured anew. (Known difference: where memory is assigned that such an
+ * expression was made of before, replays read what it holds then.) */
 #include "engine/jit.h"
 #include "uop/dims.h"
 
@@ -66,8 +67,8 @@ static bool is_drawn(TgContext *ctx, UOp *u, bool *drawn) {
   return ok;
 }
 
-/* What was drawn is kept, in memory of the function's own. What is computed of memory alone is computed again: it
- * may be a weight that its kernels decode. */
+/* What was drawn is kept, in memory of the function's own. What is computed of memory alone is computed
+ * again: it may be a weight that its kernels decode. */
 static bool value_kept(TgJit *j, TgTensor *t) {
   TgContext *ctx = j->ctx;
   bool drawn = false;

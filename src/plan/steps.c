@@ -16,8 +16,8 @@ static const double APART = 2.5, APART_FOUND = 5;
 static const double ANYWHERE = 1.5;
 /* .. of a row whose first and last vectors are not whole, which is known where they are written. */
 static const double LOADS_OF_EDGES = 4;
-/* Steps that two pieces of a loop take with what stands before them: 3 taps of a window's gradient, 4 rows by 16
- * lanes, took 5 times as long as without on a Zen 3, and with a copy 2.6 times. */
+/* Steps that two pieces of a loop take with what stands before them: 3 taps of a window's gradient, 4 rows by
+ * 16 lanes, took 5 times as long as without on a Zen 3, and with a copy 2.6 times. */
 static const double STEPS_OF_PIECES = 6;
 /* Cycles in which an inner loop begins and ends. */
 static const double LOOP_BEGUN = 6;
@@ -84,9 +84,9 @@ static double asked_of(const Plan *p, const Access *a) {
   return n;
 }
 
-/* How much longer the steps of a body take where rows that are written out ask different things of a loop of the
- * sum. The loop that they bound has a piece on each side in which every row asks, beside the one in which all rows
- * count. Those pieces are short, and what does not move in them is computed before each. */
+/* How much longer the steps of a body take where rows that are written out ask different things of a loop of
+ * the sum. The loop that they bound has a piece on each side in which every row asks, beside the one in which
+ * all rows count. Those pieces are short, and what does not move in them is computed before each. */
 static double pieces_of(const Plan *p, int body) {
   const KernelShape *c = p->c;
   uint32_t bound = 0;

@@ -125,9 +125,9 @@ TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
 /* At least -100, as PyTorch's: a probability of exactly 0 or 1 has a loss that is finite. */
 static TgTensor *log_of(TgTensor *p) { return tg_clamp(tg_log(p), -100, INFINITY); }
 
-/* (p - y) / (p (1 - p)), where the denominator is at least 1e-12; by the target log(1 - p) - log(p). Of a p that was
- * rounded to 1 no more is known than that 1 - p is below half a step: with less there, the slope of the sigmoid that p
- * comes from, which is not 0, would make far too much of it. */
+/* (p - y) / (p (1 - p)), where the denominator is at least 1e-12; by the target log(1 - p) - log(p). Of a p
+ * that was rounded to 1 no more is known than that 1 - p is below half a step: with less there, the slope of
+ * the sigmoid that p comes from, which is not 0, would make far too much of it. */
 static TgStatus gradient_of_entropy(TgTensor *g, TgTensor *l, TgTensor *const *x, int n, TgTensor **out,
                                     void *user) {
   (void)l, (void)n, (void)user;

@@ -182,7 +182,8 @@ static void test_second_derivatives(void **state) {
   tg_close(ctx);
 }
 
-/* The gradient of the entropy of a sigmoid is p - y, whatever p was rounded to: nowhere may it be larger than 1. */
+/* The gradient of the entropy of a sigmoid is p - y, whatever p was rounded to: nowhere may it be larger than
+ * 1. */
 static void test_entropy_of_sigmoid(void **state) {
   (void)state;
   TgContext *ctx = tg_open_with(.device = "INTERP");

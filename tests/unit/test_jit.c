@@ -398,8 +398,8 @@ static TgStatus adds_user(TgContext *c, TgTensor *const *in, int nin, TgTensor *
   return TG_OK;
 }
 
-/* An expression that was made outside is state: what was drawn for it is not drawn again, and what is assigned to it
- * later counts. */
+/* An expression that was made outside is state: what was drawn for it is not drawn again, and what is
+ * assigned to it later counts. */
 static void test_older(void **state) {
   (void)state;
   TgTensor *x = tg_zeros(C, TG_SHAPE(3)), *from = X("[1.0, 2.0, 3.0]"), *y[1];

@@ -498,19 +498,28 @@ static void refused_models(void) {
 }
 
 /* Types keys at a shell line that runs in the folder on a terminal of its own; what the terminal shows is in
- * text, the exit code is returned. Each 0x01 among the keys waits for a prompt. */
+ * text, the exit code is returned. Each 0x01 among the keys waits for a prompt. It is -1 where the machine
+ * has no terminal to give, as in some containers. */
 static int types(const char *keys, size_t nkeys, const char *line) {
-  int terminal = posix_openpt(O_RDWR | O_NOCTTY), status = -1;
-  assert_true(terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal));
+  int terminal = posix_openpt(O_RDWR | O_NOCTTY), status = -1, other = -1;
+  if (terminal < 0) return -1;
+  (void)grantpt(terminal); /* what counts is that the other side opens */
+  if (!unlockpt(terminal) && ptsname(terminal)) other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  if (other < 0) {
+    close(terminal);
+    return -1;
+  }
   pid_t child = fork();
   if (!child) {
     setsid();
     int in = open(ptsname(terminal), O_RDWR);
     dup2(in, 0), dup2(in, 1), dup2(in, 2);
     if (in < 0 || chdir(folder)) _exit(126);
+    close(other), close(terminal);
     execl("/bin/sh", "sh", "-c", line, (char *)NULL);
     _exit(127);
   }
+  close(other);
   size_t n = 0, key = 0, shown = 0;
   for (ssize_t k; n + 1 < sizeof text && (k = read(terminal, text + n, sizeof text - 1 - n)) > 0;) {
     text[n += (size_t)k] = 0;
@@ -525,7 +534,7 @@ static int types(const char *keys, size_t nkeys, const char *line) {
   }
   close(terminal);
   waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
 /* What is typed at a terminal arrives, whatever the locale; a byte that no text has is not cut away. */
@@ -540,7 +549,12 @@ static void typed(const char *m) {
              "unset LC_ALL LC_CTYPE LANG; rm -f said; TERM=xterm XDG_CACHE_HOME=%s TG_DEV=CPU %s " TG
              "chat %s --temperature 0 --tokens 2",
              folder, locales[i], m);
-    assert_int_equal(types(keys, sizeof keys - 1, line), 0);
+    int code = types(keys, sizeof keys - 1, line);
+    if (code < 0) {
+      print_message("skipped what is typed: this machine gives no terminal\n");
+      return;
+    }
+    assert_int_equal(code, 0);
     assert_int_equal(run("cat said"), 0), says("\"caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x99\x82\"");
   }
 }
@@ -933,7 +947,7 @@ static void test_boxes(void **state) {
       0);
   assert_int_equal(run(TG "run %s %s --bgr --boxes auto --score 0.99", m, a), 0), says("no box");
   assert_int_equal(run(TG "run %s random --boxes auto --draw x.png", m), 1), says("no input is a picture");
-  assert_int_equal(run(TG "run %s %s --boxes auto --draw x.gif", m, a), 1), says(".png or .ppm");
+  assert_int_equal(run(TG "run %s %s --boxes auto --draw x.gif", m, a), 2), says(".png or .ppm");
   assert_int_equal(run(TG "run %s %s --boxes yolo", m, a), 1), says("no such format"), says("fastestdet");
   assert_int_equal(run(TG "run %s %s --boxes ssd", m, a), 1), says("shapes");
 }

@@ -108,7 +108,7 @@ static void jit_clear(TgJit *j) {
   vec_free(&ctx->mem, &j->older);
   j->in = j->out = NULL;
   j->given = j->made = NULL;
-  j->prepacked = false;
+  j->prepacked = j->stale = false;
   j->nin = j->nout = j->ngiven = j->nmade = j->runs = 0;
 }
 
@@ -640,7 +640,9 @@ static TgStatus steps_run(TgContext *ctx, Step *s, size_t n, Buffer *const *stor
   return st;
 }
 
-/* Everything that can be refused is looked at before a step runs: what is stored to would be half written. */
+/* Everything that can be refused is looked at before a step runs: what is stored to would be half written.
+ * Nothing runs where the capture turns out to be stale: fn reads an expression of what it assigns to, which
+ * this input is for the first time. */
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;
@@ -653,7 +655,6 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   if (!s) s = inputs_ready(ctx, in, j->ngiven, whole);
   if (!s) s = inputs_memories(ctx, whole, j->ngiven, b, NULL);
   if (!s) s = outputs_new(j, out, b + j->nin);
-  if (!s) s = drawn_again(j);
   for (size_t i = 0; !s && i < j->own.len; i++)
     if ((s = buffer_ready(ctx, j->own.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: no device memory");
   for (size_t i = 0; !s && i < j->patches.len; i++)
@@ -671,8 +672,9 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   }
   if (!s) s = jit_prepack(j);
   if (!s) s = engine_before_stores(ctx, stored, nstored);
-  if (!s) s = steps_run(ctx, j->c.steps.at, j->c.steps.len, stored, nstored);
-  if (!s && !stores_done(ctx, stored, nstored)) s = ctx->err.status;
+  if (!s && !j->stale) s = drawn_again(j);
+  if (!s && !j->stale) s = steps_run(ctx, j->c.steps.at, j->c.steps.len, stored, nstored);
+  if (!s && !j->stale && !stores_done(ctx, stored, nstored)) s = ctx->err.status;
   mem_free(&ctx->mem, b), mem_free(&ctx->mem, stored), mem_free(&ctx->mem, whole);
   return s;
 }
@@ -692,7 +694,12 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   if (j->runs == 1) return capture_run(j, in, nin, out, nout);
   TG_REQUIRE_OR(ctx, nin == j->ngiven && nout == j->nmade, TG_ERR_VALUE, TG_ERR_VALUE,
                 "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, j->ngiven, j->nmade);
-  return replay(j, in, out);
+  TgStatus s = replay(j, in, out);
+  if (s || !j->stale) return s;
+  for (int i = 0; i < nout; i++)
+    tg_release(out[i]);
+  jit_clear(j);
+  return run(j, in, nin, out, nout);
 }
 
 TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
@@ -706,7 +713,10 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   double begin = profile_now(ctx);
   int runs = j->runs, invariant = ctx->env.invariant;
   ctx->env.invariant = j->invariant;
+  j->running = true;
   TgStatus s = run(j, in, nin, out, nout);
+  j->running = false;
+  if (j->stale) tg_jit_reset(j);
   ctx->env.invariant = invariant;
   profile_span(ctx, names[TG_MIN(runs, 2)], begin, "\"inputs\":%d,\"outputs\":%d", nin, nout);
   return rank_going_on(ctx, s);

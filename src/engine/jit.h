@@ -71,6 +71,7 @@ struct TgJit {
   int invariant;            /* the setting when it was made: both runs that plan have it */
   bool prepacks, prepacked; /* copies are kept; it is known which ones */
   int runs;                 /* 0: the next is the first; 1: the next captures; 2: replays */
+  bool running, stale;      /* stale: what it captured is not what fn would do now, as was found in a run */
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;

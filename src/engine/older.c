@@ -6,8 +6,8 @@
  *
  * The handle stays an expression, so that views of it stay what they were. What is made of memory or of
  * constants stays in the kernels: a decoded weight, a mask. Should the handle get another value, because it
- * is assigned to, the function is captured anew. (Known difference: where memory is assigned that such an
- * expression was made of before, replays read what it holds then.) */
+ * is assigned to, or should memory that it was made of be assigned to, so that it is one of a copy of the
+ * old version, the function is captured anew. */
 #include "engine/jit.h"
 #include "uop/dims.h"
 
@@ -103,6 +103,12 @@ TgStatus older_end(TgJit *j, TgStatus s) {
 
 void older_unfolded(TgContext *ctx, const UOp *was) {
   for (TgJit *j = ctx->jits; j; j = j->next)
-    for (size_t i = 0; i < j->folded.len && ctx->capture != &j->c; i++)
-      if (j->folded.at[i] == was->id) tg_jit_reset(j);
+    for (size_t i = 0; i < j->folded.len; i++) {
+      if (j->folded.at[i] != was->id) continue;
+      if (j->running)
+        j->stale = true;
+      else
+        tg_jit_reset(j);
+      break;
+    }
 }

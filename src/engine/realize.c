@@ -190,6 +190,27 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   return true;
 }
 
+/* Of n memories, the old versions of some are copied now: captured functions that read an expression of one
+ * of these as it is in memory are told. */
+static bool folded_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
+  bool ok = true;
+  for (size_t s = 0; s <= ctx->scopes.len; s++)
+    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next) {
+      if (!t->folded) continue;
+      Needs w = {.ctx = ctx, .bits = {.all = true}, .nseen = store_id_limit(ctx->store)};
+      bool reads = false;
+      ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) && need(&w, t->uop) && needs_walk(&w);
+      for (size_t i = 0; i < n; i++)
+        reads |= copied[i] && stored[i]->needed;
+      for (size_t i = 0; i < w.marked.len; i++)
+        w.marked.at[i]->needed = false;
+      mem_free(&ctx->mem, w.seen);
+      vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
+      if (ok && reads) tensor_unfold(t);
+    }
+  return ok;
+}
+
 /* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere
  * else, is copied. Not counted are the results of run r, which are computed now, and handles of the memory
  * itself, which go on to the next version. */
@@ -223,15 +244,19 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
   /* what is read now is not used again */
   for (size_t i = 0; ok && r && i < r->g.buffers.len; i++)
     ok = marked(&w, r->g.buffers.at[i].buffer);
-  for (size_t i = 0; ok && i < n; i++)
+  bool copies = false;
+  for (size_t i = 0; ok && i < n; i++) {
     if (keep[i]) ok = old_version_kept(ctx, stored[i]);
-  mem_free(&ctx->mem, keep);
+    copies |= keep[i];
+  }
   for (size_t i = 0; ok && i < n; i++)
     ok = memory_prepare(ctx, stored[i]);
   for (size_t i = 0; i < w.marked.len; i++)
     w.marked.at[i]->needed = false;
   mem_free(&ctx->mem, w.seen);
   vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
+  ok = ok && (!copies || folded_told(ctx, stored, n, keep));
+  mem_free(&ctx->mem, keep);
   return ok || no_memory(ctx);
 }
 

@@ -422,6 +422,41 @@ static void test_older(void **state) {
   }
 }
 
+static TgStatus adds_and_counts(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                                void *user) {
+  (void)nin, (void)nout;
+  out[0] = tg_add(in[0], *(TgTensor **)user);
+  tg_assign(in[0], tg_add_scalar(in[0], 1));
+  return tg_error(c);
+}
+
+/* An expression stays what it was when the memory that it is made of is assigned to: outside, by another
+ * function, or by the function itself, which is given that memory at its sixth run. */
+static void test_older_of_memory(void **state) {
+  (void)state;
+  for (int k = 0; k < 3; k++) {
+    TgTensor *m = X("[1.0, 2.0, 3.0]"), *other = X("[10.0, 20.0, 30.0]"), *w = tg_mul_scalar(m, 3), *y[1];
+    TgTensor *nothing = tg_zeros(C, TG_SHAPE(3));
+    assert_int_equal(tg_realize(other), TG_OK);
+    assert_int_equal(tg_realize(nothing), TG_OK);
+    TgJit *j = tg_jit(C, adds_and_counts, &w), *writes = tg_jit(C, adds_and_counts, &nothing);
+    double n = 0, m0 = 1;
+    for (int i = 0; i < 12; i++) {
+      if (k == 0 && i >= 4 && i % 3 == 0) tg_assign(m, tg_full(C, TG_SHAPE(3), i));
+      if (k == 1 && i >= 4) {
+        RUN(writes, &m, 1, y, 1);
+      }
+      bool own = k == 2 && i >= 5;
+      RUN(j, own ? &m : &other, 1, y, 1);
+      double got[3];
+      assert_int_equal(tg_read_f64(y[0], got, 3), TG_OK);
+      double want = 3 + (own ? m0++ : 10 + n++);
+      if (got[0] != want) fail_msg("case %d, run %d: %g, not %g", k, i, got[0], want);
+    }
+    tg_jit_free(j), tg_jit_free(writes);
+  }
+}
+
 /* Outputs without elements are no reason to have nothing to replay. */
 static void test_empty(void **state) {
   (void)state;
@@ -535,9 +570,9 @@ static void test_code_given_back(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {ALL(test_replay),  ALL(test_training),        ALL(test_random),
-                                     ALL(test_beside),  ALL(test_state),           ALL(test_scopes),
-                                     ALL(test_refused), ALL(test_code_given_back), ALL(test_older),
-                                     ALL(test_empty),   ALL(test_constants)};
+  const struct CMUnitTest tests[] = {
+      ALL(test_replay), ALL(test_training),        ALL(test_random),  ALL(test_beside),
+      ALL(test_state),  ALL(test_scopes),          ALL(test_refused), ALL(test_code_given_back),
+      ALL(test_older),  ALL(test_older_of_memory), ALL(test_empty),   ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,7 +259,8 @@ static bool f64_noted(TgContext *ctx, Graph *g, UOp *const *root, size_t n, Plan
     for (int j = 0; j < u->nsrc; j++)
       has |= u->src[j]->dtype == DT_F64;
     if (has && made)
-      snprintf(p->f64, sizeof p->f64, "%s of shape %.60s", op_name((Ops)u->op), shape_text(u->shape).s);
+      snprintf(p->f64, sizeof p->f64, "%s of shape %.60s", op_name((Ops)u->op),
+               shape_text(ctx->store, u->shape).s);
   }
   vec_free(&ctx->mem, &order);
   return ok;

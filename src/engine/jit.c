@@ -499,7 +499,7 @@ static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
                   device_at(ctx, w->device)->name);
     TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims),
                   TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
-                  SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
+                  SHAPE_OF(in[i]), dims_text(ctx->store, w->n, w->dims).s);
     TgStatus s = on_several(in[i]->uop) || g->at.n > 1 ? split_checked(ctx, i, in[i], g) : TG_OK;
     if (s) return s;
   }

@@ -76,7 +76,7 @@ static bool memory_bound(Reader *r, Declared *m, TgTensor *t) {
                        dtype_name(dt(t)));
   if (rank(t) != m->n || memcmp(dims(t), m->dims, (size_t)m->n * sizeof *m->dims))
     return program_bad(r, TG_ERR_SHAPE, "\"%.64s\" has shape %s, its tensor %s", m->name,
-                       dims_text(m->n, m->dims).s, SHAPE_OF(t));
+                       dims_text(ctx->store, m->n, m->dims).s, SHAPE_OF(t));
   TgTensor *own = NULL;
   m->offset = 0;
   if (used_in_place(r, t, m))

@@ -89,8 +89,9 @@ static bool windows_fit(TgContext *ctx, const char *op, const TgTensor *x, Windo
     ok = ok && size >= 0 && -TG_MIN(w->lo[i], 0) - TG_MIN(w->hi[i], 0) <= size && left >= 0;
     TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE,
                   "%s: %s with kernel %s, stride %s, dilation %s, padding %s and %s", op, SHAPE_OF(x),
-                  dims_text(w->n, w->k).s, dims_text(w->n, w->s).s, dims_text(w->n, w->d).s,
-                  dims_text(w->n, w->lo).s, dims_text(w->n, w->hi).s);
+                  dims_text(ctx->store, w->n, w->k).s, dims_text(ctx->store, w->n, w->s).s,
+                  dims_text(ctx->store, w->n, w->d).s, dims_text(ctx->store, w->n, w->lo).s,
+                  dims_text(ctx->store, w->n, w->hi).s);
     w->o[i] = (ceil_mode ? left + s - 1 : left) / s + 1;
     if ((w->o[i] - 1) * s >= size + w->lo[i] && w->o[i] > 1 && ceil_mode)
       w->o[i]--; /* it would begin in the padding at the end */
@@ -208,11 +209,12 @@ static bool transposed_sizes(TgContext *ctx, const TgTensor *x, const TgTensor *
     size[i] = ok ? (in - 1) * s + d * (k - 1) + 1 + extra[i] : 0;
     TG_REQUIRE_OR(ctx, ok, false, TG_ERR_VALUE,
                   "conv_transpose2d: %s by weight %s, stride %s, dilation %s, output padding %s", SHAPE_OF(x),
-                  SHAPE_OF(weight), dims_text(w->n, w->s).s, dims_text(w->n, w->d).s,
-                  dims_text(w->n, extra).s);
+                  SHAPE_OF(weight), dims_text(ctx->store, w->n, w->s).s, dims_text(ctx->store, w->n, w->d).s,
+                  dims_text(ctx->store, w->n, extra).s);
     ok = w->lo[i] < size[i] && w->hi[i] < size[i] && w->lo[i] + w->hi[i] < size[i];
     TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE, "conv_transpose2d: padding %s and %s of %lld elements",
-                  dims_text(w->n, w->lo).s, dims_text(w->n, w->hi).s, (long long)size[i]);
+                  dims_text(ctx->store, w->n, w->lo).s, dims_text(ctx->store, w->n, w->hi).s,
+                  (long long)size[i]);
     size[i] -= w->lo[i] + w->hi[i];
   }
   return true;
@@ -397,7 +399,7 @@ TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOption
     cells *= d[i];
     d[i] = whole[a] ? whole[a] : (d[i] - 1) * (no_sizes(&o.stride) ? k[a] : s[a]) - w.lo[a] - w.hi[a] + k[a];
     TG_REQUIRE(ctx, d[i] > 0, TG_ERR_SHAPE, "max_unpool2d: %s unpooled to %s", SHAPE_OF(x),
-               dims_text(i + 1, d).s);
+               dims_text(ctx->store, i + 1, d).s);
     each *= d[i];
   }
   if (!shape_check(ctx, "max_unpool2d", rank(x), d, NULL)) return NULL;

@@ -12,9 +12,9 @@ typedef struct ShapeText {
   char s[256];
 } ShapeText;
 
-ShapeText shape_text(const Ints *s); /* "(2, 3)"; a symbolic size is "?" */
-ShapeText dims_text(int n, const int64_t *v);
-ShapeText tensor_text(const TgTensor *t); /* "(2, n + 1)" */
+ShapeText dims_text(UOpStore *st, int n, const int64_t *v); /* "(2, n + 1)" */
+ShapeText shape_text(UOpStore *st, const Ints *s);
+ShapeText tensor_text(const TgTensor *t);
 #define SHAPE_OF(t) tensor_text(t).s
 
 #define TG_REQUIRE_OR(ctx, cond, result, status, ...)                                                        \

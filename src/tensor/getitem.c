@@ -322,7 +322,7 @@ static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *val
   TG_REQUIRE_OR(ctx, dt(value) == dt(x), false, TG_ERR_DTYPE, "%s: %s to a tensor of %s", op,
                 dtype_name(dt(value)), dtype_name(dt(x)));
   TG_REQUIRE_OR(ctx, s == shape, false, TG_ERR_SHAPE, "%s: %s to a place of shape %s", op, SHAPE_OF(value),
-                shape_text(shape).s);
+                shape_text(ctx->store, shape).s);
   return true;
 }
 

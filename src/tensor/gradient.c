@@ -24,7 +24,7 @@ static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
     ok = gx[i]->ctx == ctx && p->shape == x[i]->uop->shape;
     if (!ok)
       error_set(&ctx->err, TG_ERR_SHAPE, "gradient: a custom gradient of shape %s for input %d of shape %s",
-                shape_text(p->shape).s, i, SHAPE_OF(x[i]));
+                shape_text(ctx->store, p->shape).s, i, SHAPE_OF(x[i]));
     else {
       part[i + 1] = uop_cast(ctx->store, p, dt(x[i]));
       ok = part[i + 1] != NULL;

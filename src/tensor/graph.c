@@ -3,36 +3,24 @@
 #include "tensor/front.h"
 #include <stdio.h>
 
-ShapeText dims_text(int n, const int64_t *v) {
+ShapeText dims_text(UOpStore *st, int n, const int64_t *v) {
   ShapeText t = {"("};
-  size_t at = 1;
-  for (int i = 0; i < n && at < sizeof t.s - 32; i++)
-    at += (size_t)snprintf(t.s + at, sizeof t.s - at,
-                           dim_symbolic(v[i]) ? i ? ", ?" : "?"
-                           : i                ? ", %lld"
-                                              : "%lld",
-                           (long long)v[i]);
-  snprintf(t.s + at, sizeof t.s - at, ")");
-  return t;
-}
-
-ShapeText shape_text(const Ints *s) { return dims_text(s->n, s->v); }
-
-ShapeText tensor_text(const TgTensor *x) {
-  if (!dims_symbolic(x->uop->shape)) return shape_text(x->uop->shape);
-  ShapeText t = {"("};
-  for (int i = 0; i < rank(x); i++) {
+  for (int i = 0; i < n; i++) {
     size_t at = strlen(t.s);
     if (at + 64 > sizeof t.s) break;
     if (i) {
       memcpy(t.s + at, ", ", 3);
       at += 2;
     }
-    dim_print(x->ctx->store, dims(x)[i], t.s + at, sizeof t.s - at - 2);
+    dim_print(st, v[i], t.s + at, sizeof t.s - at - 2);
   }
   strcat(t.s, ")");
   return t;
 }
+
+ShapeText shape_text(UOpStore *st, const Ints *s) { return dims_text(st, s->n, s->v); }
+
+ShapeText tensor_text(const TgTensor *x) { return shape_text(x->ctx->store, x->uop->shape); }
 
 /* ---- dtypes: public and internal numbers; DT_VOID, which is 0, stands for none */
 static const DType dtype_table[] = {
@@ -129,14 +117,14 @@ bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_
   bool zero = false, fits = true;
   for (int i = 0; i < n; i++) {
     TG_REQUIRE_OR(ctx, !is_negative(d[i]), false, TG_ERR_SHAPE, "%s: negative size in %s", op,
-                  dims_text(n, d).s);
+                  dims_text(ctx->store, n, d).s);
     TG_REQUIRE_OR(
         ctx, dim_valid(ctx->store, d[i]), false, TG_ERR_SHAPE,
         "%s: size %d of %s is below 0 for some value of its variables, or no symbolic size that is known", op,
-        i, dims_text(n, d).s);
+        i, dims_text(ctx->store, n, d).s);
     int64_t most = dim_max(ctx->store, d[i]);
     TG_REQUIRE_OR(ctx, !dim_symbolic(d[i]) || most > 1, false, TG_ERR_SHAPE,
-                  "%s: symbolic size %d of %s is never above 1", op, i, dims_text(n, d).s);
+                  "%s: symbolic size %d of %s is never above 1", op, i, dims_text(ctx->store, n, d).s);
     if (most == 0)
       zero = true;
     else if (__builtin_mul_overflow(total, most, &total)) {
@@ -146,9 +134,10 @@ bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_
     size = dim_mul(ctx->store, size, d[i]);
   }
   TG_REQUIRE_OR(ctx, fits && total <= INT64_MAX / 16, false, TG_ERR_SHAPE, "%s: too many elements in %s", op,
-                dims_text(n, d).s);
+                dims_text(ctx->store, n, d).s);
   TG_REQUIRE_OR(ctx, size != DIM_BAD, false, TG_ERR_SHAPE,
-                "%s: the number of elements in %s is too long a sum of products", op, dims_text(n, d).s);
+                "%s: the number of elements in %s is too long a sum of products", op,
+                dims_text(ctx->store, n, d).s);
   if (nelem) *nelem = zero ? 0 : size;
   return true;
 }
@@ -176,7 +165,7 @@ const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const
     int ia = i - (n - a->n), ib = i - (n - b->n);
     int64_t da = ia < 0 ? 1 : a->v[ia], db = ib < 0 ? 1 : b->v[ib];
     TG_REQUIRE(ctx, da == db || da == 1 || db == 1, TG_ERR_SHAPE, "%s: shapes %s and %s do not broadcast", op,
-               shape_text(a).s, shape_text(b).s);
+               shape_text(ctx->store, a).s, shape_text(ctx->store, b).s);
     d[i] = da == 1 ? db : da;
   }
   const Ints *s = shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;

@@ -345,7 +345,7 @@ TgTensor *tg_pad_to(TgTensor *x, int n, const int64_t *want, double value) {
     ok = dim_le(x->ctx->store, 0, hi[i]);
   }
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "pad_to: %s to %s", SHAPE_OF(x),
-             dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
+             dims_text(x->ctx->store, TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_pad_value(x, lo, hi, value);
 }
 
@@ -359,7 +359,7 @@ TgTensor *tg_shrink_to(TgTensor *x, int n, const int64_t *want) {
     ok = dim_le(x->ctx->store, 0, hi[i]) && dim_le(x->ctx->store, hi[i], dims(x)[i]);
   }
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "shrink_to: %s to %s", SHAPE_OF(x),
-             dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
+             dims_text(x->ctx->store, TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_shrink(x, lo, hi);
 }
 
@@ -391,7 +391,7 @@ TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   int64_t rest = 0;
   ok = ok && (infer < 0 ? known == dims(x)[a] : dim_div(x->ctx->store, dims(x)[a], known, &rest));
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "unflatten: axis %d of %s into %s", axis, SHAPE_OF(x),
-             dims_text(n, sizes).s);
+             dims_text(x->ctx->store, n, sizes).s);
   for (int i = 0; i < rank(x); i++) {
     if (i != a)
       d[k++] = dims(x)[i];
@@ -413,7 +413,7 @@ int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor 
   for (int i = 0; ok && i < n; i++)
     ok = !is_negative(sizes[i]) && (at = dim_add(x->ctx->store, at, sizes[i])) != DIM_BAD;
   TG_REQUIRE_OR(x->ctx, ok && at == dims(x)[a], 0, TG_ERR_SHAPE, "split: parts %s of axis %d of %s",
-                dims_text(TG_MIN(n, TG_MAX_RANK), sizes).s, axis, SHAPE_OF(x));
+                dims_text(x->ctx->store, TG_MIN(n, TG_MAX_RANK), sizes).s, axis, SHAPE_OF(x));
   at = 0;
   for (int i = 0; i < n; i++) {
     int64_t end = dim_add(x->ctx->store, at, sizes[i]);

@@ -13,20 +13,20 @@ TgTensor *tg_reshape(TgTensor *x, int n, const int64_t *want) {
     d[i] = want[i];
     if (d[i] == -1) {
       TG_REQUIRE(ctx, infer < 0, TG_ERR_SHAPE, "reshape: two sizes of %s are to be inferred",
-                 dims_text(n, want).s);
+                 dims_text(x->ctx->store, n, want).s);
       infer = i;
     } else
       TG_REQUIRE(ctx, !is_negative(d[i]) && (known = dim_mul(ctx->store, known, d[i])) != DIM_BAD,
-                 TG_ERR_SHAPE, "reshape: %s to %s", SHAPE_OF(x), dims_text(n, want).s);
+                 TG_ERR_SHAPE, "reshape: %s to %s", SHAPE_OF(x), dims_text(x->ctx->store, n, want).s);
   }
   int64_t total = nelem(x), size;
   if (infer >= 0) {
     TG_REQUIRE(ctx, dim_div(ctx->store, total, known, &d[infer]), TG_ERR_SHAPE,
-               "reshape: no size fits %s to %s", SHAPE_OF(x), dims_text(n, want).s);
+               "reshape: no size fits %s to %s", SHAPE_OF(x), dims_text(x->ctx->store, n, want).s);
   }
   if (!shape_check(ctx, "reshape", n, d, &size)) return NULL;
   TG_REQUIRE(ctx, size == total, TG_ERR_SHAPE, "reshape: %s to %s changes the number of elements",
-             SHAPE_OF(x), dims_text(n, want).s);
+             SHAPE_OF(x), dims_text(x->ctx->store, n, want).s);
   return tensor_view(x, u_reshape(ctx->store, x->uop, n, d));
 }
 
@@ -40,7 +40,8 @@ TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order) {
   for (int i = 0; i < n; i++) {
     o[i] = order[i] < 0 ? order[i] + n : order[i];
     TG_REQUIRE(ctx, o[i] >= 0 && o[i] < n && !seen[o[i]], TG_ERR_SHAPE,
-               "permute: %s is not an order of the axes of %s", dims_text(n, order).s, SHAPE_OF(x));
+               "permute: %s is not an order of the axes of %s", dims_text(x->ctx->store, n, order).s,
+               SHAPE_OF(x));
     seen[o[i]] = true;
   }
   return tensor_view(x, u_permute(ctx->store, x->uop, o));
@@ -57,7 +58,7 @@ TgTensor *tg_expand(TgTensor *x, int n, const int64_t *want) {
     int64_t have = i < lead ? 1 : dims(x)[i - lead];
     d[i] = want[i] == -1 && i >= lead ? have : want[i];
     TG_REQUIRE(ctx, have == d[i] || (have == 1 && dim_valid(ctx->store, d[i])), TG_ERR_SHAPE,
-               "expand: %s to %s", SHAPE_OF(x), dims_text(n, want).s);
+               "expand: %s to %s", SHAPE_OF(x), dims_text(x->ctx->store, n, want).s);
   }
   if (!shape_check(ctx, "expand", n, d, NULL)) return NULL;
   return tensor_view(x, u_broadcast(ctx->store, x->uop, ints_get(ctx->store, n, d)));
@@ -93,7 +94,7 @@ static bool pad_check(TgTensor *x, const int64_t *lo, const int64_t *hi) {
     d[i] = dim_add(st, dim_add(st, dims(x)[i], lo[i]), hi[i]);
     bool bad = left == DIM_BAD || d[i] == DIM_BAD || !dim_le(st, 0, left) || is_negative(d[i]);
     TG_REQUIRE_OR(x->ctx, !bad, false, TG_ERR_SHAPE, "pad: %s by %s before and %s after", SHAPE_OF(x),
-                  dims_text(rank(x), lo).s, dims_text(rank(x), hi).s);
+                  dims_text(x->ctx->store, rank(x), lo).s, dims_text(x->ctx->store, rank(x), hi).s);
   }
   return shape_check(x->ctx, "pad", rank(x), d, NULL);
 }
@@ -145,8 +146,8 @@ TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes) {
   for (int i = 0; i < n; i++) {
     int a = axes[i] >= -TG_MAX_RANK && axes[i] < TG_MAX_RANK ? axis_get(x->ctx, "flip", (int)axes[i], rank(x))
                                                              : -1;
-    TG_REQUIRE(x->ctx, a >= 0 && !f[a], TG_ERR_SHAPE, "flip: axes %s of %s", dims_text(n, axes).s,
-               SHAPE_OF(x));
+    TG_REQUIRE(x->ctx, a >= 0 && !f[a], TG_ERR_SHAPE, "flip: axes %s of %s",
+               dims_text(x->ctx->store, n, axes).s, SHAPE_OF(x));
     f[a] = 1;
   }
   return tensor_view(x, u_flip(x->ctx->store, x->uop, f));
@@ -326,7 +327,7 @@ TgTensor *tg_repeat(TgTensor *x, int n, const int64_t *times) {
   for (int i = 0; i < r; i++) {
     int64_t size = i < r - rank(x) ? 1 : dims(x)[i - (r - rank(x))], k = i < r - n ? 1 : times[i - (r - n)];
     TG_REQUIRE(ctx, !is_negative(k) && (c[i] = dim_mul(ctx->store, size, k)) != DIM_BAD, TG_ERR_SHAPE,
-               "repeat: %s by %s", SHAPE_OF(x), dims_text(n, times).s);
+               "repeat: %s by %s", SHAPE_OF(x), dims_text(x->ctx->store, n, times).s);
     a[2 * i] = 1;
     b[2 * i] = k;
     a[2 * i + 1] = b[2 * i + 1] = size;

@@ -252,7 +252,7 @@ bool parts_at(Rewrite *rw, UOp *u, const Layout *at, UOp **part) {
     return error_set(&ctx->err, TG_ERR_DEVICE,
                      "a tensor on %s, shape %s, and one on several devices in one operation; tg_shard or "
                      "tg_replicate moves it",
-                     devices_name(ctx, u->devices), shape_text(u->shape).s),
+                     devices_name(ctx, u->devices), shape_text(ctx->store, u->shape).s),
            false;
   for (int i = 0; i < at->n; i++) { /* a number is wherever it is used */
     part[i] = at->axis < 0 ? u : slice_of(rw->st, u, at->axis, at->bound[i], at->bound[i + 1]);
@@ -266,7 +266,7 @@ bool parts_gathered(Rewrite *rw, const UOp *self, UOp *u, const Layout *at, UOp 
   Layout all = layout_whole_on(at);
   if (ctx->env.debug >= 3 && is_multi(u) && layout_of(u).axis >= 0)
     context_say(ctx, "shard: %s needs all of %s %s, which is split along axis %d: it is gathered\n",
-                op_name((Ops)self->op), dtype_name((DType)u->dtype), shape_text(u->shape).s,
+                op_name((Ops)self->op), dtype_name((DType)u->dtype), shape_text(ctx->store, u->shape).s,
                 layout_of(u).axis);
   return parts_at(rw, u, &all, part);
 }

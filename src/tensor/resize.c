@@ -67,7 +67,7 @@ TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgIn
     ok = size[i] >= 0 && size[i] <= INT32_MAX / 2 && dims(x)[rank(x) - n + i] > 0 &&
          dims(x)[rank(x) - n + i] <= INT32_MAX / 2;
   TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "interpolate: %s to %s", SHAPE_OF(x),
-             dims_text(TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s);
+             dims_text(x->ctx->store, TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s);
   TgDType d = tg_dtype(x);
   TgTensor *r = o.mode == TG_LINEAR && dt(x) != DT_F64 ? tensor_cast(x, TG_F32) : x;
   for (int i = 0; r && i < n; i++)

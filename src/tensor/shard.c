@@ -227,7 +227,7 @@ bool shard_store(TgTensor *t, UOp *view, UOp *value) {
   if (!to) return false;
   TG_REQUIRE_OR(ctx, all_views(to), false, TG_ERR_DEVICE,
                 "assign: the place, shape %s, is not a part of each device's part of the tensor",
-                shape_text(view->shape).s);
+                shape_text(ctx->store, view->shape).s);
   Layout at = layout_of(to);
   UOp *as = u_reshape(ctx->store, value, place->shape->n, place->shape->v);
   UOp *from = multi_lowered(ctx, shard_new(ctx->store, as, &at));

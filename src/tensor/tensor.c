@@ -387,7 +387,7 @@ static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
   const Ints *s = shape_broadcast(ctx, "assign", value->uop->shape, shape);
   if (!s) return NULL;
   TG_REQUIRE(ctx, s == shape, TG_ERR_SHAPE, "assign: %s to a place of shape %s", SHAPE_OF(value),
-             shape_text(shape).s);
+             shape_text(ctx->store, shape).s);
   return u_broadcast(ctx->store, value->uop, shape);
 }
 

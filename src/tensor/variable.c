@@ -32,14 +32,18 @@ TgVariable *tg_variable_opt(TgContext *ctx, const char *name, int64_t lo, int64_
 }
 
 /* What was computed from a variable is an expression of it, computed anew when it is asked for after another
- * value is bound (engine/graph_copy.c). A store is none: one that waits runs with the values that it was
- * written for. */
-static bool stores_flushed(TgContext *ctx) {
-  bool ok = true;
+ * value is bound (engine/graph_copy.c). A store is none: one that waits runs with the value that the variable
+ * had when it was written. */
+static bool stores_flushed(const TgVariable *v) {
+  TgContext *ctx = v->ctx;
+  bool ok = true, names = false;
   for (size_t i = ctx->waiting.len; ok && i-- > 0;) {
     if (i >= ctx->waiting.len) continue; /* went with another one */
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
-    if (b->store->symbolic) ok = memory_flush(ctx, b);
+    if (!b->store->symbolic) continue;
+    ok = dims_name(ctx->store, &ctx->mem, b->store, v->number, &names) ||
+         (error_set(&ctx->err, TG_ERR_NOMEM, "variable: out of memory"), false);
+    if (ok && names) ok = memory_flush(ctx, b);
   }
   return ok;
 }
@@ -52,7 +56,7 @@ TgStatus tg_variable_bind(TgVariable *v, int64_t value) {
                 (long long)value, (long long)f->lo, (long long)f->hi,
                 f->multiple > 1 ? ", a multiple of " : "", (long long)(f->multiple > 1 ? f->multiple : 0));
   if (f->bound && f->value == value) return TG_OK;
-  if (f->bound && !stores_flushed(v->ctx)) return v->ctx->err.status;
+  if (f->bound && !stores_flushed(v)) return v->ctx->err.status;
   f = facts(v);
   f->bound = true;
   f->value = value;
@@ -64,7 +68,7 @@ TgStatus tg_variable_unbind(TgVariable *v, int64_t *value) {
   if (!v) return TG_ERR_VALUE;
   DimVar *f = facts(v);
   TG_REQUIRE_OR(v->ctx, f->bound, TG_ERR_STATE, TG_ERR_STATE, "variable '%.64s' is not bound", f->name);
-  if (!stores_flushed(v->ctx)) return v->ctx->err.status;
+  if (!stores_flushed(v)) return v->ctx->err.status;
   f->bound = false;
   v->ctx->bound++;
   if (value) *value = f->value;

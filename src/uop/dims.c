@@ -273,7 +273,7 @@ void dim_print(UOpStore *st, int64_t d, char *out, size_t n) {
   const Poly *p = poly_at(st->dims, d);
   size_t at = 0;
   if (!p) {
-    snprintf(out, n, "%lld", (long long)d);
+    snprintf(out, n, dim_symbolic(d) ? "?" : "%lld", (long long)d);
     return;
   }
   for (int i = 0; i < p->n && at + 1 < n; i++) {
@@ -355,6 +355,30 @@ bool dims_put(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroo
   }
   vec_free(mem, &order);
   return ok && !out->oom;
+}
+
+static bool sizes_name(UOpStore *st, const Ints *sizes, int var) {
+  for (int i = 0; sizes && i < sizes->n; i++) {
+    const Poly *p = dim_symbolic(sizes->v[i]) ? poly_at(st->dims, sizes->v[i]) : NULL;
+    for (int k = 0; p && k < p->n; k++)
+      for (int j = 0; j < p->t[k].nvar; j++)
+        if (p->t[k].var[j] == var) return true;
+  }
+  return false;
+}
+
+bool dims_name(UOpStore *st, TgMem *mem, UOp *root, int var, bool *names) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(st, mem, &root, 1, &order);
+  *names = false;
+  for (size_t i = 0; ok && i < order.len && !*names; i++) {
+    const UOp *u = order.at[i];
+    *names = (u->op == OPS_VAR && var_number(u) == var) ||
+             (op_arg((Ops)u->op) == ARG_INTS && sizes_name(st, u->arg.ints, var)) ||
+             (u->is_tensor && sizes_name(st, u->shape, var));
+  }
+  vec_free(mem, &order);
+  return ok;
 }
 
 UOp *dim_uop(UOpStore *st, TgMem *mem, int64_t d) {

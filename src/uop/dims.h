@@ -54,6 +54,8 @@ void dim_put(Str *out, UOpStore *st, int64_t d);
 /* "variable v0[1, 64]", a line for each variable up to the last that a size in the graph names, as parse.c reads
  * them. Nothing where no size is symbolic. False: out of memory. */
 bool dims_put(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
+/* Whether the variable is in the graph, in a size or as a value. False: out of memory. */
+bool dims_name(UOpStore *st, TgMem *mem, UOp *root, int var, bool *names);
 /* The size as an index expression over VAR nodes, simplified: equal sizes are one node. */
 UOp *dim_uop(UOpStore *st, TgMem *mem, int64_t d);
 

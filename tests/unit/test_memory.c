@@ -397,6 +397,21 @@ static void of_variables(void **state) { /* realized, they are still expressions
   TEXT(y, "[2, 4, 6]");
 }
 
+/* A store waits for the variable that it names, whatever others are bound to meanwhile. */
+static void stores_of_variables(void **state) {
+  (void)state;
+  TgVariable *n = tg_variable(C, "rows", 1, 6), *m = tg_variable(C, "others", 1, 6);
+  TgTensor *x = X("[1, 2, 3, 4, 5, 6]");
+  tg_assign(x, tg_add(x, tg_cast(tg_variable_tensor(n), TG_I32)));
+  OK(tg_variable_bind(m, 2));
+  OK(tg_variable_bind(m, 3));
+  OK(tg_variable_unbind(m, NULL));
+  OK(tg_variable_bind(n, 2));
+  OK(tg_variable_bind(m, 4));
+  OK(tg_variable_bind(n, 5)); /* the store was written for 2 */
+  TEXT(x, "[3, 4, 5, 6, 7, 8]");
+}
+
 /* The same nodes under other roots are another plan. */
 static void order_of_roots(void **state) {
   (void)state;
@@ -858,6 +873,7 @@ int main(void) {
                                      ALL(number_of_a_copy),
                                      ALL(remembered),
                                      ALL(of_variables),
+                                     ALL(stores_of_variables),
                                      ALL(order_of_roots),
                                      ALL(file_at_close),
                                      ALL(memory_is_given_back),

@@ -124,11 +124,7 @@ static int run_llm(const void *options, char **argument, int n) {
 }
 
 static const BenchOptions defaults = {
-    .llm = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1},
-    .prompt = 128,
-    .generate = 64,
-    .sequences = 1,
-    .runs = 5};
+    .llm = LLM_USUAL, .prompt = 128, .generate = 64, .sequences = 1, .runs = 5};
 
 static const CliOption options[] = {
     CLI_WHOLE_OF(BenchOptions, prompt, "prompt", 0, 1 << 20, "tokens of the prompt; 0: no such row (128)"),

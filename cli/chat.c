@@ -387,8 +387,7 @@ static int run_chat(const void *options, char **argument, int n) {
   return rc;
 }
 
-static const ChatOptions defaults = {
-    .llm = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1}};
+static const ChatOptions defaults = {.llm = LLM_USUAL};
 
 static const CliOption options[] = {
     CLI_TEXT_OF(ChatOptions, system, "system", "TEXT", "what the system says first"),

@@ -155,7 +155,7 @@ static bool compiled(RunModel *m, const Options *o, char **argument, int n) {
 
 static int run_compile(const void *options, char **argument, int n) {
   const Options *o = options;
-  RunOptions run = {.sizes = o->sizes, .device = o->device, .seed = 1, .integers = o->integers};
+  RunOptions run = {.sizes = o->sizes, .llm = {.device = o->device, .seed = 1}, .integers = o->integers};
   RunModel m = {.o = &run};
   if (!options_agree(o)) return CLI_FAILED;
   bool ok = compiled(&m, o, argument, n);

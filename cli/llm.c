@@ -9,9 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const LlmChoices llm_usual = {
-    .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1};
-
 /* ---- Ctrl-C */
 static volatile sig_atomic_t interrupts;
 static TgContext *volatile working; /* what it stops; NULL: nothing is being made */
@@ -37,19 +34,25 @@ void llm_interrupts_reset(LlmSession *s) {
 }
 
 /* ---- opening */
+bool llm_is_gguf(const char *path) {
+  char first[4] = "";
+  FILE *f = fopen(path, "rb");
+  bool is = f && fread(first, 1, sizeof first, f) == sizeof first && !memcmp(first, "GGUF", sizeof first);
+  if (f) fclose(f);
+  return is;
+}
+
 bool llm_is_model(const char *path) {
-  char first[4] = "", config[4096];
+  char config[4096];
   struct stat s;
   snprintf(config, sizeof config, "%.4000s/config.json", path);
   if (stat(path, &s)) return cli_refuse(0, cli_running(), "%s: %s", path, strerror(errno));
   if (S_ISDIR(s.st_mode) && access(config, R_OK))
     return cli_refuse(0, cli_running(), "%s: %s", config, strerror(errno));
   if (S_ISDIR(s.st_mode)) return true;
-  FILE *f = fopen(path, "rb");
-  if (!f) return cli_refuse(0, cli_running(), "%s: %s", path, strerror(errno));
-  bool is = fread(first, 1, 4, f) == 4 && !memcmp(first, "GGUF", 4);
-  fclose(f);
-  return is || cli_refuse(0, cli_running(), "%s: no gguf file", path);
+  errno = 0;
+  return llm_is_gguf(path) ||
+         cli_refuse(0, cli_running(), "%s: %s", path, errno ? strerror(errno) : "no gguf file");
 }
 
 static TgSampler *sampler_of(LlmSession *s) {

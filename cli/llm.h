@@ -12,7 +12,9 @@ typedef struct LlmChoices {
   CliTexts stop, lora;
 } LlmChoices;
 
-extern const LlmChoices llm_usual;
+/* what they are where nothing is said */
+#define LLM_USUAL                                                                                            \
+  { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1 }
 
 /* What the last reply took. */
 typedef struct LlmRates {
@@ -97,7 +99,8 @@ void llm_catch_interrupt(int number);
 int llm_interrupts(void);
 void llm_interrupts_reset(LlmSession *s);
 
-/* A gguf file by its first bytes, or a folder with config.json. False: the running command has refused it. */
+bool llm_is_gguf(const char *path); /* by its first bytes; false, errno: no file */
+/* A gguf file, or a folder with config.json. False: the running command has refused it. */
 bool llm_is_model(const char *path);
 /* `tg run FILE.gguf --prompt`: the completion to stdout. The exit code. */
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
@@ -118,7 +121,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_REAL_OF(T, field.top_p, "top-p", 0, 1, "of the likeliest with this share (0.95)"),                 \
       CLI_REAL_OF(T, field.min_p, "min-p", 0, 1, "of those at least so likely beside the first (0.05)"),     \
       CLI_REAL_OF(T, field.repeat, "repeat-penalty", 0.1, 10, "of tokens that are there already (1)"),       \
-      CLI_WHOLE_OF(T, field.seed, "seed", 0, INT32_MAX, "the same seed gives the same reply (1)"),           \
+      CLI_WHOLE_OF(T, field.seed, "seed", 0, INT32_MAX, "the same seed gives the same random numbers (1)"),  \
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
       CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
       CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \

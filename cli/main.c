@@ -169,19 +169,23 @@ static const char *first_word(int i, const void *of) {
   return c ? word[i] : NULL;
 }
 
-static int unknown(int argc, char **argv) {
+/* The commands whose first word this is and that have a second one, `second` not among them unless it is NULL;
+ * false: there are none. */
+static bool group_said(FILE *to, const char *word, const char *second) {
   const CliCommand *c;
-  bool group = false;
+  bool any = false;
   for (int i = 0; (c = cli_command(i)); i++) {
     size_t n = strcspn(c->name, " ");
-    if (!c->name[n] || strlen(argv[0]) != n || strncmp(argv[0], c->name, n)) continue;
-    if (!group)
-      fprintf(stderr, argc > 1 ? "tg %s: no '%s'; there are:\n" : "tg %s:\n", argv[0],
-              argc > 1 ? argv[1] : "");
-    fprintf(stderr, "  %-14s %s\n", c->name, c->summary);
-    group = true;
+    if (!c->name[n] || strlen(word) != n || strncmp(word, c->name, n)) continue;
+    if (!any) fprintf(to, second ? "tg %s: no '%s'; there are:\n" : "tg %s:\n", word, second);
+    fprintf(to, "  %-14s %s\n", c->name, c->summary);
+    any = true;
   }
-  if (group) return CLI_USAGE;
+  return any;
+}
+
+static int unknown(int argc, char **argv) {
+  if (group_said(stderr, argv[0], argc > 1 ? argv[1] : NULL)) return CLI_USAGE;
   const char *meant = cli_closest(argv[0], first_word, NULL);
   fprintf(stderr,
           meant ? "tg: no command '%s'; did you mean '%s'?\n" : "tg: no command '%s'; tg help lists them\n",
@@ -192,6 +196,7 @@ static int unknown(int argc, char **argv) {
 static int help(int argc, char **argv) {
   int words;
   const CliCommand *c = cli_find(argc, argv, &words);
+  if (argc == 1 && !c && group_said(stdout, argv[0], NULL)) return CLI_OK;
   if (argc > 0 && !c) return unknown(argc, argv);
   cli_help(stdout, c);
   return CLI_OK;

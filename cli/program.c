@@ -2,6 +2,7 @@
  * does not start. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
+#include "llm.h"
 #include "cli.h"
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +18,9 @@ void program_absent(const char *command, const char *name) {
   struct stat s;
   if (why == ENOENT && !strchr(name, '/') && !stat(name, &s))
     cli_refuse(0, command, "%s: no program of this name in PATH; the file that is here is ./%s", name, name);
+  else if (why == EACCES && llm_is_gguf(name))
+    cli_refuse(0, command, "%s is a language model, and no program: tg %s -- tg run %s --prompt TEXT", name,
+               command, name);
   else
     cli_refuse(0, command, "%s cannot be run: %s", name, strerror(why));
 }

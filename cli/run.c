@@ -268,10 +268,10 @@ static bool program_open(RunModel *m, const char *path, const DeviceNames *on) {
 
 bool run_model_open(RunModel *m, const char *path) {
   DeviceNames on;
-  if (!devices_named(m->o->device, &on)) return false;
+  if (!devices_named(m->o->llm.device, &on)) return false;
   TgOpenOptions open = {
-      .size = sizeof open, .device = on.at[0], .log = cli_log, .seed = (uint64_t)m->o->seed};
-  open.threads = (int)m->o->threads;
+      .size = sizeof open, .device = on.at[0], .log = cli_log, .seed = (uint64_t)m->o->llm.seed};
+  open.threads = (int)m->o->llm.threads;
   m->ctx = tg_open(&open);
   if (!m->ctx || tg_error(m->ctx)) return false;
   if (m->o->bundle && tg_bundle_load(m->ctx, m->o->bundle)) return false;
@@ -361,6 +361,9 @@ static bool run_all(RunModel *m, char **argument, int n) {
 /* The first option that was given and means nothing: for a language model, or for any other. NULL: there is
  * none. */
 static const char *option_for_others(const RunOptions *o) {
+  static const LlmChoices usual = LLM_USUAL;
+  const LlmChoices *c = &o->llm;
+
   const struct {
     const char *name;
     bool given, llm;
@@ -379,10 +382,19 @@ static const char *option_for_others(const RunOptions *o) {
                {"--bench", o->bench, false},
                {"--loop-limit", o->loop_limit != 0, false},
                {"--json", o->json, false},
-               {"--tokens", o->tokens != 0, true},
-               {"--lora", o->lora.n > 0, true},
-               {"--cache", o->cache, true},
-               {"--activations", o->activations, true}};
+               {"--context", c->context != 0, true},
+               {"--tokens", c->tokens != 0, true},
+               {"--temperature", c->temperature != usual.temperature, true},
+               {"--top-k", c->top_k != usual.top_k, true},
+               {"--top-p", c->top_p != usual.top_p, true},
+               {"--min-p", c->min_p != usual.min_p, true},
+               {"--repeat-penalty", c->repeat != usual.repeat, true},
+               {"--stop", c->stop.n > 0, true},
+               {"--grammar", c->grammar, true},
+               {"--schema", c->schema, true},
+               {"--lora", c->lora.n > 0, true},
+               {"--cache", c->cache, true},
+               {"--activations", c->activations != 0, true}};
 
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i].given && kinds[i].llm != (o->prompt != NULL)) return kinds[i].name;
@@ -393,16 +405,7 @@ static const char *option_for_others(const RunOptions *o) {
 static int run_llm(const RunOptions *o, char **argument, int n) {
   if (n > 1)
     return cli_refuse(CLI_USAGE, "run", "%s: a language model takes --prompt, and no INPUT", argument[0]);
-  LlmChoices c = llm_usual;
-  c.device = o->device;
-  c.threads = o->threads;
-  c.seed = o->seed;
-  c.tokens = o->tokens;
-  c.temperature = o->temperature;
-  c.lora = o->lora;
-  c.cache = o->cache;
-  c.activations = o->activations;
-  return llm_complete(argument[0], o->prompt, &c);
+  return llm_choices_refuse(&o->llm) ? CLI_USAGE : llm_complete(argument[0], o->prompt, &o->llm);
 }
 
 void run_model_close(RunModel *m) {
@@ -431,7 +434,7 @@ static int run_run(const void *options, char **argument, int n) {
 }
 
 static const RunOptions defaults = {
-    .score = 0.5, .overlap = 0.45, .top = 5, .runs = MOST_RUNS, .rows = 24, .seed = 1, .temperature = 0.8};
+    .llm = LLM_USUAL, .score = 0.5, .overlap = 0.45, .top = 5, .runs = MOST_RUNS, .rows = 24};
 
 static const CliOption options[] = {
     CLI_TEXTS_OF(RunOptions, sizes, "size", "NAME=N", "a free size of the model (1), or of a program"),
@@ -459,19 +462,10 @@ static const CliOption options[] = {
                 "time it: about three seconds of runs, then its kernels one by one, and their nodes"),
     CLI_WHOLE_OF(RunOptions, runs, "runs", 1, MOST_RUNS, "of --bench, at most"),
     CLI_WHOLE_OF(RunOptions, rows, "rows", 1, 100000, "kernels that the table of --bench shows (24)"),
-    CLI_WHOLE_OF(RunOptions, seed, "seed", 0, INT32_MAX, "of random inputs (1)"),
     CLI_WHOLE_OF(RunOptions, loop_limit, "loop-limit", 1, INT32_MAX,
                  "iterations that the loops of a model may have together (100000)"),
-    CLI_TEXT_OF(RunOptions, device, "device", "NAME",
-                "instead of $TG_DEV; of a program of several devices NAME,NAME instead of its own"),
-    CLI_WHOLE_OF(RunOptions, threads, "threads", 1, 4096, "threads of the CPU"),
     CLI_TEXT_OF(RunOptions, prompt, "prompt", "TEXT", "of a gguf file: say what follows it"),
-    CLI_WHOLE_OF(RunOptions, tokens, "tokens", 1, INT32_MAX, "of what follows, at most (all of the context)"),
-    CLI_REAL_OF(RunOptions, temperature, "temperature", 0, 100, "of what follows; 0: the likeliest (0.8)"),
-    CLI_TEXTS_OF(RunOptions, lora, "lora", "FILE[=SCALE]",
-                 "an adapter of the language model; several add up"),
-    LLM_CACHE_OF(RunOptions, cache),
-    LLM_ACTIVATIONS_OF(RunOptions, activations),
+    LLM_OPTIONS_OF(RunOptions, llm),
     CLI_FLAG_OF(RunOptions, json, "json", "an object per output and class, one a line")};
 
 const CliCommand command_run = {
@@ -486,7 +480,8 @@ const CliCommand command_run = {
     .more =
         "FILE is a gguf file of a language model, whose --prompt is gone on with, an ONNX model, or what "
         "--capture or tg_jit_save wrote: a program with its weights, which "
-        "this machine plans and compiles for itself; what it changes in its memories is kept by --capture.\n"
+        "this machine plans and compiles for itself; what it changes in its memories is kept by --capture. A "
+        "program of several devices takes --device NAME,NAME instead of its own.\n"
         "INPUT is NAME=WHAT, or WHAT for the inputs in their order: an array (.npy), a TensorProto (.pb), a "
         "picture (.png .jpg .ppm), a number, a list \"[[1, 2], [3, 4]]\", zeros, or random, which is also "
         "what an input gets that is not given; random:1x576 says the sizes too.\n"

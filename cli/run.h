@@ -7,12 +7,11 @@
 #include "picture.h"
 
 typedef struct RunOptions {
-  CliTexts sizes, lora;
-  const char *cache;
-  int64_t activations;
-  const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle, *boxes, *draw, *prompt;
-  int64_t image, top, runs, rows, seed, threads, loop_limit, tokens;
-  double score, overlap, temperature;
+  LlmChoices llm; /* device, threads and seed are those of any model */
+  CliTexts sizes;
+  const char *mean, *std, *labels, *out, *capture, *bundle, *save_bundle, *boxes, *draw, *prompt;
+  int64_t image, top, runs, rows, loop_limit;
+  double score, overlap;
   bool bgr, bench, json, integers;
 } RunOptions;
 

@@ -495,11 +495,7 @@ static int run_serve(const void *options, char **argument, int n) {
 }
 
 static const ServeOptions defaults = {
-    .llm = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1},
-    .host = "127.0.0.1",
-    .port = 8080,
-    .slots = 4,
-    .queue = 64};
+    .llm = LLM_USUAL, .host = "127.0.0.1", .port = 8080, .slots = 4, .queue = 64};
 
 static const CliOption options[] = {
     CLI_TEXT_OF(ServeOptions, host, "host", "ADDRESS",

@@ -48,12 +48,19 @@ int cli_fail(const TgContext *ctx, const char *what) {
   return cli_refuse(CLI_FAILED, what, "%s: %s", tg_status_name(tg_error(ctx)), tg_errmsg(ctx));
 }
 
+enum { MOST_TEXT = 1 << 28 }; /* no text is longer; a device that never ends is no text */
+
 char *cli_read(FILE *f, size_t *nbytes) {
   size_t n = 0, cap = 1 << 16;
   char *text = malloc(cap), *more;
   while (text) {
     n += fread(text + n, 1, cap - n - 1, f);
     if (n + 1 < cap) break;
+    if (cap >= MOST_TEXT) {
+      free(text);
+      errno = EFBIG;
+      return NULL;
+    }
     if (!(more = realloc(text, cap *= 2))) {
       free(text);
       return NULL;

@@ -567,6 +567,10 @@ static void test_chat(void **state) {
   refused_models();
   assert_int_equal(run("printf GGUF > w.gguf; " TG "chat w.gguf"), 1), says("w.gguf");
   assert_int_equal(run(TG "run w.gguf --prompt x y"), 2), says("no INPUT");
+  assert_int_equal(run(TG "run w.gguf --top-k 4"), 2), says("--top-k means nothing without --prompt");
+  assert_int_equal(run(TG "explain ./w.gguf"), 1), says("is a language model"), says("-- tg run ./w.gguf");
+  assert_int_equal(run(TG "info /dev/zero"), 1), says("File too large");
+  assert_int_equal(run(TG "help bench"), 0), says("bench lower");
   if (!data("stories260K/stories260K-f32.gguf", m)) skip();
   assert_int_equal(run("echo Once upon a time | " TG "chat %s --temperature 0 --tokens 14", m), 0);
   says(", there was a little girl named Lily. She loved");

@@ -121,6 +121,7 @@ static TgTensor *attention_run(const TgMultiheadAttention *l, TgTensor *q, TgTen
 
 TgTensor *tg_multihead_attention_run_opt(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTensor *v,
                                          const TgMultiheadRun *given) {
+  if (!l) return tg_set_error(tg_context(q), TG_ERR_VALUE, "MultiheadAttention: the layer is NULL"), NULL;
   bool named = nn_name_begin(q, "MultiheadAttention");
   TgTensor *y = attention_run(l, q, k, v, given);
   return nn_name_end(q, named, y);

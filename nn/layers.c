@@ -135,7 +135,7 @@ static int64_t size_at(const TgSizes *s, int axis, int64_t otherwise) {
 }
 
 TgStatus tg_conv2d_same(TgConv2d *l) {
-  int axes = tg_ndim(l->weight) - 2;
+  int axes = l ? tg_ndim(l->weight) - 2 : 0;
   if (axes < 1) return TG_ERR_VALUE;
   TgSizes pads = {.n = 2 * axes};
   for (int a = 0; a < axes; a++) {

@@ -397,6 +397,33 @@ static void test_layers_refuse(void **state) {
   tg_layer_norm_free(&l), tg_batch_norm_free(&b), tg_conv2d_free(&c);
 }
 
+/* A layer that could not be made, or a pointer that was forgotten: an error, and no crash. */
+static void test_no_layer(void **state) {
+  (void)state;
+  TgTensor *x = tg_ones(C, TG_SHAPE(2, 3)), *next[2];
+  assert_null(tg_linear_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_conv2d_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_conv_transpose2d_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_layer_norm_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_layer_norm2d_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_group_norm_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_rms_norm_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_batch_norm_run(NULL, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_embedding_run(NULL, tg_cast(x, TG_I32))), refused(TG_ERR_VALUE);
+  assert_null(tg_lstm_cell_run(NULL, x, NULL, NULL, next)), refused(TG_ERR_VALUE);
+  assert_null(tg_lstm_run(NULL, x, NULL, NULL, &next[0], &next[1])), refused(TG_ERR_VALUE);
+  assert_null(tg_gru_run(NULL, x, NULL, next)), refused(TG_ERR_VALUE);
+  assert_null(tg_multihead_attention_run(NULL, x, x, x)), refused(TG_ERR_VALUE);
+  assert_null(tg_linear_run(NULL, NULL));
+  TgState *named = tg_state_new(C);
+  assert_int_equal(tg_conv2d_same(NULL), TG_ERR_VALUE);
+  assert_int_equal(tg_linear_state(NULL, named, ""), TG_ERR_VALUE);
+  assert_int_equal(tg_lstm_state(NULL, named, ""), TG_ERR_VALUE);
+  tg_clear_error(C);
+  tg_state_free(named);
+  tg_linear_free(NULL), tg_multihead_attention_free(NULL);
+}
+
 /* ---- tables */
 typedef struct Net {
   TgConv2d conv[2];
@@ -1087,15 +1114,23 @@ static void test_narrow_norms(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_layers),      cmocka_unit_test(test_layers_refuse),
-      cmocka_unit_test(test_recurrent),   cmocka_unit_test(test_constant_inputs),
-      cmocka_unit_test(test_heads),       cmocka_unit_test(test_cast),
-      cmocka_unit_test(test_modules),     cmocka_unit_test(test_optimisers),
-      cmocka_unit_test(test_state),       cmocka_unit_test(test_master),
-      cmocka_unit_test(test_scaler),      cmocka_unit_test(test_group_and_clip),
-      cmocka_unit_test(test_kernels),     cmocka_unit_test(test_captured),
-      cmocka_unit_test(test_gpt),         cmocka_unit_test(test_schedules),
-      cmocka_unit_test(test_narrow_norms)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),
+                                     cmocka_unit_test(test_layers_refuse),
+                                     cmocka_unit_test(test_no_layer),
+                                     cmocka_unit_test(test_recurrent),
+                                     cmocka_unit_test(test_constant_inputs),
+                                     cmocka_unit_test(test_heads),
+                                     cmocka_unit_test(test_cast),
+                                     cmocka_unit_test(test_modules),
+                                     cmocka_unit_test(test_optimisers),
+                                     cmocka_unit_test(test_state),
+                                     cmocka_unit_test(test_master),
+                                     cmocka_unit_test(test_scaler),
+                                     cmocka_unit_test(test_group_and_clip),
+                                     cmocka_unit_test(test_kernels),
+                                     cmocka_unit_test(test_captured),
+                                     cmocka_unit_test(test_gpt),
+                                     cmocka_unit_test(test_schedules),
+                                     cmocka_unit_test(test_narrow_norms)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

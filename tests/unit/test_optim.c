@@ -3,6 +3,7 @@
  * run. */
 #include "tg_io.h"
 #include "tg_nn.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -126,6 +127,9 @@ static void test_refused(void **state) {
   Model m = model_new();
   refused(tg_sgd(C, NULL, 1));
   refused(tg_adam(C, ((TgTensor *[]){m.w, NULL}), 2));
+  for (int i = 0; i < 4; i++)
+    refused(tg_adam(C, &m.w, 1, .beta1 = (double[]){1, -.5, NAN, .9}[i],
+                    .beta2 = (double[]){.999, .999, .999, 1.5}[i]));
   TgOptim *none = tg_adamw(C, NULL, 0);
   assert_non_null(none);
   assert_int_equal(tg_optim_step(none), TG_OK);

@@ -682,12 +682,13 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
 static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   if (j->runs == 0) {
-    Map older;
+    Map older, *outer = ctx->older; /* fn may run another captured function */
     j->folded.len = 0;
     TgStatus s =
         older_begin(ctx, &older, in, nin) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
     if (!s) s = call(j, in, nin, out, nout);
-    s = older_end(j, s);
+    s = older_end(j, &older, s);
+    ctx->older = outer;
     if (!s) j->runs = 1;
     return s;
   }

@@ -80,9 +80,8 @@ static bool value_kept(TgJit *j, TgTensor *t) {
   return false;
 }
 
-TgStatus older_end(TgJit *j, TgStatus s) {
+TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
   TgContext *ctx = j->ctx;
-  Map *older = ctx->older;
   Vec(TgTensor *) read = {0};
   uint64_t is;
   bool ok = true;

@@ -457,6 +457,23 @@ static void test_older_of_memory(void **state) {
   }
 }
 
+static TgStatus doubles_user(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  TgTensor *y[1];
+  return nout == 1 && !tg_jit_run(user, in, nin, y, 1) ? out[0] = tg_mul_scalar(y[0], 2), TG_OK : tg_error(c);
+}
+
+/* The first run may run another captured function; a capture cannot, and says so. */
+static void test_nested(void **state) {
+  (void)state;
+  TgTensor *x = tg_ones(C, TG_SHAPE(3)), *w = tg_mul_scalar(X("[1.0, 2.0, 3.0]"), 3), *y[1];
+  assert_int_equal(tg_realize(x), TG_OK);
+  TgJit *in = tg_jit(C, adds_user, &w), *out = tg_jit(C, doubles_user, in);
+  RUN(out, &x, 1, y, 1);
+  TEXT(y[0], "[8.0, 14.0, 20.0]");
+  assert_int_equal(tg_jit_run(out, &x, 1, y, 1), TG_ERR_STATE);
+  tg_clear_error(C);
+}
+
 /* Outputs without elements are no reason to have nothing to replay. */
 static void test_empty(void **state) {
   (void)state;
@@ -570,9 +587,10 @@ static void test_code_given_back(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      ALL(test_replay), ALL(test_training),        ALL(test_random),  ALL(test_beside),
-      ALL(test_state),  ALL(test_scopes),          ALL(test_refused), ALL(test_code_given_back),
-      ALL(test_older),  ALL(test_older_of_memory), ALL(test_empty),   ALL(test_constants)};
+  const struct CMUnitTest tests[] = {ALL(test_replay),          ALL(test_training),        ALL(test_random),
+                                     ALL(test_beside),          ALL(test_state),           ALL(test_scopes),
+                                     ALL(test_refused),         ALL(test_code_given_back), ALL(test_older),
+                                     ALL(test_older_of_memory), ALL(test_nested),          ALL(test_empty),
+                                     ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,8 +199,7 @@ struct TgContext {
   uint64_t swept_bytes;
   struct Capture *capture; /* jit.c: what is being captured */
   TgJit *jits;             /* all that live */
-  Map *
-      older; /* while a function is called for the first time: expressions that are older than the call (older.c) */
+  Map *older; /* older.c: while a function is called for the first time, expressions from before the call */
   uint64_t capture_first;  /* while a function is captured: memories made from here on are its own */
   Vec(GradientHook) hooks; /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;   /* variables and the sizes made of them */

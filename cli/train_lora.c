@@ -135,7 +135,7 @@ static bool options_resume(Run *r) {
 /* ---- setting up */
 static bool data_open(Run *r) {
   int64_t before = r->texts.items;
-  r->read = tg_llm_dataset(r->m, r->o.data, .length = r->o.length, .about = &r->texts);
+  r->read = tg_llm_dataset(r->m, r->o.data, .length = r->o.length, .fit = true, .about = &r->texts);
   if (!r->read.item) return false;
   if (r->o.resume && before != r->texts.items)
     return cli_refuse(0, "train lora", "the checkpoint was made with %lld pieces of text; %s has %lld",

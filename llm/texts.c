@@ -258,6 +258,14 @@ static bool texts_read(Texts *t, const TgLlm *m) {
   return ok;
 }
 
+/* Positions that the longest item has; the last token of an item is wanted, and never read. */
+static int64_t longest_item(const Texts *t) {
+  size_t most = 0;
+  for (size_t i = 0; i < t->nitems; i++)
+    most = t->item[i].n > most ? t->item[i].n : most;
+  return (int64_t)most - 1;
+}
+
 TgDataset tg_llm_dataset_opt(TgLlm *m, const char *path, const TgLlmDatasetOptions *given) {
   TgDataset none = {.size = sizeof none};
   TgLlmDatasetOptions o;
@@ -277,11 +285,13 @@ TgDataset tg_llm_dataset_opt(TgLlm *m, const char *path, const TgLlmDatasetOptio
   tg_template_free(t->template_);
   t->about.items = (int64_t)t->nitems;
   if (o.about) *o.about = t->about;
+  int64_t fits = ok && o.fit ? (longest_item(t) + 31) / 32 * 32 : o.length;
+  if (fits < t->length) t->length = fits;
   if (ok)
     return (TgDataset){.size = sizeof none,
                        .count = (int64_t)t->nitems,
                        .ntensor = 2,
-                       .tensor = {{TG_I32, 1, {o.length}}, {TG_I32, 1, {o.length}}},
+                       .tensor = {{TG_I32, 1, {t->length}}, {TG_I32, 1, {t->length}}},
                        .item = item_write,
                        .end = texts_end,
                        .user = t};

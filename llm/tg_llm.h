@@ -224,12 +224,14 @@ typedef struct TgLlmTexts {
   int64_t items, tokens, cut;
 } TgLlmTexts;
 
-/* length: tokens of an item (the context, at most 256). about: what was read. */
+/* length: tokens of an item (the context, at most 256). fit: fewer where no text is as long, a multiple of 32,
+ * so that short texts take no time for what is not there. about: what was read. */
 typedef struct TgLlmDatasetOptions {
   size_t size;
   const char *set;
   int64_t length;
   TgLlmTexts *about;
+  bool fit;
   int end_;
 } TgLlmDatasetOptions;
 

@@ -792,6 +792,32 @@ static void test_texts(void **state) {
   tg_llm_free(m);
 }
 
+/* Items as long as the longest text needs: steps of 32 up to the length. */
+static void test_texts_fit(void **state) {
+  (void)state;
+  TgLlm *m = tg_llm_open(C, stories("f32"), .context = 100, .block = 1);
+
+  static const struct {
+    int words;
+    int64_t length;
+  } cases[] = {{1, 32}, {35, 64}, {60, 64}, {68, 96}, {99, 100}, {300, 100}}; /* and 1 or 2 that begin */
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FILE *f = fopen("test_lora.txt", "w");
+    assert_non_null(f);
+    for (int k = 0; k < cases[i].words; k++)
+      fputs(k ? " the" : "the", f);
+    fclose(f);
+    TgDataset d = tg_llm_dataset(m, "test_lora.txt", .length = 100, .fit = true);
+    remove("test_lora.txt");
+    if (!d.item) fail_msg("%s", tg_errmsg(C));
+    if (d.tensor[0].dims[0] != cases[i].length || d.tensor[1].dims[0] != cases[i].length)
+      fail_msg("%d words: %lld", cases[i].words, (long long)d.tensor[0].dims[0]);
+    tg_dataset_end(&d);
+  }
+  tg_llm_free(m);
+}
+
 /* The model's file with a template: a key-value more, of a size that keeps the data where it is aligned. */
 static void with_template(const char *from, const char *to, const char *template_) {
   size_t n = 0;
@@ -885,7 +911,8 @@ static void test_memory(void **state) {
       cmocka_unit_test(test_pytorch), cmocka_unit_test(test_gradients), cmocka_unit_test(test_files),        \
       cmocka_unit_test(test_order),   cmocka_unit_test(test_wrong),     cmocka_unit_test(test_names),        \
       cmocka_unit_test(test_merged),  cmocka_unit_test(test_resume),    cmocka_unit_test(test_resume_full),  \
-      cmocka_unit_test(test_texts),   cmocka_unit_test(test_messages),  cmocka_unit_test(test_memory)};      \
+      cmocka_unit_test(test_texts),   cmocka_unit_test(test_texts_fit), cmocka_unit_test(test_messages),     \
+      cmocka_unit_test(test_memory)};                                                                        \
   return cmocka_run_group_tests(tests, open, close_it)
 
 int main(void) { SUITE(open_it); }

@@ -1473,9 +1473,10 @@ TG_API int64_t tg_item_i64(TgTensor *t); /* the same as an integer; 0 on error *
 /* ---- captured functions. fn(ctx, in, nin, out, nout, user) builds out[] from in[] and may assign to tensors
  * that it knows (weights, a cache); out[] is computed when it returns. tg_jit_run calls it the first time,
  * calls it once more and captures what runs, and from the third time on replays that: no graph is built,
- * nothing is scheduled. What fn reads and did not make is state, as a weight is, and what it assigns to.
- * Random numbers that fn uses go on as if it were called; variables in shapes take the values they are bound
- * to. */
+ * nothing is scheduled. What fn reads and did not make is state, as a weight is, and what it assigns to: what
+ * is assigned to it counts from the next run on. Where such a tensor is replaced (tg_replace, tg_load_state),
+ * fn is called and captured again. Random numbers that fn uses go on as if it were called; variables in
+ * shapes take the values they are bound to. */
 /* Copies that kernels make of memories that fn never assigns to, as weights laid out for a matrix product, are
  * made at the first replay and kept, at most 1.25 times the bytes of what they are made of: tg_setting PREPACK
  * 0, when tg_jit is called, keeps none. It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no
@@ -1528,8 +1529,9 @@ TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor
  * past the last. */
 TG_API TgVariable *tg_jit_variable(TgJit *jit, size_t i);
 /* Memory i of the last text, or of what was loaded, as it is now: a tensor of the innermost scope that is
- * that memory, of its shape and dtype. name may be NULL. NULL: past the
- * last, or TG_ERR_NOMEM. */
+ * that memory, of its shape and dtype. What is assigned to it counts in the next run; once it is replaced, a
+ * program that was loaded does not run (TG_ERR_STATE). name may be NULL. NULL: past the last, or
+ * TG_ERR_NOMEM. */
 TG_API TgTensor *tg_jit_memory(TgJit *jit, size_t i, const char **name);
 /* The name of device i of the last text, or of what was loaded. NULL: past the last. */
 TG_API const char *tg_jit_device(const TgJit *jit, size_t i);

@@ -291,7 +291,7 @@ void capture_stored(TgContext *ctx, Buffer *b);
 bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin);
 bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores);
 TgStatus older_end(TgJit *j, Map *older, TgStatus s);
-void older_unfolded(TgContext *ctx, const UOp *was); /* functions that read it as an expression begin anew */
+void older_changes(TgContext *ctx, const TgTensor *t); /* captured functions that read it begin anew */
 /* what `from` holds from byte `offset` on, to all of `to` */
 void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to, int exchange);
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);

@@ -145,7 +145,7 @@ void tg_jit_free(TgJit *j) {
   *j->link = j->next;
   if (j->next) j->next->link = j->link;
   TgContext *ctx = j->ctx;
-  vec_free(&ctx->mem, &j->folded);
+  vec_free(&ctx->mem, &j->expressions);
   mem_free(&ctx->mem, j);
 }
 
@@ -463,6 +463,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s) s = stored_inputs(j, in, whole, b);
   sort_draws(j);
   let_go(ctx, &j->c);
+  older_memories(j);
   mem_free(&ctx->mem, whole), mem_free(&ctx->mem, b);
   if (s) jit_clear(j);
   j->runs = s ? 1 : 2;
@@ -683,7 +684,7 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgContext *ctx = j->ctx;
   if (j->runs == 0) {
     Map older, *outer = ctx->older; /* fn may run another captured function */
-    j->folded.len = 0;
+    j->expressions.len = 0;
     TgStatus s =
         older_begin(ctx, &older, in, nin) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
     if (!s) s = call(j, in, nin, out, nout);
@@ -708,6 +709,9 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgContext *ctx = j->ctx;
   if (capture_refuses(ctx, "jit")) return TG_ERR_STATE;
   TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "jit: no device is open");
+  TG_REQUIRE_OR(
+      ctx, !j->loaded || !j->stale, TG_ERR_STATE, TG_ERR_STATE,
+      "jit: a tensor of the loaded program's state was replaced; assign to it, or load the program again");
   TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE,
                 "jit: %d inputs, %d outputs", nin, nout);
   static const char *const names[] = {"first run", "capture", "replay"};

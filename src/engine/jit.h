@@ -71,12 +71,12 @@ struct TgJit {
   int invariant;            /* the setting when it was made: both runs that plan have it */
   bool prepacks, prepacked; /* copies are kept; it is known which ones */
   int runs;                 /* 0: the next is the first; 1: the next captures; 2: replays */
-  bool running, stale;      /* stale: what it captured is not what fn would do now, as was found in a run */
+  bool running, stale;      /* stale: what was captured, or loaded, is not what fn would do now */
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
   Vec(int64_t) input_stored; /* inputs that fn assigns to */
-  Vec(uint64_t) folded;      /* nodes of expressions that fn read and did not make */
+  Vec(uint64_t) expressions; /* nodes of those that fn read and did not make */
   Vec(TgTensor *) older;     /* what they hold, if it was drawn */
   int nin, nout;             /* each part of a tensor on several devices by itself */
   Want *in, *out;
@@ -109,6 +109,8 @@ TgStatus jit_prepack(TgJit *j);
 /* jit.c */
 TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user); /* NULL: recorded */
 void jit_memories_free(TgJit *j);
+void older_memories(
+    TgJit *j); /* older.c: it reads the memories that are pinned, until one of their handles changes */
 TgStatus jit_stores_flushed(TgContext *ctx); /* runs all stores that wait */
 Given *given_new(TgContext *ctx, int n);     /* a list of n; NULL: out of memory */
 void given_placed(TgContext *ctx, Given *g, const Layout *at);

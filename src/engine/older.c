@@ -5,9 +5,10 @@
  * computed to.
  *
  * The handle stays an expression, so that views of it stay what they were. What is made of memory or of
- * constants stays in the kernels: a decoded weight, a mask. Should the handle get another value, because it
- * is assigned to, or should memory that it was made of be assigned to, so that it is one of a copy of the
- * old version, the function is captured anew. */
+ * constants stays in the kernels: a decoded weight, a mask. Should a handle that was read get another value,
+ * because it is assigned to or replaced, or should memory that its expression was made of be assigned to, so
+ * that it is one of a copy of the old version, the function is captured anew. So it is where a handle that is
+ * memory becomes other memory. */
 #include "engine/jit.h"
 #include "uop/dims.h"
 
@@ -92,22 +93,35 @@ TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
         ok = vec_push(&ctx->mem, &read, t);
   map_free(older);
   for (size_t i = 0; ok && i < read.len; i++) {
-    read.at[i]->folded = true;
-    ok = vec_push(&ctx->mem, &j->folded, read.at[i]->uop->id) && value_kept(j, read.at[i]);
+    read.at[i]->captured = true;
+    ok = vec_push(&ctx->mem, &j->expressions, read.at[i]->uop->id) && value_kept(j, read.at[i]);
   }
   vec_free(&ctx->mem, &read);
   if (!ok && !ctx->err.status) error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   return s ? s : ctx->err.status;
 }
 
-void older_unfolded(TgContext *ctx, const UOp *was) {
-  for (TgJit *j = ctx->jits; j; j = j->next)
-    for (size_t i = 0; i < j->folded.len; i++) {
-      if (j->folded.at[i] != was->id) continue;
-      if (j->running)
-        j->stale = true;
-      else
-        tg_jit_reset(j);
-      break;
-    }
+void older_memories(TgJit *j) {
+  for (size_t i = 0; i < j->pinned.len; i++)
+    for (TgTensor *t = j->pinned.at[i]->places; t; t = t->next_place)
+      t->captured = true;
+}
+
+static bool reads(const TgJit *j, const TgTensor *t) {
+  bool is = false;
+  for (size_t i = 0; i < j->pinned.len; i++)
+    is |= t->memory == j->pinned.at[i];
+  for (size_t i = 0; i < j->expressions.len && !t->memory; i++)
+    is |= j->expressions.at[i] == t->uop->id;
+  return is;
+}
+
+void older_changes(TgContext *ctx, const TgTensor *t) {
+  for (TgJit *j = ctx->jits; j; j = j->next) {
+    if (!reads(j, t)) continue;
+    if (j->running || j->loaded)
+      j->stale = true;
+    else
+      tg_jit_reset(j);
+  }
 }

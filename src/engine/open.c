@@ -22,7 +22,7 @@ static const EngineCalls calls = {
     .scope_ended = engine_scope_ended,
     .exchanged = inside_exchange,
     .summed = inside_summed,
-    .unfolded = older_unfolded,
+    .captured_changes = older_changes,
 };
 
 /* only what TG_TRACE asked for */

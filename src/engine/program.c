@@ -550,5 +550,7 @@ TgTensor *tg_jit_memory(TgJit *j, size_t i, const char **name) {
   if (u && n != m->buffer->nelem) u = u_shrink(st, u, (int64_t[]){start, start + n});
   u = u ? u_reshape(st, u, m->n, m->dims) : NULL;
   if (name) *name = m->name;
-  return tensor_memory(ctx, u);
+  TgTensor *t = tensor_memory(ctx, u);
+  if (t && j->loaded) t->captured = true; /* it knows no other handle of its state */
+  return t;
 }

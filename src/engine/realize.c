@@ -192,11 +192,11 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
 
 /* Of n memories, the old versions of some are copied now: captured functions that read an expression of one
  * of these as it is in memory are told. */
-static bool folded_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
+static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
   bool ok = true;
   for (size_t s = 0; s <= ctx->scopes.len; s++)
     for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next) {
-      if (!t->folded) continue;
+      if (!t->captured || t->memory) continue;
       Needs w = {.ctx = ctx, .bits = {.all = true}, .nseen = store_id_limit(ctx->store)};
       bool reads = false;
       ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) && need(&w, t->uop) && needs_walk(&w);
@@ -206,7 +206,7 @@ static bool folded_told(TgContext *ctx, Buffer *const *stored, size_t n, const b
         w.marked.at[i]->needed = false;
       mem_free(&ctx->mem, w.seen);
       vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
-      if (ok && reads) tensor_unfold(t);
+      if (ok && reads) tensor_changes(t);
     }
   return ok;
 }
@@ -255,7 +255,7 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
     w.marked.at[i]->needed = false;
   mem_free(&ctx->mem, w.seen);
   vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
-  ok = ok && (!copies || folded_told(ctx, stored, n, keep));
+  ok = ok && (!copies || captures_told(ctx, stored, n, keep));
   mem_free(&ctx->mem, keep);
   return ok || no_memory(ctx);
 }

@@ -63,7 +63,7 @@ struct TgTensor {
   bool
       indirect; /* a view that is no view of each part: part are those of the memory that it is computed from */
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */
-  bool folded;        /* an expression that captured functions read: they have the value that it had */
+  bool captured;      /* captured functions read it: the memory that it is, or the value of its expression */
   uint32_t path;      /* the scopes of names that it was made in (origin.c); 0: none */
   const char *origin; /* the call that made it, "relu (net.c:12)"; NULL: not told */
 };
@@ -150,8 +150,8 @@ typedef struct EngineCalls {
   void (*exchanged)(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
   /* what devices add up, of which this is the first's, is part of the gradient of what is called so */
   void (*summed)(TgContext *ctx, const UOp *first, const char *of);
-  /* a tensor that was this expression is another, or memory, from now on */
-  void (*unfolded)(TgContext *ctx, const UOp *was);
+  /* a tensor that captured functions read is about to become another expression, or other memory */
+  void (*captured_changes)(TgContext *ctx, const TgTensor *t);
 } EngineCalls;
 
 struct TgContext {
@@ -241,7 +241,7 @@ TgTensor *tensor_cast(TgTensor *x, TgDType to);  /* x itself if it has that dtyp
 TgTensor *tensor_memory(TgContext *ctx, UOp *u); /* u: memory made for it. A place */
 int tensor_device(const TgTensor *t); /* place.c: the number of its device; of numbers: the default */
 /* memory.c */
-void tensor_unfold(TgTensor *t);      /* its expression is another from now on: captured functions are told */
+void tensor_changes(TgTensor *t);     /* before it becomes another one: captured functions are told */
 void tensor_set(TgTensor *t, UOp *u); /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);
 /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */

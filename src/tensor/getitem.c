@@ -349,7 +349,7 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   if (!x->memory && !x->part) { /* an expression: another graph, through which both gradients flow */
     UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
-    tensor_unfold(x);
+    tensor_changes(x);
     x->uop = u;
     return x;
   }

@@ -117,13 +117,15 @@ void places_unlink(TgTensor *t) {
   t->place_link = NULL;
 }
 
-void tensor_unfold(TgTensor *t) {
-  if (t->folded) t->ctx->calls->unfolded(t->ctx, t->uop);
-  t->folded = false;
+void tensor_changes(TgTensor *t) {
+  for (int i = 0; i < t->nparts; i++)
+    tensor_changes(t->part[i]);
+  if (t->captured) t->ctx->calls->captured_changes(t->ctx, t);
+  t->captured = false;
 }
 
 void tensor_set(TgTensor *t, UOp *u) {
-  tensor_unfold(t);
+  if (t->uop != u) tensor_changes(t);
   places_unlink(t);
   t->uop = u;
   UOp *bottom = view_bottom(u);

@@ -173,7 +173,7 @@ bool shard_memory(TgTensor *t, UOp *value) {
   }
   UOp *multi = multi_new(ctx->store, &at, node);
   TG_REQUIRE_OR(ctx, multi, false, TG_ERR_NOMEM, "shard: out of memory");
-  tensor_unfold(t);
+  tensor_changes(t);
   t->uop = multi;
   return shard_parts(t, multi, true);
 }

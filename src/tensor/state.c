@@ -47,6 +47,7 @@ TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
   TG_REQUIRE(t->ctx, t->uop->shape == x->uop->shape, TG_ERR_SHAPE, "replace: %s by %s", SHAPE_OF(t),
              SHAPE_OF(x));
   if (t == x) return t;
+  if (t->uop != x->uop) tensor_changes(t);
   shard_unlink(t);
   if (x->memory)
     tensor_set(t, x->uop);

@@ -1,5 +1,6 @@
 /* test_jit.c: captured functions. What a replay gives is compared with the same function called plainly, bit
  * for bit; that it replays, by counters. On CPU and INTERP. */
+#include "tg_io.h"
 #include "tg_nn.h"
 #include <math.h>
 #include <setjmp.h>
@@ -457,7 +458,39 @@ static void test_older_of_memory(void **state) {
   }
 }
 
-static TgStatus doubles_user(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+/* A handle that is other memory, or another expression, from now on: the function reads that. */
+static void test_replaced(void **state) {
+  (void)state;
+  TgTensor *x = tg_zeros(C, TG_SHAPE(3)), *w = X("[1.0, 2.0, 3.0]"), *view = tg_slice(w, 0, 1, 2), *y[1];
+  TgTensor *next[] = {X("[4.0, 5.0, 6.0]"), tg_mul_scalar(w, 10), tg_full(C, TG_SHAPE(3), 7)};
+  static const char *const want[] = {"[1.0, 2.0, 3.0]", "[4.0, 5.0, 6.0]", "[10.0, 20.0, 30.0]",
+                                     "[7.0, 7.0, 7.0]"};
+  assert_int_equal(tg_realize(x), TG_OK), assert_int_equal(tg_realize(w), TG_OK);
+  TgJit *j = tg_jit(C, adds_user, &w);
+  for (int k = 0; k < 4; k++) {
+    if (k) assert_ptr_equal(tg_replace(w, next[k - 1]), w);
+    for (int i = 0; i < 4; i++) {
+      RUN(j, &x, 1, y, 1);
+      TEXT(y[0], want[k]);
+    }
+  }
+  TEXT(view, "[2.0]");
+  /* the same from a file of weights */
+  w = X("[1.0, 2.0, 3.0]");
+  TgState *model = tg_state_new(C), *file = tg_state_new(C);
+  assert_int_equal(tg_state_put(model, "w", w), TG_OK),
+      assert_int_equal(tg_state_put(file, "w", X("[4.0, 5.0, 6.0]")), TG_OK);
+  TgJit *reads_w = tg_jit(C, adds_user, &w);
+  for (int i = 0; i < 8; i++) {
+    if (i == 4) assert_int_equal(tg_load_state(model, file), TG_OK);
+    RUN(reads_w, &x, 1, y, 1);
+    TEXT(y[0], want[i / 4]);
+  }
+  tg_state_free(model), tg_state_free(file);
+}
+
+static TgStatus doubles_user(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                             void *user) {
   TgTensor *y[1];
   return nout == 1 && !tg_jit_run(user, in, nin, y, 1) ? out[0] = tg_mul_scalar(y[0], 2), TG_OK : tg_error(c);
 }
@@ -590,7 +623,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {ALL(test_replay),          ALL(test_training),        ALL(test_random),
                                      ALL(test_beside),          ALL(test_state),           ALL(test_scopes),
                                      ALL(test_refused),         ALL(test_code_given_back), ALL(test_older),
-                                     ALL(test_older_of_memory), ALL(test_nested),          ALL(test_empty),
-                                     ALL(test_constants)};
+                                     ALL(test_older_of_memory), ALL(test_nested),          ALL(test_replaced),
+                                     ALL(test_empty),           ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,6 +201,11 @@ static void test_inference(void **state) {
   assert_true(w && tg_ndim(w) == 2 && tg_shape(w)[1] == 13 && tg_state_get(s, "fc2 \"quoted\\\n"));
   assert_true(tg_state_count(s) == 3 && mine && !tg_jit_memory(j, 3, NULL));
   assert_true(tg_ndim(mine) == tg_ndim(tg_state_get(s, name)));
+  /* what is assigned counts; other memory is not the program's */
+  in[0] = tg_zeros(C, TG_SHAPE(5, 7));
+  OK(tg_jit_run(j, in, 1, out, 2));
+  assert_ptr_equal(tg_replace(mine, tg_clone(tg_mul_scalar(mine, 2))), mine);
+  FAILS(tg_jit_run(j, in, 1, out, 2), TG_ERR_STATE, "was replaced");
   tg_state_free(s);
   tg_jit_free(j);
 }

@@ -274,7 +274,8 @@ static TgTensor *op_unique(OnnxCall *c) {
   bool sorted = attr_i(c, "sorted", 1), is_float = tg_dtype_is_float(tg_dtype(x));
   int64_t n = tg_ndim(x) ? tg_dim(x, axis) : 1, all = tg_numel(x);
   front = axis ? tg_transpose(x, 0, axis) : x;
-  front = tg_contiguous(tg_cast(front, is_float ? TG_F64 : TG_I64));
+  if (tg_dtype(x) == TG_U64) front = tg_bitxor(front, tg_full(c->ctx, TG_SCALAR, 0x1p63, .dtype = TG_U64));
+  front = tg_contiguous(tg_cast(front, is_float ? TG_F64 : TG_I64)); /* of u64 in the order that i64 has */
   if (!front) return NULL;
   void *values = tg_alloc(c->ctx, (size_t)all * 8 + 8);
   int64_t *lists = tg_alloc(c->ctx, ((size_t)n + 1) * 6 * sizeof *lists);

@@ -22,7 +22,9 @@ TgTensor *onnx_gemm(OnnxCall *c) {
   y = tg_matmul(attr_i(c, "transA", 0) ? tg_transpose(a, 0, 1) : a,
                 attr_i(c, "transB", 0) ? tg_transpose(b, 0, 1) : b);
   if (alpha != 1) y = as(tg_mul_scalar(y, alpha), tg_dtype(a));
-  return c->in[2] ? tg_add(y, beta != 1 ? as(tg_mul_scalar(c->in[2], beta), tg_dtype(a)) : c->in[2]) : y;
+  return c->in[2] && beta != 0
+             ? tg_add(y, beta != 1 ? as(tg_mul_scalar(c->in[2], beta), tg_dtype(a)) : c->in[2])
+             : y;
 }
 
 /* ---- spatial attributes */
@@ -335,8 +337,8 @@ static TgTensor *op_layer_norm(OnnxCall *c) {
   if (!call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis)) return NULL;
   TgTensor *y = as(onnx_standard(x, from_axis(tg_ndim(x), axis), attr_f(c, "epsilon", 1e-5f), &mean, &inv),
                    tg_dtype(x));
-  if (c->nout > 1) c->out[1] = mean;
-  if (c->nout > 2) c->out[2] = inv;
+  if (c->nout > 1) c->out[1] = as(mean, TG_F32);
+  if (c->nout > 2) c->out[2] = as(inv, TG_F32);
   y = tg_mul(y, c->in[1]);
   return c->in[2] ? tg_add(y, c->in[2]) : y;
 }

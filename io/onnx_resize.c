@@ -9,6 +9,7 @@ typedef struct Way {
   int taps;
   double cubic_a, extrapolation;
   bool exclude;
+  bool whole; /* integers: what is between two equal ones is that one, which a sum of two products may miss */
 } Way;
 
 /* The size that is meant is in * scale, be it whole or not; out is what it was cut to. */
@@ -30,7 +31,8 @@ static double source_of(const Way *w, double i, double scale, int64_t in, int64_
   return (i + 0.5) / scale - 0.5;
 }
 
-static double nearest_of(const Way *w, double x) {
+static double nearest_of(const Way *w, double x, double scale) {
+  if (!*w->nearest) return scale < 1 ? ceil(x) : floor(x); /* before opset 11 */
   if (!strcmp(w->nearest, "floor")) return floor(x);
   if (!strcmp(w->nearest, "ceil")) return ceil(x);
   if (!strcmp(w->nearest, "round_prefer_ceil")) return floor(x + 0.5);
@@ -64,7 +66,7 @@ static bool taps_make(OnnxCall *c, Taps *t, const Way *w, int64_t in, double sca
       t->outside[i] = 1;
       t->any_outside = true;
     }
-    double first = w->taps == 1 ? nearest_of(w, s) : floor(s) - (w->taps == 4), f = s - floor(s);
+    double first = w->taps == 1 ? nearest_of(w, s, scale) : floor(s) - (w->taps == 4), f = s - floor(s);
     for (int k = 0; k < w->taps; k++) {
       double p = first + k, v = w->taps == 1 ? 1 : w->taps == 2 ? (k ? f : 1 - f) : cubic(w->cubic_a, s - p);
       if (w->exclude && (p < 0 || p > last)) v = 0;
@@ -105,8 +107,11 @@ static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, d
     TgTensor *at = call_constant(c, taps.at + t * out, TG_I64, TG_SHAPE(out));
     index[axis] = (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = at};
     TgTensor *part = tg_getitem(x, index, axis + 1);
-    if (w->taps > 1)
-      part = tg_mul(tg_cast(part, d), weights_of(c, taps.weight + t * out, d, rank, dims, out));
+    bool between = w->taps == 2 && w->whole && !w->exclude;
+    TgTensor *weight = w->taps > 1 ? weights_of(c, taps.weight + t * out, d, rank, dims, out) : NULL;
+    if (weight) part = tg_cast(part, d);
+    if (between && t) part = tg_sub(part, sum);
+    if (weight && (!between || t)) part = tg_mul(part, weight);
     sum = t ? tg_add(sum, part) : part;
   }
   if (taps.any_outside && sum) outside = call_constant(c, taps.outside, TG_BOOL, rank, dims);
@@ -124,10 +129,11 @@ static bool way_read(OnnxCall *c, bool old, Way *w) {
   static const char *const transforms[] = {
       "half_pixel",         "asymmetric",           "align_corners",        "pytorch_half_pixel",
       "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", NULL};
-  static const char *const roundings[] = {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil", NULL};
+  static const char *const roundings[] = {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil",
+                                          "",      NULL};
   const char *mode = attr_s(c, "mode", "nearest");
   *w = (Way){.transform = attr_s(c, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
-             .nearest = attr_s(c, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+             .nearest = attr_s(c, "nearest_mode", old ? "" : "round_prefer_floor"),
              .cubic_a = attr_f(c, "cubic_coeff_a", -0.75),
              .extrapolation = attr_f(c, "extrapolation_value", 0),
              .exclude = attr_i(c, "exclude_outside", 0)};
@@ -195,6 +201,7 @@ TgTensor *onnx_resize(OnnxCall *c) {
   Way w;
   Sizes s = {0};
   if (!way_read(c, old, &w) || !sizes_read(c, old, &w, tg_ndim(x), &s) || !one_scale(c, x, &s)) return NULL;
+  w.whole = !tg_dtype_is_float(d);
   bool crop = !strcmp(w.transform, "tf_crop_and_resize"), part = s.nroi == 2 * s.n;
   for (int i = 0, axis; i < s.n; i++) {
     if (!size_axis(c, &s, i, tg_ndim(x), &axis)) return NULL;

@@ -37,21 +37,23 @@ static const struct {
   const char *name;
   Activation f;
   double alpha, beta;
-} known[] = {{"Sigmoid", f_sigmoid, 0, 0},
-             {"Tanh", f_tanh, 0, 0},
-             {"Relu", f_relu, 0, 0},
-             {"Affine", f_affine, 1, 0},
-             {"LeakyRelu", f_leaky, 0.01, 0},
-             {"Elu", f_elu, 1, 0},
-             {"Softsign", f_softsign, 0, 0},
-             {"Softplus", f_softplus, 0, 0},
-             {"HardSigmoid", f_hard_sigmoid, 0.2, 0.5},
-             {"ScaledTanh", f_scaled_tanh, 1, 1},
-             {"ThresholdedRelu", f_thresholded, 1, 0}};
+  int numbers; /* that it has: none, alpha, or both */
+} known[] = {{"Sigmoid", f_sigmoid, 0, 0, 0},
+             {"Tanh", f_tanh, 0, 0, 0},
+             {"Relu", f_relu, 0, 0, 0},
+             {"Affine", f_affine, 1, 0, 2},
+             {"LeakyRelu", f_leaky, 0.01, 0, 1},
+             {"Elu", f_elu, 1, 0, 1},
+             {"Softsign", f_softsign, 0, 0, 0},
+             {"Softplus", f_softplus, 0, 0, 0},
+             {"HardSigmoid", f_hard_sigmoid, 0.2, 0.5, 2},
+             {"ScaledTanh", f_scaled_tanh, 1, 1, 2},
+             {"ThresholdedRelu", f_thresholded, 1, 0, 1}};
 
 typedef struct Act {
   Activation f;
   double alpha, beta;
+  int numbers;
 } Act;
 
 typedef enum Kind { RNN, GRU, LSTM } Kind;
@@ -76,26 +78,29 @@ typedef struct Cell {
 static bool act_named(const char *name, Act *out) {
   for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) {
-      *out = (Act){known[i].f, known[i].alpha, known[i].beta};
+      *out = (Act){known[i].f, known[i].alpha, known[i].beta, known[i].numbers};
       return true;
     }
   return false;
 }
 
+/* The lists of alpha and beta have a number for each function that takes one, in the order of the functions. */
 static bool activations(Cell *k) {
   OnnxCall *c = k->c;
   const OnnxAttr *names = call_attr(c, "activations", ONNX_STRINGS);
   const OnnxAttr *alpha = call_attr(c, "activation_alpha", ONNX_FLOATS);
   const OnnxAttr *beta = call_attr(c, "activation_beta", ONNX_FLOATS);
   int each = kinds[k->kind].acts, n = each * k->directions;
+  size_t alphas = 0, betas = 0;
   if (names && (int)names->nstrings != n)
     return call_fail(c, TG_ERR_VALUE, "%zu activations, not %d", names->nstrings, n), false;
   for (int i = 0; i < n; i++) {
     const char *name = names ? names->strings[i] : kinds[k->kind].act[i % each];
     if (!act_named(name, &k->act[i]))
       return call_fail(c, TG_ERR_VALUE, "activation %.40s", name ? name : ""), false;
-    if (alpha && (size_t)i < alpha->nfloats) k->act[i].alpha = alpha->floats[i];
-    if (beta && (size_t)i < beta->nfloats) k->act[i].beta = beta->floats[i];
+    Act *a = &k->act[i];
+    if (a->numbers > 0 && alpha && alphas < alpha->nfloats) a->alpha = alpha->floats[alphas++];
+    if (a->numbers > 1 && beta && betas < beta->nfloats) a->beta = beta->floats[betas++];
   }
   return true;
 }

@@ -146,13 +146,10 @@ static TgTensor *op_slice(OnnxCall *c) {
     if (!step) return call_fail(c, TG_ERR_VALUE, "step 0");
     if (step > n + 1) step = n + 1; /* the same elements, and no overflow */
     if (step < -n - 1) step = -n - 1;
-    b = b < 0 ? (b < -n ? -1 : b + n) : b > n ? n : b;
+    b = b < 0 ? (b < -n ? 0 : b + n) : b > n ? n : b; /* of a step back too: ONNX has no -1 here, numpy has */
     e = e < 0 ? (e < -n ? -1 : e + n) : e > n ? n : e;
-    if (step > 0) {
-      b = b < 0 ? 0 : b;
-      e = e < 0 ? 0 : e;
-    }
-    if (step > 0 ? b >= e : b <= e) {
+    if (step > 0) e = e < 0 ? 0 : e;
+    if (!n || (step > 0 ? b >= e : b <= e)) {
       b = e = 0;
       step = 1;
     }
@@ -187,6 +184,8 @@ static TgTensor *op_tile(OnnxCall *c) {
 
 enum { PAD_LIMIT = 1 << 30 };
 
+static bool whole_of_64(const TgTensor *x) { return tg_dtype(x) == TG_I64 || tg_dtype(x) == TG_U64; }
+
 static TgTensor *op_pad(OnnxCall *c) {
   Ints p, axes;
   TgTensor *x = c->in[0];
@@ -208,6 +207,10 @@ static TgTensor *op_pad(OnnxCall *c) {
     hi[axis] = p.v[i + n];
   }
   if (!rank) return same(x);
+  if (!strcmp(mode, "constant") && whole_of_64(x) && input && c->in[2]) { /* which no double has */
+    TgTensor *v = tg_reshape(c->in[2], TG_SCALAR);
+    return tg_add(tg_pad(tg_sub(x, v), lo, hi), v);
+  }
   if (!strcmp(mode, "constant")) return tg_pad_value(x, lo, hi, value);
   bool reflect = !strcmp(mode, "reflect"), wrap = !strcmp(mode, "wrap");
   if (!reflect && !wrap && strcmp(mode, "edge")) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode);
@@ -243,20 +246,41 @@ static TgTensor *op_constant_of_shape(OnnxCall *c) {
                               : tg_full_i64(c->ctx, s.n, s.v, tg_item_i64(t), d);
 }
 
+/* Of integers, exactly. */
+static TgTensor *range_of_whole(OnnxCall *c) {
+  Ints v[3];
+  for (int i = 0; i < 3; i++)
+    if (!call_ints(c, i, NULL, &v[i])) return NULL;
+  if (v[0].n != 1 || v[1].n != 1 || v[2].n != 1)
+    return call_fail(c, TG_ERR_SHAPE, "one number each is needed");
+  int64_t from = v[0].v[0], to = v[1].v[0], step = v[2].v[0];
+  if (!step) return call_fail(c, TG_ERR_VALUE, "step 0");
+  bool up = step > 0;
+  uint64_t far = up ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+  uint64_t each = up ? (uint64_t)step : 0 - (uint64_t)step;
+  uint64_t n = (up ? from < to : from > to) ? (far - 1) / each + 1 : 0;
+  if (n > INT32_MAX)
+    return call_fail(c, TG_ERR_VALUE, "from %lld to %lld by %lld", (long long)from, (long long)to,
+                     (long long)step);
+  TgTensor *i = tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64);
+  TgTensor *by = tg_from(c->ctx, &step, TG_I64, TG_SCALAR),
+           *first = tg_from(c->ctx, &from, TG_I64, TG_SCALAR);
+  return tg_cast(tg_add(tg_mul(i, by), first), tg_dtype(c->in[0]));
+}
+
 static TgTensor *op_range(OnnxCall *c) {
   double v[3];
   int n;
   TgDType d = tg_dtype(c->in[0]);
+  if (!tg_dtype_is_float(d)) return range_of_whole(c);
   for (int i = 0; i < 3; i++)
     if (!call_doubles(c, i, &v[i], 1, &n)) return NULL;
   if (v[2] == 0) return call_fail(c, TG_ERR_VALUE, "step 0");
   double count = (v[1] - v[0]) / v[2];
   if (!(count < 0x1p31)) return call_fail(c, TG_ERR_VALUE, "from %g to %g by %g", v[0], v[1], v[2]);
   int64_t steps = count > 0 ? (int64_t)count + ((double)(int64_t)count < count) : 0;
-  TgTensor *i =
-      tg_arange(c->ctx, 0, (double)steps, .dtype = d == TG_F64 || tg_dtype_size(d) == 8 ? TG_I64 : TG_I32);
-  bool whole = !tg_dtype_is_float(d);
-  TgDType wide = whole ? TG_I64 : d == TG_F64 ? TG_F64 : TG_F32;
+  TgTensor *i = tg_arange(c->ctx, 0, (double)steps, .dtype = d == TG_F64 ? TG_I64 : TG_I32);
+  TgDType wide = d == TG_F64 ? TG_F64 : TG_F32;
   return tg_cast(tg_add_scalar(tg_mul_scalar(tg_cast(i, wide), v[2]), v[0]), d);
 }
 

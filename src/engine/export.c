@@ -132,7 +132,30 @@ static bool same_letters(const char *a, const char *b) {
   return !*a && !*b;
 }
 
+static bool has_letters(const char *name, size_t n, const char *word) {
+  for (size_t i = 0; i < n; i++)
+    if (tolower((unsigned char)name[i]) != word[i]) return false;
+  return !word[n];
+}
+
+/* Types and macros of the headers that the file includes: int8_t, SIZE_MAX, UINT64_C. */
+static bool of_header(const char *name) {
+  static const char *const ends[] = {"t", "max", "min", "c", "width"};
+  static const char *const begins[] = {"size", "ssize", "ptrdiff", "wchar",
+                                       "wint", "char8", "char16",  "char32"};
+  const char *end = strrchr(name, '_');
+  if (!end) return false;
+  size_t n = (size_t)(end - name), u = tolower((unsigned char)*name) == 'u';
+  bool begun = n >= u + 3 && has_letters(name + u, 3, "int"), ended = false;
+  for (size_t i = 0; i < TG_COUNT(begins); i++)
+    begun |= has_letters(name, n, begins[i]);
+  for (size_t i = 0; i < TG_COUNT(ends); i++)
+    ended |= same_letters(end + 1, ends[i]);
+  return begun && ended;
+}
+
 static bool name_taken(const Export *x, const char *name) {
+  if (of_header(name)) return true;
   for (size_t i = 0; i < TG_COUNT(taken_words); i++)
     if (same_letters(taken_words[i], name)) return true;
   for (size_t i = 0; i < x->names.len; i++)

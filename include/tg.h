@@ -874,7 +874,7 @@ TG_API TgTensor *tg_randn_opt(TgContext *ctx, int ndim, const int64_t *dims, con
 TG_API TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *o);
 TG_API TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *o);
 TG_API TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *o);
-/* [options] [low, high): made in f32, cast to .dtype (f32), then low is added. */
+/* [options] [low, high), or high by rounding: made in f32, cast to .dtype (f32), then low is added. */
 TG_API TgTensor *tg_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, double low, double high,
                                 const TgDTypeOptions *o);
 TG_API TgTensor *tg_normal_opt(TgContext *ctx, int ndim, const int64_t *dims, double mean, double std,
@@ -1001,7 +1001,7 @@ TG_API TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2);
 TG_API TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes);
 /* each element of the axis `times` times in place */
 TG_API TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis);
-/* the axis counts windows, whose elements are a new last axis */
+/* the axis counts windows, whose elements are a new last axis. TG_ERR_LIMIT: x has more than 14 axes */
 TG_API TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step);
 /* n tensors (s_i) or () -> n tensors (s_0, .., s_n-1); xy: the first two axes swapped. */
 TG_API TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out);
@@ -1160,14 +1160,14 @@ TG_API TgTensor *tg_trunc(TgTensor *x);      /* integers unchanged; gradient 0 *
 TG_API TgTensor *tg_floor(TgTensor *x);      /* toward minus infinity; integers unchanged */
 TG_API TgTensor *tg_ceil(TgTensor *x);       /* toward infinity; integers unchanged */
 TG_API TgTensor *tg_round(TgTensor *x);      /* ties to even */
-TG_API TgTensor *tg_isnan(TgTensor *x);      /* bool, as the next ones; all false on integers but isfinite */
-TG_API TgTensor *tg_isinf(TgTensor *x);      /* bool; either infinity */
-TG_API TgTensor *tg_isposinf(TgTensor *x);   /* bool; +inf */
-TG_API TgTensor *tg_isneginf(TgTensor *x);   /* bool; -inf */
-TG_API TgTensor *tg_isfinite(TgTensor *x);   /* bool; neither NaN nor an infinity */
-TG_API TgTensor *tg_signbit(TgTensor *x);    /* bool; true for -0.0 and a NaN whose sign is set */
-TG_API TgTensor *tg_bitnot(TgTensor *x);     /* every bit; on bool: not; TG_ERR_DTYPE on floats */
-TG_API TgTensor *tg_relu(TgTensor *x);       /* NaN stays; gradient 0 at and below 0 */
+TG_API TgTensor *tg_isnan(TgTensor *x);    /* bool, as the next ones; on integers all false, isfinite true */
+TG_API TgTensor *tg_isinf(TgTensor *x);    /* bool; either infinity */
+TG_API TgTensor *tg_isposinf(TgTensor *x); /* bool; +inf */
+TG_API TgTensor *tg_isneginf(TgTensor *x); /* bool; -inf */
+TG_API TgTensor *tg_isfinite(TgTensor *x); /* bool; neither NaN nor an infinity */
+TG_API TgTensor *tg_signbit(TgTensor *x);  /* bool; of -0.0 and NaN too, and of integers */
+TG_API TgTensor *tg_bitnot(TgTensor *x);   /* every bit; on bool: not; TG_ERR_DTYPE on floats */
+TG_API TgTensor *tg_relu(TgTensor *x);     /* NaN stays; gradient 0 at and below 0 */
 TG_API TgTensor *tg_leaky_relu(TgTensor *x, double slope); /* x < 0 ? slope * x : x */
 TG_API TgTensor *tg_elu(TgTensor *x, double alpha);        /* x < 0 ? alpha (e^x - 1) : x */
 TG_API TgTensor *tg_sigmoid(TgTensor *x);                  /* value and gradient without overflow */
@@ -1191,9 +1191,9 @@ TG_API TgTensor *tg_hardtanh(TgTensor *x, double lo, double hi);
 TG_API TgTensor *tg_softsign(TgTensor *x); /* x / (1 + |x|) */
 TG_API TgTensor *tg_mish(TgTensor *x);     /* x tanh(softplus(x)) */
 
-/* ---- reductions [options] .axis = TG_AXES(..) (all) .keepdim .dtype (of the accumulator and the result).
- * Reduced axes vanish unless .keepdim; the dtype is x's where nothing else is said. TG_ERR_SHAPE: no such
- * axis, or one named twice. */
+/* ---- reductions [options] .axis = TG_AXES(..) (all) .keepdim .dtype (of the accumulator and the result
+ * of sums, products and means). Reduced axes vanish unless .keepdim; the dtype is x's where nothing else is
+ * said. TG_ERR_SHAPE: no such axis, or one named twice. */
 /* i8 i16 bool: i32, u8 u16: u32; f16 bf16 fp8 add up in f32 */
 TG_API TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *o);
 /* x's dtype; f16 bf16 fp8 multiply in f32; gradient right with zeros */
@@ -1207,8 +1207,8 @@ TG_API TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o);  /* bool */
 /* At most one axis (none: of the flattened tensor); i32, the first winner; a NaN wins. */
 TG_API TgTensor *tg_argmax_opt(TgTensor *x, const TgReduceOptions *o);
 TG_API TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o);
-/* [options] .axis .keepdim .correction (1) .biased (correction 0). TG_ERR_VALUE: correction >= number of
- * elements. */
+/* [options] .axis .keepdim .correction (1) .biased (correction 0). NaN where correction is the number
+ * of elements, or more. */
 TG_API TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o);
 TG_API TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o);
 /* the variance; *mean: the mean */
@@ -1312,7 +1312,7 @@ TG_API TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor 
 TG_API TgTensor *tg_cross_entropy_opt(TgTensor *logits, TgTensor *target, const TgLossOptions *o);
 /* [options] .axis (-1) .label_smoothing .weight (of each class) .ignore .ignore_index (0, if .ignore: labels
  * that count for nothing). labels: integers of the logits' shape without the classes; one outside them adds
- * 0. The mean is over the weights of the labels: NaN where all are ignored. */
+ * 0. The mean is over the weights of the labels, which are 1 without .weight: NaN where all are ignored. */
 TG_API TgTensor *tg_sparse_cross_entropy_opt(TgTensor *logits, TgTensor *labels, const TgLossOptions *o);
 /* the same, of log probabilities */
 TG_API TgTensor *tg_nll_opt(TgTensor *log_probs, TgTensor *labels, const TgLossOptions *o);
@@ -1320,7 +1320,7 @@ TG_API TgTensor *tg_nll_opt(TgTensor *log_probs, TgTensor *labels, const TgLossO
 TG_API TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *o);
 /* -(target log(prob) + (1 - target) log(1 - prob)), prob within 0 .. 1 */
 TG_API TgTensor *tg_binary_cross_entropy_opt(TgTensor *prob, TgTensor *target, const TgLossOptions *o);
-/* [options] .weight (of the positive term, broadcast). Stable for any logits. */
+/* [options] .weight (of the positive term, broadcast). Stable for any finite logits. */
 TG_API TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *logits, TgTensor *target,
                                                     const TgLossOptions *o);
 

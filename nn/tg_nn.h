@@ -227,8 +227,8 @@ typedef struct TgMultiheadAttention {
 } TgMultiheadAttention;
 
 /* Of one run. mask, (.., t, s), is added to the scores, or, if it is bool, says what may be attended to
- * (true: yes; torch's layer says it the other way round). causal: no step sees those after it. weights: where
- * to put the weights (b, t, s), the mean of all heads; NULL: nowhere. */
+ * (true: yes; torch's layer says it the other way round). causal: no step sees those after it; not with a mask.
+ * weights: where to put the weights (b, t, s), the mean of all heads; NULL: nowhere. */
 typedef struct TgMultiheadRun {
   size_t size;
   const char *set;

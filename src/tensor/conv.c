@@ -330,7 +330,7 @@ TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TG_OPTIONS(tg_context(x), "max_pool2d", TgPoolOptions, o, opt);
   Windows w;
   if (!pool_geometry("max_pool2d", x, &o, &w)) return NULL;
-  double least = dtype_is_float(dt(x)) ? op_identity(OPS_MAX, dt(x)).f : -INFINITY;
+  double least = scalar_cast(DT_F64, dt(x), op_identity(OPS_MAX, dt(x))).f;
   TgTensor *v = windows(x, &w, least), *best = tg_max(v, .axis = last_axes(w.n));
   if (!best || !o.indices) return best;
   int64_t d[TG_MAX_RANK];

@@ -85,6 +85,8 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
   if (s != 0) { /* all classes share it, each by its own weight */
     TgTensor *even = tg_mean(each ? tg_mul(logp, each) : logp, .axis = TG_AXES(-1));
     l = tg_sub(tg_mul_scalar(l, 1 - s), tg_mul_scalar(even, s));
+    TgTensor *inside = tg_bitand(tg_ge_scalar(labels, 0), tg_lt_scalar(labels, (double)dim_at(logp, -1)));
+    l = tg_where(inside, l, zero);
   }
   if (o->ignore) {
     TgTensor *keep = tg_ne_scalar(labels, (double)o->ignore_index), *one = tg_scalar_like(logp, 1);
@@ -118,7 +120,8 @@ static bool same_shape(const char *op, TgTensor *a, TgTensor *b) {
 
 TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TG_OPTIONS(tg_context(x), "mse", TgLossOptions, o, opt);
-  if (!same_shape("mse", x, target)) return NULL;
+  TgContext *ctx = ctx_two("mse", x, target);
+  if (!ctx || !shape_broadcast(ctx, "mse", x->uop->shape, target->uop->shape)) return NULL;
   return reduced("mse", tg_square(tg_sub(as_float(x), target)), &o);
 }
 
@@ -152,16 +155,18 @@ TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOpti
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(tg_context(x), "binary_cross_entropy_logits", TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy_logits", x, y)) return NULL;
-  x = as_float(x);
+  TgDType d = tg_dtype(as_float(x));
+  x = as_wide(x);
   y = tensor_cast(y, tg_dtype(x));
-  if (!o.weight) return reduced("binary_cross_entropy_logits", tg_sub(tg_softplus(x), tg_mul(x, y)), &o);
+  if (!o.weight)
+    return reduced("binary_cross_entropy_logits", tensor_cast(tg_sub(tg_softplus(x), tg_mul(x, y)), d), &o);
   /* of the positive term: w y softplus(-x) + (1 - y) softplus(x) */
   TgTensor *w = tensor_cast(o.weight, tg_dtype(x));
   TgTensor *l =
       tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))), tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
   TG_REQUIRE(x->ctx, !l || l->uop->shape == x->uop->shape, TG_ERR_SHAPE,
              "binary_cross_entropy_logits: weights %s for %s", SHAPE_OF(o.weight), SHAPE_OF(x));
-  return reduced("binary_cross_entropy_logits", l, &o);
+  return reduced("binary_cross_entropy_logits", tensor_cast(l, d), &o);
 }
 
 /* ---- normalisation */
@@ -308,13 +313,17 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
       tg_mul_scalar(tg_matmul(tensor_cast(q, wide), tg_transpose(tensor_cast(k, wide), -1, -2)), scale);
   TgTensor *c = NULL;
   if (!s) return NULL;
+  TG_REQUIRE(ctx, !o.mask || dt(o.mask) == DT_BOOL || dtype_is_float(dt(o.mask)), TG_ERR_DTYPE,
+             "attention: a mask of %s, which says neither where (bool) nor what is added (a float)",
+             dtype_name(dt(o.mask)));
   if (o.causal) c = tg_tril(tg_full(ctx, TG_SHAPE(dim_at(q, -2), dim_at(k, -2)), 1, .dtype = TG_BOOL), 0);
   if (o.mask && tg_dtype(o.mask) == TG_BOOL)
     c = c ? tg_bitand(c, o.mask) : o.mask;
   else if (o.mask)
     s = tg_add(s, tensor_cast(o.mask, wide));
   if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));
-  bool empty = c || o.mask; /* there may be rows without any true place: of -inf alone */
+  /* there may be rows without any true place: of -inf alone, or without keys */
+  bool empty = c || o.mask || dim_at(k, -2) == 0;
   /* softmax(s) v, divided last: a value is divided once, not each weight that it is the sum of */
   TgTensor *most = s ? tg_detach(tg_max(s, .axis = TG_AXES(-1), .keepdim = true)) : NULL;
   if (empty && most)

@@ -271,7 +271,9 @@ TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
   TG_REQUIRE(x->ctx, step > 0 && size >= 0 && size <= dims(x)[a], TG_ERR_VALUE,
              "unfold: windows of %lld, step %lld, on axis %d of %s", (long long)size, (long long)step, axis,
              SHAPE_OF(x));
-  TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "unfold: rank of %s", SHAPE_OF(x));
+  /* windows that overlap have two axes more on the way */
+  TG_REQUIRE(x->ctx, rank(x) <= TG_MAX_RANK - 2, TG_ERR_LIMIT, "unfold: %s has %d axes, at most %d",
+             SHAPE_OF(x), rank(x), TG_MAX_RANK - 2);
   UOpStore *st = x->ctx->store;
   step = TG_MIN(step, dims(x)[a] - size + 1); /* one window, however far the next would be */
   UOp *u = u_windows(st, x->uop, a, size, step, 1);

@@ -392,8 +392,8 @@ TgTensor *tg_bitnot(TgTensor *x) {
 TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi) {
   if (!x || (lo && !ctx_two("clamp", x, lo)) || (hi && !ctx_two("clamp", x, hi))) return NULL;
   TG_REQUIRE(x->ctx, lo || hi, TG_ERR_VALUE, "clamp: neither a lower nor an upper bound");
-  if (lo) x = tg_where(tg_lt(x, lo), lo, x);
-  return hi ? tg_where(tg_lt(hi, x), hi, x) : x;
+  if (lo) x = tg_where(tg_bitor(tg_lt(x, lo), tg_isnan(lo)), lo, x);
+  return hi ? tg_where(tg_bitor(tg_lt(hi, x), tg_isnan(hi)), hi, x) : x;
 }
 
 BY_SCALAR(floordiv)
@@ -434,14 +434,13 @@ TgTensor *tg_uprod(TgTensor *const *x, int n) {
 TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {
   if (!ctx_two("logaddexp", a, b)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));
-  TgTensor *x = tensor_cast(a, d);
-  TgTensor *y = tensor_cast(b, d);
+  TgTensor *x = as_wide(tensor_cast(a, d)), *y = as_wide(tensor_cast(b, d));
   TgTensor *less = tg_lt(x, y);
   TgTensor *m = tg_where(less, y, x);
   TgTensor *l = tg_where(less, x, y);
   TgTensor *same = tg_bitand(tg_eq(x, y), tg_isinf(x));
   TgTensor *diff = tg_where(same, tg_zeros_like(m), tg_sub(l, m));
-  return tg_add(m, tg_log(tg_add_scalar(tg_exp(diff), 1)));
+  return tensor_cast(tg_add(m, tg_softplus(diff)), d);
 }
 
 TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight) {
@@ -454,7 +453,11 @@ TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight) {
     TgTensor *s = tg_add(tg_mul_scalar(a, 128), tg_mul(tg_sub(b, a), w));
     return tensor_cast(tg_shr_scalar(tg_add_scalar(s, 64), 7), TG_U8);
   }
-  return tg_add(x, tg_mul(tg_sub(end, x), weight));
+  if (!dtype_is_float(dt(x)) || !dtype_is_float(dt(end)) || !dtype_is_float(dt(weight)))
+    return tg_add(x, tg_mul(tg_sub(end, x), weight));
+  TgDType d = dtype_public(dtype_join(dtype_join(dt(x), dt(end)), dt(weight)));
+  TgTensor *from = as_wide(x);
+  return tensor_cast(tg_add(from, tg_mul(tg_sub(as_wide(end), from), as_wide(weight))), d);
 }
 
 TgTensor *tg_masked_fill(TgTensor *x, TgTensor *mask, double value) {
@@ -544,12 +547,12 @@ TgTensor *tg_selu(TgTensor *x) {
 TgTensor *tg_logsigmoid(TgTensor *x) { return tg_neg(tg_softplus(tg_neg(as_float(x)))); }
 
 TgTensor *tg_hardsigmoid(TgTensor *x) {
-  return tg_hardtanh(tg_add_scalar(tg_div_scalar(as_float(x), 6), 0.5), 0, 1);
+  return as_narrow(tg_hardtanh(tg_add_scalar(tg_div_scalar(as_wide(x), 6), 0.5), 0, 1), x);
 }
 
 TgTensor *tg_hardswish(TgTensor *x) {
-  x = as_float(x);
-  return tg_mul(x, tg_hardsigmoid(x));
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_mul(w, tg_hardsigmoid(w)), x);
 }
 
 /* Unlike clamp, nothing passes at the bounds themselves (torch). */
@@ -572,13 +575,13 @@ TgTensor *tg_mish(TgTensor *x) {
 }
 
 TgTensor *tg_quick_gelu(TgTensor *x) {
-  x = as_float(x);
-  return tg_mul(x, tg_sigmoid(tg_mul_scalar(x, 1.702)));
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_mul(w, tg_sigmoid(tg_mul_scalar(w, 1.702))), x);
 }
 
 TgTensor *tg_gelu_erf(TgTensor *x) { /* x/2 (1 + erf(x / sqrt 2)) */
-  x = as_float(x);
-  return tg_mul(tg_mul_scalar(x, 0.5), tg_add_scalar(tg_erf(tg_mul_scalar(x, 0.70710678118654752440)), 1));
+  TgTensor *w = as_wide(x), *erf = tg_erf(tg_mul_scalar(w, 0.70710678118654752440));
+  return as_narrow(tg_mul(tg_mul_scalar(w, 0.5), tg_add_scalar(erf, 1)), x);
 }
 
 TgTensor *tg_softplus_beta(TgTensor *x, double beta) {

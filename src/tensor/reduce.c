@@ -222,9 +222,11 @@ TgTensor *tg_argmax_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extr
 TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmin", x, o, true); }
 
 /* ---- softmax and its kin: the detached maximum is taken off first */
+/* In f32, or f64: the result is rounded to its dtype once. */
 typedef struct Shifted {
   TgTensor *x, *max;
   TgAxes axis;
+  TgDType dtype;
 } Shifted;
 
 static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *s) {
@@ -236,10 +238,12 @@ static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *
       !dtype_option(x->ctx, op, o->dtype, dtype_as_float(dt(x)), &d))
     return false;
   TG_REQUIRE_OR(x->ctx, dtype_is_float(d), false, TG_ERR_DTYPE, "%s: a result of %s", op, dtype_name(d));
-  if (!dtype_is_float(dt(x))) x = tensor_cast(x, TG_F32);
+  x = as_wide(x);
   s->axis = axis;
+  s->dtype = dtype_public(d);
   s->max = tg_detach(tg_max(x, .axis = axis, .keepdim = true));
-  s->x = tensor_cast(tg_sub(x, s->max), dtype_public(d));
+  s->x = tg_sub(x, s->max);
+  if (d == DT_F64) s->x = tensor_cast(s->x, TG_F64);
   return s->x != NULL;
 }
 
@@ -248,7 +252,7 @@ TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   Shifted s;
   if (!shift("softmax", x, &o, &s)) return NULL;
   TgTensor *e = tg_exp(s.x);
-  return tg_div(e, tg_sum(e, .axis = s.axis, .keepdim = true));
+  return tensor_cast(tg_div(e, tg_sum(e, .axis = s.axis, .keepdim = true)), s.dtype);
 }
 
 TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o) {
@@ -259,7 +263,7 @@ TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(tg_context(x), "log_softmax", TgAxisOptions, o, opt);
   Shifted s;
   if (!shift("log_softmax", x, &o, &s)) return NULL;
-  return tg_sub(s.x, tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true)));
+  return tensor_cast(tg_sub(s.x, tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true))), s.dtype);
 }
 
 /* An infinite maximum is taken off as 0: a row of -inf is -inf, one with +inf is +inf. */
@@ -268,9 +272,9 @@ TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
   if (!x) return NULL;
   bool mask[TG_MAX_RANK];
   if (!axes_get(x->ctx, "logsumexp", &o.axis, rank(x), mask)) return NULL;
-  if (!dtype_is_float(dt(x))) x = tensor_cast(x, TG_F32);
-  TgTensor *m = tg_detach(tg_max(x, .axis = o.axis, .keepdim = true));
+  TgTensor *w = as_wide(x), *m = tg_detach(tg_max(w, .axis = o.axis, .keepdim = true));
   m = tg_where(tg_isinf(m), tg_zeros_like(m), m);
-  TgTensor *r = tg_add(tg_log(tg_sum(tg_exp(tg_sub(x, m)), .axis = o.axis, .keepdim = true)), m);
+  TgTensor *r =
+      as_narrow(tg_add(tg_log(tg_sum(tg_exp(tg_sub(w, m)), .axis = o.axis, .keepdim = true)), m), x);
   return r ? finish(r->ctx, r->uop, mask, o.keepdim) : NULL;
 }

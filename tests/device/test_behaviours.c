@@ -1323,6 +1323,74 @@ static void b41_long_scans(void **state) {
   assert_true(worst_product < (wide ? 4e-6 : 5e-4)); /* 64 parts, each rounded once */
 }
 
+static TgTensor *r_lerp(TgTensor *x) { return tg_lerp(x, tg_neg(x), tg_sigmoid(x)); }
+
+static TgTensor *r_logaddexp(TgTensor *x) { return tg_logaddexp(x, tg_flip(x, 1, (int64_t[]){0})); }
+
+static TgTensor *r_softmax(TgTensor *x) { return tg_softmax(x); }
+
+static TgTensor *r_log_softmax(TgTensor *x) { return tg_log_softmax(x); }
+
+static TgTensor *r_logsumexp(TgTensor *x) { return tg_logsumexp(x); }
+
+static TgTensor *r_logits(TgTensor *x) {
+  return tg_binary_cross_entropy_logits(x, tg_round(tg_sigmoid(x)), .reduction = TG_NONE);
+}
+
+/* Functions that are made of several operations compute in f32: a narrow dtype is that, rounded once. */
+static void b42_rounded_once(void **s) {
+  (void)s;
+  static TgTensor *(*const f[])(TgTensor *) = {
+      tg_gelu, tg_gelu_erf, tg_quick_gelu, tg_silu,   tg_softplus,   tg_hardsigmoid, tg_hardswish,
+      tg_erf,  tg_sigmoid,  r_logaddexp,   r_softmax, r_log_softmax, r_logsumexp,    r_logits};
+  TgTensor *wide = tg_mul_scalar(tg_arange(C, -40, 41, 1, .dtype = TG_F32), 0.173);
+  for (int k = 0; k < 2; k++) {
+    TgDType d = k ? TG_F16 : TG_BF16;
+    TgTensor *x = tg_cast(wide, d);
+    for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
+      double once[81], got[81];
+      TgTensor *y = f[i](x), *want = tg_cast(f[i](tg_cast(x, TG_F32)), d);
+      fine();
+      size_t n = (size_t)tg_numel(y);
+      assert_int_equal(tg_dtype(y), d);
+      assert_true(!tg_read_f64(y, got, n) && !tg_read_f64(want, once, n));
+      for (size_t e = 0; e < n; e++) /* a result on the edge may fall to either side: kernels differ */
+        if (fabs(got[e] - once[e]) > ldexp(fabs(once[e]) + 1e-30, k ? -10 : -7))
+          fail_msg("function %zu on %s, %s: element %zu is %g, not %g", i, device, k ? "f16" : "bf16", e,
+                   got[e], once[e]);
+    }
+  }
+  TgTensor *x = tg_cast(T32(S(2), -3, -4), TG_BF16);
+  NEAR(tg_gelu_erf(x), 4e-3, -0.00404969, -0.000126685);
+  NEAR(r_lerp(T32(S(2), 1, -1)), 1e-6, 1 - 2 * 0.7310585786, -1 + 2 * 0.2689414214);
+  double tail[1];
+  assert_int_equal(tg_read_f64(tg_logaddexp(T32(S(1), 0), T32(S(1), -20)), tail, 1), TG_OK);
+  assert_true(fabs(tail[0] - 2.0611536e-9) < 1e-14);
+}
+
+static void b43_edges_of_pools_and_masks(void **s) {
+  (void)s;
+  TgTensor *none = tg_zeros(C, S(1, 1, 4), .dtype = TG_BOOL);
+  IS(tg_max_pool2d(none, .kernel = TG_SIZES(3), .stride = TG_SIZES(1), .padding = TG_SIZES(1)), 0, 0, 0, 0);
+  TgTensor *low = tg_full(C, S(1, 1, 3), -5, .dtype = TG_I8);
+  IS(tg_max_pool2d(low, .kernel = TG_SIZES(3), .stride = TG_SIZES(1), .padding = TG_SIZES(1)), -5, -5, -5);
+  TgTensor *deep =
+      tg_reshape(tg_arange(C, 0, 4, 1), 15, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 4});
+  ERROR_IS(tg_unfold(deep, -1, 3, 1), TG_ERR_LIMIT, "15 axes, at most 14");
+  /* a bound that is NaN bounds to NaN, as in PyTorch */
+  IS(tg_clamp_tensor(T32(S(3), 1, 2, 3), T32(S(3), NAN, 0, 4), NULL), NAN, 2, 4);
+  /* the mean of squares over what both broadcast to */
+  CLOSE(tg_mse(T32(S(2, 2), 1, 2, 3, 4), T32(S(2), 1, 1)), (0 + 1 + 4 + 9) / 4.0);
+  /* a label outside the classes adds 0, smoothed or not */
+  TgTensor *l = T32(S(2, 3), 1, 2, 3, .5, -1, 2), *y = TI32(S(2), 0, 7);
+  TgTensor *each = tg_sparse_cross_entropy(l, y, .label_smoothing = .1, .reduction = TG_NONE);
+  CLOSE(tg_shrink(each, (int64_t[]){1}, (int64_t[]){2}), 0);
+  /* no keys: zeros; a mask of integers is neither a condition nor an addend */
+  TgTensor *q = tg_ones(C, S(1, 2, 3)), *k = tg_zeros(C, S(1, 0, 3));
+  IS(tg_scaled_dot_product_attention(q, k, k), 0, 0, 0, 0, 0, 0);
+  ERROR_IS(tg_scaled_dot_product_attention(q, q, q, .mask = TI32(S(2, 2), 1, 0, 0, 1)), TG_ERR_DTYPE, "i32");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(int argc, char **argv) {
@@ -1366,7 +1434,9 @@ int main(int argc, char **argv) {
                                      TEST(b38_norms),
                                      TEST(b39_edges),
                                      TEST(b40_masked_rows),
-                                     TEST(b41_long_scans)};
+                                     TEST(b41_long_scans),
+                                     TEST(b42_rounded_once),
+                                     TEST(b43_edges_of_pools_and_masks)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */

@@ -444,6 +444,14 @@ static Msg attr_int(const char *name, int64_t v) {
   return put_int(&a, 3, v), a;
 }
 
+static Msg attr_float(const char *name, float v) {
+  Msg a = attribute(name, 1);
+  a.b[a.n++] = 2 << 3 | 5; /* f, of four bytes */
+  memcpy(a.b + a.n, &v, sizeof v);
+  a.n += sizeof v;
+  return a;
+}
+
 static Msg attr_text(const char *name, const char *v) {
   Msg a = attribute(name, 3);
   return put_text(&a, 4, v), a;
@@ -521,6 +529,52 @@ static void equal_tensors(TgContext *c, TgTensor *a, TgTensor *b, double near) {
   for (int64_t i = 0; i < tg_numel(a); i++)
     if (!(fabs(x[i] - y[i]) <= near * (1 + fabs(y[i]))))
       fail_msg("number %d: %g, not %g", (int)i, x[i], y[i]);
+}
+
+/* Values at edges, as ONNX's text and onnxruntime have them. */
+static void test_edges(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  static const int64_t big = (INT64_C(1) << 62) + 1, past = (INT64_C(1) << 62) + 300, step = 100;
+  TgTensor *from = tg_from(c, &big, TG_I64, TG_SCALAR), *to = tg_from(c, &past, TG_I64, TG_SCALAR);
+  TgTensor *by = tg_from(c, &step, TG_I64, TG_SCALAR);
+  GIVES("[4611686018427387905, 4611686018427388005, 4611686018427388105]", "Range", 3, {from, to, by});
+  TgTensor *down = tg_neg(by);
+  assert_int_equal(tg_realize(down), TG_OK);
+  GIVES("[]", "Range", 3, {to, from, by});
+  GIVES("[4611686018427388204, 4611686018427388104, 4611686018427388004]", "Range", 3, {to, from, down});
+  TgTensor *pads = tg_from(c, (int64_t[]){1, 1}, TG_I64, TG_SHAPE(2));
+  GIVES("[4611686018427387905, 5, 4611686018427387905]", "Pad", 3,
+        {tg_from(c, (int64_t[]){5}, TG_I64, TG_SHAPE(1)), pads, from}, .known = true);
+  TgTensor *unsorted = tg_from(c, (uint64_t[]){UINT64_C(1) << 63 | 1, 1, 5}, TG_U64, TG_SHAPE(3));
+  GIVES("[1, 5, 9223372036854775809]", "Unique", 1, {unsorted});
+  /* a start before the axis is its first element, of a step back too */
+  TgTensor *x = tg_arange(c, 0, 4, 1), *ends = tg_from(c, (int64_t[]){INT32_MIN}, TG_I64, TG_SHAPE(1));
+  TgTensor *back = tg_from(c, (int64_t[]){-1}, TG_I64, TG_SHAPE(1)), *zero = tg_sub(back, back);
+  TgTensor *all[] = {x, zero};
+  tg_realize_many(all, 2);
+  GIVES("[0]", "Slice", 5, {x, tg_from(c, (int64_t[]){-9}, TG_I64, TG_SHAPE(1)), ends, zero, back},
+        .known = true);
+  /* a C that counts for nothing is not read */
+  TgTensor *one = tg_ones(c, TG_SHAPE(1, 1)), *nan = tg_full(c, TG_SHAPE(1, 1), NAN);
+  Msg beta = attr_float("beta", 0);
+  GIVES("[[1.0]]", "Gemm", 3, {one, one, nan}, 1, {beta});
+  /* equal neighbours are what stands between them; before opset 11 the nearest of fewer is the next */
+  TgTensor *seven = tg_full(c, TG_SHAPE(1, 1, 1, 1), 7, .dtype = TG_U8);
+  TgTensor *scales = tg_from_f64(c, (double[]){1, 1, 1, 2.3}, TG_F32, TG_SHAPE(4));
+  GIVES("[[[[7, 7]]]]", "Resize", 3, {seven, NULL, scales}, 1, {attr_text("mode", "linear")});
+  TgTensor *grid = tg_reshape(tg_arange(c, 1, 9, 1, .dtype = TG_F32), TG_SHAPE(1, 1, 2, 4));
+  TgTensor *less = tg_from_f64(c, (double[]){1, 1, .6, .6}, TG_F32, TG_SHAPE(4));
+  GIVES("[[[[1.0, 3.0]]]]", "Resize", 2, {grid, less}, .opset = 10);
+  /* numbers of activations go to those that take one */
+  TgTensor *in = tg_full(c, TG_SHAPE(1, 1, 1), -1), *w = tg_ones(c, TG_SHAPE(2, 1, 1)),
+           *r = tg_zeros(c, TG_SHAPE(2, 1, 1));
+  Msg names = attribute("activations", 8), alpha = attribute("activation_alpha", 6);
+  static const float half = .5f;
+  put_text(&names, 9, "Relu"), put_text(&names, 9, "LeakyRelu"), put_bytes(&alpha, 7, &half, sizeof half);
+  GIVES("[[[[0.0]], [[-0.5]]]]", "RNN", 3, {in, w, r}, 3,
+        {names, alpha, attr_text("direction", "bidirectional")});
+  tg_close(c);
 }
 
 /* DeformConv without offsets is Conv; moved by whole pixels it is Conv of the picture moved so; half a pixel
@@ -1211,6 +1265,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_kinds),
                                      cmocka_unit_test(test_peepholes),
                                      cmocka_unit_test(test_strict),
+                                     cmocka_unit_test(test_edges),
                                      cmocka_unit_test(test_deform),
                                      cmocka_unit_test(test_regions),
                                      cmocka_unit_test(test_damaged),

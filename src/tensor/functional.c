@@ -85,8 +85,8 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
   if (s != 0) { /* all classes share it, each by its own weight */
     TgTensor *even = tg_mean(each ? tg_mul(logp, each) : logp, .axis = TG_AXES(-1));
     l = tg_sub(tg_mul_scalar(l, 1 - s), tg_mul_scalar(even, s));
-    TgTensor *inside = tg_bitand(tg_ge_scalar(labels, 0), tg_lt_scalar(labels, (double)dim_at(logp, -1)));
-    l = tg_where(inside, l, zero);
+    TgTensor *classes = tg_size_tensor(ctx, dim_at(logp, -1), TG_DTYPE_DEFAULT);
+    l = tg_where(tg_bitand(tg_ge_scalar(labels, 0), tg_lt(labels, classes)), l, zero);
   }
   if (o->ignore) {
     TgTensor *keep = tg_ne_scalar(labels, (double)o->ignore_index), *one = tg_scalar_like(logp, 1);

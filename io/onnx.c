@@ -103,6 +103,13 @@ static TgTensor *node_call(OnnxCall *c) {
   return onnx_op_called(c);
 }
 
+/* Whether input i has to be there. Of any number of inputs each has; operators that run graphs look for
+ * themselves, and those of com.microsoft, which take zero points among them. */
+static bool input_needed(const OnnxOp *o, int i) {
+  bool any_number = o->max_in < 0 && o->form != FORM_CONTROL && o->domain != DOMAIN_MICROSOFT;
+  return i < o->min_in || any_number;
+}
+
 /* The values of a node's inputs; *host: all of them are on the host. Left out inputs are NULL. */
 static bool inputs_taken(OnnxCall *c, bool *host) {
   const OnnxNode *n = c->n;
@@ -114,7 +121,7 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
   for (int i = 0; i < c->nin; i++) {
     c->raw[i] = n->in[i] ? &c->run->vals[n->in[i]] : NULL;
     if (c->raw[i] && c->raw[i]->left_out) c->raw[i] = NULL;
-    if (!c->raw[i] && i < o->min_in) return call_fail(c, TG_ERR_VALUE, "input %d is left out", i), false;
+    if (!c->raw[i] && input_needed(o, i)) return call_fail(c, TG_ERR_VALUE, "input %d is left out", i), false;
     bool list = c->raw[i] && (c->raw[i]->list || c->raw[i]->none);
     if (list && o->form != FORM_CONTROL)
       return call_fail(c, TG_ERR_VALUE, "input %d is %s, not a tensor", i,

@@ -692,6 +692,18 @@ static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
   TgTensor *x = tg_ones(c, TG_SHAPE(1, 2));
   TgTensor *y;
   TgOnnx *m = tg_onnx_load(file);
+/* Of any number of inputs none is left out. */
+static void test_left_out(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[1.0, 2.0]");
+  SAYS("Concat): input 1 is left out", "Concat", 3, {x, NULL, x}, 1, {attr_int("axis", 0)});
+  SAYS("Sum): input 1 is left out", "Sum", 3, {x, NULL, x});
+  SAYS("Mean): input 2 is left out", "Mean", 4, {x, x, NULL, x});
+  SAYS("Max): input 0 is left out", "Max", 2, {NULL, x});
+  tg_close(c);
+}
+
   TgOnnxValue v;
   bool good = m && tg_onnx_input(m, 0, &v) && !tg_onnx_run(m, &v.name, &x, 1, &y, 1) && !tg_realize(y);
   tg_onnx_free(m);
@@ -1224,3 +1236,5 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
+                                     cmocka_unit_test(test_unnamed),
+                                     cmocka_unit_test(test_left_out),

@@ -69,12 +69,12 @@ TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   return v->moved;
 }
 
-/* The error of a node, told with its name. */
+/* The error of a node, told with its label. */
 static bool node_fail(OnnxRun *r, const OnnxNode *n) {
   TgContext *ctx = r->m->ctx, *from = tg_error(ctx) || !r->m->host ? ctx : r->m->host;
   TgStatus s = tg_error(from);
   char t[700];
-  snprintf(t, sizeof t, "onnx: node %.100s (%.60s): %.500s", n->name, n->op,
+  snprintf(t, sizeof t, "onnx: node %.120s (%.60s): %.500s", n->label, n->op,
            s ? tg_errmsg(from) : "no result");
   if (r->m->host) tg_clear_error(r->m->host);
   tg_clear_error(ctx);
@@ -193,7 +193,7 @@ static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scrat
   if (n->body) return function_run(r, n);
   if (!o) {
     ctx_fail(m->ctx, TG_ERR_VALUE,
-             "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
+             "onnx: node %.120s: op %.100s of the domain %.100s, opset %d, is not implemented", n->label,
              n->op, *n->domain ? n->domain : "ai.onnx", opset);
     return false;
   }

@@ -105,7 +105,8 @@ typedef struct OnnxOp {
 
 struct OnnxNode {
   const char *name, *op, *domain;
-  size_t *in, *out; /* values */
+  const char *label; /* what errors call it: its name, or what says which one it is where it has none */
+  size_t *in, *out;  /* values */
   int nin, nout, nattrs;
   OnnxAttr *attrs;
   const OnnxOp *def; /* NULL: not known here, or not in this opset */

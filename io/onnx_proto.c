@@ -1,6 +1,7 @@
 /* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and functions. Nodes stand in order, so a name
  * that is not there yet is an error and no cycle gets in. */
 #include "onnx_wire.h"
+#include <stdio.h>
 
 /* ---- graphs */
 static OnnxGraph *graph_parse(TgOnnx *m, Wire w, OnnxGraph *parent, int depth);
@@ -114,6 +115,21 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
 
 static bool function_called(TgOnnx *m, Wire w, OnnxNode *n, int depth);
 
+/* Exporters leave names out: what the node makes says which one it is, or its place in the graph. */
+static const char *label_new(TgOnnx *m, Wire w, const OnnxNode *n, const OnnxGraph *g) {
+  enum { CAP = 128 };
+
+  Field f;
+  const char *makes = "";
+  if (*n->name) return n->name;
+  while (!*makes && wire_next(&w, &f))
+    if (f.number == 2 && (!wire_want(&w, &f, 2, "node") || !(makes = wire_text(m, &f)))) return NULL;
+  char *label = doc_alloc(m->doc, CAP);
+  if (label && *makes) snprintf(label, CAP, "with output %.100s", makes);
+  if (label && !*makes) snprintf(label, CAP, "number %zu", (size_t)(n - g->nodes));
+  return label;
+}
+
 static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth) {
   Field f;
   size_t nin, nout, nattrs, i = 0, o = 0, a = 0;
@@ -134,6 +150,7 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
     if (f.number == 7 && (f.type != 2 || !(n->domain = wire_text(m, &f))))
       return wire_want(&w, &f, 2, "node");
   }
+  if (!(n->label = label_new(m, w0, n, g))) return false;
   if (++m->nnodes > ONNX_NODES_MAX)
     return io_fail(&m->s, TG_ERR_LIMIT, "more than %d nodes, with those of functions", ONNX_NODES_MAX);
   n->def = onnx_op_find(n->domain, n->op, g->opset);
@@ -142,8 +159,8 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
     const char *name = f.number == 1 ? wire_text(m, &f) : "";
     if (!name) return false;
     if (f.number == 1 && *name && !value_find(g, name, &n->in[i]))
-      return io_fail(&m->s, TG_ERR_VALUE, "node %.100s (%.60s) reads %.200s, which nothing before it makes",
-                     n->name, n->op, name);
+      return io_fail(&m->s, TG_ERR_VALUE, "node %.120s (%.60s) reads %.200s, which nothing before it makes",
+                     n->label, n->op, name);
     i += f.number == 1;
     if (f.number == 5 && !attr_parse(m, wire_within(&m->s, &f), &n->attrs[a], g, depth)) return false;
     a += f.number == 5 && n->attrs[a].name;
@@ -307,7 +324,7 @@ static bool nodes_known(const TgOnnx *m, const OnnxGraph *g) {
     const OnnxNode *n = &g->nodes[i];
     if (!n->body && !n->def)
       return io_fail(&m->s, TG_ERR_VALUE,
-                     "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
+                     "node %.120s: op %.100s of the domain %.100s, opset %d, is not implemented", n->label,
                      n->op, *n->domain ? n->domain : "ai.onnx", g->opset);
   }
   return true;
@@ -424,7 +441,7 @@ static bool function_called(TgOnnx *m, Wire w, OnnxNode *n, int depth) {
     return false;
   if ((size_t)n->nin <= n->body->nin && (size_t)n->nout <= n->body->nout) return true;
   return io_fail(&m->s, TG_ERR_VALUE,
-                 "node %.100s: %d inputs and %d outputs, the function %.100s has %zu and %zu", n->name,
+                 "node %.120s: %d inputs and %d outputs, the function %.100s has %zu and %zu", n->label,
                  n->nin, n->nout, n->op, n->body->nin, n->body->nout);
 }
 

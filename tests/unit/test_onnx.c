@@ -432,6 +432,37 @@ static void test_refused(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+static Msg unnamed(const char *op, const char *a, const char *b, const char *y) {
+  Msg n = {0};
+  put_text(&n, 1, a);
+  if (b) put_text(&n, 1, b);
+  if (y) put_text(&n, 2, y);
+  put_text(&n, 4, op);
+  return n;
+}
+
+/* A node without a name is told by its first output, or by its place in the graph. */
+static void test_unnamed(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  Msg g = {0}, a = unnamed("Relu", "x", NULL, "y"), b = unnamed("Frobnicate", "x", NULL, "z");
+  input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a), put(&g, 1, &b);
+  refuse_graph(c, &g, 17, "node with output z: op Frobnicate of the domain ai.onnx");
+  g.n = 0, b = unnamed("Frobnicate", "x", NULL, NULL);
+  input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a), put(&g, 1, &b);
+  refuse_graph(c, &g, 17, "node number 1: op Frobnicate of the domain ai.onnx");
+  g.n = 0, put(&g, 1, &a);
+  refuse_graph(c, &g, 17, "node with output y (Relu) reads x, which nothing before it makes");
+  g.n = 0, b = unnamed("MatMul", "x", "y", "z");
+  input(&g, 11, "x", 1, 2, (const char *[]){"2", "3"}), put(&g, 1, &a), put(&g, 1, &b),
+      input(&g, 12, "z", 1, 0, NULL);
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *x = tg_ones(c, TG_SHAPE(2, 3)), *z;
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &z, 1), "onnx: node with output z (MatMul): ");
+  tg_onnx_free(o), tg_close(c);
+}
+
 /* ---- one node, its inputs given as tensors: what it says, or what comes out */
 static Msg attribute(const char *name, int kind) {
   Msg a = {0};
@@ -661,6 +692,18 @@ static void test_strict(void **s) {
   tg_close(c);
 }
 
+/* Of any number of inputs none is left out. */
+static void test_left_out(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[1.0, 2.0]");
+  SAYS("Concat): input 1 is left out", "Concat", 3, {x, NULL, x}, 1, {attr_int("axis", 0)});
+  SAYS("Sum): input 1 is left out", "Sum", 3, {x, NULL, x});
+  SAYS("Mean): input 2 is left out", "Mean", 4, {x, x, NULL, x});
+  SAYS("Max): input 0 is left out", "Max", 2, {NULL, x});
+  tg_close(c);
+}
+
 /* Attention over no sequences at all: an empty result, whatever form the mask has. */
 static void test_no_sequences(void **s) {
   (void)s;
@@ -692,18 +735,6 @@ static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
   TgTensor *x = tg_ones(c, TG_SHAPE(1, 2));
   TgTensor *y;
   TgOnnx *m = tg_onnx_load(file);
-/* Of any number of inputs none is left out. */
-static void test_left_out(void **s) {
-  (void)s;
-  TgContext *c = open_on("INTERP");
-  TgTensor *x = tg_from_text(c, "[1.0, 2.0]");
-  SAYS("Concat): input 1 is left out", "Concat", 3, {x, NULL, x}, 1, {attr_int("axis", 0)});
-  SAYS("Sum): input 1 is left out", "Sum", 3, {x, NULL, x});
-  SAYS("Mean): input 2 is left out", "Mean", 4, {x, x, NULL, x});
-  SAYS("Max): input 0 is left out", "Max", 2, {NULL, x});
-  tg_close(c);
-}
-
   TgOnnxValue v;
   bool good = m && tg_onnx_input(m, 0, &v) && !tg_onnx_run(m, &v.name, &x, 1, &y, 1) && !tg_realize(y);
   tg_onnx_free(m);
@@ -1217,6 +1248,8 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_loops_end),
                                      cmocka_unit_test(test_shapes_on_the_host),
                                      cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_unnamed),
+                                     cmocka_unit_test(test_left_out),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
                                      cmocka_unit_test(test_scan_backwards),
@@ -1236,5 +1269,3 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
-                                     cmocka_unit_test(test_unnamed),
-                                     cmocka_unit_test(test_left_out),

@@ -416,20 +416,29 @@ static TgTensor *op_dropout(OnnxCall *c) {
 static TgTensor *op_einsum(OnnxCall *c) { return tg_einsum(attr_s(c, "equation", ""), c->in, c->nin); }
 
 /* ---- quantisation */
-/* scale or zero point for x: one number, one per element of axis, or one per block of it. */
+/* scale or zero point for x: one number, one per element of axis, or with block_size one per block of it. */
 static TgTensor *beside(OnnxCall *c, TgTensor *x, TgTensor *v) {
   int axis, rank = tg_ndim(x);
   int64_t dims[TG_MAX_RANK], block = attr_i(c, "block_size", 0), along = attr_i(c, "axis", 1);
   if (!v || (tg_numel(v) == 1 && tg_ndim(v) < 2)) return v ? tg_reshape(v, TG_SCALAR) : NULL;
+  if (block < 0) return call_fail(c, TG_ERR_VALUE, "block_size %lld", (long long)block);
   if (!call_axis(c, along, rank, &axis)) return NULL;
-  if (tg_ndim(v) == 1) {
+  if (tg_ndim(v) != (block ? rank : 1))
+    return call_fail(c, TG_ERR_SHAPE, "a scale of %d axes for %d, block_size %lld", tg_ndim(v), rank,
+                     (long long)block);
+  if (!block) {
     for (int a = 0; a < rank; a++)
       dims[a] = a == axis ? tg_dim(v, 0) : 1;
     return tg_reshape(v, rank, dims);
   }
-  if (tg_ndim(v) != rank || block < 1) return call_fail(c, TG_ERR_SHAPE, "a scale of %d axes", tg_ndim(v));
-  if (block > tg_dim(x, axis)) block = tg_dim(x, axis);
-  return tg_slice(tg_repeat_interleave(v, block, axis), axis, 0, tg_dim(x, axis));
+  int64_t n = tg_dim(x, axis);
+  for (int a = 0; a < rank; a++) {
+    int64_t want = a != axis ? tg_dim(x, a) : n / block + (n % block != 0);
+    if (tg_dim(v, a) != want)
+      return call_fail(c, TG_ERR_SHAPE, "a scale of size %lld in axis %d, not %lld", (long long)tg_dim(v, a),
+                       a, (long long)want);
+  }
+  return tg_slice(tg_repeat_interleave(v, block < n ? block : n, axis), axis, 0, n);
 }
 
 static bool range_of(TgDType d, double *lo, double *hi) {

@@ -704,6 +704,27 @@ static void test_left_out(void **s) {
   tg_close(c);
 }
 
+/* One scale for each block of an axis, of tensors of one axis too. */
+static void test_blocks(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[1.0, 2.0, 3.0]"), *q = tg_from_text(c, "[1, 2, 3]", .dtype = TG_I8);
+  TgTensor *scale = tg_from_text(c, "[0.5, 1.0]"), *zero = tg_from_text(c, "[1, 2]", .dtype = TG_I8);
+  TgTensor *x2 = tg_from_text(c, "[[1.0, 2.0, 3.0]]"), *three = tg_from_text(c, "[0.5, 1.0, 2.0]");
+  const Msg axis = attr_int("axis", 0), last = attr_int("axis", -1), two = attr_int("block_size", 2);
+  GIVES("[0.5, 1.0, 3.0]", "DequantizeLinear", 2, {q, scale}, 2, {axis, two}, .opset = 21);
+  GIVES("[3, 5, 5]", "QuantizeLinear", 3, {x, scale, zero}, 2, {axis, two}, .opset = 21);
+  GIVES("[[2, 4, 3]]", "QuantizeLinear", 2, {x2, tg_unsqueeze(scale, 0)}, 2, {last, two}, .opset = 21);
+  GIVES("[[2, 2, 2]]", "QuantizeLinear", 2, {x2, three}, 1, {last}, .opset = 21);
+  SAYS("QuantizeLinear): a scale of 1 axes for 2, block_size 2", "QuantizeLinear", 2, {x2, scale}, 2,
+       {last, two}, .opset = 21);
+  SAYS("DequantizeLinear): a scale of size 3 in axis 0, not 2", "DequantizeLinear", 2, {q, three}, 2,
+       {axis, two}, .opset = 21);
+  SAYS("QuantizeLinear): block_size -1", "QuantizeLinear", 2, {x, scale}, 1, {attr_int("block_size", -1)},
+       .opset = 21);
+  tg_close(c);
+}
+
 /* Attention over no sequences at all: an empty result, whatever form the mask has. */
 static void test_no_sequences(void **s) {
   (void)s;
@@ -1250,6 +1271,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_unnamed),
                                      cmocka_unit_test(test_left_out),
+                                     cmocka_unit_test(test_blocks),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
                                      cmocka_unit_test(test_scan_backwards),

@@ -725,6 +725,16 @@ static void test_blocks(void **s) {
   tg_close(c);
 }
 
+static void test_hardmax_of_nothing(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  for (int opset = 11; opset <= 13; opset += 2) {
+    GIVES("[[], []]", "Hardmax", 1, {tg_zeros(c, TG_SHAPE(2, 0))}, .opset = opset);
+    GIVES("[]", "Hardmax", 1, {tg_zeros(c, TG_SHAPE(0, 2))}, .opset = opset);
+  }
+  tg_close(c);
+}
+
 /* Attention over no sequences at all: an empty result, whatever form the mask has. */
 static void test_no_sequences(void **s) {
   (void)s;
@@ -1272,6 +1282,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_unnamed),
                                      cmocka_unit_test(test_left_out),
                                      cmocka_unit_test(test_blocks),
+                                     cmocka_unit_test(test_hardmax_of_nothing),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
                                      cmocka_unit_test(test_scan_backwards),

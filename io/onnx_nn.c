@@ -195,13 +195,26 @@ static TgTensor *op_average_pool(OnnxCall *c) {
                              .exclude_pad = !attr_i(c, "count_include_pad", 0));
 }
 
+/* A last window that begins before the padding behind counts too: what it lacks becomes padding. */
+void onnx_ceil_padded(const TgTensor *x, Spatial *s) {
+  for (int i = 0; i < s->n; i++) {
+    int64_t *behind = &s->padding.v[2 * (s->n - 1 - i) + 1];
+    int64_t end = tg_dim(x, i + 2) + s->padding.v[2 * (s->n - 1 - i)], step = s->stride.v[i];
+    int64_t reach = s->dilation.v[i] * (s->kernel.v[i] - 1) + 1, room = end + *behind - reach;
+    if (room < 0) continue; /* not one window: refused as without */
+    int64_t last = (room + step - 1) / step * step;
+    if (last >= end && last) last -= step;
+    *behind = last + reach > end ? last + reach - end : 0;
+  }
+}
+
 /* (sum of |x|^p)^(1/p): from the average, in which the pads count as zeros. */
 static TgTensor *op_lp_pool(OnnxCall *c) {
   Spatial s = {0};
   double p = (double)attr_i(c, "p", 2), n = 1;
   if (!onnx_spatial(c, c->in[0], NULL, &s)) return NULL;
   if (p < 1) return call_fail(c, TG_ERR_VALUE, "p %g", p);
-  if (attr_i(c, "ceil_mode", 0)) return call_fail(c, TG_ERR_VALUE, "ceil_mode 1 is not implemented");
+  if (attr_i(c, "ceil_mode", 0)) onnx_ceil_padded(c->in[0], &s);
   for (int i = 0; i < s.n; i++)
     n *= (double)s.kernel.v[i];
   TgTensor *powers = tg_pow_scalar(tg_abs(c->in[0]), p);
@@ -579,7 +592,7 @@ const OnnxOp onnx_ops_nn[] = {ONNX_BINARY("MatMul", op_matmul),
                               ONNX_OP("ConvTranspose", 1, 2, 3, op_conv_transpose),
                               ONNX_OP("MaxPool", 1, 1, 1, op_max_pool),
                               ONNX_OP("AveragePool", 1, 1, 1, op_average_pool),
-                              ONNX_OP("LpPool", 11, 1, 1, op_lp_pool),
+                              ONNX_OP("LpPool", 2, 1, 1, op_lp_pool),
                               ONNX_OP("MaxUnpool", 9, 2, 3, op_max_unpool),
                               ONNX_OP("Col2Im", 18, 3, 3, op_col2im),
                               ONNX_MICROSOFT("FusedConv", 2, 4, op_fused_conv),

@@ -320,6 +320,8 @@ TgTensor *onnx_quantised(OnnxCall *c, TgTensor *y, TgTensor *scale, TgTensor *ze
 TgTensor *onnx_dynamically_quantised(TgTensor *x, TgTensor **scale, TgTensor **zero); /* u8 */
 
 bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s);
+/* The padding of a pool over x with ceil_mode, where what that adds counts as padding does. */
+void onnx_ceil_padded(const TgTensor *x, Spatial *s);
 bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not there */
 /* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
  * from there on. false: an error. */

@@ -735,6 +735,28 @@ static void test_hardmax_of_nothing(void **s) {
   tg_close(c);
 }
 
+static Msg attr_list(const char *name, int n, const int64_t *v) {
+  Msg a = attribute(name, 7);
+  for (int i = 0; i < n; i++)
+    put_int(&a, 8, v[i]);
+  return a;
+}
+
+/* With ceil_mode a window that begins inside counts, and what it lacks as zeros. */
+static void test_lp_pools(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[[[3.0, 4.0, 6.0, 8.0, -7.0]]]");
+  const Msg two = attr_list("kernel_shape", 1, (int64_t[]){2}),
+            step = attr_list("strides", 1, (int64_t[]){2});
+  const Msg up = attr_int("ceil_mode", 1);
+  GIVES("[[[5.0, 10.0]]]", "LpPool", 1, {x}, 2, {two, step}, .opset = 18);
+  GIVES("[[[5.0, 10.0, 7.0]]]", "LpPool", 1, {x}, 3, {two, step, up}, .opset = 18);
+  GIVES("[[[5.0, 10.0]]]", "LpPool", 1, {x}, 2, {two, step}, .opset = 10);
+  GIVES("[[[7.0, 14.0]]]", "LpPool", 1, {x}, 3, {two, step, attr_int("p", 1)}, .opset = 7);
+  tg_close(c);
+}
+
 /* Attention over no sequences at all: an empty result, whatever form the mask has. */
 static void test_no_sequences(void **s) {
   (void)s;
@@ -1283,6 +1305,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_left_out),
                                      cmocka_unit_test(test_blocks),
                                      cmocka_unit_test(test_hardmax_of_nothing),
+                                     cmocka_unit_test(test_lp_pools),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
                                      cmocka_unit_test(test_scan_backwards),

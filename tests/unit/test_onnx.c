@@ -485,7 +485,7 @@ typedef struct Node {
   int nin;
   TgTensor *in[8]; /* NULL: left out */
   int nattrs;
-  Msg attr[3];
+  Msg attr[4];
   bool known, microsoft;
   int opset;
 } Node;
@@ -754,6 +754,22 @@ static void test_lp_pools(void **s) {
   GIVES("[[[5.0, 10.0, 7.0]]]", "LpPool", 1, {x}, 3, {two, step, up}, .opset = 18);
   GIVES("[[[5.0, 10.0]]]", "LpPool", 1, {x}, 2, {two, step}, .opset = 10);
   GIVES("[[[7.0, 14.0]]]", "LpPool", 1, {x}, 3, {two, step, attr_int("p", 1)}, .opset = 7);
+  tg_close(c);
+}
+
+/* onnxruntime divides by the whole window, also where it lies past the end. */
+static void test_quantised_pool(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[[[0, 10, 20, 30, 40]]]", .dtype = TG_U8);
+  TgTensor *zero = tg_from_text(c, "0", .dtype = TG_U8), *one = tg_ones(c, TG_SCALAR);
+  Node n = {.op = "QLinearAveragePool", .nin = 5, .in = {x, one, zero, one, zero}, .microsoft = true};
+  n.attr[n.nattrs++] = attr_list("kernel_shape", 1, (int64_t[]){2});
+  n.attr[n.nattrs++] = attr_list("strides", 1, (int64_t[]){2});
+  n.attr[n.nattrs++] = attr_int("ceil_mode", 1);
+  assert_string_equal(tg_to_text(run_node(c, &n)), "[[[5, 25, 40]]]");
+  n.attr[n.nattrs++] = attr_int("count_include_pad", 1);
+  assert_string_equal(tg_to_text(run_node(c, &n)), "[[[5, 25, 20]]]");
   tg_close(c);
 }
 
@@ -1306,6 +1322,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_blocks),
                                      cmocka_unit_test(test_hardmax_of_nothing),
                                      cmocka_unit_test(test_lp_pools),
+                                     cmocka_unit_test(test_quantised_pool),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
                                      cmocka_unit_test(test_scan_backwards),

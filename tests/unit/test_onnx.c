@@ -773,6 +773,23 @@ static void test_quantised_pool(void **s) {
   tg_close(c);
 }
 
+/* More than once round an axis. */
+static void test_wrapped(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[0.0, 1.0, 2.0]"), *two = tg_from_text(c, "[[0.0, 1.0], [2.0, 3.0]]");
+  const Msg wrap = attr_text("mode", "wrap");
+  GIVES("[1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0]", "Pad", 2,
+        {x, tg_from_text(c, "[5, 4]", .dtype = TG_I64)}, 1, {wrap}, .opset = 19);
+  GIVES("[1.0, 2.0, 1.0, 2.0, 1.0]", "Pad", 2, {x, tg_from_text(c, "[-1, 3]", .dtype = TG_I64)}, 1, {wrap},
+        .opset = 19);
+  GIVES("[[3.0, 2.0, 3.0, 2.0], [1.0, 0.0, 1.0, 0.0], [3.0, 2.0, 3.0, 2.0]]", "Pad", 2,
+        {two, tg_from_text(c, "[1, 1, 0, 1]", .dtype = TG_I64)}, 1, {wrap}, .opset = 19);
+  SAYS("Pad): axis 0 has no elements to wrap", "Pad", 2,
+       {tg_zeros(c, TG_SHAPE(0)), tg_from_text(c, "[1, 0]", .dtype = TG_I64)}, 1, {wrap}, .opset = 19);
+  tg_close(c);
+}
+
 /* Attention over no sequences at all: an empty result, whatever form the mask has. */
 static void test_no_sequences(void **s) {
   (void)s;
@@ -1323,6 +1340,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_hardmax_of_nothing),
                                      cmocka_unit_test(test_lp_pools),
                                      cmocka_unit_test(test_quantised_pool),
+                                     cmocka_unit_test(test_wrapped),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_misfits),
                                      cmocka_unit_test(test_scan_backwards),

@@ -137,10 +137,13 @@ struct OnnxGraph {
   int opset;
 };
 
-/* A function of the model, as bytes: each call of it is parsed anew, with the attributes of the call. */
+/* A function of the model, as bytes: each call of it is parsed anew, with the attributes of the call. nodes:
+ * that a call adds, with those of the functions that it calls, once they are counted. */
 typedef struct OnnxFunction {
   const char *name, *domain, *overload;
   uint64_t at, n;
+  size_t nodes;
+  bool counted;
 } OnnxFunction;
 
 /* What the model says that it is written in: a version of a domain's operators. */

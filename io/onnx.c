@@ -73,9 +73,11 @@ TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
 static bool node_fail(OnnxRun *r, const OnnxNode *n) {
   TgContext *ctx = r->m->ctx, *from = tg_error(ctx) || !r->m->host ? ctx : r->m->host;
   TgStatus s = tg_error(from);
-  char t[700];
-  snprintf(t, sizeof t, "onnx: node %.120s (%.60s): %.500s", n->label, n->op,
-           s ? tg_errmsg(from) : "no result");
+  bool captured = s == TG_ERR_STATE && !strncmp(tg_errmsg(from), "read: ", 6);
+  char t[800];
+  snprintf(t, sizeof t, "onnx: node %.120s (%.60s): %.500s%s", n->label, n->op,
+           s ? tg_errmsg(from) : "no result",
+           captured ? "; here a shape, or how often a loop runs, depends on an input's values" : "");
   if (r->m->host) tg_clear_error(r->m->host);
   tg_clear_error(ctx);
   tg_set_error(ctx, s ? s : TG_ERR_INTERNAL, t);
@@ -136,6 +138,15 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
   return true;
 }
 
+/* Why nobody asked for attribute i. */
+static bool attr_refused(OnnxCall *c, int i) {
+  const OnnxAttr *a = c->n->attrs;
+  for (int k = 0; k < i; k++)
+    if (!strcmp(a[k].name, a[i].name))
+      return call_fail(c, TG_ERR_VALUE, "attribute %.60s is given twice", a[i].name), false;
+  return call_fail(c, TG_ERR_VALUE, "attribute %.60s is not implemented", a[i].name), false;
+}
+
 /* The node in c->ctx; *small: every output has few elements. Attributes that nobody asked for are errors. */
 static bool outputs_made(OnnxCall *c, bool *small) {
   const OnnxNode *n = c->n;
@@ -144,8 +155,7 @@ static bool outputs_made(OnnxCall *c, bool *small) {
   c->out[0] = node_call(c);
   if (!c->out[0] || tg_error(c->ctx)) return false;
   for (int i = 0; i < n->nattrs; i++)
-    if (!c->seen[i])
-      return call_fail(c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name), false;
+    if (!c->seen[i]) return attr_refused(c, i);
   *small = true;
   for (int i = 0; i < n->nout; i++)
     *small = *small && (!c->out[i] || tg_numel(c->out[i]) <= HOST_MAX);

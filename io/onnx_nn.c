@@ -268,7 +268,8 @@ static TgTensor *op_col2im(OnnxCall *c) {
     int64_t before = pads.given ? pads.v[i] : 0, after = pads.given ? pads.v[i + n] : 0;
     if (block.v[i] < 1 || block.v[i] > SIZE_LIMIT || image.v[i] < 1 || image.v[i] > SIZE_LIMIT ||
         before < 0 || after < 0 || before > SIZE_LIMIT || after > SIZE_LIMIT)
-      return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
+      return call_fail(c, TG_ERR_SHAPE, "axis %d of the picture: size %lld, block %lld, pads %lld and %lld",
+                       i, (long long)image.v[i], (long long)block.v[i], (long long)before, (long long)after);
     int64_t reach = dilation.v[i] * (block.v[i] - 1) + 1, room = image.v[i] + before + after - reach;
     if (room < 0) return call_fail(c, TG_ERR_SHAPE, "a block of %lld in axis %d", (long long)block.v[i], i);
     cut[i + 2] = room / stride.v[i] + 1;
@@ -279,7 +280,9 @@ static TgTensor *op_col2im(OnnxCall *c) {
     columns *= cut[i + 2];
     padding.v[2 * (n - 1 - i)] = before;
     padding.v[2 * (n - 1 - i) + 1] = after;
-    if (places > SIZE_LIMIT || columns > SIZE_LIMIT) return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
+    if (places > SIZE_LIMIT || columns > SIZE_LIMIT)
+      return call_fail(c, TG_ERR_LIMIT, "a block of %lld elements, %lld columns: at most %d",
+                       (long long)places, (long long)columns, SIZE_LIMIT);
   }
   if (tg_dim(x, 1) % places || tg_dim(x, 2) != columns)
     return call_fail(c, TG_ERR_SHAPE, "%lld rows and %lld columns, not a multiple of %lld and %lld",

@@ -300,8 +300,8 @@ static bool opset_parse(TgOnnx *m, Wire w, int *opset) {
   /* what is used of another domain is refused by its name */
   if (*domain && strcmp(domain, "ai.onnx")) return true;
   if (version < ONNX_OPSET_MIN || version > ONNX_OPSET_MAX)
-    return io_fail(&m->s, TG_ERR_VALUE, "opset %llu of the domain ai.onnx is not read here: %d to %d are",
-                   (unsigned long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
+    return io_fail(&m->s, TG_ERR_VALUE, "opset %lld of the domain ai.onnx is not read here: %d to %d are",
+                   (long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
   *opset = (int)version;
   return true;
 }

@@ -305,11 +305,12 @@ static TgTensor *op_trilu(OnnxCall *c) {
 static TgTensor *op_depth_to_space(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t b = attr_i(c, "blocksize", 0);
+  if (tg_ndim(x) != 4) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes, not 4", tg_ndim(x));
   int64_t n = tg_dim(x, 0);
   int64_t ch = tg_dim(x, 1);
   int64_t h = tg_dim(x, 2);
   int64_t w = tg_dim(x, 3);
-  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || ch % (b * b))
+  if (b < 1 || b > 1 << 20 || ch % (b * b))
     return call_fail(c, TG_ERR_SHAPE, "%lld channels in blocks of %lld", (long long)ch, (long long)b);
   bool crd = !strcmp(attr_s(c, "mode", "DCR"), "CRD");
   int64_t r = ch / (b * b);
@@ -321,11 +322,12 @@ static TgTensor *op_depth_to_space(OnnxCall *c) {
 static TgTensor *op_space_to_depth(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t b = attr_i(c, "blocksize", 0);
+  if (tg_ndim(x) != 4) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes, not 4", tg_ndim(x));
   int64_t n = tg_dim(x, 0);
   int64_t ch = tg_dim(x, 1);
   int64_t h = tg_dim(x, 2);
   int64_t w = tg_dim(x, 3);
-  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || h % b || w % b)
+  if (b < 1 || b > 1 << 20 || h % b || w % b)
     return call_fail(c, TG_ERR_SHAPE, "%lld by %lld in blocks of %lld", (long long)h, (long long)w,
                      (long long)b);
   x = tg_permute(tg_reshape(x, TG_SHAPE(n, ch, h / b, b, w / b, b)), TG_SHAPE(0, 3, 5, 1, 2, 4));

@@ -790,6 +790,27 @@ static void test_wrapped(void **s) {
   tg_close(c);
 }
 
+/* What is wrong is said, and not what else was looked at. */
+static void test_said(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_ones(c, TG_SHAPE(1, 4, 2)), *flat = tg_ones(c, TG_SHAPE(8));
+  TgTensor *table = tg_zeros(c, TG_SHAPE(2, 4), .dtype = TG_I64);
+  TgTensor *large = tg_from_text(c, "[1073741824]", .dtype = TG_I64);
+  TgTensor *two = tg_from_text(c, "[2]", .dtype = TG_I64);
+  const Msg block = attr_int("blocksize", 2), axis = attr_int("axis", 0), again = attr_int("axis", 1);
+  SAYS("DepthToSpace): an input of 3 axes, not 4", "DepthToSpace", 1, {x}, 1, {block});
+  SAYS("SpaceToDepth): an input of 3 axes, not 4", "SpaceToDepth", 1, {x}, 1, {block});
+  SAYS("Col2Im): axis 0 of the picture: size 1073741824, block 2", "Col2Im", 3, {x, large, two}, .opset = 18);
+  SAYS("HannWindow): a window of 1073741824 numbers", "HannWindow", 1, {large});
+  SAYS("HannWindow): data type 7 of the window", "HannWindow", 1, {two}, 1, {attr_int("output_datatype", 7)});
+  SAYS("Flatten): attribute axis is given twice", "Flatten", 1, {x}, 2, {axis, again});
+  SAYS("Reshape): input 1 has 2 axes, where a list is needed", "Reshape", 2, {flat, table});
+  Msg g = {0};
+  refuse_graph(c, &g, -1, "opset -1 of the domain ai.onnx");
+  tg_close(c);
+}
+
 /* Attention over no sequences at all: an empty result, whatever form the mask has. */
 static void test_no_sequences(void **s) {
   (void)s;
@@ -1336,6 +1357,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_unnamed),
                                      cmocka_unit_test(test_left_out),
+                                     cmocka_unit_test(test_said),
                                      cmocka_unit_test(test_blocks),
                                      cmocka_unit_test(test_hardmax_of_nothing),
                                      cmocka_unit_test(test_lp_pools),

@@ -344,6 +344,44 @@ static void test_loops_end(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* Row k of 600 that a loop gathers is x + 0 + 1 .. + k. */
+static void test_rows_gathered(void **s) {
+  (void)s;
+
+  enum { ROWS = 600 };
+
+  TgContext *c = open_on("INTERP");
+  const int64_t count = ROWS;
+  Msg body = {0}, n, g = {0}, graph = {0}, w = {0};
+  n = node("Identity", "go", NULL, "going"), put(&body, 1, &n);
+  n = node("CastLike", "i", "s", "f"), put(&body, 1, &n);
+  n = node("Add", "s", "f", "sum"), put(&body, 1, &n);
+  n = node("Identity", "sum", NULL, "row"), put(&body, 1, &n);
+  input(&body, 11, "i", 7, 0, NULL), input(&body, 11, "go", 9, 0, NULL);
+  input(&body, 11, "s", 1, 1, (const char *[]){"2"});
+  input(&body, 12, "going", 9, 0, NULL), input(&body, 12, "sum", 1, 1, (const char *[]){"2"});
+  input(&body, 12, "row", 1, 1, (const char *[]){"2"});
+  put_int(&w, 2, 7), put_text(&w, 8, "count"), put_bytes(&w, 9, &count, sizeof count), put(&g, 5, &w);
+  n = (Msg){0};
+  put_text(&n, 1, "count"), put_text(&n, 1, ""), put_text(&n, 1, "x"), put_text(&n, 2, "y");
+  put_text(&n, 2, "z"), put_text(&n, 4, "Loop");
+  put_text(&graph, 1, "body"), put(&graph, 6, &body), put_int(&graph, 20, 5), put(&n, 5, &graph);
+  put(&g, 1, &n), input(&g, 11, "x", 1, 1, (const char *[]){"2"}), input(&g, 12, "z", 1, 0, NULL);
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *x = tg_from_text(c, "[1.0, 0.5]"), *z;
+  float got[2 * ROWS];
+  ok(c);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &z, 1), TG_OK);
+  assert_true(tg_ndim(z) == 2 && tg_dim(z, 0) == ROWS && tg_dim(z, 1) == 2);
+  assert_int_equal(tg_read(z, got, sizeof got), TG_OK);
+  for (int k = 0; k < ROWS; k++) {
+    assert_true(got[2 * k] == 1.0f + (float)(k * (k + 1) / 2));
+    assert_true(got[2 * k + 1] == 0.5f + (float)(k * (k + 1) / 2));
+  }
+  tg_onnx_free(o), tg_close(c);
+}
+
 /* Shapes that a model computes from its input's cost the device no kernel. */
 static void test_shapes_on_the_host(void **s) {
   (void)s;
@@ -1349,36 +1387,22 @@ static void test_mnist(void **s) {
 
 int main(int argc, char **argv) {
   if (argc > 1) golden_device = argv[1];
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
-                                     cmocka_unit_test(test_named_sizes),
-                                     cmocka_unit_test(test_unknown_sizes),
-                                     cmocka_unit_test(test_loops_end),
-                                     cmocka_unit_test(test_shapes_on_the_host),
-                                     cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_unnamed),
-                                     cmocka_unit_test(test_left_out),
-                                     cmocka_unit_test(test_said),
-                                     cmocka_unit_test(test_blocks),
-                                     cmocka_unit_test(test_hardmax_of_nothing),
-                                     cmocka_unit_test(test_lp_pools),
-                                     cmocka_unit_test(test_quantised_pool),
-                                     cmocka_unit_test(test_wrapped),
-                                     cmocka_unit_test(test_bounds),
-                                     cmocka_unit_test(test_misfits),
-                                     cmocka_unit_test(test_scan_backwards),
-                                     cmocka_unit_test(test_kinds),
-                                     cmocka_unit_test(test_peepholes),
-                                     cmocka_unit_test(test_strict),
-                                     cmocka_unit_test(test_deform),
-                                     cmocka_unit_test(test_regions),
-                                     cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_ops_by_name),
-                                     cmocka_unit_test(test_domains),
-                                     cmocka_unit_test(test_bits),
-                                     cmocka_unit_test(test_group_query),
-                                     cmocka_unit_test(test_goldens),
-                                     cmocka_unit_test(test_microsoft),
-                                     cmocka_unit_test(test_no_sequences),
-                                     cmocka_unit_test(test_mnist)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small),         cmocka_unit_test(test_named_sizes),
+      cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_loops_end),
+      cmocka_unit_test(test_rows_gathered), cmocka_unit_test(test_shapes_on_the_host),
+      cmocka_unit_test(test_refused),       cmocka_unit_test(test_unnamed),
+      cmocka_unit_test(test_left_out),      cmocka_unit_test(test_said),
+      cmocka_unit_test(test_blocks),        cmocka_unit_test(test_hardmax_of_nothing),
+      cmocka_unit_test(test_lp_pools),      cmocka_unit_test(test_quantised_pool),
+      cmocka_unit_test(test_wrapped),       cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_misfits),       cmocka_unit_test(test_scan_backwards),
+      cmocka_unit_test(test_kinds),         cmocka_unit_test(test_peepholes),
+      cmocka_unit_test(test_strict),        cmocka_unit_test(test_deform),
+      cmocka_unit_test(test_regions),       cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_ops_by_name),   cmocka_unit_test(test_domains),
+      cmocka_unit_test(test_bits),          cmocka_unit_test(test_group_query),
+      cmocka_unit_test(test_goldens),       cmocka_unit_test(test_microsoft),
+      cmocka_unit_test(test_no_sequences),  cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,13 +69,15 @@ TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   return v->moved;
 }
 
-/* The error of a node, told with its name. */
+/* The error of a node, told with its label. */
 static bool node_fail(OnnxRun *r, const OnnxNode *n) {
   TgContext *ctx = r->m->ctx, *from = tg_error(ctx) || !r->m->host ? ctx : r->m->host;
   TgStatus s = tg_error(from);
-  char t[700];
-  snprintf(t, sizeof t, "onnx: node %.100s (%.60s): %.500s", n->name, n->op,
-           s ? tg_errmsg(from) : "no result");
+  bool captured = s == TG_ERR_STATE && !strncmp(tg_errmsg(from), "read: ", 6);
+  char t[800];
+  snprintf(t, sizeof t, "onnx: node %.120s (%.60s): %.500s%s", n->label, n->op,
+           s ? tg_errmsg(from) : "no result",
+           captured ? "; here a shape, or how often a loop runs, depends on an input's values" : "");
   if (r->m->host) tg_clear_error(r->m->host);
   tg_clear_error(ctx);
   tg_set_error(ctx, s ? s : TG_ERR_INTERNAL, t);
@@ -103,6 +105,13 @@ static TgTensor *node_call(OnnxCall *c) {
   return onnx_op_called(c);
 }
 
+/* Whether input i has to be there. Of any number of inputs each has; operators that run graphs look for
+ * themselves, and those of com.microsoft, which take zero points among them. */
+static bool input_needed(const OnnxOp *o, int i) {
+  bool any_number = o->max_in < 0 && o->form != FORM_CONTROL && o->domain != DOMAIN_MICROSOFT;
+  return i < o->min_in || any_number;
+}
+
 /* The values of a node's inputs; *host: all of them are on the host. Left out inputs are NULL. */
 static bool inputs_taken(OnnxCall *c, bool *host) {
   const OnnxNode *n = c->n;
@@ -114,7 +123,7 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
   for (int i = 0; i < c->nin; i++) {
     c->raw[i] = n->in[i] ? &c->run->vals[n->in[i]] : NULL;
     if (c->raw[i] && c->raw[i]->left_out) c->raw[i] = NULL;
-    if (!c->raw[i] && i < o->min_in) return call_fail(c, TG_ERR_VALUE, "input %d is left out", i), false;
+    if (!c->raw[i] && input_needed(o, i)) return call_fail(c, TG_ERR_VALUE, "input %d is left out", i), false;
     bool list = c->raw[i] && (c->raw[i]->list || c->raw[i]->none);
     if (list && o->form != FORM_CONTROL)
       return call_fail(c, TG_ERR_VALUE, "input %d is %s, not a tensor", i,
@@ -129,6 +138,15 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
   return true;
 }
 
+/* Why nobody asked for attribute i. */
+static bool attr_refused(OnnxCall *c, int i) {
+  const OnnxAttr *a = c->n->attrs;
+  for (int k = 0; k < i; k++)
+    if (!strcmp(a[k].name, a[i].name))
+      return call_fail(c, TG_ERR_VALUE, "attribute %.60s is given twice", a[i].name), false;
+  return call_fail(c, TG_ERR_VALUE, "attribute %.60s is not implemented", a[i].name), false;
+}
+
 /* The node in c->ctx; *small: every output has few elements. Attributes that nobody asked for are errors. */
 static bool outputs_made(OnnxCall *c, bool *small) {
   const OnnxNode *n = c->n;
@@ -137,8 +155,7 @@ static bool outputs_made(OnnxCall *c, bool *small) {
   c->out[0] = node_call(c);
   if (!c->out[0] || tg_error(c->ctx)) return false;
   for (int i = 0; i < n->nattrs; i++)
-    if (!c->seen[i])
-      return call_fail(c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name), false;
+    if (!c->seen[i]) return attr_refused(c, i);
   *small = true;
   for (int i = 0; i < n->nout; i++)
     *small = *small && (!c->out[i] || tg_numel(c->out[i]) <= HOST_MAX);
@@ -186,7 +203,7 @@ static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scrat
   if (n->body) return function_run(r, n);
   if (!o) {
     ctx_fail(m->ctx, TG_ERR_VALUE,
-             "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
+             "onnx: node %.120s: op %.100s of the domain %.100s, opset %d, is not implemented", n->label,
              n->op, *n->domain ? n->domain : "ai.onnx", opset);
     return false;
   }

@@ -85,9 +85,10 @@ bool call_ints(OnnxCall *c, int i, const char *name, Ints *out) {
   if (i >= 0 && i < c->nin && c->raw[i]) {
     TgTensor *t = c->raw[i]->t;
     TgContext *where = tg_context(t);
-    if (tg_ndim(t) > 1 || tg_numel(t) > CAP)
-      return call_fail(c, TG_ERR_SHAPE,
-                       "input %d: %d axes, %lld numbers, where a list of at most %d is needed", i, tg_ndim(t),
+    if (tg_ndim(t) > 1)
+      return call_fail(c, TG_ERR_SHAPE, "input %d has %d axes, where a list is needed", i, tg_ndim(t)), false;
+    if (tg_numel(t) > CAP)
+      return call_fail(c, TG_ERR_SHAPE, "input %d is a list of %lld numbers, at most %d", i,
                        (long long)tg_numel(t), CAP),
              false;
     out->given = true;

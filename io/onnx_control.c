@@ -114,6 +114,23 @@ static bool rows_add(Rows *rows, int k, OnnxVal *v) {
   return true;
 }
 
+/* Stacked along a new axis. What reads a thousand values is looked at a thousand times when it is planned: of
+ * many rows some are joined in memory first. */
+static TgTensor *stacked(TgContext *ctx, TgTensor **at, int n, int axis) {
+  enum { TOGETHER = 256 };
+
+  if (n <= TOGETHER) return tg_stack(at, n, axis);
+  int parts = (n + TOGETHER - 1) / TOGETHER;
+  TgTensor **part = tg_alloc(ctx, (size_t)parts * sizeof *part);
+  for (int i = 0; part && i < parts; i++) {
+    int first = i * TOGETHER, left = n - first;
+    part[i] = tg_contiguous(tg_stack(at + first, left < TOGETHER ? left : TOGETHER, axis));
+  }
+  TgTensor *all = part ? tg_cat(part, parts, axis) : NULL;
+  tg_free(ctx, part);
+  return all;
+}
+
 /* Joined along a new axis, backwards if asked; without any iteration what the body says of its shape. */
 static bool rows_join(Rows *rows, int k, int64_t axis, bool backwards, const OnnxIO *said, OnnxVal *out) {
   TgContext *ctx = rows->r->m->ctx;
@@ -135,7 +152,7 @@ static bool rows_join(Rows *rows, int k, int64_t axis, bool backwards, const Onn
   int rank = tg_ndim(at[0]) + 1;
   if (axis < -rank || axis >= rank)
     return wrong(rows->r, TG_ERR_SHAPE, "axis %lld of what is gathered", (long long)axis);
-  *out = (OnnxVal){.t = tg_stack(at, rows->trips, (int)(axis < 0 ? axis + rank : axis))};
+  *out = (OnnxVal){.t = stacked(ctx, at, rows->trips, (int)(axis < 0 ? axis + rank : axis))};
   return out->t != NULL;
 }
 

@@ -159,6 +159,7 @@ static TgTensor *f_softmax(TgTensor *x, int axis) { return tg_softmax(x, .axis =
 static TgTensor *f_log_softmax(TgTensor *x, int axis) { return tg_log_softmax(x, .axis = TG_AXES(axis)); }
 
 static TgTensor *f_hardmax(TgTensor *x, int axis) {
+  if (!tg_dim(x, axis)) return op_identity(x); /* nothing is the largest of nothing */
   /* (.., n): back to its place */
   TgTensor *best = tg_one_hot(tg_argmax(x, .axis = TG_AXES(axis)), tg_dim(x, axis));
   int64_t order[TG_MAX_RANK];

@@ -389,9 +389,11 @@ static TgTensor *op_q_average_pool(OnnxCall *c) {
   bool last = attr_i(c, "channels_last", 0);
   if (last) x = onnx_channels_moved(x, false);
   if (!x || !onnx_spatial(c, x, NULL, &s)) return NULL;
-  TgTensor *y = tg_avg_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation,
-                              .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0),
-                              .exclude_pad = !attr_i(c, "count_include_pad", 0));
+  bool ceil_mode = attr_i(c, "ceil_mode", 0), with_pads = attr_i(c, "count_include_pad", 0);
+  if (ceil_mode && with_pads) onnx_ceil_padded(x, &s); /* onnxruntime divides by the whole window */
+  TgTensor *y =
+      tg_avg_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation,
+                    .padding = s.padding, .ceil_mode = ceil_mode && !with_pads, .exclude_pad = !with_pads);
   if (last) y = onnx_channels_moved(y, true);
   return y ? onnx_quantised(c, y, c->in[3], input(c, 4)) : NULL;
 }

@@ -197,13 +197,26 @@ static TgTensor *op_average_pool(OnnxCall *c) {
                              .exclude_pad = !attr_i(c, "count_include_pad", 0));
 }
 
+/* A last window that begins before the padding behind counts too: what it lacks becomes padding. */
+void onnx_ceil_padded(const TgTensor *x, Spatial *s) {
+  for (int i = 0; i < s->n; i++) {
+    int64_t *behind = &s->padding.v[2 * (s->n - 1 - i) + 1];
+    int64_t end = tg_dim(x, i + 2) + s->padding.v[2 * (s->n - 1 - i)], step = s->stride.v[i];
+    int64_t reach = s->dilation.v[i] * (s->kernel.v[i] - 1) + 1, room = end + *behind - reach;
+    if (room < 0) continue; /* not one window: refused as without */
+    int64_t last = (room + step - 1) / step * step;
+    if (last >= end && last) last -= step;
+    *behind = last + reach > end ? last + reach - end : 0;
+  }
+}
+
 /* (sum of |x|^p)^(1/p): from the average, in which the pads count as zeros. */
 static TgTensor *op_lp_pool(OnnxCall *c) {
   Spatial s = {0};
   double p = (double)attr_i(c, "p", 2), n = 1;
   if (!onnx_spatial(c, c->in[0], NULL, &s)) return NULL;
   if (p < 1) return call_fail(c, TG_ERR_VALUE, "p %g", p);
-  if (attr_i(c, "ceil_mode", 0)) return call_fail(c, TG_ERR_VALUE, "ceil_mode 1 is not implemented");
+  if (attr_i(c, "ceil_mode", 0)) onnx_ceil_padded(c->in[0], &s);
   for (int i = 0; i < s.n; i++)
     n *= (double)s.kernel.v[i];
   TgTensor *powers = tg_pow_scalar(tg_abs(c->in[0]), p);
@@ -257,7 +270,8 @@ static TgTensor *op_col2im(OnnxCall *c) {
     int64_t before = pads.given ? pads.v[i] : 0, after = pads.given ? pads.v[i + n] : 0;
     if (block.v[i] < 1 || block.v[i] > SIZE_LIMIT || image.v[i] < 1 || image.v[i] > SIZE_LIMIT ||
         before < 0 || after < 0 || before > SIZE_LIMIT || after > SIZE_LIMIT)
-      return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
+      return call_fail(c, TG_ERR_SHAPE, "axis %d of the picture: size %lld, block %lld, pads %lld and %lld",
+                       i, (long long)image.v[i], (long long)block.v[i], (long long)before, (long long)after);
     int64_t reach = dilation.v[i] * (block.v[i] - 1) + 1, room = image.v[i] + before + after - reach;
     if (room < 0) return call_fail(c, TG_ERR_SHAPE, "a block of %lld in axis %d", (long long)block.v[i], i);
     cut[i + 2] = room / stride.v[i] + 1;
@@ -268,7 +282,9 @@ static TgTensor *op_col2im(OnnxCall *c) {
     columns *= cut[i + 2];
     padding.v[2 * (n - 1 - i)] = before;
     padding.v[2 * (n - 1 - i) + 1] = after;
-    if (places > SIZE_LIMIT || columns > SIZE_LIMIT) return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
+    if (places > SIZE_LIMIT || columns > SIZE_LIMIT)
+      return call_fail(c, TG_ERR_LIMIT, "a block of %lld elements, %lld columns: at most %d",
+                       (long long)places, (long long)columns, SIZE_LIMIT);
   }
   if (tg_dim(x, 1) % places || tg_dim(x, 2) != columns)
     return call_fail(c, TG_ERR_SHAPE, "%lld rows and %lld columns, not a multiple of %lld and %lld",
@@ -418,20 +434,29 @@ static TgTensor *op_dropout(OnnxCall *c) {
 static TgTensor *op_einsum(OnnxCall *c) { return tg_einsum(attr_s(c, "equation", ""), c->in, c->nin); }
 
 /* ---- quantisation */
-/* scale or zero point for x: one number, one per element of axis, or one per block of it. */
+/* scale or zero point for x: one number, one per element of axis, or with block_size one per block of it. */
 static TgTensor *beside(OnnxCall *c, TgTensor *x, TgTensor *v) {
   int axis, rank = tg_ndim(x);
   int64_t dims[TG_MAX_RANK], block = attr_i(c, "block_size", 0), along = attr_i(c, "axis", 1);
   if (!v || (tg_numel(v) == 1 && tg_ndim(v) < 2)) return v ? tg_reshape(v, TG_SCALAR) : NULL;
+  if (block < 0) return call_fail(c, TG_ERR_VALUE, "block_size %lld", (long long)block);
   if (!call_axis(c, along, rank, &axis)) return NULL;
-  if (tg_ndim(v) == 1) {
+  if (tg_ndim(v) != (block ? rank : 1))
+    return call_fail(c, TG_ERR_SHAPE, "a scale of %d axes for %d, block_size %lld", tg_ndim(v), rank,
+                     (long long)block);
+  if (!block) {
     for (int a = 0; a < rank; a++)
       dims[a] = a == axis ? tg_dim(v, 0) : 1;
     return tg_reshape(v, rank, dims);
   }
-  if (tg_ndim(v) != rank || block < 1) return call_fail(c, TG_ERR_SHAPE, "a scale of %d axes", tg_ndim(v));
-  if (block > tg_dim(x, axis)) block = tg_dim(x, axis);
-  return tg_slice(tg_repeat_interleave(v, block, axis), axis, 0, tg_dim(x, axis));
+  int64_t n = tg_dim(x, axis);
+  for (int a = 0; a < rank; a++) {
+    int64_t want = a != axis ? tg_dim(x, a) : n / block + (n % block != 0);
+    if (tg_dim(v, a) != want)
+      return call_fail(c, TG_ERR_SHAPE, "a scale of size %lld in axis %d, not %lld", (long long)tg_dim(v, a),
+                       a, (long long)want);
+  }
+  return tg_slice(tg_repeat_interleave(v, block < n ? block : n, axis), axis, 0, n);
 }
 
 static bool range_of(TgDType d, double *lo, double *hi) {
@@ -572,7 +597,7 @@ const OnnxOp onnx_ops_nn[] = {ONNX_BINARY("MatMul", op_matmul),
                               ONNX_OP("ConvTranspose", 1, 2, 3, op_conv_transpose),
                               ONNX_OP("MaxPool", 1, 1, 1, op_max_pool),
                               ONNX_OP("AveragePool", 1, 1, 1, op_average_pool),
-                              ONNX_OP("LpPool", 11, 1, 1, op_lp_pool),
+                              ONNX_OP("LpPool", 2, 1, 1, op_lp_pool),
                               ONNX_OP("MaxUnpool", 9, 2, 3, op_max_unpool),
                               ONNX_OP("Col2Im", 18, 3, 3, op_col2im),
                               ONNX_MICROSOFT("FusedConv", 2, 4, op_fused_conv),

@@ -105,7 +105,8 @@ typedef struct OnnxOp {
 
 struct OnnxNode {
   const char *name, *op, *domain;
-  size_t *in, *out; /* values */
+  const char *label; /* what errors call it: its name, or what says which one it is where it has none */
+  size_t *in, *out;  /* values */
   int nin, nout, nattrs;
   OnnxAttr *attrs;
   const OnnxOp *def; /* NULL: not known here, or not in this opset */
@@ -136,10 +137,13 @@ struct OnnxGraph {
   int opset;
 };
 
-/* A function of the model, as bytes: each call of it is parsed anew, with the attributes of the call. */
+/* A function of the model, as bytes: each call of it is parsed anew, with the attributes of the call. nodes:
+ * that a call adds, with those of the functions that it calls, once they are counted. */
 typedef struct OnnxFunction {
   const char *name, *domain, *overload;
   uint64_t at, n;
+  size_t nodes;
+  bool counted;
 } OnnxFunction;
 
 /* What the model says that it is written in: a version of a domain's operators. */
@@ -319,6 +323,8 @@ TgTensor *onnx_quantised(OnnxCall *c, TgTensor *y, TgTensor *scale, TgTensor *ze
 TgTensor *onnx_dynamically_quantised(TgTensor *x, TgTensor **scale, TgTensor **zero); /* u8 */
 
 bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s);
+/* The padding of a pool over x with ceil_mode, where what that adds counts as padding does. */
+void onnx_ceil_padded(const TgTensor *x, Spatial *s);
 bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not there */
 /* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
  * from there on. false: an error. */

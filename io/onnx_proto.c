@@ -1,6 +1,7 @@
 /* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and functions. Nodes stand in order, so a name
  * that is not there yet is an error and no cycle gets in. */
 #include "onnx_wire.h"
+#include <stdio.h>
 
 /* ---- graphs */
 static OnnxGraph *graph_parse(TgOnnx *m, Wire w, OnnxGraph *parent, int depth);
@@ -114,6 +115,26 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
 
 static bool function_called(TgOnnx *m, Wire w, OnnxNode *n, int depth);
 
+static bool nodes_fit(const TgOnnx *m, size_t more) {
+  return m->nnodes + more <= ONNX_NODES_MAX ||
+         io_fail(&m->s, TG_ERR_LIMIT, "more than %d nodes, with those of functions", ONNX_NODES_MAX);
+}
+
+/* Exporters leave names out: what the node makes says which one it is, or its place in the graph. */
+static const char *label_new(TgOnnx *m, Wire w, const OnnxNode *n, const OnnxGraph *g) {
+  enum { CAP = 128 };
+
+  Field f;
+  const char *makes = "";
+  if (*n->name) return n->name;
+  while (!*makes && wire_next(&w, &f))
+    if (f.number == 2 && (!wire_want(&w, &f, 2, "node") || !(makes = wire_text(m, &f)))) return NULL;
+  char *label = doc_alloc(m->doc, CAP);
+  if (label && *makes) snprintf(label, CAP, "with output %.100s", makes);
+  if (label && !*makes) snprintf(label, CAP, "number %zu", (size_t)(n - g->nodes));
+  return label;
+}
+
 static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth) {
   Field f;
   size_t nin, nout, nattrs, i = 0, o = 0, a = 0;
@@ -134,16 +155,17 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
     if (f.number == 7 && (f.type != 2 || !(n->domain = wire_text(m, &f))))
       return wire_want(&w, &f, 2, "node");
   }
-  if (++m->nnodes > ONNX_NODES_MAX)
-    return io_fail(&m->s, TG_ERR_LIMIT, "more than %d nodes, with those of functions", ONNX_NODES_MAX);
+  if (!(n->label = label_new(m, w0, n, g))) return false;
+  if (!nodes_fit(m, 1)) return false;
+  m->nnodes++;
   n->def = onnx_op_find(n->domain, n->op, g->opset);
   for (Wire w = w0; wire_next(&w, &f);) {
     if ((f.number == 1 || f.number == 2 || f.number == 5) && !wire_want(&w, &f, 2, "node")) return false;
     const char *name = f.number == 1 ? wire_text(m, &f) : "";
     if (!name) return false;
     if (f.number == 1 && *name && !value_find(g, name, &n->in[i]))
-      return io_fail(&m->s, TG_ERR_VALUE, "node %.100s (%.60s) reads %.200s, which nothing before it makes",
-                     n->name, n->op, name);
+      return io_fail(&m->s, TG_ERR_VALUE, "node %.120s (%.60s) reads %.200s, which nothing before it makes",
+                     n->label, n->op, name);
     i += f.number == 1;
     if (f.number == 5 && !attr_parse(m, wire_within(&m->s, &f), &n->attrs[a], g, depth)) return false;
     a += f.number == 5 && n->attrs[a].name;
@@ -278,8 +300,8 @@ static bool opset_parse(TgOnnx *m, Wire w, int *opset) {
   /* what is used of another domain is refused by its name */
   if (*domain && strcmp(domain, "ai.onnx")) return true;
   if (version < ONNX_OPSET_MIN || version > ONNX_OPSET_MAX)
-    return io_fail(&m->s, TG_ERR_VALUE, "opset %llu of the domain ai.onnx is not read here: %d to %d are",
-                   (unsigned long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
+    return io_fail(&m->s, TG_ERR_VALUE, "opset %lld of the domain ai.onnx is not read here: %d to %d are",
+                   (long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
   *opset = (int)version;
   return true;
 }
@@ -307,7 +329,7 @@ static bool nodes_known(const TgOnnx *m, const OnnxGraph *g) {
     const OnnxNode *n = &g->nodes[i];
     if (!n->body && !n->def)
       return io_fail(&m->s, TG_ERR_VALUE,
-                     "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
+                     "node %.120s: op %.100s of the domain %.100s, opset %d, is not implemented", n->label,
                      n->op, *n->domain ? n->domain : "ai.onnx", g->opset);
   }
   return true;
@@ -404,27 +426,75 @@ static OnnxGraph *body_parse(TgOnnx *m, const OnnxFunction *fn, const OnnxNode *
   return names_parse(m, w0, 5, g, g->out, true) && nodes_known(m, g) ? g : NULL;
 }
 
+static bool text_is(const TgOnnx *m, const Field *f, const char *text) {
+  return f->n == strlen(text) && !memcmp(m->s.p + f->at, text, f->n);
+}
+
+/* The function with the names that a node's bytes say; NULL: none, or an error in the context. */
+static OnnxFunction *function_named(TgOnnx *m, Wire w) {
+  Field f, op = {0}, domain = {0}, overload = {0};
+  while (wire_next(&w, &f)) {
+    Field *to = f.number == 4 ? &op : f.number == 7 ? &domain : f.number == 8 ? &overload : NULL;
+    if (to && !wire_want(&w, &f, 2, "node")) return NULL;
+    if (to) *to = f;
+  }
+  for (size_t i = 0; i < m->nfunctions && !w.bad; i++) {
+    OnnxFunction *fn = &m->functions[i];
+    if (text_is(m, &op, fn->name) && text_is(m, &domain, fn->domain) && text_is(m, &overload, fn->overload))
+      return fn;
+  }
+  return NULL;
+}
+
+/* Nodes are counted before they are made: two calls of the next function in each of twenty functions are a
+ * million of them. Depths are as in parsing, which refuses what is deeper. */
+static size_t function_nodes(TgOnnx *m, OnnxFunction *fn, int depth);
+
+/* The nodes of a graph or a function, fields `number` of w, with those of their graphs and calls; at most one
+ * more than there may be. */
+static size_t nodes_counted(TgOnnx *m, Wire w, uint64_t number, int opset, int depth) {
+  size_t n = 0;
+  Field f, attr, graph;
+  while (n <= ONNX_NODES_MAX && wire_next(&w, &f)) {
+    if (f.number != number || f.type != 2) continue;
+    OnnxFunction *fn = function_named(m, wire_within(&m->s, &f));
+    n++;
+    if (fn && !onnx_op_find(fn->domain, fn->name, opset)) n += function_nodes(m, fn, depth);
+    for (Wire node = wire_within(&m->s, &f); depth < ONNX_DEPTH && wire_next(&node, &attr);) {
+      if (attr.number != 5 || attr.type != 2) continue;
+      for (Wire in = wire_within(&m->s, &attr); wire_next(&in, &graph);)
+        if (graph.number == 6 && graph.type == 2)
+          n += nodes_counted(m, wire_within(&m->s, &graph), 1, opset, depth + 1);
+    }
+  }
+  return n <= ONNX_NODES_MAX ? n : ONNX_NODES_MAX + 1;
+}
+
+static size_t function_nodes(TgOnnx *m, OnnxFunction *fn, int depth) {
+  Field f;
+  int opset = m->opset;
+  if (fn->counted || depth >= ONNX_CALLS) return fn->nodes;
+  fn->counted = true; /* a call of itself adds nothing, and is refused later */
+  Wire w0 = wire_of(&m->s, fn->at, fn->n);
+  for (Wire w = w0; wire_next(&w, &f);)
+    if (f.number == 9 && f.type == 2 && !opset_parse(m, wire_within(&m->s, &f), &opset)) return 0;
+  return fn->nodes = nodes_counted(m, w0, 7, opset, depth + 1);
+}
+
 /* A node that calls one of the model's functions gets its body. An operator that is known here is itself. */
 static bool function_called(TgOnnx *m, Wire w, OnnxNode *n, int depth) {
-  Field f;
-  const char *overload = "";
-  const OnnxFunction *fn = NULL;
   if (n->def || !m->nfunctions) return true;
-  while (wire_next(&w, &f))
-    if (f.number == 8 && (!wire_want(&w, &f, 2, "node") || !(overload = wire_text(m, &f)))) return false;
-  for (size_t i = 0; i < m->nfunctions && !fn; i++)
-    if (!strcmp(m->functions[i].name, n->op) && !strcmp(m->functions[i].domain, n->domain) &&
-        !strcmp(m->functions[i].overload, overload))
-      fn = &m->functions[i];
-  if (!fn) return true;
+  OnnxFunction *fn = function_named(m, w);
+  if (!fn) return tg_error(m->ctx) == TG_OK;
   if (depth >= ONNX_CALLS)
     return io_fail(&m->s, TG_ERR_LIMIT, "function %.100s: calls within calls, more than %d deep", n->op,
                    ONNX_CALLS);
+  if (!nodes_fit(m, function_nodes(m, fn, depth)) || tg_error(m->ctx)) return false;
   if (!defaults_taken(m, wire_of(&m->s, fn->at, fn->n), n) || !(n->body = body_parse(m, fn, n, depth)))
     return false;
   if ((size_t)n->nin <= n->body->nin && (size_t)n->nout <= n->body->nout) return true;
   return io_fail(&m->s, TG_ERR_VALUE,
-                 "node %.100s: %d inputs and %d outputs, the function %.100s has %zu and %zu", n->name,
+                 "node %.120s: %d inputs and %d outputs, the function %.100s has %zu and %zu", n->label,
                  n->nin, n->nout, n->op, n->body->nin, n->body->nout);
 }
 

@@ -186,6 +186,28 @@ enum { PAD_LIMIT = 1 << 30 };
 
 static bool whole_of_64(const TgTensor *x) { return tg_dtype(x) == TG_I64 || tg_dtype(x) == TG_U64; }
 
+/* x over and over along each axis, of which as much is taken as is wanted before and behind. What is cropped
+ * is no part of what repeats. */
+static TgTensor *wrapped(OnnxCall *c, TgTensor *x, const int64_t *lo, const int64_t *hi) {
+  int64_t crop_lo[TG_MAX_RANK], crop_hi[TG_MAX_RANK], times[TG_MAX_RANK];
+  int rank = tg_ndim(x);
+  for (int a = 0; a < rank; a++) {
+    crop_lo[a] = lo[a] < 0 ? lo[a] : 0;
+    crop_hi[a] = hi[a] < 0 ? hi[a] : 0;
+  }
+  x = tg_pad(x, crop_lo, crop_hi);
+  for (int a = 0; x && a < rank; a++) {
+    int64_t before = lo[a] > 0 ? lo[a] : 0, behind = hi[a] > 0 ? hi[a] : 0, n = tg_dim(x, a);
+    if (!before && !behind) continue;
+    if (!n) return call_fail(c, TG_ERR_SHAPE, "axis %d has no elements to wrap", a);
+    int64_t turns = (before + n - 1) / n, from = turns * n - before;
+    for (int i = 0; i < rank; i++)
+      times[i] = i == a ? turns + 1 + (behind + n - 1) / n : 1;
+    x = tg_slice(tg_repeat(x, rank, times), a, from, from + before + n + behind);
+  }
+  return x;
+}
+
 static TgTensor *op_pad(OnnxCall *c) {
   Ints p, axes;
   TgTensor *x = c->in[0];
@@ -214,7 +236,7 @@ static TgTensor *op_pad(OnnxCall *c) {
   if (!strcmp(mode, "constant")) return tg_pad_value(x, lo, hi, value);
   bool reflect = !strcmp(mode, "reflect"), wrap = !strcmp(mode, "wrap");
   if (!reflect && !wrap && strcmp(mode, "edge")) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode);
-  return tg_pad_mode(x, lo, hi, reflect ? TG_PAD_REFLECT : wrap ? TG_PAD_CIRCULAR : TG_PAD_REPLICATE);
+  return wrap ? wrapped(c, x, lo, hi) : tg_pad_mode(x, lo, hi, reflect ? TG_PAD_REFLECT : TG_PAD_REPLICATE);
 }
 
 static TgTensor *op_constant(OnnxCall *c) {
@@ -307,11 +329,12 @@ static TgTensor *op_trilu(OnnxCall *c) {
 static TgTensor *op_depth_to_space(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t b = attr_i(c, "blocksize", 0);
+  if (tg_ndim(x) != 4) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes, not 4", tg_ndim(x));
   int64_t n = tg_dim(x, 0);
   int64_t ch = tg_dim(x, 1);
   int64_t h = tg_dim(x, 2);
   int64_t w = tg_dim(x, 3);
-  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || ch % (b * b))
+  if (b < 1 || b > 1 << 20 || ch % (b * b))
     return call_fail(c, TG_ERR_SHAPE, "%lld channels in blocks of %lld", (long long)ch, (long long)b);
   bool crd = !strcmp(attr_s(c, "mode", "DCR"), "CRD");
   int64_t r = ch / (b * b);
@@ -323,11 +346,12 @@ static TgTensor *op_depth_to_space(OnnxCall *c) {
 static TgTensor *op_space_to_depth(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t b = attr_i(c, "blocksize", 0);
+  if (tg_ndim(x) != 4) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes, not 4", tg_ndim(x));
   int64_t n = tg_dim(x, 0);
   int64_t ch = tg_dim(x, 1);
   int64_t h = tg_dim(x, 2);
   int64_t w = tg_dim(x, 3);
-  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || h % b || w % b)
+  if (b < 1 || b > 1 << 20 || h % b || w % b)
     return call_fail(c, TG_ERR_SHAPE, "%lld by %lld in blocks of %lld", (long long)h, (long long)w,
                      (long long)b);
   x = tg_permute(tg_reshape(x, TG_SHAPE(n, ch, h / b, b, w / b, b)), TG_SHAPE(0, 3, 5, 1, 2, 4));

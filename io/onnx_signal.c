@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_POINTS = 1 << 14, MOST_BOXES = 1 << 20 };
+enum { MOST_POINTS = 1 << 14, MOST_WINDOW = 1 << 24, MOST_BOXES = 1 << 20 };
 
 static const double PI = 3.14159265358979323846;
 
@@ -101,8 +101,10 @@ static TgTensor *window_of(OnnxCall *c, double a0, double a1, double a2) {
   int64_t size, to = attr_i(c, "output_datatype", 1);
   if (!whole_of(c, 0, 0, &size)) return NULL;
   TgDType d = onnx_dtype(to);
-  if (size < 0 || size > 1 << 24 || !tg_dtype_is_float(d))
-    return call_fail(c, TG_ERR_VALUE, "size or data type");
+  if (size < 0 || size > MOST_WINDOW)
+    return call_fail(c, TG_ERR_LIMIT, "a window of %lld numbers, at most %d", (long long)size, MOST_WINDOW);
+  if (!tg_dtype_is_float(d))
+    return call_fail(c, TG_ERR_DTYPE, "data type %lld of the window is none of floats", (long long)to);
   double n = attr_i(c, "periodic", 1) ? (double)size : (double)(size - 1);
   TgTensor *angle =
       tg_mul_scalar(tg_arange(c->ctx, 0, (double)size, .dtype = TG_F32), 2 * PI / (n > 0 ? n : 1));

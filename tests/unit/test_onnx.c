@@ -344,6 +344,44 @@ static void test_loops_end(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* Row k of 600 that a loop gathers is x + 0 + 1 .. + k. */
+static void test_rows_gathered(void **s) {
+  (void)s;
+
+  enum { ROWS = 600 };
+
+  TgContext *c = open_on("INTERP");
+  const int64_t count = ROWS;
+  Msg body = {0}, n, g = {0}, graph = {0}, w = {0};
+  n = node("Identity", "go", NULL, "going"), put(&body, 1, &n);
+  n = node("CastLike", "i", "s", "f"), put(&body, 1, &n);
+  n = node("Add", "s", "f", "sum"), put(&body, 1, &n);
+  n = node("Identity", "sum", NULL, "row"), put(&body, 1, &n);
+  input(&body, 11, "i", 7, 0, NULL), input(&body, 11, "go", 9, 0, NULL);
+  input(&body, 11, "s", 1, 1, (const char *[]){"2"});
+  input(&body, 12, "going", 9, 0, NULL), input(&body, 12, "sum", 1, 1, (const char *[]){"2"});
+  input(&body, 12, "row", 1, 1, (const char *[]){"2"});
+  put_int(&w, 2, 7), put_text(&w, 8, "count"), put_bytes(&w, 9, &count, sizeof count), put(&g, 5, &w);
+  n = (Msg){0};
+  put_text(&n, 1, "count"), put_text(&n, 1, ""), put_text(&n, 1, "x"), put_text(&n, 2, "y");
+  put_text(&n, 2, "z"), put_text(&n, 4, "Loop");
+  put_text(&graph, 1, "body"), put(&graph, 6, &body), put_int(&graph, 20, 5), put(&n, 5, &graph);
+  put(&g, 1, &n), input(&g, 11, "x", 1, 1, (const char *[]){"2"}), input(&g, 12, "z", 1, 0, NULL);
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *x = tg_from_text(c, "[1.0, 0.5]"), *z;
+  float got[2 * ROWS];
+  ok(c);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &z, 1), TG_OK);
+  assert_true(tg_ndim(z) == 2 && tg_dim(z, 0) == ROWS && tg_dim(z, 1) == 2);
+  assert_int_equal(tg_read(z, got, sizeof got), TG_OK);
+  for (int k = 0; k < ROWS; k++) {
+    assert_true(got[2 * k] == 1.0f + (float)(k * (k + 1) / 2));
+    assert_true(got[2 * k + 1] == 0.5f + (float)(k * (k + 1) / 2));
+  }
+  tg_onnx_free(o), tg_close(c);
+}
+
 /* Shapes that a model computes from its input's cost the device no kernel. */
 static void test_shapes_on_the_host(void **s) {
   (void)s;
@@ -432,6 +470,37 @@ static void test_refused(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+static Msg unnamed(const char *op, const char *a, const char *b, const char *y) {
+  Msg n = {0};
+  put_text(&n, 1, a);
+  if (b) put_text(&n, 1, b);
+  if (y) put_text(&n, 2, y);
+  put_text(&n, 4, op);
+  return n;
+}
+
+/* A node without a name is told by its first output, or by its place in the graph. */
+static void test_unnamed(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  Msg g = {0}, a = unnamed("Relu", "x", NULL, "y"), b = unnamed("Frobnicate", "x", NULL, "z");
+  input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a), put(&g, 1, &b);
+  refuse_graph(c, &g, 17, "node with output z: op Frobnicate of the domain ai.onnx");
+  g.n = 0, b = unnamed("Frobnicate", "x", NULL, NULL);
+  input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a), put(&g, 1, &b);
+  refuse_graph(c, &g, 17, "node number 1: op Frobnicate of the domain ai.onnx");
+  g.n = 0, put(&g, 1, &a);
+  refuse_graph(c, &g, 17, "node with output y (Relu) reads x, which nothing before it makes");
+  g.n = 0, b = unnamed("MatMul", "x", "y", "z");
+  input(&g, 11, "x", 1, 2, (const char *[]){"2", "3"}), put(&g, 1, &a), put(&g, 1, &b),
+      input(&g, 12, "z", 1, 0, NULL);
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *x = tg_ones(c, TG_SHAPE(2, 3)), *z;
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &z, 1), "onnx: node with output z (MatMul): ");
+  tg_onnx_free(o), tg_close(c);
+}
+
 /* ---- one node, its inputs given as tensors: what it says, or what comes out */
 static Msg attribute(const char *name, int kind) {
   Msg a = {0};
@@ -462,7 +531,7 @@ typedef struct Node {
   int nin;
   TgTensor *in[8]; /* NULL: left out */
   int nattrs;
-  Msg attr[3];
+  Msg attr[4];
   bool known, microsoft;
   int opset;
 } Node;
@@ -712,6 +781,125 @@ static void test_strict(void **s) {
   for (int k = 0; k < 2; k++)
     assert_true(fabs(got[k] - (k + 1) / (1 + exp(-(k + 1)))) < 1e-6);
   assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
+  tg_close(c);
+}
+
+/* Of any number of inputs none is left out. */
+static void test_left_out(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[1.0, 2.0]");
+  SAYS("Concat): input 1 is left out", "Concat", 3, {x, NULL, x}, 1, {attr_int("axis", 0)});
+  SAYS("Sum): input 1 is left out", "Sum", 3, {x, NULL, x});
+  SAYS("Mean): input 2 is left out", "Mean", 4, {x, x, NULL, x});
+  SAYS("Max): input 0 is left out", "Max", 2, {NULL, x});
+  tg_close(c);
+}
+
+/* One scale for each block of an axis, of tensors of one axis too. */
+static void test_blocks(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[1.0, 2.0, 3.0]"), *q = tg_from_text(c, "[1, 2, 3]", .dtype = TG_I8);
+  TgTensor *scale = tg_from_text(c, "[0.5, 1.0]"), *zero = tg_from_text(c, "[1, 2]", .dtype = TG_I8);
+  TgTensor *x2 = tg_from_text(c, "[[1.0, 2.0, 3.0]]"), *three = tg_from_text(c, "[0.5, 1.0, 2.0]");
+  const Msg axis = attr_int("axis", 0), last = attr_int("axis", -1), two = attr_int("block_size", 2);
+  GIVES("[0.5, 1.0, 3.0]", "DequantizeLinear", 2, {q, scale}, 2, {axis, two}, .opset = 21);
+  GIVES("[3, 5, 5]", "QuantizeLinear", 3, {x, scale, zero}, 2, {axis, two}, .opset = 21);
+  GIVES("[[2, 4, 3]]", "QuantizeLinear", 2, {x2, tg_unsqueeze(scale, 0)}, 2, {last, two}, .opset = 21);
+  GIVES("[[2, 2, 2]]", "QuantizeLinear", 2, {x2, three}, 1, {last}, .opset = 21);
+  SAYS("QuantizeLinear): a scale of 1 axes for 2, block_size 2", "QuantizeLinear", 2, {x2, scale}, 2,
+       {last, two}, .opset = 21);
+  SAYS("DequantizeLinear): a scale of size 3 in axis 0, not 2", "DequantizeLinear", 2, {q, three}, 2,
+       {axis, two}, .opset = 21);
+  SAYS("QuantizeLinear): block_size -1", "QuantizeLinear", 2, {x, scale}, 1, {attr_int("block_size", -1)},
+       .opset = 21);
+  tg_close(c);
+}
+
+static void test_hardmax_of_nothing(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  for (int opset = 11; opset <= 13; opset += 2) {
+    GIVES("[[], []]", "Hardmax", 1, {tg_zeros(c, TG_SHAPE(2, 0))}, .opset = opset);
+    GIVES("[]", "Hardmax", 1, {tg_zeros(c, TG_SHAPE(0, 2))}, .opset = opset);
+  }
+  tg_close(c);
+}
+
+static Msg attr_list(const char *name, int n, const int64_t *v) {
+  Msg a = attribute(name, 7);
+  for (int i = 0; i < n; i++)
+    put_int(&a, 8, v[i]);
+  return a;
+}
+
+/* With ceil_mode a window that begins inside counts, and what it lacks as zeros. */
+static void test_lp_pools(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[[[3.0, 4.0, 6.0, 8.0, -7.0]]]");
+  const Msg two = attr_list("kernel_shape", 1, (int64_t[]){2}),
+            step = attr_list("strides", 1, (int64_t[]){2});
+  const Msg up = attr_int("ceil_mode", 1);
+  GIVES("[[[5.0, 10.0]]]", "LpPool", 1, {x}, 2, {two, step}, .opset = 18);
+  GIVES("[[[5.0, 10.0, 7.0]]]", "LpPool", 1, {x}, 3, {two, step, up}, .opset = 18);
+  GIVES("[[[5.0, 10.0]]]", "LpPool", 1, {x}, 2, {two, step}, .opset = 10);
+  GIVES("[[[7.0, 14.0]]]", "LpPool", 1, {x}, 3, {two, step, attr_int("p", 1)}, .opset = 7);
+  tg_close(c);
+}
+
+/* onnxruntime divides by the whole window, also where it lies past the end. */
+static void test_quantised_pool(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[[[0, 10, 20, 30, 40]]]", .dtype = TG_U8);
+  TgTensor *zero = tg_from_text(c, "0", .dtype = TG_U8), *one = tg_ones(c, TG_SCALAR);
+  Node n = {.op = "QLinearAveragePool", .nin = 5, .in = {x, one, zero, one, zero}, .microsoft = true};
+  n.attr[n.nattrs++] = attr_list("kernel_shape", 1, (int64_t[]){2});
+  n.attr[n.nattrs++] = attr_list("strides", 1, (int64_t[]){2});
+  n.attr[n.nattrs++] = attr_int("ceil_mode", 1);
+  assert_string_equal(tg_to_text(run_node(c, &n)), "[[[5, 25, 40]]]");
+  n.attr[n.nattrs++] = attr_int("count_include_pad", 1);
+  assert_string_equal(tg_to_text(run_node(c, &n)), "[[[5, 25, 20]]]");
+  tg_close(c);
+}
+
+/* More than once round an axis. */
+static void test_wrapped(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[0.0, 1.0, 2.0]"), *two = tg_from_text(c, "[[0.0, 1.0], [2.0, 3.0]]");
+  const Msg wrap = attr_text("mode", "wrap");
+  GIVES("[1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0]", "Pad", 2,
+        {x, tg_from_text(c, "[5, 4]", .dtype = TG_I64)}, 1, {wrap}, .opset = 19);
+  GIVES("[1.0, 2.0, 1.0, 2.0, 1.0]", "Pad", 2, {x, tg_from_text(c, "[-1, 3]", .dtype = TG_I64)}, 1, {wrap},
+        .opset = 19);
+  GIVES("[[3.0, 2.0, 3.0, 2.0], [1.0, 0.0, 1.0, 0.0], [3.0, 2.0, 3.0, 2.0]]", "Pad", 2,
+        {two, tg_from_text(c, "[1, 1, 0, 1]", .dtype = TG_I64)}, 1, {wrap}, .opset = 19);
+  SAYS("Pad): axis 0 has no elements to wrap", "Pad", 2,
+       {tg_zeros(c, TG_SHAPE(0)), tg_from_text(c, "[1, 0]", .dtype = TG_I64)}, 1, {wrap}, .opset = 19);
+  tg_close(c);
+}
+
+/* What is wrong is said, and not what else was looked at. */
+static void test_said(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_ones(c, TG_SHAPE(1, 4, 2)), *flat = tg_ones(c, TG_SHAPE(8));
+  TgTensor *table = tg_zeros(c, TG_SHAPE(2, 4), .dtype = TG_I64);
+  TgTensor *large = tg_from_text(c, "[1073741824]", .dtype = TG_I64);
+  TgTensor *two = tg_from_text(c, "[2]", .dtype = TG_I64);
+  const Msg block = attr_int("blocksize", 2), axis = attr_int("axis", 0), again = attr_int("axis", 1);
+  SAYS("DepthToSpace): an input of 3 axes, not 4", "DepthToSpace", 1, {x}, 1, {block});
+  SAYS("SpaceToDepth): an input of 3 axes, not 4", "SpaceToDepth", 1, {x}, 1, {block});
+  SAYS("Col2Im): axis 0 of the picture: size 1073741824, block 2", "Col2Im", 3, {x, large, two}, .opset = 18);
+  SAYS("HannWindow): a window of 1073741824 numbers", "HannWindow", 1, {large});
+  SAYS("HannWindow): data type 7 of the window", "HannWindow", 1, {two}, 1, {attr_int("output_datatype", 7)});
+  SAYS("Flatten): attribute axis is given twice", "Flatten", 1, {x}, 2, {axis, again});
+  SAYS("Reshape): input 1 has 2 axes, where a list is needed", "Reshape", 2, {flat, table});
+  Msg g = {0};
+  refuse_graph(c, &g, -1, "opset -1 of the domain ai.onnx");
   tg_close(c);
 }
 
@@ -1253,29 +1441,23 @@ static void test_mnist(void **s) {
 
 int main(int argc, char **argv) {
   if (argc > 1) golden_device = argv[1];
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
-                                     cmocka_unit_test(test_named_sizes),
-                                     cmocka_unit_test(test_unknown_sizes),
-                                     cmocka_unit_test(test_loops_end),
-                                     cmocka_unit_test(test_shapes_on_the_host),
-                                     cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_bounds),
-                                     cmocka_unit_test(test_misfits),
-                                     cmocka_unit_test(test_scan_backwards),
-                                     cmocka_unit_test(test_kinds),
-                                     cmocka_unit_test(test_peepholes),
-                                     cmocka_unit_test(test_strict),
-                                     cmocka_unit_test(test_edges),
-                                     cmocka_unit_test(test_deform),
-                                     cmocka_unit_test(test_regions),
-                                     cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_ops_by_name),
-                                     cmocka_unit_test(test_domains),
-                                     cmocka_unit_test(test_bits),
-                                     cmocka_unit_test(test_group_query),
-                                     cmocka_unit_test(test_goldens),
-                                     cmocka_unit_test(test_microsoft),
-                                     cmocka_unit_test(test_no_sequences),
-                                     cmocka_unit_test(test_mnist)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small),         cmocka_unit_test(test_named_sizes),
+      cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_loops_end),
+      cmocka_unit_test(test_rows_gathered), cmocka_unit_test(test_shapes_on_the_host),
+      cmocka_unit_test(test_refused),       cmocka_unit_test(test_unnamed),
+      cmocka_unit_test(test_left_out),      cmocka_unit_test(test_said),
+      cmocka_unit_test(test_blocks),        cmocka_unit_test(test_hardmax_of_nothing),
+      cmocka_unit_test(test_lp_pools),      cmocka_unit_test(test_quantised_pool),
+      cmocka_unit_test(test_wrapped),       cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_misfits),       cmocka_unit_test(test_scan_backwards),
+      cmocka_unit_test(test_kinds),         cmocka_unit_test(test_peepholes),
+      cmocka_unit_test(test_strict),        cmocka_unit_test(test_edges),
+      cmocka_unit_test(test_deform),        cmocka_unit_test(test_regions),
+      cmocka_unit_test(test_damaged),       cmocka_unit_test(test_ops_by_name),
+      cmocka_unit_test(test_domains),       cmocka_unit_test(test_bits),
+      cmocka_unit_test(test_group_query),   cmocka_unit_test(test_goldens),
+      cmocka_unit_test(test_microsoft),     cmocka_unit_test(test_no_sequences),
+      cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "tensor/context.h"
@@ -175,7 +176,9 @@ static void test_functions_without_end(void **s) {
     n = node(i < 22 ? next : "Neg", "t", "y"), put_text(&n, 7, i < 22 ? "my" : ""), put(&f, 7, &n);
     put(&m, 25, &f);
   }
+  double began = (double)clock() / CLOCKS_PER_SEC;
   refused(c, load(c, &m) != NULL, "nodes, with those of functions");
+  assert_true((double)clock() / CLOCKS_PER_SEC - began < 1); /* counted, not made */
   tg_close(c);
 }
 
@@ -588,6 +591,29 @@ static void test_if(void **s) {
   tg_close(c);
 }
 
+static TgStatus run_x(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin;
+  return tg_onnx_run(user, (const char *[]){"x"}, in, 1, out, nout);
+}
+
+/* What cannot be captured says which node needs values, and what for. */
+static void test_values_needed(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  Msg g = {0};
+  put_node(&g, 1, "NonZero", "x", "y");
+  Msg m = of_x(&g, "y");
+  TgOnnx *o = load(c, &m);
+  TgJit *j = tg_jit(c, run_x, o);
+  TgTensor *x = tg_from_text(c, "[1.0, 0.0, 2.0, 0.0, 3.0]"), *y;
+  if (tg_jit_run(j, &x, 1, &y, 1)) fail_msg("%s", tg_errmsg(c));
+  assert_string_equal(tg_to_text(y), "[[0, 2, 4]]");
+  assert_int_not_equal(tg_jit_run(j, &x, 1, &y, 1), TG_OK);
+  assert_non_null(strstr(tg_errmsg(c), "onnx: node NonZero (NonZero): read: not inside a function"));
+  refused(c, false, "; here a shape, or how often a loop runs, depends on an input's values");
+  tg_jit_free(j), tg_onnx_free(o), tg_close(c);
+}
+
 /* ---- no memory */
 /* A model is read, and run, without the n-th block of memory: it says TG_ERR_NOMEM, and gives all back.
  * False: there are fewer than n blocks. */
@@ -661,6 +687,7 @@ int main(void) {
                                      cmocka_unit_test(test_told),
                                      cmocka_unit_test(test_fused),
                                      cmocka_unit_test(test_resize),
+                                     cmocka_unit_test(test_values_needed),
                                      cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

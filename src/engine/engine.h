@@ -290,8 +290,9 @@ void capture_stored(TgContext *ctx, Buffer *b);
  * an error. */
 bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin);
 bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores);
-TgStatus older_end(TgJit *j, Map *older, TgStatus s);
-void older_changes(TgContext *ctx, const TgTensor *t); /* captured functions that read it begin anew */
+TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s);
+/* captured functions that read it begin anew; at their next run, if the value stays */
+void older_changes(TgContext *ctx, const TgTensor *t, bool value);
 /* what `from` holds from byte `offset` on, to all of `to` */
 void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to, int exchange);
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);

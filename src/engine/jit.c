@@ -688,7 +688,7 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
     TgStatus s =
         older_begin(ctx, &older, in, nin) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
     if (!s) s = call(j, in, nin, out, nout);
-    s = older_end(j, &older, s);
+    s = older_end(j, &older, in, nin, s);
     ctx->older = outer;
     if (!s) j->runs = 1;
     return s;
@@ -714,6 +714,7 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
       "jit: a tensor of the loaded program's state was replaced; assign to it, or load the program again");
   TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE,
                 "jit: %d inputs, %d outputs", nin, nout);
+  if (j->stale) tg_jit_reset(j);
   static const char *const names[] = {"first run", "capture", "replay"};
   double begin = profile_now(ctx);
   int runs = j->runs, invariant = ctx->env.invariant;

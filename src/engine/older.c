@@ -81,7 +81,7 @@ static bool value_kept(TgJit *j, TgTensor *t) {
   return false;
 }
 
-TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
+TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s) {
   TgContext *ctx = j->ctx;
   Vec(TgTensor *) read = {0};
   uint64_t is;
@@ -89,7 +89,8 @@ TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
   ctx->older = NULL;
   for (size_t i = 0; !s && i <= ctx->scopes.len; i++)
     for (TgTensor *t = handles_at(ctx, i); ok && t; t = t->next)
-      if (!t->memory && !t->part && map_get(older, t->uop->id, &is) && is == WAS_READ)
+      if (!t->memory && !t->part && !is_input(t, in, nin) && map_get(older, t->uop->id, &is) &&
+          is == WAS_READ)
         ok = vec_push(&ctx->mem, &read, t);
   map_free(older);
   for (size_t i = 0; ok && i < read.len; i++) {
@@ -116,10 +117,10 @@ static bool reads(const TgJit *j, const TgTensor *t) {
   return is;
 }
 
-void older_changes(TgContext *ctx, const TgTensor *t) {
+void older_changes(TgContext *ctx, const TgTensor *t, bool value) {
   for (TgJit *j = ctx->jits; j; j = j->next) {
     if (!reads(j, t)) continue;
-    if (j->running || j->loaded)
+    if (j->running || j->loaded || !value)
       j->stale = true;
     else
       tg_jit_reset(j);

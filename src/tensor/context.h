@@ -150,8 +150,9 @@ typedef struct EngineCalls {
   void (*exchanged)(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
   /* what devices add up, of which this is the first's, is part of the gradient of what is called so */
   void (*summed)(TgContext *ctx, const UOp *first, const char *of);
-  /* a tensor that captured functions read is about to become another expression, or other memory */
-  void (*captured_changes)(TgContext *ctx, const TgTensor *t);
+  /* a tensor that captured functions read is about to become another expression, or other memory; of another
+   * value, or of the same */
+  void (*captured_changes)(TgContext *ctx, const TgTensor *t, bool value);
 } EngineCalls;
 
 struct TgContext {
@@ -241,7 +242,10 @@ TgTensor *tensor_cast(TgTensor *x, TgDType to);  /* x itself if it has that dtyp
 TgTensor *tensor_memory(TgContext *ctx, UOp *u); /* u: memory made for it. A place */
 int tensor_device(const TgTensor *t); /* place.c: the number of its device; of numbers: the default */
 /* memory.c */
-void tensor_changes(TgTensor *t);     /* before it becomes another one: captured functions are told */
+/* Captured functions are told, before t gets another value; or becomes memory that holds its value, from where
+ * on what is assigned to it is no store to what they read. */
+void tensor_changes(TgTensor *t);
+void tensor_computed(TgTensor *t);
 void tensor_set(TgTensor *t, UOp *u); /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);
 /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */

@@ -120,12 +120,17 @@ void places_unlink(TgTensor *t) {
 void tensor_changes(TgTensor *t) {
   for (int i = 0; i < t->nparts; i++)
     tensor_changes(t->part[i]);
-  if (t->captured) t->ctx->calls->captured_changes(t->ctx, t);
+  if (t->captured) t->ctx->calls->captured_changes(t->ctx, t, true);
+  t->captured = false;
+}
+
+void tensor_computed(TgTensor *t) {
+  if (t->captured) t->ctx->calls->captured_changes(t->ctx, t, false);
   t->captured = false;
 }
 
 void tensor_set(TgTensor *t, UOp *u) {
-  if (t->uop != u) tensor_changes(t);
+  if (t->uop != u) tensor_computed(t);
   places_unlink(t);
   t->uop = u;
   UOp *bottom = view_bottom(u);
@@ -295,6 +300,7 @@ bool place_ready(const char *op, TgTensor *t, bool keep_value) {
   }
   UOp *value = t->uop, *n = buffer_node(ctx, tensor_device(t), dt(t), nelem(t), value->shape);
   TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "%s: out of memory", op);
+  tensor_changes(t);
   tensor_set(t, n);
   return !keep_value || (store_to(t, n, value) && memory_flush(ctx, t->memory));
 }

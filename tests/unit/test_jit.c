@@ -489,6 +489,23 @@ static void test_replaced(void **state) {
   tg_state_free(model), tg_state_free(file);
 }
 
+/* An input and a weight may be one node. To compute either is no reason to capture anew. */
+static void test_computed(void **state) {
+  (void)state;
+  TgTensor *x = tg_contiguous(tg_full(C, TG_SHAPE(3), 1)), *w = tg_contiguous(tg_full(C, TG_SHAPE(3), 1)),
+           *y[1];
+  TgJit *j = tg_jit(C, adds_user, &w);
+  for (int i = 0; i < 2; i++)
+    RUN(j, &x, 1, y, 1);
+  assert_int_equal(tg_realize(w), TG_OK);
+  assert_non_null(tg_jit_to_text(j, NULL, NULL, 0));
+  for (int i = 0; i < 4; i++) {
+    RUN(j, &x, 1, y, 1);
+    TEXT(y[0], i < 3 ? "[2.0, 2.0, 2.0]" : "[6.0, 6.0, 6.0]");
+    if (i == 2) tg_assign(w, tg_full(C, TG_SHAPE(3), 5));
+  }
+}
+
 static TgStatus doubles_user(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
                              void *user) {
   TgTensor *y[1];
@@ -620,10 +637,10 @@ static void test_code_given_back(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {ALL(test_replay),          ALL(test_training),        ALL(test_random),
-                                     ALL(test_beside),          ALL(test_state),           ALL(test_scopes),
-                                     ALL(test_refused),         ALL(test_code_given_back), ALL(test_older),
-                                     ALL(test_older_of_memory), ALL(test_nested),          ALL(test_replaced),
-                                     ALL(test_empty),           ALL(test_constants)};
+  const struct CMUnitTest tests[] = {
+      ALL(test_replay),   ALL(test_training),        ALL(test_random),   ALL(test_beside),
+      ALL(test_state),    ALL(test_scopes),          ALL(test_refused),  ALL(test_code_given_back),
+      ALL(test_older),    ALL(test_older_of_memory), ALL(test_nested),   ALL(test_replaced),
+      ALL(test_computed), ALL(test_empty),           ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

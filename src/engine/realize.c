@@ -193,11 +193,12 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
 /* Of n memories, the old versions of some are copied now: captured functions that read an expression of one
  * of these as it is in memory are told. */
 static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
+  Bits bits = bits_of(ctx, stored, n);
   bool ok = true;
   for (size_t s = 0; s <= ctx->scopes.len; s++)
     for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next) {
-      if (!t->captured || t->memory) continue;
-      Needs w = {.ctx = ctx, .bits = {.all = true}, .nseen = store_id_limit(ctx->store)};
+      if (!t->captured || t->memory || !can_need(bits, t->uop)) continue;
+      Needs w = {.ctx = ctx, .bits = bits, .nseen = store_id_limit(ctx->store)};
       bool reads = false;
       ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) && need(&w, t->uop) && needs_walk(&w);
       for (size_t i = 0; i < n; i++)

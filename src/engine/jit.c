@@ -445,8 +445,12 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
 
   ctx->capture_first = ctx->buffers_made;
   ctx->capture = &j->c;
+  for (int i = 0; !s && i < j->nin; i++)
+    b[i]->given = true;
   if (!s) s = call(j, whole, nin, out, nout);
   if (!s) s = jit_stores_flushed(ctx);
+  for (int i = 0; i < j->nin; i++)
+    b[i]->given = false;
   ctx->capture = NULL;
   if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s && !nout && !j->c.steps.len)

@@ -9,10 +9,11 @@
  * because it is assigned to or replaced, or should memory that its expression was made of be assigned to, so
  * that it is one of a copy of the old version, the function is captured anew. So it is where a handle that is
  * memory becomes other memory. */
+#include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "uop/dims.h"
 
-enum { IS_OLDER = 1, WAS_READ };
+enum { IS_OLDER = 1, WAS_READ = 2, IS_INPUT = 4 };
 
 /* The i-th list of handles: of a scope, or at last of those that are kept. */
 static TgTensor *handles_at(const TgContext *ctx, size_t i) {
@@ -32,53 +33,98 @@ bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin) {
     for (TgTensor *t = handles_at(ctx, i); ok && t; t = t->next)
       if (!t->memory && !t->part && !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
         ok = map_put(older, t->uop->id, IS_OLDER);
+  for (int i = 0; ok && i < nin; i++) {
+    uint64_t is = 0;
+    if (!in[i]) continue;
+    map_get(older, in[i]->uop->id, &is);
+    ok = map_put(older, in[i]->uop->id, is | IS_INPUT);
+  }
   ctx->older = older;
   return ok;
 }
 
-static bool read_of(TgContext *ctx, UOp *const *root, size_t n) {
-  UOpVec order = {0};
-  uint64_t is;
-  bool ok = uop_toposort(ctx->store, &ctx->mem, root, n, &order);
-  for (size_t i = 0; ok && i < order.len; i++)
-    if (map_get(ctx->older, order.at[i]->id, &is) && is == IS_OLDER)
-      ok = map_put(ctx->older, order.at[i]->id, WAS_READ);
-  vec_free(&ctx->mem, &order);
+/* What is read on the way to these nodes is noted. An input, and what was computed, is read where it is, whatever
+ * it was computed from: else each captured function of a row of them would have read all that those before it
+ * read. Only an expression of variables is computed again. */
+static bool read_of(TgContext *ctx, UOpVec *todo) {
+  Map seen;
+  map_init(&seen, &ctx->mem);
+  bool ok = true;
+  while (ok && todo->len) {
+    UOp *u = todo->at[--todo->len];
+    uint64_t is = 0;
+    if (map_get(&seen, u->id, &is)) continue;
+    ok = map_put(&seen, u->id, 1);
+    map_get(ctx->older, u->id, &is);
+    if (ok && (is & IS_OLDER)) ok = map_put(ctx->older, u->id, is | WAS_READ);
+    UOp *v = value_of_node(ctx, u);
+    if ((is & IS_INPUT) || (v && v != u && !u->symbolic)) continue;
+    for (int i = 0; ok && i < u->nsrc; i++)
+      ok = vec_push(&ctx->mem, todo, u->src[i]);
+  }
+  map_free(&seen);
   return ok;
 }
 
 bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores) {
+  UOpVec todo = {0};
   bool ok = true;
   for (size_t i = 0; ok && i < n; i++)
-    ok = read_of(ctx, &t[i]->uop, 1);
+    ok = vec_push(&ctx->mem, &todo, t[i]->uop);
   for (size_t i = 0; ok && i < nstores; i++)
-    if (stores[i]->store) ok = read_of(ctx, &stores[i]->store, 1);
+    if (stores[i]->store) ok = vec_push(&ctx->mem, &todo, stores[i]->store);
+  ok = ok && read_of(ctx, &todo);
+  vec_free(&ctx->mem, &todo);
   return ok;
 }
 
-/* Whether a random number is drawn for it. */
-static bool is_drawn(TgContext *ctx, UOp *u, bool *drawn) {
-  UOpVec order = {0};
-  bool ok = uop_toposort(ctx->store, &ctx->mem, &u, 1, &order);
-  for (size_t i = 0; ok && i < order.len && !*drawn; i++) {
-    const Buffer *b = order.at[i]->op == OPS_BUFFER ? buffer_get(ctx, order.at[i]) : NULL;
-    *drawn = b && b->draws;
+/* Puts into `keep` what was drawn for these handles: what does not depend on a variable, as far as that goes. */
+static bool put_drawn(TgContext *ctx, TgTensor *const *t, size_t n, UOpVec *keep) {
+  UOpVec order = {0}, roots = {0};
+  Map draws;
+  bool ok = true;
+  uint64_t is;
+  map_init(&draws, &ctx->mem);
+  for (size_t i = 0; ok && i < n; i++)
+    ok = vec_push(&ctx->mem, &roots, t[i]->uop);
+  ok = ok && uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    const Buffer *b = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
+    bool draw = b && b->draws;
+    for (int k = 0; ok && k < u->nsrc; k++) {
+      if (!map_get(&draws, u->src[k]->id, &is)) continue;
+      draw = true;
+      if (u->symbolic && !u->src[k]->symbolic) ok = vec_push(&ctx->mem, keep, u->src[k]);
+    }
+    if (ok && draw) ok = map_put(&draws, u->id, 1);
   }
-  vec_free(&ctx->mem, &order);
+  for (size_t i = 0; ok && i < n; i++)
+    if (!t[i]->uop->symbolic && map_get(&draws, t[i]->uop->id, &is))
+      ok = vec_push(&ctx->mem, keep, t[i]->uop);
+  map_free(&draws);
+  vec_free(&ctx->mem, &order), vec_free(&ctx->mem, &roots);
   return ok;
 }
 
 /* What was drawn is kept, in memory of the function's own. What is computed of memory alone is computed
  * again: it may be a weight that its kernels decode. */
-static bool value_kept(TgJit *j, TgTensor *t) {
+static bool values_kept(TgJit *j, TgTensor *const *read, size_t n) {
   TgContext *ctx = j->ctx;
-  bool drawn = false;
-  if (!is_drawn(ctx, t->uop, &drawn)) return false;
-  if (!drawn) return true;
-  TgTensor *own = tg_keep(tensor_new(ctx, t->uop));
-  if (own && vec_push(&ctx->mem, &j->older, own)) return !tg_realize(own);
-  tg_release(own);
-  return false;
+  UOpVec keep = {0};
+  bool ok = put_drawn(ctx, read, n, &keep);
+  for (size_t i = 0; ok && i < n; i++) {
+    read[i]->captured = true;
+    ok = vec_push(&ctx->mem, &j->expressions, read[i]->uop->id);
+  }
+  for (size_t i = 0; ok && i < keep.len; i++) {
+    TgTensor *own = tg_keep(tensor_new(ctx, keep.at[i]));
+    ok = own && vec_push(&ctx->mem, &j->older, own);
+    if (!ok) tg_release(own);
+    ok = ok && !tg_realize(own);
+  }
+  vec_free(&ctx->mem, &keep);
+  return ok;
 }
 
 TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s) {
@@ -90,13 +136,10 @@ TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus 
   for (size_t i = 0; !s && i <= ctx->scopes.len; i++)
     for (TgTensor *t = handles_at(ctx, i); ok && t; t = t->next)
       if (!t->memory && !t->part && !is_input(t, in, nin) && map_get(older, t->uop->id, &is) &&
-          is == WAS_READ)
+          (is & WAS_READ))
         ok = vec_push(&ctx->mem, &read, t);
   map_free(older);
-  for (size_t i = 0; ok && i < read.len; i++) {
-    read.at[i]->captured = true;
-    ok = vec_push(&ctx->mem, &j->expressions, read.at[i]->uop->id) && value_kept(j, read.at[i]);
-  }
+  ok = ok && values_kept(j, read.at, read.len);
   vec_free(&ctx->mem, &read);
   if (!ok && !ctx->err.status) error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   return s ? s : ctx->err.status;

@@ -489,6 +489,84 @@ static void test_replaced(void **state) {
   tg_state_free(model), tg_state_free(file);
 }
 
+/* An expression of a variable is computed again for each of its values, also where it was computed before. */
+static void test_older_of_variable(void **state) {
+  (void)state;
+  TgVariable *n = tg_variable(C, "n", 1, 9);
+  TgTensor *x = tg_zeros(C, TG_SHAPE(3)), *y[1];
+  for (int k = 0; k < 3; k++) {
+    TgTensor *w = tg_mul(X("[1.0, 2.0, 3.0]"), tg_variable_tensor(n));
+    TgJit *j = tg_jit(C, adds_user, &w);
+    for (int i = 0; i < 6; i++) {
+      int bound = k == 2 ? 2 + i / 2 : i + 1;
+      char want[100];
+      assert_int_equal(tg_variable_bind(n, bound), TG_OK);
+      if (k && i < 2) assert_int_equal(tg_realize(w), TG_OK);
+      RUN(j, &x, 1, y, 1);
+      snprintf(want, sizeof want, "[%d.0, %d.0, %d.0]", bound, 2 * bound, 3 * bound);
+      TEXT(y[0], want);
+    }
+    tg_jit_free(j);
+  }
+  TgTensor *drawn = tg_randn(C, TG_SHAPE(3)), *times = tg_variable_tensor(n);
+  TgTensor *w = tg_div(tg_mul(drawn, times), times);
+  TgJit *j = tg_jit(C, adds_user, &w);
+  char first[100];
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(tg_variable_bind(n, 1 << i), TG_OK);
+    RUN(j, &x, 1, y, 1);
+    if (!i) snprintf(first, sizeof first, "%s", tg_to_text(y[0]));
+    TEXT(y[0], first);
+  }
+  tg_jit_free(j);
+}
+
+typedef struct Layer {
+  TgTensor *weight, *times;
+  int calls;
+} Layer;
+
+static TgStatus layer_runs(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin, (void)nout;
+  Layer *l = user;
+  l->calls++;
+  out[0] = tg_add(in[0], tg_mul(l->weight, l->times));
+  return TG_OK;
+}
+
+/* Of a row of functions, each reads what the one before computed, and not what that was computed from: a
+ * network of many layers would be looked through once for each of them, and a weight of one that is replaced
+ * would be no weight of the others. */
+static void test_row(void **state) {
+  (void)state;
+
+  enum { LAYERS = 6, REPLACED = 2 };
+
+  static const char *const want[] = {"[9.0, 18.0, 27.0]", "[18.0, 36.0, 54.0]", "[27.0, 54.0, 81.0]",
+                                     "[9.0, 18.0, 27.0]", "[38.0, 56.0, 74.0]", "[57.0, 84.0, 111.0]"};
+  TgVariable *n = tg_variable(C, "n", 1, 9);
+  TgTensor *from = X("[1.0, 2.0, 3.0]"), *y[1];
+  Layer layer[LAYERS] = {{0}};
+  TgJit *j[LAYERS];
+  for (int k = 0; k < LAYERS; k++) {
+    layer[k].weight = k % 2 ? tg_mul_scalar(from, k) : tg_floor(tg_rand(C, TG_SHAPE(3)));
+    layer[k].times = tg_variable_tensor(n);
+    j[k] = tg_jit(C, layer_runs, &layer[k]);
+  }
+  for (int i = 0; i < 6; i++) {
+    if (i == 4) tg_replace(layer[REPLACED].weight, tg_full(C, TG_SHAPE(3), 10));
+    TgTensor *x = tg_zeros(C, TG_SHAPE(3));
+    assert_int_equal(tg_variable_bind(n, 1 + i % 3), TG_OK);
+    for (int k = 0; k < LAYERS; k++) {
+      RUN(j[k], &x, 1, y, 1);
+      x = y[0];
+    }
+    TEXT(x, want[i]);
+  }
+  for (int k = 0; k < LAYERS; k++)
+    assert_int_equal(layer[k].calls, k == REPLACED ? 4 : 2);
+}
+
 /* An input and a weight may be one node. To compute either is no reason to capture anew. */
 static void test_computed(void **state) {
   (void)state;
@@ -637,10 +715,22 @@ static void test_code_given_back(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      ALL(test_replay),   ALL(test_training),        ALL(test_random),   ALL(test_beside),
-      ALL(test_state),    ALL(test_scopes),          ALL(test_refused),  ALL(test_code_given_back),
-      ALL(test_older),    ALL(test_older_of_memory), ALL(test_nested),   ALL(test_replaced),
-      ALL(test_computed), ALL(test_empty),           ALL(test_constants)};
+  const struct CMUnitTest tests[] = {ALL(test_replay),
+                                     ALL(test_training),
+                                     ALL(test_random),
+                                     ALL(test_beside),
+                                     ALL(test_state),
+                                     ALL(test_scopes),
+                                     ALL(test_refused),
+                                     ALL(test_code_given_back),
+                                     ALL(test_older),
+                                     ALL(test_older_of_memory),
+                                     ALL(test_nested),
+                                     ALL(test_replaced),
+                                     ALL(test_computed),
+                                     ALL(test_row),
+                                     ALL(test_older_of_variable),
+                                     ALL(test_empty),
+                                     ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -286,10 +286,11 @@ TgStatus rank_going_on(TgContext *ctx, TgStatus s); /* s, of which, where it is 
 /* jit.c: what is captured of a run */
 void capture_stored(TgContext *ctx, Buffer *b);
 /* older.c: expressions that the function of a capture reads and did not make (in: what it is given). Between
- * the two all that is realized is looked at. False: out of memory. older_end keeps their values, unless s is
- * an error. */
+ * the two all that is realized and stored is looked at. False: out of memory. older_end keeps their values,
+ * unless s is an error. */
 bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin);
-bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores);
+bool older_read(TgContext *ctx, TgTensor *const *t, size_t n);
+bool older_stored(TgContext *ctx, UOp *value);
 TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s);
 /* captured functions that read it begin anew; at their next run, if the value stays */
 void older_changes(TgContext *ctx, const TgTensor *t, bool value);

@@ -3,6 +3,7 @@
  * A captured buffer is an input, an output, a result that only the list needs (then the list has memory of
  * its own for it), or state: memory that was there before, or that the function assigned to. State is pinned:
  * it stays while the capture lives. */
+#include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "tensor/front.h"
 
@@ -183,7 +184,12 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
         tensor_new(ctx, value->op == OPS_CONTIGUOUS ? value : uop_alu1(ctx->store, OPS_CONTIGUOUS, value));
     if (!out[i]) return ctx->err.status;
   }
-  return nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
+  s = nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
+  for (int i = 0; i < nout && !s; i++) { /* not for each value of a variable anew */
+    UOp *value = out[i]->uop->symbolic ? value_of_node(ctx, out[i]->uop) : NULL;
+    if (value && view_bottom(value)) tensor_set(out[i], value);
+  }
+  return s;
 }
 
 /* ---- tensors on several devices: each part is a tensor of the list */

@@ -66,14 +66,22 @@ static bool read_of(TgContext *ctx, UOpVec *todo) {
   return ok;
 }
 
-bool older_read(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores) {
+/* What was said to be computed before it goes with whatever is asked for. */
+bool older_read(TgContext *ctx, TgTensor *const *t, size_t n) {
   UOpVec todo = {0};
   bool ok = true;
   for (size_t i = 0; ok && i < n; i++)
     ok = vec_push(&ctx->mem, &todo, t[i]->uop);
-  for (size_t i = 0; ok && i < nstores; i++)
-    if (stores[i]->store) ok = vec_push(&ctx->mem, &todo, stores[i]->store);
+  for (size_t i = 0; ok && i < ctx->pending.len; i++)
+    ok = vec_push(&ctx->mem, &todo, ctx->pending.at[i]->uop);
   ok = ok && read_of(ctx, &todo);
+  vec_free(&ctx->mem, &todo);
+  return ok;
+}
+
+bool older_stored(TgContext *ctx, UOp *value) {
+  UOpVec todo = {0};
+  bool ok = !ctx->older || (vec_push(&ctx->mem, &todo, value) && read_of(ctx, &todo));
   vec_free(&ctx->mem, &todo);
   return ok;
 }

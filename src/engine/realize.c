@@ -591,8 +591,7 @@ bool realize_copy(TgContext *ctx, UOp *copy) { return copy_made(ctx, copy); }
 static TgStatus realize_asked(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores,
                               size_t nstores) {
   bool shards = ctx->dev_open && shards_asked(ctx, t, n, nstores);
-  if (ctx->older && !older_read(ctx, t, n, stores, nstores))
-    return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (ctx->older && !older_read(ctx, t, n)) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   return shards ? shards_realize(ctx, t, n, stores, nstores) : realize_plain(ctx, t, n, stores, nstores);
 }
 

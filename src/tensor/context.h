@@ -154,6 +154,8 @@ typedef struct EngineCalls {
   /* a tensor that captured functions read is about to become another expression, or other memory; of another
    * value, or of the same */
   void (*captured_changes)(TgContext *ctx, const TgTensor *t, bool value);
+  /* a value is about to wait as a store; false: out of memory */
+  bool (*value_stored)(TgContext *ctx, UOp *value);
 } EngineCalls;
 
 struct TgContext {

@@ -194,6 +194,8 @@ bool whole_renewed(TgTensor *t) {
 
 bool store_to(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
+  if (value && !ctx->calls->value_stored(ctx, value))
+    return error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
   if (t->part) return shard_store(t, view, value);
   if (value && has_multi(value) && !(value = multi_lowered(ctx, value))) return false;
   Buffer *b = t->memory;

@@ -1,7 +1,8 @@
 /* memory.c: what aliases what, and which value a tensor has, whatever is stored meanwhile. In: a seed. Out:
  * whether a random program agrees with plain arrays. The model is eager: memory is an array of integers, a
  * handle is a list of places in one. What is computed has arrays of its own, which become memory (seen by
- * views made from then on) when the tensor is realized or read. */
+ * views made from then on) when the tensor is realized or read. There is an array for each value of a variable:
+ * what is computed of the variable differs in them, and becomes memory when it is stored to. */
 #include "memory.h"
 #include "tg.h"
 #include <stdarg.h>
@@ -11,8 +12,10 @@
 
 enum { MOST = 48, RANK = 3, HANDLES = 14, STEPS = 28, STORAGES = 400 };
 
+enum { MOST_SIZE = 6 }; /* of the variable, from 1 */
+
 typedef struct Storage {
-  int32_t at[MOST];
+  int32_t at[MOST_SIZE][MOST];
 } Storage;
 
 typedef struct Handle {
@@ -20,6 +23,7 @@ typedef struct Handle {
   int s; /* storage */
   /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
   bool memory, kept, expanded;
+  bool varies; /* an expression of the variable: it is computed anew for each of its values */
   int rank, n;
   int64_t d[RANK];
   int place[MOST];
@@ -32,6 +36,7 @@ typedef struct Body {
   int64_t lo, hi;
   int32_t k;
   bool drops;
+  Handle older; /* an expression that was made before the function; kept */
 } Body;
 
 enum { CAPTURES = 2 }; /* of the same state */
@@ -76,11 +81,21 @@ static void wrong(const char *what) {
 }
 
 /* ---- the model */
-static int32_t value(const Handle *h, int i) { return P.storage[h->s].at[h->place[i]]; }
+static int32_t value_of(const Handle *h, int i, int n) { return P.storage[h->s].at[n - 1][h->place[i]]; }
+
+static int32_t value(const Handle *h, int i) { return value_of(h, i, (int)P.now); }
+
+static void put_of(const Handle *h, int i, int n, int32_t v) { P.storage[h->s].at[n - 1][h->place[i]] = v; }
+
+/* whatever the variable is */
+static void put(const Handle *h, int i, int32_t v) {
+  for (int n = 1; n <= MOST_SIZE; n++)
+    put_of(h, i, n, v);
+}
 
 static Handle own(const Handle *like) { /* arrays of its own, elements in order */
   Handle h = *like;
-  h.s = P.nstorage++, h.t = NULL, h.memory = h.kept = h.expanded = false;
+  h.s = P.nstorage++, h.t = NULL, h.memory = h.kept = h.expanded = h.varies = false;
   for (int i = 0; i < h.n; i++)
     h.place[i] = i;
   return h;
@@ -88,8 +103,10 @@ static Handle own(const Handle *like) { /* arrays of its own, elements in order 
 
 static Handle copied(const Handle *x) {
   Handle h = own(x);
+  h.varies = x->varies;
   for (int i = 0; i < h.n; i++)
-    P.storage[h.s].at[i] = value(x, i);
+    for (int n = 1; n <= MOST_SIZE; n++)
+      put_of(&h, i, n, value_of(x, i, n));
   return h;
 }
 
@@ -109,8 +126,10 @@ static Handle viewed(const Handle *x, Handle v) {
     return v;
   }
   Handle h = own(&v);
+  h.varies = x->varies;
   for (int i = 0; i < v.n; i++)
-    P.storage[h.s].at[i] = value(x, v.place[i]);
+    for (int n = 1; n <= MOST_SIZE; n++)
+      put_of(&h, i, n, value_of(x, v.place[i], n));
   return h;
 }
 
@@ -119,7 +138,7 @@ static const char *name(int i) {
   static char s[8][8];
   static int at;
   at = (at + 1) % 8;
-  snprintf(s[at], sizeof s[at], i < 0 ? "s%d" : "h%d", i < 0 ? -1 - i : i);
+  snprintf(s[at], sizeof s[at], i < -2 ? "e%d" : i < 0 ? "s%d" : "h%d", i < -2 ? -3 - i : i < 0 ? -1 - i : i);
   return s[at];
 }
 
@@ -150,9 +169,13 @@ static bool refused(void) {
   return is;
 }
 
-static Handle *handle(int i) { return i < 0 ? &P.state[-1 - i] : &P.h[i]; }
+static Handle *handle(int i) { return i < -2 ? &P.body[-3 - i].older : i < 0 ? &P.state[-1 - i] : &P.h[i]; }
 
-static int any(void) { return below(6) == 0 ? -1 - below(2) : below(P.n); }
+static int any(void) {
+  int body = below(CAPTURES);
+  if (P.body[body].older.t && below(6) == 0) return -3 - body;
+  return below(6) == 0 ? -1 - below(2) : below(P.n);
+}
 
 static void add(Handle h, TgTensor *t) {
   h.t = t;
@@ -178,7 +201,7 @@ static void check(int i) {
       wrong(text);
       return;
     }
-  h->memory = true;
+  h->memory = !h->varies;
 }
 
 static void fresh(Handle *h, bool with_rank) {
@@ -195,18 +218,25 @@ static void step_new(void) {
   Handle h;
   fresh(&h, true);
   h = own(&h);
-  int how = below(4);
-  int32_t *v = P.storage[h.s].at;
-  for (int i = 0; i < h.n; i++)
+  int how = below(P.sharded ? 4 : 5);
+  int32_t v[MOST];
+  for (int i = 0; i < h.n; i++) {
     v[i] = how < 2 ? below(100) : how == 2 ? 7 : i;
+    put(&h, i, v[i]);
+    for (int n = 1; how == 4 && n <= MOST_SIZE; n++)
+      put_of(&h, i, n, i + n);
+  }
+  h.varies = how == 4;
   TgTensor *t = NULL;
   if (how < 2) t = in_memory(tg_from(P.ctx, v, TG_I32, h.rank, h.d)), h.memory = true;
   if (how == 2) t = on(tg_full(P.ctx, h.rank, h.d, 7, .dtype = TG_I32));
   if (how == 3) t = on(tg_reshape(tg_arange(P.ctx, 0, h.n), h.rank, h.d));
+  if (how == 4) t = tg_add(tg_reshape(tg_arange(P.ctx, 0, h.n), h.rank, h.d), tg_variable_tensor(P.size));
   say("  %s = %s;   /* %d elements */\n", name(P.n),
       how < 2    ? "tg_from(..)"
       : how == 2 ? "tg_full(.., 7)"
-                 : "tg_reshape(tg_arange(0, n), ..)",
+      : how == 3 ? "tg_reshape(tg_arange(0, ..), ..)"
+                 : "tg_add(tg_reshape(tg_arange(0, ..), ..), tg_variable_tensor(n))",
       h.n);
   add(h, t);
 }
@@ -302,15 +332,18 @@ static void step_compute(void) {
     y = (y < 0 ? k : (y + 1) % P.n), b = handle(y);
   if (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)) y = x, b = a;
   Handle h = own(a);
-  int32_t *v = P.storage[h.s].at, k = 2 + below(3);
+  int32_t k = 2 + below(3);
   TgTensor *t = NULL;
-  for (int i = 0; i < h.n; i++) {
-    uint32_t p = (uint32_t)value(a, i), q = (uint32_t)value(b, i);
-    v[i] = (int32_t)(kind == 0   ? p + q
+  h.varies = a->varies || (b->varies && (kind == 0 || kind == 4));
+  for (int i = 0; i < h.n * MOST_SIZE; i++) {
+    int n = 1 + i / h.n, at = i % h.n;
+    uint32_t p = (uint32_t)value_of(a, at, n), q = (uint32_t)value_of(b, at, n);
+    put_of(&h, at, n,
+           (int32_t)(kind == 0   ? p + q
                      : kind == 1 ? p * (uint32_t)k
                      : kind == 2 ? p + (uint32_t)k
                      : kind == 3 ? 0u - p
-                                 : p * q);
+                                 : p * q));
   }
   switch (kind) {
   case 0: t = tg_add(a->t, b->t), say("  %s = tg_add(%s, %s);\n", name(P.n), name(x), name(y)); break;
@@ -330,10 +363,13 @@ static void step_sum(void) {
   int x = any();
   Handle *a = handle(x), h = {.rank = 1, .n = 1, .d = {1}};
   h = own(&h);
-  uint32_t sum = 0;
-  for (int i = 0; i < a->n; i++)
-    sum += (uint32_t)value(a, i);
-  P.storage[h.s].at[0] = (int32_t)sum;
+  h.varies = a->varies;
+  for (int n = 1; n <= MOST_SIZE; n++) {
+    uint32_t sum = 0;
+    for (int i = 0; i < a->n; i++)
+      sum += (uint32_t)value_of(a, i, n);
+    put_of(&h, 0, n, (int32_t)sum);
+  }
   say("  %s = tg_reshape(tg_sum(%s), (1));\n", name(P.n), name(x));
   add(h, tg_reshape(tg_sum(a->t), TG_SHAPE(1)));
 }
@@ -341,8 +377,10 @@ static void step_sum(void) {
 /* x becomes memory, of its own if it was none. */
 static void own_memory(Handle *h) {
   if (h->memory) return;
-  Handle c = copied(h);
-  h->s = c.s, h->memory = true, h->expanded = false;
+  Handle c = own(h);
+  for (int i = 0; i < h->n; i++)
+    put(&c, i, value(h, i));
+  h->s = c.s, h->memory = true, h->expanded = h->varies = false;
   memcpy(h->place, c.place, sizeof c.place);
 }
 
@@ -359,7 +397,7 @@ static void step_assign(void) {
   bool equal = kind == 0 && same; /* maybe the same graph, for which there is nothing to do */
   for (int i = 0; equal && i < a->n; i++)
     equal = value(a, i) == value(b, i);
-  if (!can && equal) return;
+  if ((!can || a->varies) && equal) return;
   TgTensor *t = NULL;
   for (int i = 0; i < a->n; i++)
     v[i] = (int32_t)(kind == 0 && same ? (uint32_t)value(b, i)
@@ -388,7 +426,7 @@ static void step_assign(void) {
   }
   own_memory(a);
   for (int i = 0; i < a->n; i++)
-    P.storage[a->s].at[a->place[i]] = P.broken && i == 3 ? v[i] + 1 : v[i];
+    put(a, i, P.broken && i == 3 ? v[i] + 1 : v[i]);
 }
 
 static void step_setitem(void) {
@@ -426,14 +464,15 @@ static void step_setitem(void) {
     return;
   }
   Handle was = copied(a);
-  if (!a->memory) {
+  if (!a->memory) { /* it is another expression from here on */
     Handle c = copied(a);
     a->s = c.s;
     memcpy(a->place, c.place, sizeof c.place);
   }
   for (int i = 0; i < a->n; i++)
-    if (i / stride % size == at)
-      P.storage[a->s].at[a->place[i]] = of_itself ? value(&was, (int)(i + (other - at) * stride)) : k;
+    for (int n = 1; n <= MOST_SIZE && i / stride % size == at; n++)
+      put_of(a, i, n,
+             of_itself ? value_of(&was, (int)(i + (other - at) * stride), a->memory ? (int)P.now : n) : k);
 }
 
 /* Functions that have nothing to do here give the value of now, under a handle of its own. */
@@ -454,8 +493,8 @@ static void step_same(void) {
 
 static void step_clone(void) {
   int x = any();
-  Handle h = copied(handle(x));
-  h.memory = true;
+  Handle h = copied(handle(x)); /* which stores it: it varies no more */
+  own_memory(&h);
   say("  %s = tg_clone(%s);\n", name(P.n), name(x));
   add(h, tg_clone(handle(x)->t));
 }
@@ -475,7 +514,7 @@ static void step_realize(void) {
     return;
   }
   for (int i = 0; i < n; i++)
-    handle(at[i])->memory = true;
+    handle(at[i])->memory = !handle(at[i])->varies;
 }
 
 static void step_drop(void) {
@@ -544,6 +583,7 @@ static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **
     if (b->kind[i] == 3) tg_assign(in[0], tg_mul_scalar(x, 3));
     if (b->kind[i] == 4 && tg_realize(x)) return tg_error(c);
     if (b->kind[i] == 5 && !sum_of_part(x, in[0])) return tg_error(c);
+    if (b->kind[i] == 6) tg_add_(x, b->older.t);
     if (b->drops && i == 1) dropped_inside(x);
   }
   out[0] = tg_add(tg_add(s[0], s[1]), in[0]), out[1] = early, out[2] = s[1];
@@ -565,10 +605,10 @@ static void model_run(const Body *b, Handle *in, int32_t out[3][6]) {
       if (b->kind[i] == 2 && k >= b->lo && k < b->hi) v[k] = value(y, (int)(6 - b->hi + k - b->lo));
       if (b->kind[i] == 5 && k < P.now) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(in, k));
       if (b->kind[i] == 3) v[k] = (int32_t)((uint32_t)value(x, k) * 3u);
+      if (b->kind[i] == 6) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(&b->older, k));
     }
-    Handle *to = b->kind[i] == 3 ? in : x;
     for (int k = 0; k < 6; k++)
-      P.storage[to->s].at[to->place[k]] = v[k];
+      put(b->kind[i] == 3 ? in : x, k, v[k]);
   }
   for (int i = 0; i < 6; i++) {
     out[0][i] = (int32_t)((uint32_t)value(&s[0], i) + (uint32_t)value(&s[1], i) + (uint32_t)value(in, i));
@@ -589,11 +629,11 @@ static void step_text(const Body *b) {
   Handle in = {.rank = 1, .n = 6, .d = {6}};
   in = own(&in);
   for (int i = 0; i < 6; i++)
-    P.storage[in.s].at[i] = i * i - 7;
+    put(&in, i, i * i - 7);
   TG_SCOPE(P.ctx) {
     while (n < 8 && (m[n] = tg_jit_memory(b->jit, (size_t)n, &names[n])))
       n++;
-    x = tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6));
+    x = tg_from(P.ctx, P.storage[in.s].at[0], TG_I32, TG_SHAPE(6));
     TgJit *again = copy ? tg_jit_from_text(P.ctx, copy, names, m, n) : NULL;
     TgVariable *size = again ? tg_jit_variable(again, 0) : NULL;
     bool ok = again && (!size || !tg_variable_bind(size, P.now)) && !tg_jit_run(again, &x, 1, out, 3);
@@ -617,29 +657,67 @@ static TgTensor *input_of(const int32_t *v) {
   return P.sharded && tg_realize(s) ? NULL : s;
 }
 
+/* An expression that a function is to read: of a state, or of another handle; mostly of the variable as well. */
+static void make_older(int which) {
+  int x = -1 - below(2);
+  for (int i = 0; i < P.n; i++)
+    if (P.h[i].n == 6 && below(3) == 0) x = i;
+  const Handle *from = handle(x);
+  bool times = !P.sharded && below(3), realized = below(3) == 0;
+  int32_t k = P.sharded ? 5 + 2 * which : 5; /* on one device both may be one graph */
+  Handle h = {.rank = 1, .n = 6, .d = {6}};
+  h = own(&h);
+  h.kept = true, h.varies = times || from->varies;
+  for (int i = 0; i < 6; i++)
+    for (int n = 1; n <= MOST_SIZE; n++)
+      put_of(&h, i, n, (int32_t)((uint32_t)value_of(from, i, n) * (uint32_t)(times ? n : k)));
+  TgTensor *t = tg_reshape(from->t, TG_SHAPE(6));
+  t = tg_keep(times ? tg_mul(t, tg_variable_tensor(P.size)) : tg_mul_scalar(t, k));
+  char by[12];
+  snprintf(by, sizeof by, "%d", (int)k);
+  say("  e%d = tg_mul(tg_reshape(%s, (6)), %s)%s;\n", which, name(x), times ? "n" : by,
+      realized ? ", realized" : "");
+  if (!t || (realized && tg_realize(t))) wrong("older");
+  h.t = t, h.memory = realized && !h.varies;
+  P.body[which].older = h;
+}
+
+static void step_bind(void) {
+  P.now = 1 + below(MOST_SIZE);
+  say("  n = %d;\n", (int)P.now);
+  if (tg_variable_bind(P.size, P.now)) wrong("bind");
+}
+
 static void step_jit(void) {
   int which = below(CAPTURES);
   Body *b = &P.body[which];
   if (P.n + 4 > HANDLES || b->runs > 8) return;
   if (!b->jit) {
     for (int i = 0; i < 3; i++)
-      b->kind[i] = below(P.sharded ? 5 : 6), b->a[i] = below(2), b->b[i] = below(2);
+      b->kind[i] = below(7), b->a[i] = below(2), b->b[i] = below(2);
+    for (int i = 0; i < 3 && P.sharded; i++) /* a symbolic slice of what is split */
+      b->kind[i] = b->kind[i] == 5 ? 6 : b->kind[i];
+    make_older(which);
     b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9), b->drops = below(3) == 0;
     b->jit = tg_jit(P.ctx, body_run, b);
     say("  j%d = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d%s */\n", which,
         b->kind[0], b->kind[1], b->kind[2], b->a[0], b->a[1], b->a[2], b->b[0], b->b[1], b->b[2], (int)b->lo,
         (int)b->hi, (int)b->k, b->drops ? ", drops" : "");
   }
-  P.now = 1 + below(6);
-  if (tg_variable_bind(P.size, P.now)) wrong("bind");
+  if (P.now == 1 || below(2)) step_bind();
   Handle in = {.rank = 1, .n = 6, .d = {6}};
-  in = own(&in), in.memory = true;
+  bool assigned = b->kind[0] == 3 || b->kind[1] == 3 || b->kind[2] == 3; /* it has to be memory */
+  in = own(&in), in.varies = !assigned && !P.sharded && below(3) == 0, in.memory = !in.varies;
   for (int i = 0; i < 6; i++)
-    P.storage[in.s].at[i] = below(10);
-  add(in, input_of(P.storage[in.s].at));
+    put(&in, i, below(10));
+  TgTensor *given = input_of(P.storage[in.s].at[0]);
+  for (int i = 0; i < 6 * MOST_SIZE && in.varies; i++)
+    put_of(&in, i % 6, 1 + i / 6, value_of(&in, i % 6, 1 + i / 6) + 1 + i / 6);
+  add(in, in.varies ? tg_add(given, tg_variable_tensor(P.size)) : given);
   TgTensor *out[3] = {NULL}, *x = P.h[P.n - 1].t;
   int32_t want[3][6];
-  say("  n = %d, tg_jit_run(j%d, %s);   /* run %d */\n", (int)P.now, which, name(P.n - 1), b->runs++);
+  say("  tg_jit_run(j%d, %s%s);   /* run %d */\n", which, name(P.n - 1), in.varies ? ", of n" : "",
+      b->runs++);
   if (tg_jit_run(b->jit, &x, 1, out, 3)) {
     wrong("jit");
     return;
@@ -648,10 +726,27 @@ static void step_jit(void) {
   model_run(b, &P.h[P.n - 1], want);
   for (int o = 0; o < 3; o++) {
     Handle h = own(&in);
-    memcpy(P.storage[h.s].at, want[o], sizeof want[o]), h.memory = true;
+    for (int i = 0; i < 6; i++)
+      put(&h, i, want[o][i]);
+    h.memory = true;
     add(h, out[o]);
   }
-  if (b->runs == 3 && b->k == 0 && !P.sharded) step_text(b); /* of some: it is planned anew */
+  bool reads_older = b->kind[0] == 6 || b->kind[1] == 6 || b->kind[2] == 6;
+  if (b->runs == 3 && b->k == 0 && !P.sharded && !reads_older) step_text(b); /* of some: it is planned anew */
+}
+
+/* A few runs one after the other, whose inputs and outputs go. */
+static void step_jits(void) {
+  for (int i = below(5); i >= 0 && !P.bad; i--) {
+    int had = P.n;
+    step_jit();
+    if (i == 0 || P.bad || P.n == had) return;
+    for (int o = 1; o <= 3 && !P.bad; o++)
+      check(P.n - o);
+    say("  tg_release(..) of these and of their input\n");
+    for (int o = 0; o < 4; o++)
+      tg_release(P.h[--P.n].t);
+  }
 }
 
 /* ---- a program */
@@ -660,7 +755,9 @@ static void begin(const char *device) {
   P.nstorage = P.n = P.depth = 0, P.len = 0, P.bad = false;
   memset(P.body, 0, sizeof P.body);
   P.text[0] = 0;
-  if (!P.size) P.size = tg_variable(P.ctx, "n", 1, 6);
+  if (!P.size) P.size = tg_variable(P.ctx, "n", 1, MOST_SIZE);
+  P.now = 1;
+  if (tg_variable_bind(P.size, P.now)) wrong("bind");
   tg_scope_begin(P.ctx);
   P.first[0] = 0;
   for (int i = 0; i < 2; i++) {
@@ -668,9 +765,9 @@ static void begin(const char *device) {
     s = own(&s);
     s.kept = true;
     for (int k = 0; k < 6; k++)
-      P.storage[s.s].at[k] = i ? 5 : 10 * k;
+      put(&s, k, i ? 5 : 10 * k);
     s.t = tg_keep(on(i ? tg_full(P.ctx, TG_SHAPE(6), 5, .dtype = TG_I32)
-                       : tg_from(P.ctx, P.storage[s.s].at, TG_I32, TG_SHAPE(6))));
+                       : tg_from(P.ctx, P.storage[s.s].at[0], TG_I32, TG_SHAPE(6))));
     s.memory = true;
     if (!s.t || tg_realize(s.t)) wrong("state");
     P.state[i] = s;
@@ -682,7 +779,7 @@ static void end(void) {
   while (P.depth > 0)
     tg_scope_end(P.ctx), P.depth--;
   for (int i = 0; i < CAPTURES; i++)
-    tg_jit_free(P.body[i].jit);
+    tg_jit_free(P.body[i].jit), tg_release(P.body[i].older.t);
   tg_scope_end(P.ctx);
   for (int i = 0; i < 2; i++)
     tg_release(P.state[i].t);
@@ -722,17 +819,19 @@ bool fuzz_memory(uint64_t seed, const char *device, bool sharded, bool broken) {
     else if (kind < 20)
       step_scope();
     else if (kind < 22)
-      step_jit();
+      step_jits();
     else if (kind < 23 && room)
       step_same();
+    else if (!P.sharded && below(2))
+      step_bind();
     else if (tg_collect(P.ctx))
       wrong("collect");
     else
       say("  tg_collect(c);\n");
     if (!P.bad && tg_error(P.ctx)) wrong("an error");
   }
-  for (int i = -2; i < P.n && !P.bad; i++)
-    check(i);
+  for (int i = -2 - CAPTURES; i < P.n && !P.bad; i++)
+    if (handle(i)->t) check(i);
   bool ok = !P.bad;
   if (!ok)
     printf("memory, seed %llu on %s%s:\n%s", (unsigned long long)seed, tg_default_device(P.ctx),

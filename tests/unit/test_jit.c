@@ -521,6 +521,53 @@ static void test_older_of_variable(void **state) {
   tg_jit_free(j);
 }
 
+/* What is given may be an expression of a variable: outputs are memory all the same, of each run. */
+static void test_output_of_variable(void **state) {
+  (void)state;
+  TgVariable *n = tg_variable(C, "n", 1, 9);
+  TgTensor *w = tg_full(C, TG_SHAPE(3), 1), *from = X("[1.0, 2.0, 3.0]"), *y[4];
+  TgJit *j = tg_jit(C, adds_user, &w);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(tg_variable_bind(n, i + 1), TG_OK);
+    TgTensor *x = tg_mul(from, tg_variable_tensor(n));
+    RUN(j, &x, 1, &y[i], 1);
+  }
+  TEXT(y[0], "[2.0, 3.0, 4.0]");
+  TEXT(y[1], "[3.0, 5.0, 7.0]");
+  TEXT(y[2], "[4.0, 7.0, 10.0]");
+  TEXT(y[3], "[5.0, 9.0, 13.0]");
+}
+
+typedef struct Memories {
+  TgTensor *expression, *a, *b;
+} Memories;
+
+static TgStatus stores_two(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  Memories *m = user;
+  tg_add_(m->a, m->expression);
+  tg_add_(m->b, m->a), tg_add_(m->b, in[0]);
+  out[0] = tg_add_scalar(m->b, 0.5);
+  return tg_error(c);
+}
+
+/* An expression that only a store reads, which goes with another store, is read as well: it stays what it was
+ * when the memory that it is made of is assigned to. */
+static void test_older_stored(void **state) {
+  (void)state;
+  TgTensor *from = X("[1.0, 2.0, 3.0]"), *x = tg_zeros(C, TG_SHAPE(3)), *y[1];
+  Memories m = {tg_mul_scalar(from, 10), X("[0.0, 0.0, 0.0]"), X("[0.0, 0.0, 0.0]")};
+  TgJit *j = tg_jit(C, stores_two, &m);
+  assert_int_equal(tg_realize(x), TG_OK);
+  static const char *const want[] = {"[10.5, 20.5, 30.5]", "[30.5, 60.5, 90.5]", "[60.5, 120.5, 180.5]",
+                                     "[100.5, 200.5, 300.5]", "[150.5, 300.5, 450.5]"};
+  for (int i = 0; i < 5; i++) {
+    if (i == 3) tg_assign(from, tg_full(C, TG_SHAPE(3), 7));
+    RUN(j, &x, 1, y, 1);
+    TEXT(y[0], want[i]);
+  }
+}
+
 typedef struct Layer {
   TgTensor *weight, *times;
   int calls;
@@ -729,6 +776,8 @@ int main(void) {
                                      ALL(test_replaced),
                                      ALL(test_computed),
                                      ALL(test_row),
+                                     ALL(test_output_of_variable),
+                                     ALL(test_older_stored),
                                      ALL(test_older_of_variable),
                                      ALL(test_empty),
                                      ALL(test_constants)};

@@ -77,6 +77,10 @@ TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) {
   return s;
 }
 
+TgStatus error_no_memory(TgError *e, const char *what) {
+  return error_set(e, TG_ERR_NOMEM, "%s: out of memory", what);
+}
+
 /* The compiler names a file as it was given it, perhaps with many folders. */
 void error_place_text(const char *place, char *to, size_t cap) {
   const char *open = strrchr(place, '('), *slash = strrchr(place, '/');

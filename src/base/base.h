@@ -71,6 +71,7 @@ typedef struct TgError {
 
 /* keeps an earlier error; returns s */
 TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
+TgStatus error_no_memory(TgError *e, const char *what); /* "WHAT: out of memory" */
 /* "relu (/home/a/net.c:12)" without the folders: "relu (net.c:12)". */
 void error_place_text(const char *place, char *to, size_t cap);
 

@@ -442,7 +442,7 @@ static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   if (k->mem->failed != failed) {
     ok = false;
     *k->err = (TgError){0}; /* an opt without memory may have been called one that does not fit */
-    error_set(k->err, TG_ERR_NOMEM, "codegen: out of memory");
+    error_no_memory(k->err, "codegen");
   }
   return ok;
 }

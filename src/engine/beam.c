@@ -383,5 +383,5 @@ TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const Code
   mem_free(&ctx->mem, b.bufs), mem_free(&ctx->mem, b.nbytes), vec_free(&ctx->mem, &b.ranges);
   map_free(&b.seen), arena_free(&b.arena);
   d->err = told;
-  return best->oom ? error_set(&ctx->err, TG_ERR_NOMEM, "beam: out of memory") : TG_OK;
+  return best->oom ? error_no_memory(&ctx->err, "beam") : TG_OK;
 }

@@ -195,7 +195,7 @@ static TgStatus collect(TgContext *ctx) {
   ok = ok && uids_freed(ctx, &live);
   mem_free(&ctx->mem, keep);
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &live);
-  return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "collect: out of memory");
+  return ok ? TG_OK : error_no_memory(&ctx->err, "collect");
 }
 
 /* ---- when */

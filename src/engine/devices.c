@@ -164,7 +164,7 @@ static TgStatus first_open(TgContext *ctx, Device *d) {
 
 TgStatus devices_open(TgContext *ctx) {
   Device *d = device_room(ctx);
-  TgStatus s = d ? first_open(ctx, d) : error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
+  TgStatus s = d ? first_open(ctx, d) : error_no_memory(&ctx->err, "open");
   if (s)
     mem_free(&ctx->mem, d);
   else

@@ -24,7 +24,7 @@ typedef struct Engine {
 
 TgStatus engine_open(TgContext *ctx) {
   Engine *e = mem_alloc(&ctx->mem, sizeof *e);
-  if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
+  if (!e) return error_no_memory(&ctx->err, "open");
   map_init(&e->plans, &ctx->mem), programs_init(&e->programs, &ctx->mem);
   ctx->engine = e;
   return devices_open(ctx);
@@ -225,7 +225,7 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   bool ok = l.first_after && l.next && p->slab_of && p->slab_bytes && p->slab_room && p->slab;
   ok = ok && slabs_placed(mem, &l, p);
   mem_free(mem, l.first_after), mem_free(mem, l.next), vec_free(mem, &l.unused);
-  return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  return ok ? TG_OK : error_no_memory(&ctx->err, "realize");
 }
 
 /* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody
@@ -284,7 +284,7 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
       p->remote = p->sched.nkernel;
       p->sched.nkernel = 0;
     }
-    if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+    if (!kernels_alone(ctx, &p->sched)) s = error_no_memory(&ctx->err, "realize");
   } else if (s == TG_ERR_STATE) {
     p->cyclic = true;
     s = TG_OK;
@@ -298,7 +298,7 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
 
 static TgStatus plan_programs(TgContext *ctx, Plan *p) {
   p->prog = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->prog);
-  return p->prog ? programs_make(ctx, p) : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  return p->prog ? programs_make(ctx, p) : error_no_memory(&ctx->err, "realize");
 }
 
 static TgStatus plan_tried(TgContext *ctx, Graph *g, Plan *p) {
@@ -307,8 +307,7 @@ static TgStatus plan_tried(TgContext *ctx, Graph *g, Plan *p) {
   for (size_t i = 0; ok && i < g->roots.len; i++)
     ok = vec_push(&ctx->mem, &root, graph_root(g, i));
   ok = ok && f64_noted(ctx, g, root.at, root.len, p);
-  TgStatus s = ok ? plan_scheduled(ctx, &g->st, &root, 0, p)
-                  : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  TgStatus s = ok ? plan_scheduled(ctx, &g->st, &root, 0, p) : error_no_memory(&ctx->err, "realize");
   if (!s && !p->cyclic) s = plan_programs(ctx, p);
   vec_free(&ctx->mem, &root);
   return s;
@@ -330,8 +329,7 @@ static TgStatus plan_cut(TgContext *ctx, Plan *p, int most_stages) {
   if (st) store_set_env(st, &ctx->passes.rewrites), store_set_dims(st, ctx->dims);
   Renumber same = {ctx->store, same_variable, NULL};
   bool ok = st && graph_of_key(&ctx->mem, p->key, p->nkey, st, &same, &root);
-  TgStatus s = ok ? plan_scheduled(ctx, &st, &root, most_stages, p)
-                  : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  TgStatus s = ok ? plan_scheduled(ctx, &st, &root, most_stages, p) : error_no_memory(&ctx->err, "realize");
   for (int k = 0; !s && k < p->sched.nkernel; k++)
     p->sched.kernel[k].nnode = 0;
   if (!s && !p->cyclic) s = plan_programs(ctx, p);
@@ -386,8 +384,7 @@ static TgStatus plan_as(TgContext *ctx, Plan *p, const Plan *of) {
   s->kernel = arena_array(&s->arena, SchedKernel, 1);
   int64_t *arg = arena_array(&s->arena, int64_t, nargs + 1);
   s->temp = arena_array(&s->arena, SchedTemp, from->ntemp + 1);
-  if (!s->root || !s->kernel || !arg || !s->temp)
-    return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!s->root || !s->kernel || !arg || !s->temp) return error_no_memory(&ctx->err, "realize");
   if (from->nroot) memcpy(s->root, from->root, (size_t)from->nroot * sizeof *s->root);
   s->nroot = from->nroot;
   if (from->ntemp) memcpy(s->temp, from->temp, (size_t)from->ntemp * sizeof *s->temp);
@@ -406,7 +403,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Engine *e = ctx->engine;
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
   *out = NULL;
-  if (!p) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!p) return error_no_memory(&ctx->err, "realize");
   p->refs = 1;
   p->dev = device_at(ctx, g->device);
   p->hash = hash;
@@ -416,7 +413,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
     memcpy(p->key, g->key.at, g->key.len);
     p->nkey = g->key.len;
   } else
-    s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+    s = error_no_memory(&ctx->err, "realize");
   double begin = ctx->inside ? time_now_s() : 0;
   const Plan *alike = !s && p->dev->remote ? plan_elsewhere(ctx, p) : NULL;
   if (!s) s = alike ? plan_as(ctx, p, alike) : plan_lowered(ctx, g, p);
@@ -428,8 +425,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   if (!s && !p->cyclic && !p->dev->remote) s = memory_plan(ctx, p);
   if (!s) {
     p->next = plans_at(e, hash);
-    if (!map_put_ptr(&e->plans, (uintptr_t)hash, p))
-      s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+    if (!map_put_ptr(&e->plans, (uintptr_t)hash, p)) s = error_no_memory(&ctx->err, "realize");
   }
   if (!s && !p->cyclic && ctx->inside) inside_made(ctx, p, (time_now_s() - begin) * 1e6);
   if (s) return plan_release(ctx, p), s;

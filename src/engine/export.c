@@ -12,7 +12,7 @@
 #include <string.h>
 
 static bool no_memory(Export *x) {
-  error_set(&x->ctx->err, TG_ERR_NOMEM, "export: out of memory");
+  error_no_memory(&x->ctx->err, "export");
   return false;
 }
 
@@ -716,6 +716,6 @@ TgStatus tg_jit_to_c_opt(TgJit *j, TgCText *out, const TgCOptions *o) {
                      .kernels = (int)x.kernels.len,
                      .launches = (int)x.calls.len};
   export_free(&x);
-  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "export: out of memory"); /* keeps an earlier error */
+  if (!ok) error_no_memory(&ctx->err, "export"); /* keeps an earlier error */
   return ok ? TG_OK : ctx->err.status;
 }

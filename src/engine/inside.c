@@ -337,7 +337,7 @@ static TgStatus explained(TgContext *ctx, TgTensor *const *t, size_t n, const Tg
     explain_json(ctx, in, text);
   else if (!s && !explain_text(ctx, in, o->kernel, text))
     s = error_set(&ctx->err, TG_ERR_VALUE, "explain: there is no kernel %.100s", o->kernel);
-  if (!s && text->oom) s = error_set(&ctx->err, TG_ERR_NOMEM, "explain: out of memory");
+  if (!s && text->oom) s = error_no_memory(&ctx->err, "explain");
   return s;
 }
 
@@ -346,7 +346,7 @@ const char *tg_explain_opt(TgTensor *const *t, size_t n, const TgExplainOptions 
   TgExplainOptions o;
   if (!ctx || tg_options_read(ctx, "explain", "TgExplainOptions", &o, sizeof o, given)) return NULL;
   Inside *in = inside_new(ctx);
-  if (!in) return error_set(&ctx->err, TG_ERR_NOMEM, "explain: out of memory"), NULL;
+  if (!in) return error_no_memory(&ctx->err, "explain"), NULL;
   TgStatus s = explained(ctx, t, n, &o, in);
   inside_free(ctx, in);
   return s ? NULL : str_text(&ctx->explain_text);

@@ -157,7 +157,7 @@ TgStatus jit_stores_flushed(TgContext *ctx) {
   while (ctx->waiting.len) {
     size_t n = ctx->waiting.len;
     Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
-    if (!b) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    if (!b) return error_no_memory(&ctx->err, "jit");
     for (size_t i = 0; i < n; i++)
       b[i] = ctx->buffers.at[ctx->waiting.at[i]];
     TgStatus s = engine_stores(ctx, b, n);
@@ -227,7 +227,7 @@ static Buffer *part_value(TgTensor *t, int p, Want *want) {
   }
   Buffer *b = of ? value_of(ctx, of) : NULL;
   if (of && want) *want = want_of(of);
-  if (!of) error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (!of) error_no_memory(&ctx->err, "jit");
   tg_release(own);
   return b;
 }
@@ -366,7 +366,7 @@ static TgStatus outputs_taken(TgJit *j, TgTensor **out, Buffer **b) {
 static TgStatus lists_made(TgJit *j, int n, int parts, Given **given, Want **want) {
   *given = given_new(j->ctx, n);
   *want = mem_alloc(&j->ctx->mem, ((size_t)parts + 1) * sizeof **want);
-  return *given && *want ? TG_OK : error_set(&j->ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  return *given && *want ? TG_OK : error_no_memory(&j->ctx->err, "jit");
 }
 
 /* What the function is given, in `whole`, and its memories. */
@@ -402,7 +402,7 @@ static TgStatus memories_settled(TgJit *j, Buffer **b) {
     ok = settle(j, &j->c.steps.at[i].to, b, out, &own);
   map_free(&own);
   if (ok) return TG_OK;
-  return ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  return ctx->err.status ? ctx->err.status : error_no_memory(&ctx->err, "jit");
 }
 
 /* The input that memory k of the list is of. */
@@ -427,7 +427,7 @@ static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *wh
             "whole tensor",
             of);
       if (k < j->nin && !vec_push(&j->ctx->mem, &j->input_stored, k))
-        return error_set(&j->ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+        return error_no_memory(&j->ctx->err, "jit");
       j->c.stored.at[i] = NULL;
       break;
     }
@@ -443,8 +443,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   size_t n = (size_t)(nin + nout) + 1;
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   Buffer **b = mem_alloc(&ctx->mem, n * MOST_DEVICES * sizeof *b);
-  TgStatus s = whole && b ? inputs_ready(ctx, in, nin, whole)
-                          : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  TgStatus s = whole && b ? inputs_ready(ctx, in, nin, whole) : error_no_memory(&ctx->err, "jit");
   if (!s) s = inputs_taken(j, whole, nin, b);
   if (!s) s = jit_stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
@@ -458,7 +457,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   for (int i = 0; i < j->nin; i++)
     b[i]->given = false;
   ctx->capture = NULL;
-  if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (!s && j->c.failed) s = error_no_memory(&ctx->err, "jit");
   if (!s && !nout && !j->c.steps.len)
     s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
 
@@ -547,8 +546,7 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
       ok = (part[p] = output_memory(j, &j->out[at], &b[at])) != NULL;
     UOp *all = !ok ? NULL : n > 1 ? multi_new(ctx->store, &j->made[i].at, part) : part[0];
     out[i] = all ? n > 1 ? tensor_new(ctx, all) : tensor_memory(ctx, all) : NULL;
-    if (!out[i] || (n > 1 && !shard_parts(out[i], all, true)))
-      return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    if (!out[i] || (n > 1 && !shard_parts(out[i], all, true))) return error_no_memory(&ctx->err, "jit");
   }
   return TG_OK;
 }
@@ -645,7 +643,7 @@ static TgStatus steps_run(TgContext *ctx, Step *s, size_t n, Buffer *const *stor
     flies = copy_flies(ctx, &s[i]) != 0;
   if (flies) all.flight = flight_new(ctx, stored, nstored);
   bool room = all.run && (all.flight || !flies);
-  TgStatus st = room ? steps_run_in(&all, s, n) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  TgStatus st = room ? steps_run_in(&all, s, n) : error_no_memory(&ctx->err, "jit");
   flight_free(all.flight);
   mem_free(&ctx->mem, all.run);
   return st;
@@ -660,8 +658,7 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
   Buffer **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
-  TgStatus s = b && stored && whole ? jit_stores_flushed(ctx)
-                                    : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  TgStatus s = b && stored && whole ? jit_stores_flushed(ctx) : error_no_memory(&ctx->err, "jit");
   if (!s) s = inputs_checked(j, in);
   if (!s) s = inputs_ready(ctx, in, j->ngiven, whole);
   if (!s) s = inputs_memories(ctx, whole, j->ngiven, b, NULL);
@@ -695,8 +692,7 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   if (j->runs == 0) {
     Map older, *outer = ctx->older; /* fn may run another captured function */
     j->expressions.len = 0;
-    TgStatus s =
-        older_begin(ctx, &older, in, nin) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    TgStatus s = older_begin(ctx, &older, in, nin) ? TG_OK : error_no_memory(&ctx->err, "jit");
     if (!s) s = call(j, in, nin, out, nout);
     s = older_end(j, &older, in, nin, s);
     ctx->older = outer;

@@ -62,7 +62,7 @@ static void *element_at(TgContext *ctx, TgTensor *t, Buffer **memory) {
 static TgStatus slots_ready(Slots *s, void **bufs) {
   TgContext *ctx = s->ctx;
   Buffer **b = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *b);
-  if (!b) return error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
+  if (!b) return error_no_memory(&ctx->err, "kernel");
   for (int i = 0; i < s->n && !ctx->err.status; i++) {
     TgTensor *t = s->arg[i];
     if (s->written[i] && !place_ready("kernel", t, true)) break;
@@ -126,7 +126,7 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
     store_set_env(st, &ctx->passes.rewrites);
     kernel = kernel_read(ctx, text, &t, st, s, bufs);
   } else
-    error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
+    error_no_memory(&ctx->err, "kernel");
   for (int i = 0; kernel && i < s->n; i++)
     if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
   Device *d = device_at(ctx, tensor_device(s->arg[0]));

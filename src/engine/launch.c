@@ -52,7 +52,7 @@ static TgStatus launch_room(TgContext *ctx, const PlanRun *run, size_t n, Launch
     }
   r->bufs = most > 32 ? mem_alloc(&ctx->mem, (size_t)most * sizeof *r->bufs) : r->bufs_small;
   r->vars = most_vars > 16 ? mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *r->vars) : r->vars_small;
-  return r->bufs && r->vars ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  return r->bufs && r->vars ? TG_OK : error_no_memory(&ctx->err, "realize");
 }
 
 static void launch_room_end(TgContext *ctx, LaunchRoom *r) {
@@ -295,8 +295,7 @@ TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n)
   TgStatus st = TG_OK;
   for (size_t i = 0; i < n && launches_timed(ctx); i++) /* each launch with its time */
     if ((st = plan_run(ctx, &run[i])) || i + 1 == n) return st;
-  if (!*made && !(*made = replay_new(ctx, run, n)))
-    return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (!*made && !(*made = replay_new(ctx, run, n))) return error_no_memory(&ctx->err, "jit");
   st = launch_room(ctx, run, n, &room);
   if (!st) st = context_cancelled(ctx);
   for (size_t i = 0; i < n && !st; i++)

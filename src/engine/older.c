@@ -149,7 +149,7 @@ TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus 
   map_free(older);
   ok = ok && values_kept(j, read.at, read.len);
   vec_free(&ctx->mem, &read);
-  if (!ok && !ctx->err.status) error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (!ok && !ctx->err.status) error_no_memory(&ctx->err, "jit");
   return s ? s : ctx->err.status;
 }
 

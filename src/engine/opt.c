@@ -38,7 +38,7 @@ static const Pass *find(const Pass *table, size_t n, const char *name) {
 
 static TgError *err_of(Job *j) { return &j->ctx->err; }
 
-static bool no_memory(Job *j) { return error_set(err_of(j), TG_ERR_NOMEM, "opt: out of memory"), false; }
+static bool no_memory(Job *j) { return error_no_memory(err_of(j), "opt"), false; }
 
 static bool misfit(Job *j, const char *who, GraphKind kind, const SpecError *bad) {
   if (!bad->node) return no_memory(j);

@@ -156,7 +156,7 @@ static void flight_told(Flight *f, const Step *plans, size_t n) {
   }
 }
 
-static TgStatus no_memory(TgContext *ctx) { return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory"); }
+static TgStatus no_memory(TgContext *ctx) { return error_no_memory(&ctx->err, "jit"); }
 
 /* ---- going */
 static TgStatus posted(Flight *f, const Leaving *l, bool out) {

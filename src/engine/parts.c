@@ -98,7 +98,7 @@ Parts *parts_of_tensors(Graph *g, TgTensor *const *part, int n) {
   UOp **copy = mem_alloc(&g->ctx->mem, ((size_t)n + 1) * sizeof *copy);
   for (int i = 0; copy && i < n; i++)
     copy[i] = copy_of(g, part[i]);
-  if (!copy) error_set(&g->ctx->err, TG_ERR_NOMEM, "schedule: out of memory");
+  if (!copy) error_no_memory(&g->ctx->err, "schedule");
   Parts *ps = copy ? parts_new(g, copy, n) : NULL;
   mem_free(&g->ctx->mem, copy);
   return ps;
@@ -126,7 +126,7 @@ Parts *parts_new(Graph *g, UOp *const *part, int n) {
   if (ok) return ps;
   if (ps) ps->mem = &ctx->mem;
   parts_free(ps);
-  error_set(&ctx->err, TG_ERR_NOMEM, "schedule: out of memory");
+  error_no_memory(&ctx->err, "schedule");
   return NULL;
 }
 

@@ -259,7 +259,7 @@ static TgStatus start(TgContext *ctx, const char *path, bool replace) {
   Profile *p = mem_alloc(&ctx->mem, sizeof *p);
   if (!p) {
     ctx->os->close(fd);
-    return error_set(&ctx->err, TG_ERR_NOMEM, "profile: out of memory");
+    return error_no_memory(&ctx->err, "profile");
   }
   p->fd = fd;
   p->begun = time_now_s();

@@ -532,7 +532,7 @@ TgStatus tg_jit_name(TgJit *j, const char *const *inputs, const char *const *out
     ok = given_named(j, &j->given[i], inputs[i]);
   for (int i = 0; ok && outputs && i < j->nmade; i++)
     ok = given_named(j, &j->made[i], outputs[i]);
-  return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit names: out of memory");
+  return ok ? TG_OK : error_no_memory(&ctx->err, "jit names");
 }
 
 TgVariable *tg_jit_variable(TgJit *j, size_t i) {

@@ -169,7 +169,7 @@ const char *tg_source_prelude(TgContext *ctx) {
   if (!s->len) r->prelude(s);
   c->prelude_of = r;
   if (!s->oom) return str_text(s);
-  error_set(&ctx->err, TG_ERR_NOMEM, "source prelude: out of memory");
+  error_no_memory(&ctx->err, "source prelude");
   return NULL;
 }
 

@@ -37,7 +37,7 @@ static TgStatus machines_told(TgContext *ctx, Comm *c) {
 
   char own[MOST_NAME] = {0};
   uint64_t *name = mem_alloc(&ctx->mem, (size_t)c->size * sizeof *name);
-  if (!name) return error_set(&ctx->err, TG_ERR_NOMEM, "comm: out of memory");
+  if (!name) return error_no_memory(&ctx->err, "comm");
   snprintf(own, sizeof own, "%s", ctx->env.comm_machine);
   if (!*own) ctx->os->gethostname(own, sizeof own - 1);
   TgStatus s = TG_OK;
@@ -226,7 +226,7 @@ static TgStatus moved_staged(TgContext *ctx, const Exchange *e, Device *to, int 
   bool sends = !from->remote, keeps = to ? !to->remote : dst != NULL;
   size_t room = TG_MIN(nbytes, (size_t)PIECE);
   char *host = mem_alloc_raw(&ctx->mem, room + 1);
-  TgStatus s = host ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "copy: out of memory");
+  TgStatus s = host ? TG_OK : error_no_memory(&ctx->err, "copy");
   for (size_t done = 0; !s && done < nbytes; done += room) {
     size_t n = TG_MIN(room, nbytes - done);
     if (sends) s = from->backend->copy_out(from, host, src + done, n);

@@ -23,7 +23,7 @@ typedef struct Run {
 } Run;
 
 static bool no_memory(TgContext *ctx) {
-  error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  error_no_memory(&ctx->err, "realize");
   return false;
 }
 
@@ -553,9 +553,7 @@ static TgStatus realize_on(TgContext *ctx, int device, const Asked *a) {
     if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL, false);
   }
   vec_free(&ctx->mem, &r.results);
-  return ok                ? TG_OK
-         : ctx->err.status ? ctx->err.status
-                           : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  return ok ? TG_OK : ctx->err.status ? ctx->err.status : error_no_memory(&ctx->err, "realize");
 }
 
 /* Each device computes what it has; kernels of two are never joined. */
@@ -591,7 +589,7 @@ bool realize_copy(TgContext *ctx, UOp *copy) { return copy_made(ctx, copy); }
 static TgStatus realize_asked(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores,
                               size_t nstores) {
   bool shards = ctx->dev_open && shards_asked(ctx, t, n, nstores);
-  if (ctx->older && !older_read(ctx, t, n)) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (ctx->older && !older_read(ctx, t, n)) return error_no_memory(&ctx->err, "jit");
   return shards ? shards_realize(ctx, t, n, stores, nstores) : realize_plain(ctx, t, n, stores, nstores);
 }
 

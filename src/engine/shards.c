@@ -136,7 +136,7 @@ static bool hide(TgContext *ctx, Handles *to, UOp *u) {
   TgTensor *t = shard_hidden(ctx, u);
   if (t && vec_push(&ctx->mem, to, t)) return true;
   tg_release(t);
-  error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  error_no_memory(&ctx->err, "realize");
   return false;
 }
 
@@ -279,10 +279,10 @@ static TgStatus run(Many *m, Buffer *const *stores, size_t nstores) {
     ok = levels_add(&l, m->places.at[i]->uop);
   for (size_t i = 0; ok && i < nstores; i++)
     ok = !stores[i]->store || levels_add(&l, stores[i]->store);
-  TgStatus s = ok ? levels_made(&l) : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  TgStatus s = ok ? levels_made(&l) : error_no_memory(&ctx->err, "realize");
   levels_free(&l);
   if (!s && m->values.len) s = realize_plain(ctx, m->values.at, m->values.len, NULL, 0);
-  if (!s && !values_made(m)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!s && !values_made(m)) s = error_no_memory(&ctx->err, "realize");
   if (!s && (m->places.len || nstores)) s = realize_plain(ctx, m->places.at, m->places.len, stores, nstores);
   return s;
 }
@@ -308,7 +308,7 @@ TgStatus shards_realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   if (ok && (m.places.len || nstores)) ok = add_pending(&m);
   TgStatus s = ok                ? run(&m, stores, nstores)
                : ctx->err.status ? ctx->err.status
-                                 : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+                                 : error_no_memory(&ctx->err, "realize");
   for (size_t i = 0; s && i < m.wholes.len; i++) /* expressions again */
     if (m.wholes.at[i]->part && !is_multi(m.wholes.at[i]->uop)) shard_unlink(m.wholes.at[i]);
   handles_free(ctx, &m.made);
@@ -364,7 +364,7 @@ TgStatus shards_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
     size_t n = p ? tg_nbytes(p) : 0;
     char *part = at.axis < 0 || !out ? out : mem_alloc(&ctx->mem, n + 1);
     if (!p || (out && !part))
-      s = error_set(&ctx->err, TG_ERR_NOMEM, "read: out of memory");
+      s = error_no_memory(&ctx->err, "read");
     else if (NEVER(at.axis < 0 && n != nbytes))
       s = error_set(&ctx->err, TG_ERR_INTERNAL, "read: a part of another size");
     else if (n)

@@ -80,7 +80,7 @@ TgStatus slabs_take(TgContext *ctx, Plan *p) {
   /* room to come back to, made now because coming back cannot fail */
   pool->used += (size_t)p->nslab;
   if (!vec_reserve(&ctx->mem, &pool->unused, pool->unused.len + pool->used))
-    st = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+    st = error_no_memory(&ctx->err, "realize");
   for (int i = 0; i < p->nslab; i++) {
     p->slab_room[i] = 0; /* not taken */
     if (!st && p->slab_bytes[i]) st = slab_take(ctx, p, i);

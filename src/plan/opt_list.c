@@ -64,7 +64,7 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
                                  "in STAGE p1 r0"
                                : "a range and a size, as in UPCAST r0 4"),
              false;
-    if (!vec_push(mem, out, o)) return error_set(err, TG_ERR_NOMEM, "opts: out of memory"), false;
+    if (!vec_push(mem, out, o)) return error_no_memory(err, "opts"), false;
     p = end;
   }
   return true;

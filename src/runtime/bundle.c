@@ -205,7 +205,7 @@ TgStatus bundle_read(TgMem *mem, TgError *err, const void *bytes, size_t nbytes,
     room = *b && bundle_add(*b, read);
   }
   bundle_free(read);
-  if (!room) return error_set(err, TG_ERR_NOMEM, "bundle: out of memory");
+  if (!room) return error_no_memory(err, "bundle");
   return r.bad ? error_set(err, TG_ERR_VALUE, "bundle: what is given is damaged") : TG_OK;
 }
 

@@ -150,7 +150,7 @@ TgStatus comm_post(Comm *c, const Exchange *e, int rank, bool out, void *p, size
   Message *m = message_open(c, e, rank, out);
   if (!m || (nbytes && !vec_push(c->mem, &m->piece, ((Piece){p, nbytes})))) {
     comm_drop(c);
-    return error_set(c->err, TG_ERR_NOMEM, "comm: out of memory");
+    return error_no_memory(c->err, "comm");
   }
   m->head.nbytes += nbytes;
   m->closed = m->head.nbytes >= c->bucket;
@@ -334,7 +334,7 @@ static const Transport *transport_named(Comm *c, const char *name) {
 Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint64_t agreed) {
   static const _Atomic bool never;
   Comm *c = mem_alloc(mem, sizeof *c);
-  if (!c) return error_set(err, TG_ERR_NOMEM, "comm: out of memory"), NULL;
+  if (!c) return error_no_memory(err, "comm"), NULL;
   bool nccl = !strcmp(env->comm, "nccl");
   *c = (Comm){.mem = mem, .os = os, .err = err, .stop = &never, .timeout_s = env->comm_timeout};
   Group g = {.name = *env->comm_name ? env->comm_name : NULL,
@@ -357,7 +357,7 @@ Comm *comm_join(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err, uint
   c->heads = mem_alloc(mem, (size_t)c->size * sizeof *c->heads);
   c->machine = mem_alloc(mem, (size_t)c->size * sizeof *c->machine);
   if (!c->queue || !c->heads || !c->machine) {
-    error_set(err, TG_ERR_NOMEM, "comm: out of memory");
+    error_no_memory(err, "comm");
     return comm_leave(c), NULL;
   }
   c->now.phase = PHASE_RUNS;

@@ -369,7 +369,7 @@ static bool unit_finish(TgMem *mem, const TgOs *os, const Compiler *c, Job *j, U
 TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare,
                        const Waiting *w, Unit *u, int n, int limit_s) {
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
-  if (!jobs) return error_set(err, TG_ERR_NOMEM, "compiler: out of memory");
+  if (!jobs) return error_no_memory(err, "compiler");
   TgStatus st = TG_OK;
   bool from_spare = spare_take(os, spare, &u[0], &jobs[0], limit_s);
   for (int i = from_spare; i < n; i++)

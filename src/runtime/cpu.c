@@ -34,8 +34,7 @@ typedef struct Cpu {
 static TgStatus object_load(Device *d, const Blob *object, void **module) {
   Image *im = mem_alloc(d->mem, sizeof *im);
   const Cpu *p = d->priv;
-  TgStatus st =
-      im ? image_load(d, &p->cc, object, im) : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  TgStatus st = im ? image_load(d, &p->cc, object, im) : error_no_memory(d->err, "CPU");
   if (st) {
     mem_free(d->mem, im);
     im = NULL;
@@ -103,14 +102,14 @@ static void cpu_close(Device *d) {
 static TgStatus cpu_open(Device *d) {
   if (!d->os) d->os = &tg_os_default;
   Cpu *p = mem_alloc(d->mem, sizeof *p);
-  if (!p) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  if (!p) return error_no_memory(d->err, "CPU");
   bool any = d->named && !(d->env && d->env->cc[0]); /* kernels may come from the cache, or a bundle */
   TgError none = {0};
   TgStatus st = compiler_find(d->os, d->env, any ? &none : d->err, &p->cc);
   if (any) st = TG_OK;
   if (st || pthread_mutex_init(&p->pool_lock, NULL)) {
     mem_free(d->mem, p);
-    return st ? st : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+    return st ? st : error_no_memory(d->err, "CPU");
   }
   d->priv = p;
   bool room = kernels_open(d, &p->kernels, &loader, &renderer_c);
@@ -127,7 +126,7 @@ static TgStatus cpu_open(Device *d) {
   d->describe = p->text;
   if (!room) {
     cpu_close(d);
-    return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+    return error_no_memory(d->err, "CPU");
   }
   return TG_OK;
 }
@@ -261,7 +260,7 @@ static TgStatus compile_parts(Device *d, Cpu *p, const KernelSpec *ks, Kernel **
   const TgError *why = &b->unit[u].why;
   if (n == 1) return error_set(d->err, why->status, "kernel %.90s: %s", b->texts[0]->linear->name, why->msg);
   int *todo = mem_alloc(d->mem, (size_t)n * sizeof *todo);
-  if (!todo) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  if (!todo) return error_no_memory(d->err, "CPU");
   for (int i = 0; i < n; i++)
     todo[i] = (int)(b->texts[i] - ks);
   TgStatus st = compile_missing(d, p, ks, kn, todo, n, 2);
@@ -275,7 +274,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   Batch b;
   TgStatus st = TG_OK;
   if (!batch_new(d, p, ks, kn, todo, ntodo, least, &b) || !batch_write(d, p, &b))
-    st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+    st = error_no_memory(d->err, "CPU");
   if (!st)
     st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, &d->waiting, b.unit, b.nunit,
                        d->env->cc_limit);
@@ -355,7 +354,7 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
   }
   goto done;
 oom:
-  st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  st = error_no_memory(d->err, "CPU");
 done:
   kernels_done(&p->kernels);
   if (st)

@@ -163,7 +163,7 @@ static void cuda_close(Device *d) {
 static TgStatus cuda_open(Device *d) {
   if (!d->os) d->os = &tg_os_default;
   Cuda *p = d->priv = mem_alloc(d->mem, sizeof *p);
-  if (!p) return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!p) return error_no_memory(d->err, "CUDA");
   TgStatus st = cuda_load(d->os, d->env, d->err, &p->lib, &p->api);
   if (st) {
     mem_free(d->mem, p);
@@ -176,8 +176,7 @@ static TgStatus cuda_open(Device *d) {
   if (!st) st = cuda_memory_info(d, &unused, &total);
   cuda_memory_begin(d, emulates_exactly(d->env) ? 0 : total / 2);
   if (!st) st = arch_chosen(d, p);
-  if (!st && !kernels_open(d, &p->kernels, &loader, &renderer_cuda))
-    st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!st && !kernels_open(d, &p->kernels, &loader, &renderer_cuda)) st = error_no_memory(d->err, "CUDA");
   if (st) {
     cuda_close(d);
     return st;
@@ -250,8 +249,7 @@ static TgStatus unit_compiled(Device *d, const char *text, Blob *out) {
   size_t n = 0;
   if (!st && (code ? p->api.unit_cubin_size(unit, &n) : p->api.unit_ptx_size(unit, &n)))
     st = error_set(d->err, TG_ERR_COMPILE, "CUDA: NVRTC made nothing");
-  if (!st && !(out->at = mem_alloc(d->mem, n + 1)))
-    st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!st && !(out->at = mem_alloc(d->mem, n + 1))) st = error_no_memory(d->err, "CUDA");
   out->nbytes = n;
   if (!st && (code ? p->api.unit_cubin(unit, (char *)out->at) : p->api.unit_ptx(unit, (char *)out->at)))
     st = error_set(d->err, TG_ERR_COMPILE, "CUDA: what NVRTC made cannot be had");
@@ -266,7 +264,7 @@ static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *
   Blob object = {0};
   Str text;
   bool room = kernels_one_text(d, &p->kernels, ks, kn, todo, n, &text, &kernel);
-  TgStatus st = room ? TG_OK : error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  TgStatus st = room ? TG_OK : error_no_memory(d->err, "CUDA");
   if (!st) st = unit_compiled(d, str_text(&text), &object);
   if (!st) st = kernels_loaded(d, &p->kernels, &object, kernel, n);
   mem_free(d->mem, object.at);
@@ -291,7 +289,7 @@ static TgStatus shared_allowed(Device *d, Program *g, int64_t local) {
 static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Program **out) {
   const Linear *lin = spec->linear;
   Program *g = *out = mem_alloc(d->mem, sizeof *g);
-  if (!g) return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!g) return error_no_memory(d->err, "CUDA");
   g->function = k->fn;
   kernel_taken(g->kernel = k);
   g->narg = lin->nparam + spec->nvar;
@@ -302,7 +300,7 @@ static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Progra
   }
   snprintf(g->name, sizeof g->name, "%s", lin->name);
   if (!(g->args = mem_alloc(d->mem, ((size_t)g->narg + 1) * sizeof *g->args)))
-    return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+    return error_no_memory(d->err, "CUDA");
   return shared_allowed(d, g, spec->shared_bytes);
 }
 
@@ -390,7 +388,7 @@ static TgStatus cuda_graph_new(Device *d, const Launch *l, int n, LaunchGraph **
   Cuda *p = d->priv;
   LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
   if (g) g->node = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *g->node);
-  TgStatus st = g && g->node ? current(d, "a graph") : error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  TgStatus st = g && g->node ? current(d, "a graph") : error_no_memory(d->err, "CUDA");
   if (!st) st = cuda_check(d, p->api.graph_create(&g->graph, 0), "a graph");
   for (int i = 0; i < n && !st; i++) {
     CudaKernelNode node = kernel_node(&l[i]);
@@ -444,8 +442,7 @@ static void event_free(Device *d, Event *e) {
 static TgStatus recorded(Device *d, Event **e, CUstream stream) {
   Cuda *p = d->priv;
   TgStatus st = current(d, "an event");
-  if (!st && !*e && !(*e = mem_alloc(d->mem, sizeof **e)))
-    st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!st && !*e && !(*e = mem_alloc(d->mem, sizeof **e))) st = error_no_memory(d->err, "CUDA");
   if (!st && !(*e)->event) st = cuda_check(d, p->api.event_create(&(*e)->event, 0), "an event");
   return st ? st : cuda_check(d, p->api.event_record((*e)->event, stream), "an event");
 }

@@ -116,7 +116,7 @@ static TgStatus opened(Device *d, Metal *p) {
 static TgStatus metal_open(Device *d) {
   if (!d->os) d->os = &tg_os_default;
   Metal *p = d->priv = mem_alloc(d->mem, sizeof *p);
-  if (!p) return error_set(d->err, TG_ERR_NOMEM, "METAL: out of memory");
+  if (!p) return error_no_memory(d->err, "METAL");
   TgStatus st = metal_load(d->os, d->env, d->err, &p->lib, &p->api);
   if (st) {
     mem_free(d->mem, p);

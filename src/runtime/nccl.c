@@ -43,7 +43,7 @@ static TgStatus loaded(Nccl *n) {
 
 Nccl *nccl_load(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err) {
   Nccl *n = mem_alloc(mem, sizeof *n);
-  if (!n) return error_set(err, TG_ERR_NOMEM, "comm: out of memory"), NULL;
+  if (!n) return error_no_memory(err, "comm"), NULL;
   *n = (Nccl){.mem = mem, .os = os, .err = err};
   bool emulated = env->emulate && emulators();
   if (emulated) n->api = *emulators()->nccl;
@@ -69,7 +69,7 @@ bool nccl_posted(const Nccl *n) { return n && n->posted.len; }
 
 TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes) {
   if (!nbytes || vec_push(n->mem, &n->posted, ((Posted){rank, out, p, nbytes}))) return TG_OK;
-  return error_set(n->err, TG_ERR_NOMEM, "comm: out of memory");
+  return error_no_memory(n->err, "comm");
 }
 
 /* A group that was begun ends whatever fails in it. */

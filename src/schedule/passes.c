@@ -193,7 +193,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   }
   arena_free(&out->arena);
   memset(out, 0, sizeof *out);
-  if (mem->failed != failed) error_set(err, TG_ERR_NOMEM, "schedule: out of memory");
+  if (mem->failed != failed) error_no_memory(err, "schedule");
   return error_set(err, TG_ERR_INTERNAL, "schedule: a graph it cannot lower"), err->status;
 }
 

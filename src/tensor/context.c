@@ -158,8 +158,7 @@ void tg_free(TgContext *ctx, void *p) {
 /* ---- scopes */
 TgStatus tg_scope_begin(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
-  if (!vec_push(&ctx->mem, &ctx->scopes, (TgScope){0}))
-    return error_set(&ctx->err, TG_ERR_NOMEM, "scope: out of memory");
+  if (!vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) return error_no_memory(&ctx->err, "scope");
   /* the array may have moved: first tensors point back into it */
   for (size_t i = 0; i < ctx->scopes.len; i++)
     if (ctx->scopes.at[i].tensors) ctx->scopes.at[i].tensors->link = &ctx->scopes.at[i].tensors;

@@ -200,7 +200,7 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
   DType join = DT_F32;
   TgTensor *r = NULL;
   if (!e.term || !e.x)
-    error_set(&ctx->err, TG_ERR_NOMEM, "einsum: out of memory");
+    error_no_memory(&ctx->err, "einsum");
   else if (operands_read(&e, x, end, &join) && result_read(&e, arrow)) {
     TgDType acc = o.dtype ? o.dtype : dtype_public(sum_dtype(join));
     r = aligned(&e, 0, acc);

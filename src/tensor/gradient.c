@@ -369,7 +369,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
     out[i] = of_target(rw.st, targets[i], &views, grad, limit);
   mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad), mem_free(mem, from);
   vec_free(mem, &topo), views_free(ctx, &views);
-  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
+  if (!ok) error_no_memory(&ctx->err, "gradient");
   return ok;
 }
 
@@ -403,7 +403,7 @@ static bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const 
     memcpy(graph + 1, targets, (size_t)n * sizeof *graph);
   }
   ok = ok && histories_put(ctx, n + 1, graph);
-  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
+  if (!ok) error_no_memory(&ctx->err, "gradient");
   ok = ok && gradient_walk(ctx, graph[0], seed, n, graph + 1, out);
   for (int i = 0; ok && strict && i < n; i++)
     ok = out[i] || !past_forgotten(ctx, graph[0], i);
@@ -438,7 +438,7 @@ static TgStatus gradients(TgTensor *loss, TgTensor *given, TgTensor *const *targ
   TgStatus s = seed_check("gradient", loss, given, &seed);
   if (s) return s;
   UOp **t = mem_alloc(&ctx->mem, ((size_t)n * 2 + 1) * sizeof *t), **g = t + n;
-  if (!t) return error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
+  if (!t) return error_no_memory(&ctx->err, "gradient");
   for (int i = 0; !s && i < n; i++) {
     out[i] = NULL;
     if (!targets[i] || targets[i]->ctx != ctx)
@@ -481,7 +481,7 @@ TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
       if (t->requires_grad) ok = vec_push(&ctx->mem, &params, t);
   UOp **u = ok ? mem_alloc(&ctx->mem, (params.len ? params.len : 1) * 2 * sizeof *u) : NULL,
       **g = u ? u + params.len : NULL;
-  if (!u) s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory");
+  if (!u) s = error_no_memory(&ctx->err, "backward");
   for (size_t i = 0; !s && i < params.len; i++)
     u[i] = params.at[i]->uop;
   if (!s && !gradient_of(ctx, loss->uop, seed, (int)params.len, u, g, false)) s = ctx->err.status;
@@ -500,7 +500,7 @@ TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
       old->grad_of = NULL;
     }
     if (!now) {
-      s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory");
+      s = error_no_memory(&ctx->err, "backward");
       break;
     }
     t->grad = now;

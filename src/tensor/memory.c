@@ -186,7 +186,7 @@ bool whole_renewed(TgTensor *t) {
   for (int i = 0; i < t->nparts; i++) {
     if (!t->part[i]->memory) continue;
     UOp *now = whole_with(t->ctx, t->uop, t->part[i]->memory, NULL, NULL);
-    if (!now) return error_set(&t->ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
+    if (!now) return error_no_memory(&t->ctx->err, "assign"), false;
     t->uop = now;
   }
   return true;
@@ -194,8 +194,7 @@ bool whole_renewed(TgTensor *t) {
 
 bool store_to(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
-  if (value && !ctx->calls->value_stored(ctx, value))
-    return error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
+  if (value && !ctx->calls->value_stored(ctx, value)) return error_no_memory(&ctx->err, "assign"), false;
   if (t->part) return shard_store(t, view, value);
   if (value && has_multi(value) && !(value = multi_lowered(ctx, value))) return false;
   Buffer *b = t->memory;
@@ -206,7 +205,7 @@ bool store_to(TgTensor *t, UOp *view, UOp *value) {
     if (ok && h->whole) ok = (h->whole->then = whole_with(ctx, h->whole->uop, b, view, store)) != NULL;
   }
   if (!ok) {
-    error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory");
+    error_no_memory(&ctx->err, "assign");
     return false;
   }
   for (TgTensor *h = b->places; h; h = h->next_place) {

@@ -153,7 +153,7 @@ TgStatus tg_name_begin(TgContext *ctx, const char *name) {
       o->path.len && o->path.at[o->path.len - 1] ? o->text.at[o->path.at[o->path.len - 1] - 1] : "";
   snprintf(path, sizeof path, "%s%s%s", outer, *outer && name && *name ? "/" : "", name ? name : "");
   if (vec_push(&ctx->mem, &o->path, *path ? text_number(ctx, path) : 0)) return TG_OK;
-  return error_set(&ctx->err, TG_ERR_NOMEM, "name: out of memory");
+  return error_no_memory(&ctx->err, "name");
 }
 
 TgStatus tg_name_end(TgContext *ctx) {

@@ -61,7 +61,7 @@ TgTensor *tensor_on_all(TgTensor *t, uint64_t devices) {
 static UOp *rewritten(TgContext *ctx, Matcher m, uint64_t ops, UOp *u) {
   Rewrite rw = {.st = ctx->store, .mem = &ctx->mem, .ctx = ctx, .required = true, .ops = ops};
   UOp *r = graph_rewrite(&rw, m, u);
-  if (!r || rw.failed) error_set(&ctx->err, TG_ERR_NOMEM, "shard: out of memory");
+  if (!r || rw.failed) error_no_memory(&ctx->err, "shard");
   return rw.failed ? NULL : r;
 }
 
@@ -126,7 +126,7 @@ bool shard_parts(TgTensor *t, UOp *multi, bool places) {
   }
   if (ok) return true;
   shard_unlink(t);
-  error_set(&ctx->err, TG_ERR_NOMEM, "shard: out of memory");
+  error_no_memory(&ctx->err, "shard");
   return false;
 }
 
@@ -222,7 +222,7 @@ static TgTensor *part_on(const TgTensor *t, UOp *view) {
 
 bool shard_store(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
-  if (!view || !value) return error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
+  if (!view || !value) return error_no_memory(&ctx->err, "assign"), false;
   UOp *was = t->uop, *place = not_reshaped(t, view), *to = multi_lowered(ctx, place);
   if (!to) return false;
   TG_REQUIRE_OR(ctx, all_views(to), false, TG_ERR_DEVICE,
@@ -231,7 +231,7 @@ bool shard_store(TgTensor *t, UOp *view, UOp *value) {
   Layout at = layout_of(to);
   UOp *as = u_reshape(ctx->store, value, place->shape->n, place->shape->v);
   UOp *from = multi_lowered(ctx, shard_new(ctx->store, as, &at));
-  if (!from) return error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false;
+  if (!from) return error_no_memory(&ctx->err, "assign"), false;
   for (int i = 0; i < at.n; i++) {
     if (no_elements(to->src[i])) continue;
     TgTensor *p = part_on(t, to->src[i]);
@@ -241,7 +241,7 @@ bool shard_store(TgTensor *t, UOp *view, UOp *value) {
   /* all of it: a gradient goes on through the value, not through each part of it */
   bool all = view == was && dtype_is_float(dt(t));
   bool known = !all || map_put_ptr(&ctx->history, t->uop, value);
-  return known || (error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory"), false);
+  return known || (error_no_memory(&ctx->err, "assign"), false);
 }
 
 /* ---- the API */

@@ -11,7 +11,7 @@ static const int64_t *sizes_as(const TgTensor *t, int which) {
   if (!dims_symbolic(t->uop->shape)) return dims(t);
   TgTensor *own = (TgTensor *)t;
   if (!own->sizes && !(own->sizes = mem_alloc(&t->ctx->mem, 2 * TG_MAX_RANK * sizeof *own->sizes))) {
-    error_set(&t->ctx->err, TG_ERR_NOMEM, "shape: out of memory");
+    error_no_memory(&t->ctx->err, "shape");
     return NULL;
   }
   int64_t *to = own->sizes + which * TG_MAX_RANK;

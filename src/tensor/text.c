@@ -67,8 +67,7 @@ static bool element(Reader *r) {
       return refuse(r, "no number");
   }
   r->kind = TG_MAX(r->kind, k);
-  return vec_push(&r->ctx->mem, &r->items, v) ||
-         (error_set(&r->ctx->err, TG_ERR_NOMEM, "from_text: out of memory"), false);
+  return vec_push(&r->ctx->mem, &r->items, v) || (error_no_memory(&r->ctx->err, "from_text"), false);
 }
 
 static void blanks(Reader *r) {
@@ -158,7 +157,7 @@ TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOption
     if (!to)
       error_set(&ctx->err, TG_ERR_DTYPE, "from_text: unknown dtype %d", (int)d);
     else if (!v)
-      error_set(&ctx->err, TG_ERR_NOMEM, "from_text: out of memory");
+      error_no_memory(&ctx->err, "from_text");
     else
       t = on < 0 ? NULL : tensor_from(ctx, on, v, d, r.ndim, r.size);
     mem_free(&ctx->mem, v);

@@ -42,7 +42,7 @@ static bool stores_flushed(const TgVariable *v) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (!b->store->symbolic) continue;
     ok = dims_name(ctx->store, &ctx->mem, b->store, v->number, &names) ||
-         (error_set(&ctx->err, TG_ERR_NOMEM, "variable: out of memory"), false);
+         (error_no_memory(&ctx->err, "variable"), false);
     if (ok && names) ok = memory_flush(ctx, b);
   }
   return ok;

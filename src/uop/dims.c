@@ -123,7 +123,7 @@ static int64_t poly_handle(UOpStore *st, const Poly *p) {
   if (t->sizes.len == MAX_SIZES) return DIM_BAD;
   Poly *own = arena_alloc(&t->arena, sizeof *own);
   if (!own || !vec_reserve(t->mem, &t->sizes, t->sizes.len + 1) || !map_put(&t->found, h, t->sizes.len)) {
-    if (t->err) error_set(t->err, TG_ERR_NOMEM, "size: out of memory");
+    if (t->err) error_no_memory(t->err, "size");
     return DIM_BAD;
   }
   *own = *p;

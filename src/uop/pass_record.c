@@ -68,7 +68,7 @@ void pass_record_graph(PassEnv *e, const PassRun *r, const UOpVec *roots, int nu
 bool pass_record_end(PassEnv *e, PassRun *r) {
   char path[400];
   str_put(&e->record, "]}\n");
-  if (e->record.oom) error_set(r->err, TG_ERR_NOMEM, "viz: out of memory");
+  if (e->record.oom) error_no_memory(r->err, "viz");
   snprintf(path, sizeof path, "%s/%c%03d.json", e->record_dir, r->letter, r->number);
   e->os->mkdir(e->record_dir, 0777); /* there already, or open says what is wrong */
   int fd = e->record.oom ? -1 : e->os->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

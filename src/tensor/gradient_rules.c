@@ -63,8 +63,9 @@ static UOp *zero_if_not(Rewrite *rw, UOp *c, UOp *g) {
 static UOp *equal(Rewrite *rw, UOp *a, UOp *b) { return uop_alu2(rw->st, OPS_CMPEQ, a, b); }
 
 /* ---- products: what each factor gets is the product of the others */
-/* `zeros` and `rest` are, for each place of x, the number of zeros in its product and the product of all else.
- * `sum`, if any, is the sum of these zeros: it is 0, but its gradient is what a zero among the others gets. */
+/* `zeros` and `rest` are, for each place of x, the number of zeros in its product and the product of all
+ * else. `sum`, if any, is the sum of these zeros: it is 0, but its gradient is what a zero among the others
+ * gets. */
 static UOp *of_product(Rewrite *rw, UOp *x, UOp *zeros, UOp *rest, UOp *sum, UOp *g) {
   UOpStore *st = rw->st;
   UOp *zero = gradient_number(rw, x, 0), *one = gradient_number(rw, x, 1), *is0 = equal(rw, x, zero);
@@ -187,8 +188,8 @@ UOp *gradient_of_gather(Rewrite *rw, UOp *u, UOp *g) {
   return row ? row : u_scatter(rw->st, OPS_ADD, 0, gradient_number(rw, u->src[0], 0), g, u->src + 1);
 }
 
-/* What x gets, which is the target of u, a SCATTER by MUL, or, with its places, what is scattered. Right twice:
- * a third gradient is 0 where three zeros meet. */
+/* What x gets, which is the target of u, a SCATTER by MUL, or, with its places, what is scattered. It is right
+ * twice: a third gradient is 0 where three zeros meet. */
 static UOp *of_scattered_product(Rewrite *rw, UOp *u, UOp *x, UOp *const *at, UOp *g) {
   UOpStore *st = rw->st;
   UOp *in[3][2]; /* zeros, what is not 0, zeros as they are: of the target, and of what is scattered */

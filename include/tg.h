@@ -1274,7 +1274,8 @@ TG_API TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficie
  * weight (cout, cin/groups, k..) -> (b, cout, o..), o = (s + pads - dilation (k - 1) - 1) / stride + 1. */
 TG_API TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
 /* [options] as tg_conv2d, and .output_padding (0; less than stride or dilation). weight (cin, cout/groups,
- * k..) -> (b, cout, o..), o = (s - 1) stride - pads + dilation (k - 1) + 1 + output_padding. */
+ * k..) -> (b, cout, o..), o = (s - 1) stride - pads + dilation (k - 1) + 1 + output_padding. An infinite
+ * weight may meet the zeros around x, which gives NaN. */
 TG_API TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
 /* [options] .axes (of the last ones of x: as many as .kernel has sizes if it has several, else 2; one size
  * stands for all of them) .kernel (2) .stride (kernel) .dilation

@@ -109,11 +109,13 @@ typedef struct Fetch {
   const char *name;
   int64_t had; /* bytes of an earlier call */
   CliProgress progress;
-  bool begun;
+  bool begun, any; /* any: bytes have come */
 } Fetch;
 
 static size_t received(char *data, size_t size, size_t n, void *user) {
-  return fwrite(data, size, n, ((Fetch *)user)->to);
+  Fetch *f = user;
+  f->any = true;
+  return fwrite(data, size, n, f->to);
 }
 
 static int moved_on(void *user, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t uploaded) {
@@ -171,6 +173,7 @@ static int fetched(const char *url, const char *name, const char *part) {
     return CLI_INTERRUPTED;
   }
   if (!rc) return CLI_OK;
+  if (f.to && !f.had && !f.any) remove(part); /* there is nothing to go on from */
   return cli_refuse(CLI_FAILED, "fetch", "%s: %s", url, *why ? why : curl_easy_strerror(rc));
 }
 #else

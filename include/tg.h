@@ -1274,13 +1274,15 @@ TG_API TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficie
  * weight (cout, cin/groups, k..) -> (b, cout, o..), o = (s + pads - dilation (k - 1) - 1) / stride + 1. */
 TG_API TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
 /* [options] as tg_conv2d, and .output_padding (0; less than stride or dilation). weight (cin, cout/groups,
- * k..) -> (b, cout, o..), o = (s - 1) stride - pads + dilation (k - 1) + 1 + output_padding. */
+ * k..) -> (b, cout, o..), o = (s - 1) stride - pads + dilation (k - 1) + 1 + output_padding. An infinite
+ * weight may meet the zeros around x, which gives NaN. */
 TG_API TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
 /* [options] .axes (of the last ones of x: as many as .kernel has sizes if it has several, else 2; one size
  * stands for all of them) .kernel (2) .stride (kernel) .dilation
  * (1) .padding (0) .ceil_mode (a last window that is cut off counts too, unless it begins in the padding)
  * .exclude_pad (average over real elements) .indices (max: i32, the flat place of the first largest in the
- * unpadded block, torch's). x (.., s..). Integers: max keeps the dtype, avg gives f32. */
+ * unpadded block, torch's; 2147483647, which max_unpool2d skips, for a window of padding alone). x (.., s..).
+ * Integers: max keeps the dtype, avg gives f32. */
 TG_API TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *o);
 TG_API TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *o);
 
@@ -1366,8 +1368,8 @@ TG_API TgTensor *tg_dropout(TgTensor *x, double p);
 /* [options] .mask (bool, broadcast: true may attend; float: added) .causal (and: key j for query i if j <= i)
  * .grouped (the axis before the last two of q is a multiple of k's and v's, whose heads are shared) .scale
  * (1/sqrt(d)) .dropout (when training). q (.., l, d), k (.., s, d), v (.., s, e) ->
- * (.., l, e). Scores and sums in f32 or wider. Where a mask is false nothing of k and v is seen, be it NaN; a
- * row that sees nothing is 0. */
+ * (.., l, e). Scores and sums in f32 or wider. Where a mask is false nothing of k and v is seen, be it NaN,
+ * but by the gradient of q, which multiplies by k; a row that sees nothing is 0. */
 TG_API TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor *v,
                                                      const TgAttentionOptions *o);
 

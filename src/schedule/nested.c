@@ -87,8 +87,9 @@ bool merge_reduces(Sched *s, Stage *q) {
   return v == u || reduce_set(s, q, v);
 }
 
-/* Iterations that read an element again; loops of a stage. */
-enum { MOST_AGAIN = 4, MOST_NESTED = 24 };
+/* Iterations that read an element again; loops of a stage; reads of one that reductions are tried in, because
+ * each trial goes through all of them. */
+enum { MOST_AGAIN = 4, MOST_NESTED = 24, MOST_READS = 64 };
 
 /* An index as a sum of multiples of loops. A quotient stands for what is divided: with a stride, a gate lets
  * one of the iterations through that read the same element. */
@@ -247,7 +248,8 @@ static bool nests(Sched *s, int i, bool divided, Places *p) {
     return false;
   const Stage *q = stage_at(s, p->reader);
   UOp *x = q->reads.at[p->at[i] - 1].index;
-  return !q->is_store && !q->fixed && (divided || !has_divmod(x)) && !is_plain(q, x) && reads_once(s, q, x);
+  return q->reads.len <= MOST_READS && !q->is_store && !q->fixed && (divided || !has_divmod(x)) &&
+         !is_plain(q, x) && reads_once(s, q, x);
 }
 
 /* A value that takes more memory than all that it is made from, and than what is made from it. It may cost
@@ -269,6 +271,7 @@ static bool nesting_pays(Sched *s, int i, bool *pays) {
   UOp *v = with_value(s, reader, i);
   if (!v) return false;
   q->value = v;
+  s->walked += q->reads.len;
   if (merge_reduces(s, q) && stage_scan(s, reader) && q->nout + q->nred + q->nested_loops <= MOST_NESTED)
     nested = stage_cost(s, reader, NULL);
   q->value = old.value;

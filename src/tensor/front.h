@@ -123,6 +123,8 @@ UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at);
 /* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */
 UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at);
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis); /* running reduction */
+/* u where it stands `step` places later along the axis; zeros come first */
+UOp *u_later(UOpStore *st, UOp *u, int axis, int64_t step);
 /* x at index along axis, at its own place along the others */
 UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index);
 /* at[d]: the index along d, at every place of shape; along `axis`: index */

@@ -60,6 +60,71 @@ static UOp *zero_if_not(Rewrite *rw, UOp *c, UOp *g) {
   return uop_where(rw->st, c, g, gradient_number(rw, g, 0));
 }
 
+static UOp *equal(Rewrite *rw, UOp *a, UOp *b) { return uop_alu2(rw->st, OPS_CMPEQ, a, b); }
+
+/* ---- products: what each factor gets is the product of the others */
+/* `zeros` and `rest` are, for each place of x, the number of zeros in its product and the product of all
+ * else. `sum`, if any, is the sum of these zeros: it is 0, but its gradient is what a zero among the others
+ * gets. */
+static UOp *of_product(Rewrite *rw, UOp *x, UOp *zeros, UOp *rest, UOp *sum, UOp *g) {
+  UOpStore *st = rw->st;
+  UOp *zero = gradient_number(rw, x, 0), *one = gradient_number(rw, x, 1), *is0 = equal(rw, x, zero);
+  UOp *others = uop_alu2(st, OPS_MUL, g, uop_alu2(st, OPS_FDIV, rest, uop_where(st, is0, one, x)));
+  UOp *left = uop_alu2(st, OPS_SUB, zeros, uop_cast(st, is0, (DType)x->dtype));
+  UOp *r = zero_if_not(rw, equal(rw, left, zero), others);
+  if (!sum) return r;
+  UOp *other = uop_alu2(st, OPS_SUB, sum, zero_if_not(rw, is0, x));
+  return uop_where(st, equal(rw, left, one), uop_alu2(st, OPS_MUL, others, other), r);
+}
+
+static TgStatus pass_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                              void *user) {
+  (void)y, (void)x, (void)n, (void)user;
+  out[0] = g;
+  return TG_OK;
+}
+
+/* A quotient by what is not 0 computes a product of others in few steps, but its own gradient is wrong where
+ * there are zeros. The result is `fast`, and is differentiated as `exact`, which equals it and which nobody
+ * computes before that. */
+static UOp *differentiated_as(Rewrite *rw, UOp *fast, UOp *exact) {
+  TgContext *ctx = rw->ctx;
+  TgTensor *y = tensor_new(ctx, fast), *x = tensor_new(ctx, exact);
+  y = x ? with_gradient(y, &x, 1, pass_gradient, NULL, 0) : NULL;
+  return y ? y->uop : NULL;
+}
+
+static UOp *flip_axis(Rewrite *rw, UOp *u, int axis) {
+  int64_t f[TG_MAX_RANK] = {0};
+  f[axis] = 1;
+  return u ? u_flip(rw->st, u, f) : NULL;
+}
+
+/* The product of what stands before each place along the axis. */
+static UOp *product_before(Rewrite *rw, UOp *x, int axis) {
+  UOpStore *st = rw->st;
+  UOp *one = gradient_number(rw, x, 1),
+      *first = uop_alu2(st, OPS_SUB, one, u_later(st, one, axis, 1)); /* 1, 0, 0, .. */
+  return u_scan(st, OPS_MUL, uop_alu2(st, OPS_ADD, u_later(st, x, axis, 1), first), axis);
+}
+
+/* g times the product of the others over the axes, which is right however often it is differentiated. */
+static UOp *times_others(Rewrite *rw, UOp *x, const Ints *axes, UOp *g) {
+  UOpStore *st = rw->st;
+  bool mask[TG_MAX_RANK] = {false};
+  for (int i = 0; i < axes->n; i++)
+    mask[axes->v[i]] = true;
+  for (int i = axes->n; g && i-- > 0;) {
+    int axis = (int)axes->v[i];
+    mask[axis] = false;
+    UOp *p = u_reduce(st, OPS_MUL, x, mask), *back = flip_axis(rw, p, axis);
+    if (!back) return NULL;
+    g = uop_alu2(st, OPS_MUL, u_expand(st, g, p->shape->v), product_before(rw, p, axis));
+    g = uop_alu2(st, OPS_MUL, g, flip_axis(rw, product_before(rw, back, axis), axis));
+  }
+  return g;
+}
+
 UOp *gradient_of_reduce(Rewrite *rw, UOp *u, UOp *g) {
   UOpStore *st = rw->st;
   UOp *x = u->src[0];
@@ -72,21 +137,19 @@ UOp *gradient_of_reduce(Rewrite *rw, UOp *u, UOp *g) {
   switch (u->arg.reduce.op) {
   case OPS_ADD: return gx;
   case OPS_MAX: { /* equal maxima share */
-    UOp *hit = uop_alu2(st, OPS_CMPEQ, x, u_expand(st, u, x->shape->v));
+    UOp *hit = equal(rw, x, u_expand(st, u, x->shape->v));
     UOp *count = uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, hit, acc), mask), d);
     return zero_if_not(rw, hit, u_expand(st, uop_alu2(st, OPS_FDIV, g, count), x->shape->v));
   }
-  case OPS_MUL: { /* the product of the others, also where one of them is 0 */
-    UOp *is0 = uop_alu2(st, OPS_CMPEQ, x, gradient_number(rw, x, 0)),
-        *safe = uop_where(st, is0, gradient_number(rw, x, 1), x);
-    UOp *p = u_expand(st, u_reduce(st, OPS_MUL, safe, mask), x->shape->v);
-    UOp *zeros =
-        u_expand(st, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, is0, acc), mask), d), x->shape->v);
-    UOp *none = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 0)),
-        *one = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 1));
-    UOp *only = uop_alu2(st, OPS_AND, one, is0);
-    return uop_alu2(st, OPS_MUL, gx,
-                    uop_where(st, none, uop_alu2(st, OPS_FDIV, p, safe), zero_if_not(rw, only, p)));
+  case OPS_MUL: {
+    UOp *is0 = equal(rw, x, gradient_number(rw, x, 0)),
+        *safe = uop_where(st, is0, gradient_number(rw, x, 1), x),
+        *zeros = uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, is0, acc), mask), d);
+    return differentiated_as(rw,
+                             of_product(rw, x, u_expand(st, zeros, x->shape->v),
+                                        u_expand(st, u_reduce(st, OPS_MUL, safe, mask), x->shape->v), NULL,
+                                        gx),
+                             times_others(rw, x, axes, g));
   }
   default:
     error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a reduction by %s",
@@ -99,8 +162,6 @@ UOp *gradient_of_reduce(Rewrite *rw, UOp *u, UOp *g) {
 static UOp *zero_beside(Rewrite *rw, UOp *c, UOp *g) {
   return uop_where(rw->st, c, gradient_number(rw, g, 0), g);
 }
-
-static UOp *equal(Rewrite *rw, UOp *a, UOp *b) { return uop_alu2(rw->st, OPS_CMPEQ, a, b); }
 
 /* One element of each row was taken: a comparison beats a scatter, and fuses with what the rows' other
  * gradients are. */
@@ -127,27 +188,24 @@ UOp *gradient_of_gather(Rewrite *rw, UOp *u, UOp *g) {
   return row ? row : u_scatter(rw->st, OPS_ADD, 0, gradient_number(rw, u->src[0], 0), g, u->src + 1);
 }
 
-/* What a product gets: the product of the others. zeros and rest are the number of zeros in it and the
- * product of all else. */
-static UOp *of_product(Rewrite *rw, UOp *x, UOp *zeros, UOp *rest, UOp *g) {
-  UOp *zero = gradient_number(rw, x, 0), *one = gradient_number(rw, x, 1), *is0 = equal(rw, x, zero);
-  UOp *others = uop_alu2(rw->st, OPS_FDIV, rest, uop_where(rw->st, is0, one, x));
-  UOp *left = uop_alu2(rw->st, OPS_SUB, zeros, uop_cast(rw->st, is0, (DType)x->dtype));
-  return zero_if_not(rw, equal(rw, left, zero), uop_alu2(rw->st, OPS_MUL, g, others));
-}
-
-typedef struct Product {
-  UOp *zeros, *rest;
-} Product;
-
-static Product product_of(Rewrite *rw, UOp *u) { /* of a SCATTER by MUL, at each place */
+/* What x gets, which is the target of u, a SCATTER by MUL, or, with its places, what is scattered. It is right
+ * twice: a third gradient is 0 where three zeros meet. */
+static UOp *of_scattered_product(Rewrite *rw, UOp *u, UOp *x, UOp *const *at, UOp *g) {
   UOpStore *st = rw->st;
-  UOp *t = u->src[0], *v = u->src[1], *t0 = equal(rw, t, gradient_number(rw, t, 0)),
-      *v0 = equal(rw, v, gradient_number(rw, v, 0));
-  UOp *tz = uop_cast(st, t0, (DType)t->dtype);
-  return (Product){u_scatter(st, OPS_ADD, 0, tz, uop_cast(st, v0, (DType)v->dtype), u->src + 2),
-                   u_scatter(st, OPS_MUL, 0, uop_where(st, t0, gradient_number(rw, t, 1), t),
-                             uop_where(st, v0, gradient_number(rw, v, 1), v), u->src + 2)};
+  UOp *in[3][2]; /* zeros, what is not 0, zeros as they are: of the target, and of what is scattered */
+  for (int i = 0; i < 2; i++) {
+    UOp *v = u->src[i], *is0 = equal(rw, v, gradient_number(rw, v, 0));
+    in[0][i] = uop_cast(st, is0, (DType)v->dtype);
+    in[1][i] = uop_where(st, is0, gradient_number(rw, v, 1), v);
+    in[2][i] = zero_if_not(rw, is0, v);
+  }
+  UOp *all[3];
+  for (int k = 0; k < 3; k++) {
+    all[k] = u_scatter(st, k == 1 ? OPS_MUL : OPS_ADD, 0, in[k][0], in[k][1], u->src + 2);
+    if (at) all[k] = u_gather(st, all[k], at);
+  }
+  return differentiated_as(rw, of_product(rw, x, all[0], all[1], NULL, g),
+                           of_product(rw, x, all[0], all[1], all[2], g));
 }
 
 static UOp *share(Rewrite *rw, UOp *u, UOp *g) { /* equal maxima share */
@@ -172,10 +230,7 @@ UOp *gradient_of_target(Rewrite *rw, UOp *u, UOp *g) {
   int64_t op = u->arg.scatter.op;
   if (!differentiable(rw, u, op)) return NULL;
   if (op == OPS_ADD) return g;
-  if (op == OPS_MUL) {
-    Product p = product_of(rw, u);
-    return of_product(rw, u->src[0], p.zeros, p.rest, g);
-  }
+  if (op == OPS_MUL) return of_scattered_product(rw, u, u->src[0], NULL, g);
   if (op == OPS_MAX) return zero_if_not(rw, equal(rw, u->src[0], u), share(rw, u, g));
   return zero_beside(rw,
                      u_scatter(st, OPS_STORE, 0, u_full(st, DT_BOOL, (Scalar){.i = 0}, g->shape),
@@ -189,10 +244,7 @@ UOp *gradient_of_scattered(Rewrite *rw, UOp *u, UOp *g) {
   int64_t op = u->arg.scatter.op;
   if (!differentiable(rw, u, op)) return NULL;
   if (op == OPS_ADD || (u->arg.scatter.how & SCATTER_ONCE)) return u_gather(st, g, at);
-  if (op == OPS_MUL) {
-    Product p = product_of(rw, u);
-    return of_product(rw, v, u_gather(st, p.zeros, at), u_gather(st, p.rest, at), u_gather(st, g, at));
-  }
+  if (op == OPS_MUL) return of_scattered_product(rw, u, v, at, u_gather(st, g, at));
   if (op == OPS_MAX)
     return zero_if_not(rw, equal(rw, v, u_gather(st, u, at)), u_gather(st, share(rw, u, g), at));
   /* only the last one to a place is in the result */
@@ -208,9 +260,19 @@ UOp *gradient_of_scattered(Rewrite *rw, UOp *u, UOp *g) {
 
 /* ---- running reductions */
 static UOp *scan_back(Rewrite *rw, UOp *u, int axis) { /* the sum of what stands here and after */
-  int64_t f[TG_MAX_RANK] = {0};
-  f[axis] = 1;
-  return u ? u_flip(rw->st, u_scan(rw->st, OPS_ADD, u_flip(rw->st, u, f), axis), f) : NULL;
+  return flip_axis(rw, u_scan(rw->st, OPS_ADD, flip_axis(rw, u, axis), axis), axis);
+}
+
+/* The gradient of a running product, right however often it is differentiated: the product of all before,
+ * times s, which is g + (the next factor) * (the next s). Backwards, step by step over 1, 2, 4, .. places. */
+static UOp *exact_of_products(Rewrite *rw, UOp *x, int axis, UOp *g) {
+  UOpStore *st = rw->st;
+  UOp *s = flip_axis(rw, g, axis), *by = u_later(st, flip_axis(rw, x, axis), axis, 1);
+  for (int64_t step = 1, n = dim_max(st, x->shape->v[axis]); step < n; step *= 2) {
+    s = uop_alu2(st, OPS_ADD, s, uop_alu2(st, OPS_MUL, by, u_later(st, s, axis, step)));
+    by = uop_alu2(st, OPS_MUL, by, u_later(st, by, axis, step));
+  }
+  return uop_alu2(st, OPS_MUL, product_before(rw, x, axis), flip_axis(rw, s, axis));
 }
 
 UOp *gradient_of_scan(Rewrite *rw, UOp *u, UOp *g) {
@@ -228,7 +290,7 @@ UOp *gradient_of_scan(Rewrite *rw, UOp *u, UOp *g) {
         rw, uop_alu2(st, OPS_MUL, g, u_scan(st, OPS_MUL, uop_where(st, first, one, x), axis)), axis);
     UOp *with =
         uop_alu2(st, OPS_FDIV, scan_back(rw, uop_alu2(st, OPS_MUL, g, u), axis), uop_where(st, is0, one, x));
-    return uop_where(st, first, without, with);
+    return differentiated_as(rw, uop_where(st, first, without, with), exact_of_products(rw, x, axis, g));
   }
   case OPS_MAX: { /* to the first that holds each maximum */
     UOp *at[TG_MAX_RANK];

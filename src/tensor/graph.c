@@ -248,18 +248,20 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
              : u_scan_axis(st, op, u, (DType)u->dtype, axis);
 }
 
+UOp *u_later(UOpStore *st, UOp *u, int axis, int64_t step) {
+  int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK] = {0};
+  if (!u) return NULL;
+  for (int i = 0; i < u->shape->n; i++)
+    be[2 * i + 1] = u->shape->v[i];
+  lohi[2 * axis] = step;
+  return u_shrink(st, u_pad(st, u, lohi), be);
+}
+
 /* a new one where it is not what it was one place before */
 UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {
   if (!x || !max) return NULL;
-  int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
-  for (int i = 0; i < x->shape->n; i++) {
-    be[2 * i] = 0;
-    be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
-  }
-  lohi[2 * axis] = 1;
   UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis]));
-  UOp *was = u_pad(st, u_shrink(st, max, be), lohi);
-  UOp *same = uop_alu2(st, OPS_CMPEQ, max, was);
+  UOp *was = u_later(st, max, axis, 1), *same = uop_alu2(st, OPS_CMPEQ, max, was);
   /* NaN stays */
   if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));
   return at ? u_scan(st, OPS_MAX, uop_where(st, same, u_num(st, 0, at), at), axis) : NULL;

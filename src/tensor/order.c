@@ -60,18 +60,6 @@ TgTensor *tg_cummin(TgTensor *x, int axis, TgTensor **indices) {
   return running("cummin", x, axis, indices, true);
 }
 
-/* u where it stands `step` places later along the axis; zeros come first. */
-static UOp *later(UOpStore *st, UOp *u, int axis, int64_t step) {
-  int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
-  if (!u) return NULL;
-  for (int i = 0; i < u->shape->n; i++) {
-    be[2 * i] = 0;
-    be[2 * i + 1] = u->shape->v[i] - (i == axis ? step : 0);
-  }
-  lohi[2 * axis] = step;
-  return u_pad(st, u_shrink(st, u, be), lohi);
-}
-
 /* The finite number next to x: x itself, unless it is infinite or NaN, which stays. */
 static UOp *finite_of(UOpStore *st, UOp *x) {
   double end = x && x->dtype == DT_F64 ? DBL_MAX : FLT_MAX;
@@ -96,8 +84,8 @@ TgTensor *tg_logcumsumexp(TgTensor *x, int axis) {
   UOp *s = uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, u, m)), *none = u_num(st, 0, u);
   UOp *at = u_arange(st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);
   for (int64_t step = 1; s && at && step < n; step *= 2) {
-    UOp *by = uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, later(st, m, a.axis, step), m));
-    UOp *before = uop_alu2(st, OPS_MUL, later(st, s, a.axis, step), by);
+    UOp *by = uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, u_later(st, m, a.axis, step), m));
+    UOp *before = uop_alu2(st, OPS_MUL, u_later(st, s, a.axis, step), by);
     UOp *first = uop_alu2(st, OPS_CMPLT, at, u_num(st, (double)step, at));
     s = uop_alu2(st, OPS_ADD, s, uop_where(st, first, none, before));
   }

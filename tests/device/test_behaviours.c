@@ -1374,6 +1374,13 @@ static void b43_edges_of_pools_and_masks(void **s) {
   IS(tg_max_pool2d(none, .kernel = TG_SIZES(3), .stride = TG_SIZES(1), .padding = TG_SIZES(1)), 0, 0, 0, 0);
   TgTensor *low = tg_full(C, S(1, 1, 3), -5, .dtype = TG_I8);
   IS(tg_max_pool2d(low, .kernel = TG_SIZES(3), .stride = TG_SIZES(1), .padding = TG_SIZES(1)), -5, -5, -5);
+  /* the only window has its taps on both sides of x: what it takes is not anywhere */
+  TgTensor *at,
+      *beside = tg_max_pool2d(T32(S(1, 1, 1), 3), .axes = 1, .kernel = TG_SIZES(2), .stride = TG_SIZES(1),
+                              .dilation = TG_SIZES(2), .padding = TG_SIZES(1), .indices = &at);
+  IS(beside, -INFINITY);
+  IS(at, 2147483647);
+  IS(tg_max_unpool2d(beside, at, .axes = 1, .kernel = TG_SIZES(2), .output_size = TG_SIZES(1)), 0);
   TgTensor *deep =
       tg_reshape(tg_arange(C, 0, 4, 1), 15, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 4});
   ERROR_IS(tg_unfold(deep, -1, 3, 1), TG_ERR_LIMIT, "15 axes, at most 14");

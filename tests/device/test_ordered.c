@@ -536,10 +536,19 @@ static TgTensor *weighted(TgTensor *y) {
   return tg_sum(tg_mul(y, tg_from_f64(C, w, TG_F64, tg_ndim(y), tg_shape(y))));
 }
 
-static TgTensor *slope(TgTensor **x) { /* the gradient of a cubic of inner(x) by x[0] */
-  TgTensor *y = inner(x), *g = NULL;
-  return tg_gradient(weighted(tg_mul(y, tg_mul(y, y))), x, 1, &g) ? NULL : g;
+static TgTensor *gradient_of(TgTensor *y, TgTensor **x) {
+  TgTensor *g = NULL;
+  return tg_gradient(weighted(y), x, 1, &g) ? NULL : g;
 }
+
+static TgTensor *slope(TgTensor **x) { /* the gradient of a cubic of inner(x) by x[0] */
+  TgTensor *y = inner(x);
+  return gradient_of(tg_mul(y, tg_mul(y, y)), x);
+}
+
+static TgTensor *first(TgTensor **x) { return gradient_of(inner(x), x); }
+
+static TgTensor *second(TgTensor **x) { return gradient_of(first(x), x); }
 
 static void gradcheck_at(int line, Fn f, int nx, const int64_t (*d)[3], const double *x0, double tol) {
   double v[2][64];
@@ -607,6 +616,12 @@ static TgTensor *f_cumsum(TgTensor **x) { return tg_cumsum(x[0], 1); }
 
 static TgTensor *f_cumprod(TgTensor **x) { return tg_cumprod(x[0], 1); }
 
+static TgTensor *f_prod(TgTensor **x) { return tg_prod(x[0], .axis = TG_AXES(1)); }
+
+static TgTensor *f_prod_all(TgTensor **x) {
+  return tg_prod(tg_reshape(x[0], S(2, 2, 3)), .axis = TG_AXES(0, 2));
+}
+
 static TgTensor *f_cummax(TgTensor **x) { return tg_cummax(x[0], 1, NULL); }
 
 static TgTensor *f_cummin(TgTensor **x) { return tg_cummin(x[0], 0, NULL); }
@@ -641,10 +656,20 @@ static void gradients(void **state) {
     inner = two[i];
     gradcheck_at(300 + (int)i, slope, 2, d, NULL, 2e-5);
   }
-  /* products with one zero, and with several */
-  const double zeros[] = {1, 0, 2, 3, 2, 0, 0, 5, 0, 1.5, -2, 3, 0, 2, 0.5, 0, 1, 0, 3, 2};
-  gradcheck_at(__LINE__, f_cumprod, 1, d, zeros, 1e-6);
-  gradcheck_at(__LINE__, f_mul, 2, d, zeros, 1e-6);
+  /* products with one zero, and with several; a gradient of the third order tells three zeros from more */
+  static const double zeros[][20] = {{1, 0, 2, 3, 2, 0, 0, 5, 0, 1.5, -2, 3, 0, 2, 0.5, 0, 1, 0, 3, 2},
+                                     {0, 2, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 3, 0, 2},
+                                     {3, 2, 0, 1, 4, 0, 0.5, 0, 2, 1, 3, 0, 0, 0, 1, 2, 0, 0, 1, 0}};
+  static const Fn products[] = {f_prod, f_prod_all, f_cumprod, f_mul};
+  for (size_t z = 0; z < TG_COUNT(zeros); z++)
+    for (size_t i = 0; i < TG_COUNT(products); i++) {
+      bool scattered = products[i] == f_mul;
+      int line = 400 + 10 * (int)z + (int)i;
+      inner = products[i];
+      gradcheck_at(line, inner, 1 + scattered, d, zeros[z], 1e-6);
+      gradcheck_at(100 + line, first, 1 + scattered, d, zeros[z], 1e-6);
+      if (!scattered && z == 2) gradcheck_at(200 + line, second, 1, d, zeros[z], 1e-6);
+    }
 }
 
 /* ---- costs: nothing of the size of the vocabulary times the tokens is made */

@@ -993,7 +993,8 @@ static void test_fetch(void **state) {
   int wrong = run(TG "fetch http://127.0.0.1:%d/served --out bad --sha256 00", port);
   bool told = strstr(text, "has the sum") != NULL;
   int left = run("ls bad bad.part");
-  int missing = run(TG "fetch http://127.0.0.1:%d/nothing --out none; code=$?; ls none; exit $code", port);
+  int missing =
+      run(TG "fetch http://127.0.0.1:%d/nothing --out none; code=$?; ls none* && exit 9; exit $code", port);
   run("kill $(cat pid)");
   (void)whole;
   assert_true(same && told && left != 0);

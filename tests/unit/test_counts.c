@@ -295,25 +295,26 @@ static void test_linear(void **state) {
   }
 }
 
-/* ---- sums of very many values: placed without going through all of them again for each */
+/* ---- sums and stacks of very many values: placed without going through all of them again for each */
 static uint64_t walked_by(int kind, int n) {
   static TgTensor *out[3 * 4000];
   TgContext *c = machine_open(&machines[0], (TgMem){0});
   Schedule s;
   int count = 0;
-  TgTensor *sum = NULL;
+  TgTensor *sum = NULL, *parts[4000];
+  bool norm = kind == 1;
   for (int i = 0; i < n; i++) {
     TgTensor *x = tg_empty(c, TG_F32, TG_SHAPE(4, 16)),
-             *m = kind ? tg_empty(c, TG_F32, TG_SHAPE(4, 16)) : NULL;
-    out[count++] = kind ? x : NULL;
+             *m = norm ? tg_empty(c, TG_F32, TG_SHAPE(4, 16)) : NULL;
+    out[count++] = norm ? x : NULL;
     out[count++] = m;
-    TgTensor *part = kind ? tg_sum(tg_mul(x, x)) : tg_sum(x, .axis = TG_AXES(1));
-    sum = sum ? tg_add(sum, part) : part;
+    parts[i] = norm ? tg_sum(tg_mul(x, x)) : tg_sum(x, .axis = TG_AXES(1));
+    if (kind < 2) sum = sum ? tg_add(sum, parts[i]) : parts[i];
   }
-  for (int i = 0; kind && i < n; i++) /* a step whose gradients are scaled by the norm of all */
+  for (int i = 0; norm && i < n; i++) /* a step whose gradients are scaled by the norm of all */
     out[i] = tg_add(tg_mul_scalar(out[2 * i + 1], .9), tg_div(out[2 * i], tg_sqrt(sum)));
-  if (!kind) out[0] = sum;
-  TgStatus st = choice_schedule(c, out, kind ? n : 1, NULL, &s);
+  if (!norm) out[0] = kind ? tg_stack(parts, n, 0) : sum;
+  TgStatus st = choice_schedule(c, out, norm ? n : 1, NULL, &s);
   if (st) fail_msg("%s", tg_errmsg(c));
   uint64_t walked = s.walked;
   schedule_free(&s, &c->mem);
@@ -323,10 +324,10 @@ static uint64_t walked_by(int kind, int n) {
 
 static void test_walks(void **state) {
   (void)state;
-  for (int kind = 0; kind < 2; kind++) {
+  static const char *const kinds[] = {"a sum", "a norm", "a stack"};
+  for (int kind = 0; kind < 3; kind++) {
     uint64_t some = walked_by(kind, 1000), many = walked_by(kind, 4000);
-    if (many * 10 > some * 45)
-      fail_msg("%s: %d, of 4 times as many %d", kind ? "a norm" : "a sum", (int)some, (int)many);
+    if (many * 10 > some * 45) fail_msg("%s: %d, of 4 times as many %d", kinds[kind], (int)some, (int)many);
   }
 }
 

@@ -990,13 +990,28 @@ static void test_fetch(void **state) {
                     port);
   int again = run(
       "cp served twice.part; " TG "fetch http://127.0.0.1:%d/served --out twice && cmp twice served", port);
-  int wrong = run(TG "fetch http://127.0.0.1:%d/served --out bad --sha256 00", port);
+  int wrong = run(TG "fetch http://127.0.0.1:%d/served --out bad --sha256 %064d", port, 0);
   bool told = strstr(text, "has the sum") != NULL;
+  int named = run(TG "fetch 'http://127.0.0.1:%d/served?download=true#x' --sha256 "
+                     "$(tr a-f A-F < sum) && rm 'served?download=true'",
+                  port);
+  bool plain = named && strstr(text, "  served\n");
+  run("mkdir -p folder; mkfifo pipe; ln -s real link; echo old > real");
+  int linked = run(TG "fetch http://127.0.0.1:%d/served --out link && [ -L link ] && cmp real served", port);
+  int no_file =
+      run(TG "fetch http://127.0.0.1:%d/served --out pipe; code=$?; [ -p pipe ] && exit $code", port);
+  bool refused = strstr(text, "is no file") != NULL;
+  int no_sum = run(TG "fetch http://127.0.0.1:%d/served --sha256 00", port);
+  int in_folder = run(TG "fetch http://127.0.0.1:%d/served --out folder", port);
   int left = run("ls bad bad.part");
   int missing = run(TG "fetch http://127.0.0.1:%d/nothing --out none; code=$?; ls none; exit $code", port);
   run("kill $(cat pid)");
   (void)whole;
-  assert_true(same && told && left != 0);
+  assert_true(same && told && left != 0 && plain && refused);
+  assert_int_equal(linked, 0);
+  assert_int_equal(no_file, 1);
+  assert_int_equal(no_sum, 2);
+  assert_int_equal(in_folder, 1);
   assert_int_equal(gone_on, 0);
   assert_int_equal(again, 0);
   assert_int_equal(wrong, 1);

@@ -84,7 +84,6 @@ LlmEnd llm_reply_step(LlmReply *r);
  */
 int32_t llm_reply_next(const LlmReply *r);
 LlmEnd llm_reply_computed(LlmReply *r, double seconds);
-int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt); /* made so far; and those of the prompt */
 /* What is held back goes out. How it ended; LLM_GOES_ON: it was left. NULL, which failed, is fine. */
 LlmEnd llm_reply_end(LlmReply *r);
 

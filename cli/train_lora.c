@@ -270,8 +270,7 @@ static void say_done(const Run *r, double took) {
 
 static int train_all(Run *r, const char *path) {
   bool stopped = cli_interrupted();
-  if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
-    return cli_refuse(CLI_FAILED, "train lora", "%s cannot be written", r->o.log);
+  if (!train_log_begin("train lora", r->o.log, r->o.resume, &r->log)) return CLI_FAILED;
   r->wait = cli_wait_begin("reading the model and the texts");
   if (!run_new(r, path)) return CLI_FAILED;
   cli_wait_end(r->wait);
@@ -313,8 +312,8 @@ static int run_lora(const void *options, char **argument, int n) {
   if (!llm_is_model(argument[0])) return CLI_FAILED;
   if (r.o.full && (r.o.from || r.o.out == defaults.out))
     return cli_refuse(CLI_USAGE, "train lora", "--full wants -o NEW.gguf, and no adapter to begin with");
-  if (!cli_will_write("train lora", r.o.out) ||
-      (r.o.checkpoint != defaults.checkpoint && !cli_will_write("train lora", r.o.checkpoint)))
+  if (!(r.o.full ? cli_will_write_file : cli_will_write)("train lora", r.o.out) ||
+      (r.o.checkpoint != defaults.checkpoint && !cli_will_write_file("train lora", r.o.checkpoint)))
     return CLI_FAILED;
   cli_catch_interrupt();
   int rc = train_all(&r, argument[0]);

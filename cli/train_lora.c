@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct LoraOptions {
@@ -305,6 +306,16 @@ static const LoraOptions defaults = {.out = "adapter.safetensors",
                                      .epochs = 1,
                                      .seed = 42};
 
+/* The name of a file, or one that is or becomes a folder. */
+static bool adapter_fits(const char *path) {
+  struct stat s;
+  size_t n = strlen(path), k = strlen(".safetensors");
+  if (n >= k && !strcmp(path + n - k, ".safetensors")) return cli_will_write_file("train lora", path);
+  if (!stat(path, &s) && !S_ISDIR(s.st_mode))
+    return cli_refuse(0, "train lora", "%s is no folder: an adapter's file is called .safetensors", path);
+  return cli_will_write("train lora", path);
+}
+
 static int run_lora(const void *options, char **argument, int n) {
   Run r = {.o = *(const LoraOptions *)options};
   (void)n;
@@ -312,7 +323,7 @@ static int run_lora(const void *options, char **argument, int n) {
   if (!llm_is_model(argument[0])) return CLI_FAILED;
   if (r.o.full && (r.o.from || r.o.out == defaults.out))
     return cli_refuse(CLI_USAGE, "train lora", "--full wants -o NEW.gguf, and no adapter to begin with");
-  if (!(r.o.full ? cli_will_write_file : cli_will_write)("train lora", r.o.out) ||
+  if (!(r.o.full ? cli_will_write_file("train lora", r.o.out) : adapter_fits(r.o.out)) ||
       (r.o.checkpoint != defaults.checkpoint && !cli_will_write_file("train lora", r.o.checkpoint)))
     return CLI_FAILED;
   cli_catch_interrupt();

@@ -387,6 +387,11 @@ bool train_log_begin(const char *command, const char *path, bool goes_on, FILE *
   return true;
 }
 
+void train_log_step(FILE *log, int64_t step, double loss) {
+  fprintf(log, isfinite(loss) ? "{\"step\":%lld,\"loss\":%.9g" : "{\"step\":%lld,\"loss\":null",
+          (long long)step, loss);
+}
+
 int train_log_end(const char *command, const char *path, FILE *log, int rc) {
   const char *why = log ? cli_unwritten(log) : NULL;
   if (log && fclose(log) && !why) why = strerror(errno);
@@ -536,12 +541,13 @@ static bool one_step(Run *r, TgTensor *const in[2]) {
   r->loss = r->at == 0 ? loss : 0.95 * r->loss + 0.05 * loss;
   r->losses[r->nlosses++] = loss;
   r->at++;
-  if (r->log)
-    fprintf(r->log, "{\"step\":%lld,\"loss\":%.9g,\"lr\":%.6g,\"seconds\":%.3f}\n", (long long)r->at, loss,
-            tg_optim_lr(r->both), cli_now() - r->began);
+  if (r->log) {
+    train_log_step(r->log, r->at, loss);
+    fprintf(r->log, ",\"lr\":%.6g,\"seconds\":%.3f}\n", tg_optim_lr(r->both), cli_now() - r->began);
+  }
   if (!isfinite(loss))
-    return cli_refuse(0, "train", "the loss is %g at step %lld: a lower --lr may help", loss,
-                      (long long)r->at);
+    return cli_refuse(0, "train", "the loss is %g at step %lld: a lower --lr may help",
+                      isnan(loss) ? (double)NAN : loss, (long long)r->at);
   progress(r);
   return !r->o.every || r->at % r->o.every || save(r, r->checkpoint, true);
 }

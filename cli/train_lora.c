@@ -220,7 +220,7 @@ static bool one_step(Run *r, TgTensor *const in[2]) {
   if (!r->at) r->first = r->loss = loss;
   r->loss = 0.95 * r->loss + 0.05 * loss;
   r->at++;
-  if (r->log) fprintf(r->log, "{\"step\":%lld,\"loss\":%.9g}\n", (long long)r->at, loss);
+  if (r->log) train_log_step(r->log, r->at, loss), fputs("}\n", r->log);
   if (!isfinite(loss))
     return cli_refuse(0, "train lora", "the loss is %g at step %lld: a lower --lr may help", loss,
                       (long long)r->at);

@@ -197,6 +197,10 @@ static void test_train(void **state) {
   assert_int_equal(run(TG "train chargpt . --sample 0 --resume --checkpoint c --out d.safetensors"), 0);
   says("resumed"), says("done  13 steps");
   same_files("a.safetensors", "d.safetensors");
+  assert_int_equal(
+      run(TG "train chargpt . " SMALL "--lr 100 --decay 10 --steps 400 --log nan --out e.safetensors"), 1);
+  says("a lower --lr may help"), assert_int_equal(run("tail -n 3 nan"), 0), json_lines(3),
+      says("\"loss\":null");
   assert_int_equal(run(TG "train chargpt . --resume --checkpoint a.safetensors"), 1); /* weights alone */
   assert_int_equal(run(TG "train mnist . --resume --checkpoint c"), 1), says("no checkpoint of mnist");
 }

@@ -74,8 +74,7 @@ static bool system_set(Chat *c, const char *text) {
 /* ---- a turn */
 static void piece(const char *text, size_t n, void *user) {
   Chat *c = user;
-  fwrite(text, 1, n, stdout);
-  fflush(stdout);
+  llm_print(&c->s, text, n);
   if (c->reply_n + n + 1 > c->reply_cap) {
     size_t cap = 2 * (c->reply_n + n) + 256;
     char *grown = realloc(c->reply, cap);
@@ -116,8 +115,10 @@ static bool turn(Chat *c, const char *line) {
   putchar('\n');
   fflush(stdout);
   if (!ok) {
+    bool full = tg_error(c->s.ctx) == TG_ERR_LIMIT;
     if (c->n) message_drop(c);
     cli_fail(c->s.ctx, "chat");
+    if (full && c->n) fputs("/clear begins anew; tg chat --context N has room for more\n", stderr);
     tg_clear_error(c->s.ctx);
     return false;
   }

@@ -115,6 +115,9 @@ int cli_fail(const TgContext *ctx, const char *what); /* prints the context's er
 __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what, const char *form, ...);
 /* Whether a file, or folder/, may come to be there, asked before hours of work; NULL may. If not it says why. */
 bool cli_will_write(const char *what, const char *path);
+bool cli_will_write_file(const char *what, const char *path); /* the same of what is no folder */
+/* Why not all that was written to it is there, "" where nobody knows; NULL: all is. */
+const char *cli_unwritten(FILE *f);
 void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
 void cli_sort(double *at, int n);          /* the least first */
 /* All of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory. nbytes (NULL is fine):

@@ -71,34 +71,36 @@ static bool closed(FILE *f, const char *path) {
 }
 
 /* ---- wasm */
-/* The instance and room for its values; JavaScript asks where each is. */
+/* The instance and room for its values; JavaScript asks where each is. All names begin with the model's, which
+ * may be any, `run` too; the module calls them as JavaScript does. */
 static bool wrapper_put(const Along *a, const char *path) {
   FILE *f = opened(path);
+  const char *name = a->name;
   Value x;
   int n = 0, nvar = variables(a);
   if (!f) return false;
-  fprintf(f, "#include \"%s.h\"\nstatic %s m;\n", a->name, a->name);
+  fprintf(f, "#include \"%s.h\"\n#define EXPORTED(name) __attribute__((export_name(name)))\n", name);
+  fprintf(f, "static %s %s_self_;\n", name, name);
   for (int output = 0; output < 2; output++)
     for (size_t i = 0; value_at(a, output, i, &x); i++)
-      fprintf(f, "static %s v%d[%lld];\n", type_of(x.v.dtype)->c, n++, (long long)(x.nelem ? x.nelem : 1));
-  fprintf(f, "void *at(int i);\nvoid *at(int i) {\n  switch (i) {\n");
+      fprintf(f, "static %s %s_v%d_[%lld];\n", type_of(x.v.dtype)->c, name, n++,
+              (long long)(x.nelem ? x.nelem : 1));
+
+  fprintf(f, "EXPORTED(\"at\") void *%s_at_(int i) {\n  switch (i) {\n", name);
   for (int i = 0; i < n; i++)
-    fprintf(f, "  case %d: return v%d;\n", i, i);
-  fprintf(f,
-          "  default: return &m;\n  }\n}\nint bytes(void);\nint bytes(void) { return (int)sizeof m; }\n"
-          "void reset(void);\nvoid reset(void) { %s_reset(&m); }\n",
-          a->name);
-  for (int body = 0; body < 2; body++) {
-    fprintf(f, "int run(");
-    for (int i = 0; i < nvar; i++)
-      fprintf(f, i ? ", int64_t s%d" : "int64_t s%d", i);
-    fprintf(f, nvar ? ")%s" : "void)%s", body ? " {\n" : ";\n");
-  }
-  fprintf(f, "  return %s_run(&m", a->name);
-  for (int i = 0; i < n; i++)
-    fprintf(f, ", v%d", i);
+    fprintf(f, "  case %d: return %s_v%d_;\n", i, name, i);
+  fprintf(f, "  default: return &%s_self_;\n  }\n}\n", name);
+  fprintf(f, "EXPORTED(\"bytes\") int %s_bytes_(void) { return (int)sizeof %s_self_; }\n", name, name);
+  fprintf(f, "EXPORTED(\"reset\") void %s_reset_(void) { %s_reset(&%s_self_); }\n", name, name, name);
+
+  fprintf(f, "EXPORTED(\"run\") int %s_run_(", name);
   for (int i = 0; i < nvar; i++)
-    fprintf(f, ", s%d", i);
+    fprintf(f, i ? ", int64_t s%d_" : "int64_t s%d_", i);
+  fprintf(f, nvar ? ") {\n  return %s_run(&%s_self_" : "void) {\n  return %s_run(&%s_self_", name, name);
+  for (int i = 0; i < n; i++)
+    fprintf(f, ", %s_v%d_", name, i);
+  for (int i = 0; i < nvar; i++)
+    fprintf(f, ", s%d_", i);
   fprintf(f, ");\n}\n");
   return closed(f, path);
 }
@@ -178,9 +180,7 @@ static bool linked(const char *folder, bool simd) {
   snprintf(line, sizeof line,
            "%scd '%s'; for f in text wrapper; do $cc --target=wasm32 -std=c99 -O2 -ffp-contract=off "
            "-fno-builtin %s -w -c $f.c -o "
-           "$f.o; done; $ld --no-entry --strip-all -z stack-size=65536 --export=at --export=bytes "
-           "--export=reset --export=run text.o "
-           "wrapper.o -o module.wasm",
+           "$f.o; done; $ld --no-entry --strip-all -z stack-size=65536 text.o wrapper.o -o module.wasm",
            tools_found, folder, simd ? "-msimd128" : "");
   return !system(line) || cli_refuse(0, "compile", "the module was not made");
 }

@@ -1,9 +1,13 @@
 /* fetch.c: `tg fetch`: a file from a URL, by libcurl where that was found when this was built. In: a URL,
  * maybe the sum it must have. Out: the file, moved into place when it is whole; until then it is FILE.part,
  * from which the next call goes on. */
+#define _XOPEN_SOURCE 700
 #include "cli.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #ifdef TG_HAVE_CURL
 #include <curl/curl.h>
 #endif
@@ -184,23 +188,52 @@ static int fetched(const char *url, const char *name, const char *part) {
 }
 #endif
 
+/* The last part of a URL's path, without the question that may follow it. */
+static void name_of(const char *url, char *to, size_t cap) {
+  size_t n = strcspn(url, "?#"), begin = n;
+  while (begin && url[begin - 1] != '/')
+    begin--;
+  snprintf(to, cap, "%.*s", (int)(n - begin), url + begin);
+}
+
+/* Where a file is that is to be replaced: through links. What is no file, as a device, would be gone. */
+static bool place_of(const char *name, char *to, size_t cap) {
+  struct stat s;
+  bool there = !stat(name, &s);
+  if (!cli_will_write_file("fetch", name)) return false;
+  if (there && !S_ISREG(s.st_mode))
+    return cli_refuse(0, "fetch", "%s is no file: what is downloaded becomes one, and would replace it",
+                      name);
+  char *real = there ? realpath(name, NULL) : NULL;
+  size_t n = (size_t)snprintf(to, cap, "%s", real ? real : name);
+  free(real);
+  return n < cap || cli_refuse(0, "fetch", "too long a name");
+}
+
+static bool is_sum(const char *text) {
+  return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
+}
+
 static int run_fetch(const void *options, char **argument, int n) {
   const Options *o = options;
-  const char *slash = strrchr(argument[0], '/'), *name = o->out ? o->out : slash ? slash + 1 : argument[0];
-  char part[4096], sum[65] = "";
+  char part[4106], place[4100], made[4000], sum[65] = "";
+  const char *name = o->out ? o->out : made;
   (void)n;
+  name_of(argument[0], made, sizeof made);
+  if (o->sha256 && !is_sum(o->sha256))
+    return cli_refuse(CLI_USAGE, "fetch", "--sha256 %s: a sum has 64 digits, 0-9 and a-f", o->sha256);
   if (!*name) return cli_refuse(CLI_USAGE, "fetch", "%s names no file: give --out FILE", argument[0]);
-  if (snprintf(part, sizeof part, "%s.part", name) >= (int)sizeof part)
-    return cli_refuse(CLI_USAGE, "fetch", "too long a name");
+  if (!place_of(name, place, sizeof place)) return CLI_FAILED;
+  snprintf(part, sizeof part, "%s.part", place);
   cli_catch_interrupt();
   int rc = fetched(argument[0], name, part);
   if (rc) return rc;
   if (!sha_file(part, sum)) return cli_refuse(CLI_FAILED, "fetch", "%s: %s", part, strerror(errno));
-  if (o->sha256 && strcmp(o->sha256, sum)) {
+  if (o->sha256 && strcasecmp(o->sha256, sum)) {
     remove(part);
     return cli_refuse(CLI_FAILED, "fetch", "%s has the sum %s, not %s", argument[0], sum, o->sha256);
   }
-  if (rename(part, name)) return cli_refuse(CLI_FAILED, "fetch", "%s: %s", name, strerror(errno));
+  if (rename(part, place)) return cli_refuse(CLI_FAILED, "fetch", "%s: %s", place, strerror(errno));
   if (o->json) {
     printf("{\"file\":"), cli_json_text(stdout, name);
     printf(",\"sha256\":\"%s\"}\n", sum);

@@ -174,6 +174,10 @@ bool llm_reply(LlmSession *s, const char *prompt, size_t n, bool special, LlmPie
   return end != LLM_FAILED;
 }
 
+void llm_print(const LlmSession *s, const char *text, size_t n) {
+  if (fwrite(text, 1, n, stdout) != n || fflush(stdout)) tg_cancel(s->ctx);
+}
+
 void llm_rates_say(const LlmSession *s, FILE *to, bool dim) {
   const LlmRates *r = &s->rates;
   char fast[32], slow[32];
@@ -189,11 +193,7 @@ void llm_rates_say(const LlmSession *s, FILE *to, bool dim) {
 }
 
 /* ---- one completion */
-static void to_stdout(const char *text, size_t n, void *user) {
-  (void)user;
-  fwrite(text, 1, n, stdout);
-  fflush(stdout);
-}
+static void to_stdout(const char *text, size_t n, void *user) { llm_print(user, text, n); }
 
 int llm_complete(const char *path, const char *prompt, const LlmChoices *o) {
   LlmSession s;
@@ -201,7 +201,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o) {
   if (!llm_session_open(&s, path, o, 1, 0)) return CLI_FAILED;
   llm_session_say(&s, path, cli_now() - begin);
   llm_catch_interrupt(SIGINT);
-  bool ok = llm_reply(&s, prompt, strlen(prompt), false, to_stdout, NULL);
+  bool ok = llm_reply(&s, prompt, strlen(prompt), false, to_stdout, &s);
   putchar('\n');
   fflush(stdout);
   if (ok) llm_rates_say(&s, stderr, cli_colour(2));

@@ -84,7 +84,6 @@ LlmEnd llm_reply_step(LlmReply *r);
  */
 int32_t llm_reply_next(const LlmReply *r);
 LlmEnd llm_reply_computed(LlmReply *r, double seconds);
-int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt); /* made so far; and those of the prompt */
 /* What is held back goes out. How it ended; LLM_GOES_ON: it was left. NULL, which failed, is fine. */
 LlmEnd llm_reply_end(LlmReply *r);
 
@@ -92,6 +91,8 @@ LlmEnd llm_reply_end(LlmReply *r);
 /* The text that follows `prompt`, in pieces. special: control tokens in the prompt count. What the cache has
  * of the prompt is not read again. false: an error in the context. */
 bool llm_reply(LlmSession *s, const char *prompt, size_t n, bool special, LlmPiece piece, void *user);
+/* A piece of a reply to stdout; what cannot be written ends the reply as Ctrl-C does, and main says why. */
+void llm_print(const LlmSession *s, const char *text, size_t n);
 void llm_rates_say(const LlmSession *s, FILE *to, bool dim);
 /* From now on this signal (SIGINT: Ctrl-C) ends the reply that is being made, and nothing else;
  * llm_interrupts counts those since. */

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -215,11 +216,18 @@ static int run(int argc, char **argv) {
   return c ? cli_run(c, argc - 1 - words, argv + 1 + words) : unknown(argc - 1, argv + 1);
 }
 
+/* The number of a stream that the caller has closed would be that of the next file that is opened, and what is
+ * printed would go into it. So something takes the number that cannot be read, or not be written to. */
+static void streams_open(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+}
+
 int main(int argc, char **argv) {
+  streams_open();
   int rc = run(argc, argv);
-  errno = 0;
-  if (!fflush(stdout) && !ferror(stdout)) return rc;
-  fprintf(stderr, "tg: not all of the output could be written%s%s\n", errno ? ": " : "",
-          errno ? strerror(errno) : "");
+  const char *why = cli_unwritten(stdout);
+  if (!why) return rc;
+  fprintf(stderr, "tg: not all of the output could be written%s%s\n", *why ? ": " : "", why);
   return CLI_FAILED;
 }

@@ -14,6 +14,7 @@ static int run_merge(const void *options, char **argument, int n) {
   LlmSession s;
   TgLlmMerged about;
   if (!o->out) return cli_refuse(CLI_USAGE, "merge", "-o FILE: where does the model go?");
+  if (!cli_will_write_file("merge", o->out)) return CLI_FAILED;
   for (int i = 1; i < n && choices.lora.n < CLI_MANY; i++)
     choices.lora.at[choices.lora.n++] = argument[i];
   choices.context = 1;

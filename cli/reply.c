@@ -241,11 +241,6 @@ LlmEnd llm_reply_computed(LlmReply *r, double seconds) {
   return goes_on(r, !tg_llm_use(r->s->m, r->ask.sequence));
 }
 
-int64_t llm_reply_tokens(const LlmReply *r, int64_t *prompt) {
-  *prompt = r->asked;
-  return r->count - r->asked;
-}
-
 LlmEnd llm_reply_end(LlmReply *r) {
   if (!r) return LLM_FAILED;
   LlmEnd end = r->end;

@@ -425,7 +425,9 @@ static int run_run(const void *options, char **argument, int n) {
   if (m.o->prompt) return run_llm(options, argument, n);
   const char *why = m.o->draw ? picture_refused(m.o->draw) : NULL;
   if (why) return cli_refuse(CLI_USAGE, "run", "--draw %s: %s", m.o->draw, why);
-  if (!cli_will_write("run", m.o->draw)) return CLI_FAILED;
+  if (!cli_will_write_file("run", m.o->draw) || !cli_will_write_file("run", m.o->capture) ||
+      !cli_will_write_file("run", m.o->save_bundle))
+    return CLI_FAILED;
   bool ok = run_all(&m, argument, n);
   wait_over(&m);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "run");

@@ -109,22 +109,29 @@ static void biases(Reader *r) {
 }
 
 /* ---- messages */
-/* A content of parts becomes one text: templates take texts. */
+/* A content of parts becomes one text, since templates take texts: in one piece of memory, however many there
+ * are. */
 static void content_join(Reader *r, json_t *message, json_t *parts) {
-  json_t *all = json_string(""), *part;
-  size_t i;
+  json_t *part;
+  size_t i, n = 0;
   json_array_foreach(parts, i, part) {
-    json_t *text = json_object_get(part, "text"), *more;
+    json_t *text = json_object_get(part, "text");
     if (!json_is_string(text)) {
       wrong(r, "messages", "has a part of a content that is no text: pictures and sounds are not read here");
-      break;
+      return;
     }
-    more = json_sprintf("%s%s", json_string_value(all), json_string_value(text));
-    json_decref(all);
-    all = more;
+    n += json_string_length(text);
   }
-  if (!all) wrong(r, "messages", "has a content that is more than there is memory for");
-  json_object_set_new(message, "content", all ? all : json_null());
+
+  char *all = malloc(n + 1), *at = all;
+  json_array_foreach(parts, i, part) {
+    json_t *text = json_object_get(part, "text");
+    if (all) memcpy(at, json_string_value(text), json_string_length(text)), at += json_string_length(text);
+  }
+  json_t *joined = all ? json_stringn(all, n) : NULL;
+  free(all);
+  if (!joined) wrong(r, "messages", "has a content that is more than there is memory for");
+  json_object_set_new(message, "content", joined ? joined : json_null());
 }
 
 static void messages(Reader *r) {

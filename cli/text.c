@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,22 @@ bool cli_will_write(const char *what, const char *path) {
   if (slash) slash[slash == folder] = 0;
   if (!access(slash ? folder : ".", W_OK | X_OK)) return true;
   return cli_refuse(0, what, "%s cannot be written: %s", path, strerror(errno));
+}
+
+bool cli_will_write_file(const char *what, const char *path) {
+  struct stat s;
+  size_t n = path ? strlen(path) : 0;
+  bool folder = n && (path[n - 1] == '/' || (!stat(path, &s) && S_ISDIR(s.st_mode)));
+  if (folder) return cli_refuse(0, what, "%s is a folder: a file in it has a name too", path);
+  return cli_will_write(what, path);
+}
+
+/* A stream that has failed does not remember why: it is asked to write once more. */
+const char *cli_unwritten(FILE *f) {
+  errno = 0;
+  if (!fflush(f) && !ferror(f)) return NULL;
+  if (!errno && fputc('\n', f) != EOF) fflush(f);
+  return errno ? strerror(errno) : "";
 }
 
 int cli_fail(const TgContext *ctx, const char *what) {

@@ -380,12 +380,24 @@ static void run_end(Run *r) {
   tg_close(r->ctx);
 }
 
+bool train_log_begin(const char *command, const char *path, bool goes_on, FILE **log) {
+  if (path && !(*log = fopen(path, goes_on ? "a" : "w")))
+    return cli_refuse(0, command, "--log %s: %s", path, strerror(errno));
+  if (path) setvbuf(*log, NULL, _IOLBF, 0); /* who follows it sees each step */
+  return true;
+}
+
+void train_log_step(FILE *log, int64_t step, double loss) {
+  fprintf(log, isfinite(loss) ? "{\"step\":%lld,\"loss\":%.9g" : "{\"step\":%lld,\"loss\":null",
+          (long long)step, loss);
+}
+
 int train_log_end(const char *command, const char *path, FILE *log, int rc) {
-  bool whole = !log || !ferror(log);
-  if (log && fclose(log)) whole = false;
-  return whole ? rc
-               : cli_refuse(rc ? rc : CLI_FAILED, command, "--log %s: not all of it was written: %s", path,
-                            strerror(errno));
+  const char *why = log ? cli_unwritten(log) : NULL;
+  if (log && fclose(log) && !why) why = strerror(errno);
+  return why ? cli_refuse(rc ? rc : CLI_FAILED, command, "--log %s: not all of it was written%s%s", path,
+                          *why ? ": " : "", why)
+             : rc;
 }
 
 /* ---- what is shown */
@@ -529,12 +541,13 @@ static bool one_step(Run *r, TgTensor *const in[2]) {
   r->loss = r->at == 0 ? loss : 0.95 * r->loss + 0.05 * loss;
   r->losses[r->nlosses++] = loss;
   r->at++;
-  if (r->log)
-    fprintf(r->log, "{\"step\":%lld,\"loss\":%.9g,\"lr\":%.6g,\"seconds\":%.3f}\n", (long long)r->at, loss,
-            tg_optim_lr(r->both), cli_now() - r->began);
+  if (r->log) {
+    train_log_step(r->log, r->at, loss);
+    fprintf(r->log, ",\"lr\":%.6g,\"seconds\":%.3f}\n", tg_optim_lr(r->both), cli_now() - r->began);
+  }
   if (!isfinite(loss))
-    return cli_refuse(0, "train", "the loss is %g at step %lld: a lower --lr may help", loss,
-                      (long long)r->at);
+    return cli_refuse(0, "train", "the loss is %g at step %lld: a lower --lr may help",
+                      isnan(loss) ? (double)NAN : loss, (long long)r->at);
   progress(r);
   return !r->o.every || r->at % r->o.every || save(r, r->checkpoint, true);
 }
@@ -588,9 +601,7 @@ static int train_all(Run *r, const char *folder) {
   bool stopped = false;
   r->wait = cli_wait_begin("reading the data");
   if (!run_new(r, folder)) return CLI_FAILED;
-  if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
-    return failed_path(r->o.log) ? 0 : CLI_FAILED;
-  if (r->log) setvbuf(r->log, NULL, _IOLBF, 0); /* who follows it sees each step */
+  if (!train_log_begin("train", r->o.log, r->o.resume, &r->log)) return CLI_FAILED;
   cli_wait_end(r->wait);
   say_begin(r);
   r->wait = r->rank ? NULL : cli_wait_begin(r->o.eval ? "compiling and testing" : "compiling the first step");
@@ -627,9 +638,11 @@ static int run_train(const void *options, char **argument, int n) {
     snprintf(r.checkpoint, sizeof r.checkpoint, "%s", r.o.checkpoint);
   else
     snprintf(r.checkpoint, sizeof r.checkpoint, "%s.checkpoint.safetensors", r.task->name);
-  if (!cli_will_write("train", r.o.eval ? NULL : r.o.out) || !cli_will_write("train", r.o.checkpoint) ||
-      !cli_will_write("train", r.o.plot))
+  if (!cli_will_write_file("train", r.o.eval ? NULL : r.o.out) ||
+      !cli_will_write_file("train", r.o.checkpoint) || !cli_will_write_file("train", r.o.plot))
     return CLI_FAILED;
+  const char *why = r.o.plot ? train_pictures_refused(r.o.plot) : NULL;
+  if (why) return cli_refuse(CLI_USAGE, "train", "--plot %s: %s", r.o.plot, why);
   cli_catch_interrupt();
   int rc = train_all(&r, argument[1]);
   wait_over(&r);

@@ -42,6 +42,10 @@ void train_data_free(TrainData *d);
 bool train_number(const TgValue *meta, const char *key, double *out);
 /* Whether --steps (0: not given) is what the checkpoint says; else it is refused. */
 bool train_steps_kept(const char *command, int64_t asked, int64_t steps);
+/* Opens the file of --log, whose lines are there as soon as they are written; path NULL: there is none. */
+bool train_log_begin(const char *command, const char *path, bool goes_on, FILE **log);
+/* {"step":1,"loss":2.5 of a line of --log, to be gone on with; null: the loss is no number that JSON has. */
+void train_log_step(FILE *log, int64_t step, double loss);
 /* Closes the file of --log (NULL: none). rc, or a failure where it was not written whole. */
 int train_log_end(const char *command, const char *path, FILE *log, int rc);
 #endif

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct LoraOptions {
@@ -219,7 +220,7 @@ static bool one_step(Run *r, TgTensor *const in[2]) {
   if (!r->at) r->first = r->loss = loss;
   r->loss = 0.95 * r->loss + 0.05 * loss;
   r->at++;
-  if (r->log) fprintf(r->log, "{\"step\":%lld,\"loss\":%.9g}\n", (long long)r->at, loss);
+  if (r->log) train_log_step(r->log, r->at, loss), fputs("}\n", r->log);
   if (!isfinite(loss))
     return cli_refuse(0, "train lora", "the loss is %g at step %lld: a lower --lr may help", loss,
                       (long long)r->at);
@@ -270,8 +271,7 @@ static void say_done(const Run *r, double took) {
 
 static int train_all(Run *r, const char *path) {
   bool stopped = cli_interrupted();
-  if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
-    return cli_refuse(CLI_FAILED, "train lora", "%s cannot be written", r->o.log);
+  if (!train_log_begin("train lora", r->o.log, r->o.resume, &r->log)) return CLI_FAILED;
   r->wait = cli_wait_begin("reading the model and the texts");
   if (!run_new(r, path)) return CLI_FAILED;
   cli_wait_end(r->wait);
@@ -306,6 +306,16 @@ static const LoraOptions defaults = {.out = "adapter.safetensors",
                                      .epochs = 1,
                                      .seed = 42};
 
+/* The name of a file, or one that is or becomes a folder. */
+static bool adapter_fits(const char *path) {
+  struct stat s;
+  size_t n = strlen(path), k = strlen(".safetensors");
+  if (n >= k && !strcmp(path + n - k, ".safetensors")) return cli_will_write_file("train lora", path);
+  if (!stat(path, &s) && !S_ISDIR(s.st_mode))
+    return cli_refuse(0, "train lora", "%s is no folder: an adapter's file is called .safetensors", path);
+  return cli_will_write("train lora", path);
+}
+
 static int run_lora(const void *options, char **argument, int n) {
   Run r = {.o = *(const LoraOptions *)options};
   (void)n;
@@ -313,8 +323,8 @@ static int run_lora(const void *options, char **argument, int n) {
   if (!llm_is_model(argument[0])) return CLI_FAILED;
   if (r.o.full && (r.o.from || r.o.out == defaults.out))
     return cli_refuse(CLI_USAGE, "train lora", "--full wants -o NEW.gguf, and no adapter to begin with");
-  if (!cli_will_write("train lora", r.o.out) ||
-      (r.o.checkpoint != defaults.checkpoint && !cli_will_write("train lora", r.o.checkpoint)))
+  if (!(r.o.full ? cli_will_write_file("train lora", r.o.out) : adapter_fits(r.o.out)) ||
+      (r.o.checkpoint != defaults.checkpoint && !cli_will_write_file("train lora", r.o.checkpoint)))
     return CLI_FAILED;
   cli_catch_interrupt();
   int rc = train_all(&r, argument[0]);

@@ -101,6 +101,11 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: resnet_cifar WEIGHTS RECORDS  %s\n", tg_errmsg(ctx));
     return 1;
   }
+  if (tg_numel(records) % RECORD) {
+    fprintf(stderr, "%s: %lld bytes are no whole records of %d; what is packed in NAME.gz is called NAME\n",
+            argv[2], (long long)tg_numel(records), RECORD);
+    return 1;
+  }
   char text[4000];
   tg_module_print(resnet_module, &net, text, sizeof text);
   printf("%.*s..\n%lld parameters\n", 160, text, (long long)tg_module_count(resnet_module, &net));

@@ -14,9 +14,9 @@ typedef struct Candidate {
 struct TgSampler {
   TgContext *ctx;
   TgSamplerOptions o;
-  int64_t vocabulary, n; /* n: candidates that are left */
-  Candidate *at;
-  int32_t *history; /* the last tokens, the oldest first */
+  int64_t vocabulary, n;  /* n: candidates that are left */
+  Candidate *at, *sorted; /* sorted: room to put all in order; NULL: few are asked for */
+  int32_t *history;       /* the last tokens, the oldest first */
   int64_t nhistory, most_history;
   int32_t *count;   /* of each token among the last ones */
   int64_t *matched; /* DRY: how long a repetition each token would go on */
@@ -90,12 +90,14 @@ static bool room_make(TgSampler *s) {
   int64_t most = s->o.last > s->o.dry_last ? s->o.last : s->o.dry_last;
   size_t v = (size_t)s->vocabulary, h = (size_t)most + 1;
   s->most_history = most;
+  bool many = !s->o.top_k || s->o.top_k > s->vocabulary / 8;
   s->at = tg_alloc(s->ctx, v * sizeof *s->at);
+  s->sorted = many ? tg_alloc(s->ctx, v * sizeof *s->at) : NULL;
   s->count = tg_alloc(s->ctx, v * sizeof *s->count);
   s->matched = tg_alloc(s->ctx, v * sizeof *s->matched);
   s->history = tg_alloc(s->ctx, 2 * h * sizeof *s->history);
   s->z = tg_alloc(s->ctx, h * sizeof *s->z);
-  return s->at && s->count && s->matched && s->history && s->z;
+  return s->at && (s->sorted || !many) && s->count && s->matched && s->history && s->z;
 }
 
 TgSampler *tg_sampler_new_opt(TgContext *ctx, int64_t vocabulary, const TgSamplerOptions *given) {
@@ -117,7 +119,8 @@ TgSampler *tg_sampler_new_opt(TgContext *ctx, int64_t vocabulary, const TgSample
 void tg_sampler_free(TgSampler *s) {
   if (!s) return;
   TgContext *ctx = s->ctx;
-  tg_free(ctx, s->at), tg_free(ctx, s->count), tg_free(ctx, s->matched), tg_free(ctx, s->history);
+  tg_free(ctx, s->at), tg_free(ctx, s->sorted), tg_free(ctx, s->count);
+  tg_free(ctx, s->matched), tg_free(ctx, s->history);
   tg_free(ctx, s->z), tg_free(ctx, s->bias_ids), tg_free(ctx, s->bias), tg_free(ctx, s->breakers);
   tg_free(ctx, s);
 }
@@ -216,9 +219,42 @@ static void sift(Candidate *at, int64_t i, int64_t n) {
   at[i] = c;
 }
 
+/* Eight bits of a number that is the smaller the larger the logit is; -0 is 0. */
+static uint32_t digit_of(const Candidate *c, int shift) {
+  union {
+    float f;
+    uint32_t u;
+  } bits = {.f = c->logit + 0.0f};
+
+  return (bits.u >> 31 ? bits.u : ~bits.u ^ 1u << 31) >> shift & 255;
+}
+
+/* All of them in order, by the bits of their logits, eight at a time. Each pass keeps the order of what is
+ * equal, so of equal ones the first id comes first. A heap is for few of many: it takes longer to put 150,000
+ * tokens in order than a small model takes to compute them. */
+static void sort_all(TgSampler *s) {
+  for (int shift = 0; shift < 32; shift += 8) {
+    int64_t place[257] = {0};
+    for (int64_t i = 0; i < s->n; i++)
+      place[digit_of(&s->at[i], shift) + 1]++;
+    for (int d = 0; d < 256; d++)
+      place[d + 1] += place[d];
+    for (int64_t i = 0; i < s->n; i++)
+      s->sorted[place[digit_of(&s->at[i], shift)]++] = s->at[i];
+    Candidate *from = s->at;
+    s->at = s->sorted;
+    s->sorted = from;
+  }
+}
+
 /* The k best, in order. */
 static void keep_best(TgSampler *s, int64_t k) {
   if (k > s->n) k = s->n;
+  if (s->sorted && k > s->n / 8) {
+    sort_all(s);
+    s->n = k;
+    return;
+  }
   for (int64_t i = k / 2; i-- > 0;)
     sift(s->at, i, k);
   for (int64_t i = k; i < s->n; i++)

@@ -340,10 +340,17 @@ static bool uses_libm(const char *text) {
   return false;
 }
 
+/* All kernels of this kind have the same parameters, whatever they read of them, and vectors wider than the
+ * machine's for some. */
+static const char vectors_quiet[] = "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
+                                    "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
+                                    "#pragma GCC diagnostic ignored \"-Wpsabi\"\n";
+
 static bool put_prelude(Export *x, Str *out) {
   TgMem *mem = &x->ctx->mem;
   Str whole, used;
   str_init(&whole, mem), str_init(&used, mem);
+  if (x->gnu) str_put(out, vectors_quiet);
   if (x->gnu)
     renderer_c.prelude(&whole);
   else

@@ -80,7 +80,8 @@ static bool built(const char *folder, const char *cc, bool gnu, Exported *e) {
   char library[600];
   snprintf(library, sizeof library, "%s/m%d.so", folder, number++);
   snprintf(line, sizeof line, "cd %s && %s %s -fPIC -shared -o %s driver.c -lm", folder, cc,
-           gnu ? "-std=gnu11 -ffp-contract=off -Wno-psabi"
+           gnu ? "-std=gnu11 -ffp-contract=off -Wall -Wextra -Werror -Wno-unknown-warning-option "
+                 "-Wno-maybe-uninitialized"
                : "-std=c99 -pedantic -Wall -Wextra -Wconversion -Werror",
            library);
   if (system(line)) {

@@ -7,7 +7,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         data = open('served', 'rb').read()
-        if self.path != '/served':
+        if self.path.split('?')[0] != '/served':
             return self.send_error(404)
         asked = re.match(r'bytes=(\d+)-', self.headers.get('Range') or '')
         at = int(asked.group(1)) if asked else 0

@@ -121,6 +121,8 @@ def test_chat(s):
     assert e[-1]["choices"][0]["finish_reason"] == "length" and {x["id"] for x in e} == {e[0]["id"]}
     both = s.chat(messages=[{"role": "system", "content": "Once"}, {"role": "user", "content": [{"type": "text", "text": "upon a "}, {"type": "text", "text": "time"}]}])
     assert both["choices"][0]["message"]["content"] == c["message"]["content"]
+    many = [{"type": "text", "text": "ab"}] * 300000  # joined in one go, or it would take an hour
+    assert "more than the context" in s.chat(400, messages=[{"role": "user", "content": many}])["error"]["message"]
     tool = [{"type": "function", "function": {"name": "weather", "parameters": {}}}]
     assert s.chat(tools=tool)["usage"]["prompt_tokens"] > r["usage"]["prompt_tokens"]
     assert s.chat(tools=tool, tool_choice="none")["usage"]["prompt_tokens"] == r["usage"]["prompt_tokens"]

@@ -197,6 +197,10 @@ static void test_train(void **state) {
   assert_int_equal(run(TG "train chargpt . --sample 0 --resume --checkpoint c --out d.safetensors"), 0);
   says("resumed"), says("done  13 steps");
   same_files("a.safetensors", "d.safetensors");
+  assert_int_equal(
+      run(TG "train chargpt . " SMALL "--lr 100 --decay 10 --steps 400 --log nan --out e.safetensors"), 1);
+  says("a lower --lr may help"), assert_int_equal(run("tail -n 3 nan"), 0), json_lines(3),
+      says("\"loss\":null");
   assert_int_equal(run(TG "train chargpt . --resume --checkpoint a.safetensors"), 1); /* weights alone */
   assert_int_equal(run(TG "train mnist . --resume --checkpoint c"), 1), says("no checkpoint of mnist");
 }
@@ -802,6 +806,57 @@ static void test_output_full(void **state) {
       says("not all of the output could be written: No space left");
 }
 
+/* A stream that the caller has closed is none of the files that are opened. */
+static void test_streams_closed(void **state) {
+  (void)state;
+  device = "CPU";
+  assert_int_equal(run(TG "help >&-"), 1), says("not all of the output could be written: Bad file");
+  assert_int_equal(run(TG "run nothing.onnx 2>&-"), 1), assert_string_equal(text, "");
+  assert_int_equal(run(TG "opt --list > listed; " TG "opt - <&-"), 1), says("Bad file descriptor");
+  write_text();
+  assert_int_equal(run(TG "train chargpt . " SMALL "--steps 1 --log closed >&-"), 1);
+  assert_int_equal(run("cat closed"), 0), json_lines(2); /* and nothing of what is printed at the end */
+}
+
+/* What cannot be written is refused before the work, where that can be known. */
+static void test_written_where(void **state) {
+  (void)state;
+  char m[600];
+  device = "CPU";
+  run("mkdir -p folder");
+  write_text();
+  const char *train = TG "train chargpt . " SMALL "--steps 1 %s", *early = "is a folder";
+  assert_int_equal(run(train, "--out folder"), 1), says(early), assert_null(strstr(text, "loss"));
+  assert_int_equal(run(train, "--out none/"), 1), says(early), assert_null(strstr(text, "loss"));
+  assert_int_equal(run(train, "--checkpoint folder"), 1), says(early);
+  assert_int_equal(run(train, "--plot folder"), 1), says(early);
+  assert_int_equal(run(train, "--plot x.gif"), 2), says("as .svg, .png or .ppm");
+  assert_int_equal(run(train, "--log folder"), 1), says("--log folder: Is a directory");
+  assert_int_equal(run(TG "run no.onnx --capture folder"), 1), says(early);
+  assert_int_equal(run(TG "run no.onnx --save-bundle folder"), 1), says(early);
+  if (!access("/dev/full", W_OK))
+    assert_int_equal(run(train, "--log /dev/full"), 1),
+        says("--log /dev/full: not all of it was written: No space");
+  if (!data("stories260K/stories260K-q8_0.gguf", m)) skip();
+  assert_int_equal(run("echo a > t; " TG "train lora %s --data t --full --out folder", m), 1), says(early);
+  assert_int_equal(run(TG "train lora %s --data t --out t", m), 1), says("t is no folder");
+  assert_int_equal(run("mkdir d.safetensors; " TG "train lora %s --data t --out d.safetensors", m), 1),
+      says(early);
+  assert_int_equal(run(TG "merge %s nothing -o folder", m), 1), says(early);
+  assert_int_equal(run(TG "merge %s nothing -o none/m.gguf", m), 1), says("none/m.gguf cannot be written");
+  if (access("/dev/full", W_OK)) skip();
+  /* a reply that goes nowhere ends */
+  assert_int_equal(run(TG "run %s --prompt Once --tokens 100 > /dev/full", m), 1);
+  says("| 1 tok,"), says("could be written: No space left");
+  /* lines of a log are there as soon as they are written: when a checkpoint is, those before it */
+  assert_int_equal(
+      run("{ " TG "train lora %s --data t --steps 1000000 --log lines --checkpoint kept "
+          "--checkpoint-every 3 2> /dev/null & } ; until [ -s kept ]; do sleep 0.1; done; kill -9 $!; "
+          "[ $(wc -l < lines) -ge 3 ]",
+          m),
+      0);
+}
+
 /* A captured program of two devices: the half of x that the second has, twice. */
 static void test_run_devices(void **state) {
   (void)state;
@@ -990,14 +1045,29 @@ static void test_fetch(void **state) {
                     port);
   int again = run(
       "cp served twice.part; " TG "fetch http://127.0.0.1:%d/served --out twice && cmp twice served", port);
-  int wrong = run(TG "fetch http://127.0.0.1:%d/served --out bad --sha256 00", port);
+  int wrong = run(TG "fetch http://127.0.0.1:%d/served --out bad --sha256 %064d", port, 0);
   bool told = strstr(text, "has the sum") != NULL;
+  int named = run(TG "fetch 'http://127.0.0.1:%d/served?download=true#x' --sha256 "
+                     "$(tr a-f A-F < sum) && rm 'served?download=true'",
+                  port);
+  bool plain = named && strstr(text, "  served\n");
+  run("mkdir -p folder; mkfifo pipe; ln -s real link; echo old > real");
+  int linked = run(TG "fetch http://127.0.0.1:%d/served --out link && [ -L link ] && cmp real served", port);
+  int no_file =
+      run(TG "fetch http://127.0.0.1:%d/served --out pipe; code=$?; [ -p pipe ] && exit $code", port);
+  bool refused = strstr(text, "is no file") != NULL;
+  int no_sum = run(TG "fetch http://127.0.0.1:%d/served --sha256 00", port);
+  int in_folder = run(TG "fetch http://127.0.0.1:%d/served --out folder", port);
   int left = run("ls bad bad.part");
   int missing =
       run(TG "fetch http://127.0.0.1:%d/nothing --out none; code=$?; ls none* && exit 9; exit $code", port);
   run("kill $(cat pid)");
   (void)whole;
-  assert_true(same && told && left != 0);
+  assert_true(same && told && left != 0 && plain && refused);
+  assert_int_equal(linked, 0);
+  assert_int_equal(no_file, 1);
+  assert_int_equal(no_sum, 2);
+  assert_int_equal(in_folder, 1);
   assert_int_equal(gone_on, 0);
   assert_int_equal(again, 0);
   assert_int_equal(wrong, 1);
@@ -1042,6 +1112,8 @@ int main(void) {
                                      cmocka_unit_test(test_boxes),
                                      cmocka_unit_test(test_eval),
                                      cmocka_unit_test(test_fetch),
+                                     cmocka_unit_test(test_streams_closed),
+                                     cmocka_unit_test(test_written_where),
                                      cmocka_unit_test(test_run_devices)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   cmocka_set_test_filter(getenv("TG_TEST"));

@@ -100,6 +100,7 @@ static void test_data(void **state) {
   }
   if (data("resnet20-cifar10/resnet20-12fca82f.th", a) && data("cifar10/data_batch_1_first2000.bin.gz", b)) {
     fine("resnet", run("example_resnet_cifar", "%s %.*s", a, (int)strlen(b) - 3, b)), says("1997 of 2000");
+    assert_int_equal(run("example_resnet_cifar", "%s %s", a, b), 1), says("no whole records"); /* packed */
   }
   if (data("stories260K/stories260K-f32.gguf", a))
     fine("story", run("example_story", "%s 'Once upon a time' 20", a)), says("Once upon a time"),

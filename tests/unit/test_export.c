@@ -1555,5 +1555,6 @@ int main(void) {
       cmocka_unit_test(test_vectors),        cmocka_unit_test(test_fixed),
       cmocka_unit_test(test_names),          cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_lanes)};
+  cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, setup, teardown);
 }

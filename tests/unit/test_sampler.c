@@ -330,10 +330,39 @@ static void test_refused(void **state) {
   tg_sampler_free(NULL);
 }
 
+/* The likeliest first, of equal ones the first id, whether few of many are asked for, many or all. */
+static void test_order(void **state) {
+  (void)state;
+
+  enum { MANY = 5000 };
+
+  static float logits[MANY];
+  static int32_t ids[3][MANY];
+  const int64_t k[3] = {0, MANY - 1, 100};
+  for (int i = 0; i < MANY; i++)
+    logits[i] = i % 7 == 3 ? 0.0f : i % 7 == 5 ? -0.0f : (float)floor(400 * uniform() - 200) / 8;
+  logits[17] = NAN, logits[18] = -INFINITY, logits[19] = 1e30f, logits[20] = 1e-40f;
+  for (int i = 0; i < 3; i++) {
+    TgSampler *s = tg_sampler_new(C, MANY, .top_k = k[i], .top_p = 1, .min_p = 0, .temperature = 1);
+    int64_t n = tg_sampler_candidates(s, logits, ids[i], NULL, MANY);
+    assert_int_equal(n, k[i] ? k[i] : MANY);
+    for (int64_t j = 1; j < n; j++) {
+      float a = logits[ids[i][j - 1]], b = logits[ids[i][j]];
+      bool last = b != b || b == -INFINITY;
+      if (!(last ? a != a || a >= -INFINITY : a > b || (a == b && ids[i][j - 1] < ids[i][j])))
+        fail_msg("place %lld of %lld: %d with %g before %d with %g", (long long)j, (long long)n,
+                 (int)ids[i][j - 1], (double)a, (int)ids[i][j], (double)b);
+    }
+    assert_memory_equal(ids[i], ids[0], (size_t)n * sizeof **ids);
+    tg_sampler_free(s);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_cuts),  cmocka_unit_test(test_penalties), cmocka_unit_test(test_dry),
       cmocka_unit_test(test_draws), cmocka_unit_test(test_greedy),    cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_order),
   };
   return cmocka_run_group_tests(tests, open_it, close_it);
 }

@@ -13,7 +13,9 @@
 #include "engine/jit.h"
 #include "uop/dims.h"
 
-enum { IS_OLDER = 1, WAS_READ = 2, IS_INPUT = 4 };
+/* What is known of a node while the function is called for the first time. IS_ITS_OWN (context.h): the function
+ * has made a handle of it. */
+enum { WAS_READ = 2, IS_INPUT = 4 };
 
 /* The i-th list of handles: of a scope, or at last of those that are kept. */
 static TgTensor *handles_at(const TgContext *ctx, size_t i) {
@@ -26,19 +28,17 @@ static bool is_input(const TgTensor *t, TgTensor *const *in, int nin) {
   return false;
 }
 
+static bool note(Map *nodes, const UOp *u, uint64_t what) {
+  uint64_t is = 0;
+  map_get(nodes, u->id, &is);
+  return map_put(nodes, u->id, is | what);
+}
+
 bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin) {
   bool ok = true;
   map_init(older, &ctx->mem);
-  for (size_t i = 0; i <= ctx->scopes.len; i++)
-    for (TgTensor *t = handles_at(ctx, i); ok && t; t = t->next)
-      if (!t->memory && !t->part && !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
-        ok = map_put(older, t->uop->id, IS_OLDER);
-  for (int i = 0; ok && i < nin; i++) {
-    uint64_t is = 0;
-    if (!in[i]) continue;
-    map_get(older, in[i]->uop->id, &is);
-    ok = map_put(older, in[i]->uop->id, is | IS_INPUT);
-  }
+  for (int i = 0; ok && i < nin; i++)
+    ok = !in[i] || note(older, in[i]->uop, IS_INPUT);
   ctx->older = older;
   return ok;
 }
@@ -54,9 +54,8 @@ static bool read_of(TgContext *ctx, UOpVec *todo) {
     UOp *u = todo->at[--todo->len];
     uint64_t is = 0;
     if (map_get(&seen, u->id, &is)) continue;
-    ok = map_put(&seen, u->id, 1);
+    ok = map_put(&seen, u->id, 1) && note(ctx->older, u, WAS_READ);
     map_get(ctx->older, u->id, &is);
-    if (ok && (is & IS_OLDER)) ok = map_put(ctx->older, u->id, is | WAS_READ);
     UOp *v = value_of_node(ctx, u);
     if ((is & IS_INPUT) || (v && v != u && !u->symbolic)) continue;
     for (int i = 0; ok && i < u->nsrc; i++)
@@ -143,8 +142,8 @@ TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus 
   ctx->older = NULL;
   for (size_t i = 0; !s && i <= ctx->scopes.len; i++)
     for (TgTensor *t = handles_at(ctx, i); ok && t; t = t->next)
-      if (!t->memory && !t->part && !is_input(t, in, nin) && map_get(older, t->uop->id, &is) &&
-          (is & WAS_READ))
+      if (!t->memory && !t->part && map_get(older, t->uop->id, &is) && (is & WAS_READ) &&
+          !(is & IS_ITS_OWN) && !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
         ok = vec_push(&ctx->mem, &read, t);
   map_free(older);
   ok = ok && values_kept(j, read.at, read.len);

@@ -158,6 +158,8 @@ typedef struct EngineCalls {
   bool (*value_stored)(TgContext *ctx, UOp *value);
 } EngineCalls;
 
+enum { IS_ITS_OWN = 1 };
+
 struct TgContext {
   TgMem mem;
   const TgOs *os;
@@ -203,7 +205,9 @@ struct TgContext {
   uint64_t swept_bytes;
   struct Capture *capture; /* jit.c: what is being captured */
   TgJit *jits;             /* all that live */
-  Map *older; /* older.c: while a function is called for the first time, expressions from before the call */
+  /* older.c: what is known of nodes while a function is called for the first time. IS_ITS_OWN: it has made a
+   * handle of it */
+  Map *older;
   uint64_t capture_first;  /* while a function is captured: memories made from here on are its own */
   Vec(GradientHook) hooks; /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;   /* variables and the sizes made of them */

@@ -111,14 +111,21 @@ static bool bench(const BenchOptions *o, LlmSession *s, const char *path) {
   return ok;
 }
 
+static bool fits(const BenchOptions *o, const LlmSession *s) {
+  int64_t context = tg_llm_about(s->m).context, longest = o->prompt > o->generate ? o->prompt : o->generate;
+  return longest <= context ||
+         cli_refuse(0, "bench llm", "%lld tokens are more than the context of %lld (--context)",
+                    (long long)longest, (long long)context);
+}
+
 static int run_llm(const void *options, char **argument, int n) {
   const BenchOptions *o = options;
   LlmSession s;
   (void)n;
   if (!llm_session_open(&s, argument[0], &o->llm, o->sequences, o->sequences > 1 ? o->sequences : 0))
     return CLI_FAILED;
-  bool ok = bench(o, &s, argument[0]);
-  int rc = ok ? CLI_OK : cli_fail(s.ctx, "bench llm");
+  int rc = CLI_FAILED;
+  if (fits(o, &s)) rc = bench(o, &s, argument[0]) ? CLI_OK : cli_fail(s.ctx, "bench llm");
   llm_session_close(&s);
   return rc;
 }

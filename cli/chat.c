@@ -324,7 +324,9 @@ static const char *next_line(Chat *c) {
     }
     line[strcspn(line, "\r\n")] = 0;
     if (!*line) continue;
-    if (!strcmp(line, "/bye") || !strcmp(line, "/exit") || !strcmp(line, "/quit")) return NULL;
+    bool leaves = !strcmp(line, "/bye") || !strcmp(line, "/exit") || !strcmp(line, "/quit");
+    if (leaves) llm_interrupts_reset(&c->s); /* an earlier Ctrl-C is not why */
+    if (leaves) return NULL;
     if (*line != '/') return line;
     command(c, line);
   }

@@ -720,13 +720,17 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
       "jit: a tensor of the loaded program's state was replaced; assign to it, or load the program again");
   TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE,
                 "jit: %d inputs, %d outputs", nin, nout);
+  TgTensor **given = mem_alloc_raw(&ctx->mem, ((size_t)nin + 1) * sizeof *given);
+  if (!given) return error_no_memory(&ctx->err, "jit");
+  if (nin) memcpy(given, in, (size_t)nin * sizeof *given); /* out may be the same list */
   if (j->stale) tg_jit_reset(j);
   static const char *const names[] = {"first run", "capture", "replay"};
   double begin = profile_now(ctx);
   int runs = j->runs, invariant = ctx->env.invariant;
   ctx->env.invariant = j->invariant;
   j->running = true;
-  TgStatus s = run(j, in, nin, out, nout);
+  TgStatus s = run(j, given, nin, out, nout);
+  mem_free(&ctx->mem, given);
   j->running = false;
   if (j->stale) tg_jit_reset(j);
   ctx->env.invariant = invariant;

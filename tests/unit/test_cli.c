@@ -602,6 +602,8 @@ static void test_chat(void **state) {
   assert_int_equal(run(TG "bench llm %s --prompt 0 --generate 4 --sequences 3 --runs 1 --json", m), 0),
       json_lines(2);
   says("\"test\":\"tg4\""), says("\"test\":\"tg4x3\"");
+  assert_int_equal(run(TG "bench llm %s --generate 9999", m), 1);
+  says("9999 tokens are more than the context of "); /* before anything is timed */
 }
 
 /* An adapter that is learned, goes on after a checkpoint to the same bits, changes replies, and is merged. */

@@ -568,6 +568,17 @@ static void test_older_stored(void **state) {
   }
 }
 
+/* The list of outputs may be that of inputs. */
+static void test_in_place_list(void **state) {
+  (void)state;
+  TgTensor *w = tg_full(C, TG_SHAPE(3), 1), *x = X("[1.0, 2.0, 3.0]");
+  TgJit *j = tg_jit(C, adds_user, &w);
+  for (int i = 0; i < 5; i++) {
+    RUN(j, &x, 1, &x, 1);
+  }
+  TEXT(x, "[6.0, 7.0, 8.0]");
+}
+
 typedef struct Layer {
   TgTensor *weight, *times;
   int calls;
@@ -762,24 +773,15 @@ static void test_code_given_back(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {ALL(test_replay),
-                                     ALL(test_training),
-                                     ALL(test_random),
-                                     ALL(test_beside),
-                                     ALL(test_state),
-                                     ALL(test_scopes),
-                                     ALL(test_refused),
-                                     ALL(test_code_given_back),
-                                     ALL(test_older),
-                                     ALL(test_older_of_memory),
-                                     ALL(test_nested),
-                                     ALL(test_replaced),
-                                     ALL(test_computed),
-                                     ALL(test_row),
-                                     ALL(test_output_of_variable),
-                                     ALL(test_older_stored),
-                                     ALL(test_older_of_variable),
-                                     ALL(test_empty),
-                                     ALL(test_constants)};
+  const struct CMUnitTest tests[] = {ALL(test_replay),        ALL(test_training),
+                                     ALL(test_random),        ALL(test_beside),
+                                     ALL(test_state),         ALL(test_scopes),
+                                     ALL(test_refused),       ALL(test_code_given_back),
+                                     ALL(test_older),         ALL(test_older_of_memory),
+                                     ALL(test_nested),        ALL(test_replaced),
+                                     ALL(test_computed),      ALL(test_row),
+                                     ALL(test_in_place_list), ALL(test_output_of_variable),
+                                     ALL(test_older_stored),  ALL(test_older_of_variable),
+                                     ALL(test_empty),         ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
     if (!out[i]) return ctx->err.status;
   }
   s = nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
-  for (int i = 0; i < nout && !s; i++) { /* not for each value of a variable anew */
+  for (int i = 0; i < nout && !s; i++) { /* memory does not change with a variable */
     UOp *value = out[i]->uop->symbolic ? value_of_node(ctx, out[i]->uop) : NULL;
     if (value && view_bottom(value)) tensor_set(out[i], value);
   }

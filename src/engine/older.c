@@ -43,9 +43,9 @@ bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin) {
   return ok;
 }
 
-/* What is read on the way to these nodes is noted. An input, and what was computed, is read where it is, whatever
- * it was computed from: else each captured function of a row of them would have read all that those before it
- * read. Only an expression of variables is computed again. */
+/* Notes the nodes that are read to compute these. The walk ends at an input and at a value that is in memory,
+ * because nothing below it is read: without that, each function of a row would read what all before it read.
+ * It goes through an expression of variables, which is computed again. */
 static bool read_of(TgContext *ctx, UOpVec *todo) {
   Map seen;
   map_init(&seen, &ctx->mem);

@@ -11,9 +11,9 @@ typedef struct Ins {
   /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
   int dst, nsrc, mem, gate, jump;
   int *src; /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
-  Scalar
-      value; /* GEP: first lane; SHUFFLE: how far apart; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis,
-                   + 3 for the grid */
+  /* GEP: first lane; SHUFFLE: how far apart lanes are; VAR: its number; RANGE: 1 where iterations are
+   * distributed to threads; SPECIAL: axis, + 3 for the grid */
+  Scalar value;
 } Ins;
 
 /* a constant that stands nowhere in the list */

@@ -13,8 +13,8 @@
 #include "engine/jit.h"
 #include "uop/dims.h"
 
-/* What is known of a node while the function is called for the first time. IS_ITS_OWN (context.h): the function
- * has made a handle of it. */
+/* What is known of a node while the function is called for the first time. IS_ITS_OWN (context.h): the
+ * function has made a handle of it. */
 enum { WAS_READ = 2, IS_INPUT = 4 };
 
 /* The i-th list of handles: of a scope, or at last of those that are kept. */
@@ -85,7 +85,7 @@ bool older_stored(TgContext *ctx, UOp *value) {
   return ok;
 }
 
-/* Puts into `keep` what was drawn for these handles: what does not depend on a variable, as far as that goes. */
+/* Puts into `keep` what was drawn for these handles: the largest expressions of it that have no variable. */
 static bool put_drawn(TgContext *ctx, TgTensor *const *t, size_t n, UOpVec *keep) {
   UOpVec order = {0}, roots = {0};
   Map draws;

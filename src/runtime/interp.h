@@ -1,5 +1,5 @@
 /* interp.h: a kernel as the reference device runs it. In: interp_compile.c makes it of a list. Out: interp.c
- * runs it. The one key fact: every value has a number, its slot, so that nothing is looked up while it runs. */
+ * runs it. The one key fact: every value has a number, its slot, so nothing is looked up while it runs. */
 #ifndef TG_INTERP_H
 #define TG_INTERP_H
 #include "runtime/cpu.h"

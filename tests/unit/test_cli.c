@@ -842,7 +842,8 @@ static void test_written_where(void **state) {
   if (!data("stories260K/stories260K-q8_0.gguf", m)) skip();
   assert_int_equal(run("echo a > t; " TG "train lora %s --data t --full --out folder", m), 1), says(early);
   assert_int_equal(run(TG "train lora %s --data t --out t", m), 1), says("t is no folder");
-  assert_int_equal(run("mkdir taken.safetensors; " TG "train lora %s --data t --out taken.safetensors", m), 1),
+  assert_int_equal(run("mkdir taken.safetensors; " TG "train lora %s --data t --out taken.safetensors", m),
+                   1),
       says(early);
   assert_int_equal(run(TG "merge %s nothing -o folder", m), 1), says(early);
   assert_int_equal(run(TG "merge %s nothing -o none/m.gguf", m), 1), says("none/m.gguf cannot be written");

@@ -114,17 +114,23 @@ static LlmStep *several_for(TgLlm *m, int64_t count) {
 
 /* What a sequence computes must not depend on how many are beside it. Programs of fewer rows have the same
  * sums, but the compiler chose their order; so the first time that one runs with a reach, the largest does too,
- * and where a bit of its logits is another one it is not used again: what it has said so far was the same. */
+ * and where a bit of its logits is another one it is not used again: what it has said so far was the same.
+ * Each has a scope of its own, because handles of the first that read the cache would have it copied before
+ * the second writes to it. */
 static bool several_step(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count, Batch b) {
   LlmStep *s = several_for(m, count), *largest = &m->several[0];
   bool *agrees = &s->agrees[reach_of(m, sequences, count) / REACH_STEP];
-  if (!several_rows(m, s, sequences, ids, count, b)) return false;
-  if (s == largest || *agrees) return true;
+  bool ok = false;
+  TG_SCOPE(m->ctx) { ok = several_rows(m, s, sequences, ids, count, b); }
+  if (!ok || s == largest || *agrees) return ok;
 
   size_t nbytes = (size_t)(count * m->k.vocabulary) * sizeof *m->batch_logits;
   float *first = tg_alloc(m->ctx, nbytes);
   if (first) memcpy(first, m->batch_logits, nbytes);
-  bool ok = first && several_rows(m, largest, sequences, ids, count, b);
+  ok = false;
+  if (first) TG_SCOPE(m->ctx) {
+      ok = several_rows(m, largest, sequences, ids, count, b);
+    }
   *agrees = ok && !memcmp(first, m->batch_logits, nbytes);
   s->differs = ok && !*agrees;
   tg_free(m->ctx, first);
@@ -164,7 +170,7 @@ TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids
   for (int64_t at = 0; ok && at < n; at += m->batch) {
     int64_t count = n - at < m->batch ? n - at : m->batch;
     Batch b = {rows, rows + m->batch, rows + 2 * m->batch};
-    TG_SCOPE(m->ctx) { ok = several_step(m, sequences + at, ids + at, count, b); }
+    ok = several_step(m, sequences + at, ids + at, count, b);
     if (ok) several_done(m, sequences + at, ids + at, count);
   }
   tg_free(m->ctx, rows);

@@ -103,6 +103,7 @@ static TgTensor *turned_bits(TgTensor *words) {
 static TgTensor *words_made(const TgPacked *p, TgTensor *b) {
   int64_t n = p->how->quants / WORD;
   TgTensor *w = ordered(p, b, p->how->quants_at, n, WORD);
+  if (p->how->type == T_Q8_0) return tg_bitxor_scalar(w, (int32_t)0x80808080); /* from 0 on */
   if (!has_fifth_bits(p)) return w;
   return tg_cat(TG_TENSORS(turned_bits(tg_slice(w, 2, 0, 1)), tg_slice(w, 2, 1, n)), 2);
 }
@@ -184,7 +185,7 @@ static TgTensor *quants(const TgPacked *p) {
   TgTensor *w = p->words, *high = NULL;
   int above = 4; /* bits of a quant that are not in high */
   switch (p->how->type) {
-  case T_Q8_0: w = tg_bitxor_scalar(w, (int32_t)0x80808080); break;
+  case T_Q8_0: break;
   case T_Q4_0:
   case T_Q4_1:
   case T_IQ4_NL:

@@ -6,8 +6,7 @@
 
 /* within sqrt(6 / (rows + columns)) */
 static TgTensor *glorot(TgContext *ctx, int64_t rows, int64_t columns) {
-  double bound = sqrt(6.0 / (double)(rows + columns));
-  return nn_parameter(tg_uniform(ctx, TG_SHAPE(rows, columns), -bound, bound));
+  return nn_uniform(ctx, TG_SHAPE(rows, columns), sqrt(6.0 / (double)(rows + columns)));
 }
 
 TgMultiheadAttention tg_multihead_attention_new_opt(TgContext *ctx, int64_t width, int64_t heads,

@@ -14,9 +14,14 @@
 
 TgTensor *nn_parameter(TgTensor *t) { return tg_keep(tg_requires_grad(t, true)); }
 
+TgTensor *nn_uniform(TgContext *ctx, int n, const int64_t *dims, double bound) {
+  TgTensor *t = NULL;
+  TG_SCOPE(ctx) { t = nn_parameter(tg_uniform(ctx, n, dims, -bound, bound)); }
+  return t;
+}
+
 TgTensor *nn_within(TgContext *ctx, int n, const int64_t *dims, int64_t fan_in) {
-  double bound = 1 / sqrt(fan_in > 0 ? (double)fan_in : 1);
-  return nn_parameter(tg_uniform(ctx, n, dims, -bound, bound));
+  return nn_uniform(ctx, n, dims, 1 / sqrt(fan_in > 0 ? (double)fan_in : 1));
 }
 
 static TgTensor *ones(TgContext *ctx, bool wanted, int n, const int64_t *dims) {
@@ -444,7 +449,9 @@ LAYER(TgBatchNorm, batch_norm, "BatchNorm", TG_PARAMETER(TgBatchNorm, weight),
 /* ---- embedding */
 TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width) {
   if (!ctx || !nn_positive(ctx, "embedding", count, width)) return (TgEmbedding){0};
-  return (TgEmbedding){nn_parameter(tg_randn(ctx, TG_SHAPE(count, width)))};
+  TgEmbedding l = {NULL};
+  TG_SCOPE(ctx) { l.weight = nn_parameter(tg_randn(ctx, TG_SHAPE(count, width))); }
+  return l;
 }
 
 static TgTensor *embedding_run(const TgEmbedding *l, TgTensor *index) {

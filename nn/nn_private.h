@@ -19,8 +19,10 @@ TgContext *nn_optim_context(const TgOptim *opt);
 #define NN_OPTIONS(ctx, name, T, to, given) tg_options_read((ctx), (name), #T, (to), sizeof(T), (given))
 /* Appends to text of cap bytes, of which *n are written; *n goes on past cap, as snprintf's result does. */
 __attribute__((format(printf, 4, 5))) void nn_text(char *to, size_t cap, int *n, const char *form, ...);
-/* layers.c: what layers are made of. A kept parameter; one that is uniform within 1/sqrt(fan_in); zeros. */
+/* layers.c: what layers are made of. A kept parameter; one that is uniform within bound, or 1/sqrt(fan_in), of
+ * which no other handle is left; zeros. */
 TgTensor *nn_parameter(TgTensor *t);
+TgTensor *nn_uniform(TgContext *ctx, int n, const int64_t *dims, double bound);
 TgTensor *nn_within(TgContext *ctx, int n, const int64_t *dims, int64_t fan_in);
 TgTensor *nn_zeros(TgContext *ctx, bool wanted, int n, const int64_t *dims);
 /* form takes a string, the layer, and two lld; false */

@@ -12,14 +12,28 @@
 enum { MANY = UINT32_MAX };
 
 /* ---- values */
-Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
-  while (bottom) {
-    Buffer *b = buffer_get(ctx, bottom);
-    if (!b) return NULL;
-    if (b->version == buffer_version(bottom)) return b;
-    bottom = view_bottom(map_get_ptr(&ctx->realized, bottom));
+static bool is_now(const TgContext *ctx, const UOp *memory) {
+  const Buffer *b = buffer_get((TgContext *)ctx, memory);
+  return b && b->version == buffer_version(memory);
+}
+
+/* Where the older version u of a memory is. Each capture makes a version: u is said to be where the last of
+ * those that came of it is, so that nobody walks through them twice. */
+static UOp *older_version(TgContext *ctx, UOp *u) {
+  UOp *v = map_get_ptr(&ctx->realized, u), *last = v, *next;
+  while (last && last->op == OPS_BUFFER && !is_now(ctx, last) && (next = map_get_ptr(&ctx->realized, last)))
+    last = next;
+  for (; last && u != last && v != last; u = v, v = next) {
+    next = map_get_ptr(&ctx->realized, v);
+    map_replace_ptr(&ctx->realized, (uintptr_t)u, last);
   }
-  return NULL;
+  return last;
+}
+
+Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
+  while (bottom && !is_now(ctx, bottom))
+    bottom = buffer_get(ctx, bottom) ? view_bottom(older_version(ctx, bottom)) : NULL;
+  return bottom ? buffer_get(ctx, bottom) : NULL;
 }
 
 /* Where an expression was computed to, if that still holds it. A value of variables is one of their values at
@@ -54,9 +68,8 @@ UOp *value_of_node(TgContext *ctx, UOp *u) {
       continue;
     }
     if (u->op == OPS_BUFFER) {
-      Buffer *b = buffer_get(ctx, u);
-      if (b && b->version == buffer_version(u)) return u;
-      u = map_get_ptr(&ctx->realized, u);
+      if (is_now(ctx, u)) return u;
+      u = older_version(ctx, u);
       continue;
     }
     UOp *v = computed(ctx, u);

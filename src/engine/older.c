@@ -17,11 +17,6 @@
  * function has made a handle of it. */
 enum { WAS_READ = 2, IS_INPUT = 4 };
 
-/* The i-th list of handles: of a scope, or at last of those that are kept. */
-static TgTensor *handles_at(const TgContext *ctx, size_t i) {
-  return i < ctx->scopes.len ? ctx->scopes.at[i].tensors : ctx->kept;
-}
-
 static bool is_input(const TgTensor *t, TgTensor *const *in, int nin) {
   for (int i = 0; i < nin; i++)
     if (in[i] == t) return true;
@@ -140,11 +135,10 @@ TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus 
   uint64_t is;
   bool ok = true;
   ctx->older = NULL;
-  for (size_t i = 0; !s && i <= ctx->scopes.len; i++)
-    for (TgTensor *t = handles_at(ctx, i); ok && t; t = t->next)
-      if (!t->memory && !t->part && map_get(older, t->uop->id, &is) && (is & WAS_READ) &&
-          !(is & IS_ITS_OWN) && !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
-        ok = vec_push(&ctx->mem, &read, t);
+  for (TgTensor *t = s ? NULL : ctx->expressions; ok && t; t = t->next_place)
+    if (!t->part && map_get(older, t->uop->id, &is) && (is & WAS_READ) && !(is & IS_ITS_OWN) &&
+        !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
+      ok = vec_push(&ctx->mem, &read, t);
   map_free(older);
   ok = ok && values_kept(j, read.at, read.len);
   vec_free(&ctx->mem, &read);

@@ -127,16 +127,47 @@ static bool wanted_too(Run *r, bool only) {
 typedef struct Needs {
   TgContext *ctx;
   Bits bits;
-  uint8_t *seen;
+  const Run *run; /* its results are computed now, and need nothing later; NULL: there are none */
+  uint8_t *seen;  /* by node; NULL: nothing is needed yet */
   size_t nseen;
   UOpVec todo;
   Vec(Buffer *) marked;
 } Needs;
 
+static bool needs_begin(Needs *w) {
+  w->nseen = store_id_limit(w->ctx->store);
+  w->seen = mem_alloc(&w->ctx->mem, w->nseen + 1);
+  for (size_t i = 0; w->seen && w->run && i < w->run->results.len; i++)
+    if (w->run->results.at[i].expr->id < w->nseen) w->seen[w->run->results.at[i].expr->id] = 1;
+  return w->seen != NULL;
+}
+
+static void needs_end(Needs *w) {
+  for (size_t i = 0; i < w->marked.len; i++)
+    w->marked.at[i]->needed = false;
+  mem_free(&w->ctx->mem, w->seen);
+  vec_free(&w->ctx->mem, &w->todo), vec_free(&w->ctx->mem, &w->marked);
+}
+
 static bool need(Needs *w, UOp *u) {
-  if (!u || !can_need(w->bits, u) || (u->id < w->nseen && w->seen[u->id])) return true;
+  if (!u || !can_need(w->bits, u)) return true;
+  if (!w->seen && !needs_begin(w)) return false;
+  if (u->id < w->nseen && w->seen[u->id]) return true;
   if (u->id < w->nseen) w->seen[u->id] = 1;
   return vec_push(&w->ctx->mem, &w->todo, u);
+}
+
+/* What handle t is to be computed from. Of an expression on several devices each part's value is found by
+ * itself: captured functions read those. */
+static bool need_handle(Needs *w, TgTensor *t) {
+  bool by_part = t->captured && !t->part && on_several(t->uop);
+  UOp *of = by_part ? multi_lowered(w->ctx, t->uop) : NULL;
+  bool ok = of || !by_part;
+  for (int i = 0; ok && by_part && i < of->nsrc; i++)
+    ok = need(w, of->src[i]);
+  for (int i = 0; ok && i < t->nparts; i++) /* on several devices, while it is computed */
+    if (!t->part[i]->memory) ok = need(w, t->part[i]->uop);
+  return ok && (t->memory || t->part || need(w, t->uop));
 }
 
 static bool stored_now(Buffer *const *stored, size_t n, const Buffer *b) {
@@ -195,69 +226,58 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
 static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
   Bits bits = bits_of(ctx, stored, n);
   bool ok = true;
-  for (size_t s = 0; s <= ctx->scopes.len; s++)
-    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next) {
-      if (!t->captured || t->memory || !can_need(bits, t->uop)) continue;
-      Needs w = {.ctx = ctx, .bits = bits, .nseen = store_id_limit(ctx->store)};
-      bool reads = false;
-      ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) && need(&w, t->uop) && needs_walk(&w);
-      for (size_t i = 0; i < n; i++)
-        reads |= copied[i] && stored[i]->needed;
-      for (size_t i = 0; i < w.marked.len; i++)
-        w.marked.at[i]->needed = false;
-      mem_free(&ctx->mem, w.seen);
-      vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
-      if (ok && reads) tensor_changes(t);
-    }
+  for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place) {
+    if (!t->captured || (!on_several(t->uop) && !can_need(bits, t->uop))) continue;
+    Needs w = {.ctx = ctx, .bits = bits};
+    bool reads = false;
+    ok = need_handle(&w, t) && needs_walk(&w);
+    for (size_t i = 0; i < n; i++)
+      reads |= copied[i] && stored[i]->needed;
+    needs_end(&w);
+    if (ok && reads) tensor_changes(t);
+  }
+  return ok;
+}
+
+/* Of n memories, the ones whose version now is needed later are copied. */
+static bool needed_copied(Needs *w, Buffer *const *stored, size_t n) {
+  TgContext *ctx = w->ctx;
+  bool *keep = mem_alloc(&ctx->mem, n * sizeof *keep), copies = false, ok = keep != NULL;
+  for (size_t i = 0; ok && i < n; i++)
+    keep[i] = stored[i]->needed;
+  /* what is read now is not used again */
+  for (size_t i = 0; ok && w->run && i < w->run->g.buffers.len; i++)
+    ok = marked(w, w->run->g.buffers.at[i].buffer);
+  for (size_t i = 0; ok && i < n; i++) {
+    if (keep[i]) ok = old_version_kept(ctx, stored[i]);
+    copies |= keep[i];
+  }
+  for (size_t i = 0; i < w->marked.len; i++)
+    w->marked.at[i]->needed = false;
+  w->marked.len = 0;
+  ok = ok && (!copies || captures_told(ctx, stored, n, keep));
+  mem_free(&ctx->mem, keep);
   return ok;
 }
 
 /* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere
  * else, is copied. Not counted are the results of run r, which are computed now, and handles of the memory
- * itself, which go on to the next version. */
+ * itself, which go on to the next version. What nothing was stored to yet, nobody can read. */
 static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Run *r) {
-  Needs w = {.ctx = ctx, .nseen = store_id_limit(ctx->store)};
-  w.bits = bits_of(ctx, stored, n);
+  Needs w = {.ctx = ctx, .bits = bits_of(ctx, stored, n), .run = r};
   bool ok = true, any = false;
   for (size_t i = 0; i < n; i++)
     any |= stored[i]->filled || stored[i]->data;
-  for (size_t i = 0; ok && i < n && !any; i++) /* nothing was stored to them, which nobody can read */
-    ok = memory_prepare(ctx, stored[i]);
-  if (!any) return ok || no_memory(ctx);
-  ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) != NULL;
-  for (size_t i = 0; ok && r && i < r->results.len; i++)
-    if (r->results.at[i].expr->id < w.nseen) w.seen[r->results.at[i].expr->id] = 1;
-  for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
-    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next) {
-      if (!t->memory && !t->part) ok = need(&w, t->uop);
-      for (int i = 0; ok && i < t->nparts; i++) /* on several devices, while it is computed */
-        if (!t->part[i]->memory) ok = need(&w, t->part[i]->uop);
-    }
-  for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
+  for (TgTensor *t = any ? ctx->expressions : NULL; ok && t; t = t->next_place)
+    ok = need_handle(&w, t);
+  for (size_t i = 0; ok && any && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (b->store && !stored_now(stored, n, b)) ok = need(&w, b->store->src[1]);
   }
-  ok = ok && needs_walk(&w);
-  bool *keep = ok ? mem_alloc(&ctx->mem, n * sizeof *keep) : NULL;
-  ok = keep != NULL;
-  for (size_t i = 0; ok && i < n; i++)
-    keep[i] = stored[i]->needed;
-  /* what is read now is not used again */
-  for (size_t i = 0; ok && r && i < r->g.buffers.len; i++)
-    ok = marked(&w, r->g.buffers.at[i].buffer);
-  bool copies = false;
-  for (size_t i = 0; ok && i < n; i++) {
-    if (keep[i]) ok = old_version_kept(ctx, stored[i]);
-    copies |= keep[i];
-  }
+  ok = ok && needs_walk(&w) && (!w.seen || needed_copied(&w, stored, n));
   for (size_t i = 0; ok && i < n; i++)
     ok = memory_prepare(ctx, stored[i]);
-  for (size_t i = 0; i < w.marked.len; i++)
-    w.marked.at[i]->needed = false;
-  mem_free(&ctx->mem, w.seen);
-  vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
-  ok = ok && (!copies || captures_told(ctx, stored, n, keep));
-  mem_free(&ctx->mem, keep);
+  needs_end(&w);
   return ok || no_memory(ctx);
 }
 

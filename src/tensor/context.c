@@ -207,6 +207,7 @@ TgTensor *tensor_new(TgContext *ctx, UOp *u) {
   t->ctx = ctx;
   t->uop = u;
   link_in(t, &ctx->scopes.at[ctx->scopes.len - 1].tensors);
+  places_link(t, NULL);
   if (ctx->origins.path.len) origin_of_handle(t);
   uint64_t is = 0;
   if (ctx->older && !(map_get(ctx->older, u->id, &is) && (is & IS_ITS_OWN)) &&

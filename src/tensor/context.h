@@ -43,6 +43,7 @@ typedef struct Buffer {
   /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
   int64_t draws;
   bool given;    /* an input of the function that is captured now */
+  bool renews;   /* something may be known that is made of this version: the next capture has a new one */
   int pins;      /* captured functions that use it: it stays when no tensor reaches it */
   int64_t owner; /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */
 } Buffer;
@@ -53,7 +54,7 @@ struct TgTensor {
   TgTensor *grad, *grad_of; /* set by tg_backward: the gradient, and back from it; either may end first */
   TgTensor *next, **link;   /* in its scope's list, or in the context's kept list */
   Buffer *memory; /* what uop is a view of, NULL: an expression, whose value changes with no store */
-  TgTensor *next_place, **place_link; /* in memory->places */
+  TgTensor *next_place, **place_link; /* in memory->places; an expression's, in ctx->expressions */
   UOp *then;                          /* scratch: what uop becomes if all of a list can be made */
   /* a contiguous copy of the elements, for tg_map of a strided view; and back */
   TgTensor *mapped, *mapped_of;
@@ -185,6 +186,7 @@ struct TgContext {
   uint64_t buffers_made;
   Vec(TgScope) scopes; /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
+  TgTensor *expressions; /* handles that are not memory, of all scopes and kept ones */
   /* expression -> view of the BUFFER that holds its value; BUFFER -> BUFFER that holds what it held */
   Map realized;
   Map history;          /* BUFFER -> the expression that it was computed by, for gradients */
@@ -208,7 +210,9 @@ struct TgContext {
   /* older.c: what is known of nodes while a function is called for the first time. IS_ITS_OWN: it has made a
    * handle of it */
   Map *older;
-  uint64_t capture_first;  /* while a function is captured: memories made from here on are its own */
+  uint64_t capture_first; /* while a function is captured: memories made from here on are its own */
+  uint64_t
+      known_below; /* bits (uid % 64) of memories that something known since the last capture is made of */
   Vec(GradientHook) hooks; /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;   /* variables and the sizes made of them */
   Vec(struct TgVariable *) variables;
@@ -255,6 +259,8 @@ void tensor_changes(TgTensor *t);
 void tensor_computed(TgTensor *t);
 void tensor_set(TgTensor *t, UOp *u); /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);
+/* t, in no list of places, goes to that of b, or of expressions (b: NULL) */
+void places_link(TgTensor *t, Buffer *b);
 /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */
 UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const Ints *shape);
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer); /* of a BUFFER node; NULL if freed */

@@ -109,12 +109,22 @@ UOp *piece_of(UOp *u, int64_t *start) {
 }
 
 void places_unlink(TgTensor *t) {
-  if (!t->memory) return;
+  t->memory = NULL;
+  if (!t->place_link) return;
   *t->place_link = t->next_place;
   if (t->next_place) t->next_place->place_link = t->place_link;
-  t->memory = NULL;
   t->next_place = NULL;
   t->place_link = NULL;
+}
+
+void places_link(TgTensor *t, Buffer *b) {
+  TgTensor **list = b ? &b->places : &t->ctx->expressions;
+  t->memory = b;
+  if (!b && !t->link) return; /* a hidden handle of a part */
+  t->next_place = *list;
+  t->place_link = list;
+  if (t->next_place) t->next_place->place_link = &t->next_place;
+  *list = t;
 }
 
 void tensor_changes(TgTensor *t) {
@@ -134,13 +144,7 @@ void tensor_set(TgTensor *t, UOp *u) {
   places_unlink(t);
   t->uop = u;
   UOp *bottom = view_bottom(u);
-  Buffer *b = bottom ? buffer_get(t->ctx, bottom) : NULL;
-  if (!b) return;
-  t->memory = b;
-  t->next_place = b->places;
-  t->place_link = &b->places;
-  if (t->next_place) t->next_place->place_link = &t->next_place;
-  b->places = t;
+  places_link(t, bottom ? buffer_get(t->ctx, bottom) : NULL);
 }
 
 /* ---- stores */
@@ -262,14 +266,19 @@ bool value_known(TgContext *ctx, UOp *u, UOp *place) {
   Buffer *to = buffer_get(ctx, view_bottom(place)), *from = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
   if (!map_put_ptr(&ctx->realized, u, place)) return false;
   to->origin |= u->ranges | (from ? from->origin : 0);
+  if (!from) ctx->known_below |= u->ranges;
   to->constant |= !u->ranges || (from && from->constant);
   return true;
 }
 
+/* Memories of which nothing was computed since they were renewed last stay as they are: what is built of
+ * those alone is found nowhere. So each function of a row renews those of the one before it. */
 bool memories_renewed(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];
-    if (!b || !b->places || b->store) continue;
+    if (!b) continue;
+    b->renews |= ctx->known_below >> (b->uid & 63) & 1;
+    if (!b->renews || !b->places || b->store) continue;
     UOp *was = memory_node(ctx, b);
     Buffer kept = *b;
     bool ok = was && memory_prepare(ctx, b);
@@ -277,12 +286,14 @@ bool memories_renewed(TgContext *ctx) {
     b->filled = kept.filled;
     b->origin = kept.origin;
     b->constant = kept.constant;
+    b->renews = false;
     UOp *now = ok ? memory_node(ctx, b) : NULL;
     if (!now || !value_known(ctx, was, now)) {
       error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
       return false;
     }
   }
+  ctx->known_below = 0;
   return true;
 }
 

@@ -53,6 +53,7 @@ TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
     tensor_set(t, x->uop);
   else {
     places_unlink(t);
+    places_link(t, NULL);
     t->uop = x->uop;
   }
   return !x->part || shard_place(t) ? t : NULL;

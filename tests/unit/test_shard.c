@@ -407,6 +407,34 @@ static void captured_store(void **state) {
   tg_jit_free(j);
 }
 
+/* A function reads an expression that was computed for another handle, which is assigned to afterwards. */
+static TgStatus adds_it(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  out[0] = tg_add(in[0], user);
+  return tg_error(ctx);
+}
+
+static void captured_twin(void **state) {
+  (void)state;
+  for (int early = 0; early < 2; early++) { /* computed before the first run, or after the capture */
+    TgTensor *a = tg_shard(tg_arange(C, 0, 4, .dtype = TG_F32), 4, D, 0), *y;
+    TgTensor *x = tg_shard(tg_zeros(C, TG_SHAPE(4)), 4, D, 0);
+    OK(tg_realize_many((TgTensor *[]){a, x}, 2));
+    TgTensor *e = tg_add_scalar(a, 1), *twin = tg_add_scalar(a, 1);
+    if (early) OK(tg_realize(twin));
+    TgJit *j = tg_jit(C, adds_it, e);
+    for (int i = 0; i < 6; i++) {
+      OK(tg_jit_run(j, &x, 1, &y, 1));
+      TEXT(y, "[1.0, 2.0, 3.0, 4.0]");
+      if (i == 2) OK(tg_realize(twin));
+      if (i == 3) OK(tg_realize(tg_assign(twin, tg_mul_scalar(twin, 10))));
+    }
+    TEXT(twin, "[10.0, 20.0, 30.0, 40.0]");
+    TEXT(e, "[1.0, 2.0, 3.0, 4.0]");
+    tg_jit_free(j);
+  }
+}
+
 /* ---- attention by heads: projections split by their outputs, the last by its inputs; one sum is exchanged */
 typedef struct Heads {
   TgLinear q, k, v, out;
@@ -815,6 +843,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(captured, open_it, close_it),
       cmocka_unit_test_setup_teardown(captured_store, open_it, close_it),
       cmocka_unit_test_setup_teardown(saved, open_it, close_it),
+      cmocka_unit_test_setup_teardown(captured_twin, open_it, close_it),
       cmocka_unit_test_setup_teardown(exchanges_named, open_it, close_it),
       cmocka_unit_test_setup_teardown(gradients_named, open_it, close_it),
       cmocka_unit_test_setup_teardown(volumes, open_it, close_it),

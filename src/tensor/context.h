@@ -211,8 +211,8 @@ struct TgContext {
    * handle of it */
   Map *older;
   uint64_t capture_first; /* while a function is captured: memories made from here on are its own */
-  uint64_t
-      known_below; /* bits (uid % 64) of memories that something known since the last capture is made of */
+  /* bits (uid % 64) of the memories that values are made of which were computed since the last capture */
+  uint64_t known_below;
   Vec(GradientHook) hooks; /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;   /* variables and the sizes made of them */
   Vec(struct TgVariable *) variables;

@@ -470,11 +470,20 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
   making_init(&m, ctx, plan);
   m.graphs = store_new(&ctx->mem);
   if (!m.graphs) s = TG_ERR_NOMEM;
+  Map first; /* program of the plan -> the first of its kernels: those that follow are as it is */
+  map_init(&first, &ctx->mem);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     const CachedProgram *whole = plan->prog[k];
     const size_t device = sizeof plan->dev->index; /* which stands before the graph */
     Prepack p = {.stays = each[k].stays, .first = plan->sched.kernel[k].narg, .always = ctx->env.prepack > 1};
     if (!p.stays || (s = context_cancelled(ctx))) continue;
+    const Prepacked *same = map_get_ptr(&first, whole);
+    if (same && same->stays == p.stays) {
+      each[k].run = same->run, each[k].pack = same->pack, each[k].reads = same->reads;
+      continue;
+    }
+    if (!same && !map_put_ptr(&first, (uintptr_t)whole, &each[k])) s = TG_ERR_NOMEM;
+    if (s) break;
     UOp *ast = key_graph(m.graphs, &ctx->mem, whole->key + device, whole->nkey - device);
     s = ast ? program_prepacked(&m, k, ast, &p, &each[k].run) : TG_ERR_NOMEM;
     if (s || !each[k].run) continue;
@@ -486,6 +495,7 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
       each[k].reads = p.reads;
     if (!s && !map_put_ptr(&m.made, (uintptr_t)each[k].run, &each[k])) s = TG_ERR_NOMEM;
   }
+  map_free(&first);
   s = making_end(&m, s);
   store_free(m.graphs);
   for (int k = 0; k < plan->sched.nkernel; k++) {

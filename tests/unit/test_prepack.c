@@ -118,6 +118,34 @@ static void test_not_kept(void **state) {
   tg_close(ctx);
 }
 
+/* Kernels that are equal, of which each has another factor that stays. */
+static TgStatus both_sides(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                           void *user) {
+  (void)ctx, (void)nin, (void)nout;
+  TgTensor **stays = user;
+  out[0] = tg_matmul(in[0], stays[1]);
+  out[1] = tg_matmul(stays[0], in[1]);
+  return TG_OK;
+}
+
+static void test_sides(void **state) {
+  (void)state;
+  static float got[NX];
+  TgContext *ctx = open_on(PLANNED);
+  TgTensor *stays[2] = {rows(ctx), weights(ctx, 3)}, *y[2];
+  TgJit *j = tg_jit(ctx, both_sides, stays);
+  for (int i = 0; i < 5; i++) {
+    TgTensor *in[2] = {numbers(ctx, TG_SHAPE(ROWS, DEPTH), 6 + i, TG_F32), weights(ctx, 4 + i)};
+    assert_int_equal(tg_jit_run(j, in, 2, y, 2), TG_OK);
+    for (int k = 0; k < 2; k++) {
+      assert_int_equal(tg_read(y[k], got, sizeof got), TG_OK);
+      expect(k ? stays[0] : in[0], k ? in[1] : stays[1], got);
+    }
+  }
+  assert_true(packed(ctx) > 0);
+  tg_close(ctx);
+}
+
 /* Two functions have a copy each, which goes with them. */
 static void test_memory(void **state) {
   (void)state;
@@ -223,6 +251,7 @@ static void test_chosen(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions), cmocka_unit_test(test_not_kept),
-                                     cmocka_unit_test(test_memory), cmocka_unit_test(test_chosen)};
+                                     cmocka_unit_test(test_memory), cmocka_unit_test(test_chosen),
+                                     cmocka_unit_test(test_sides)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

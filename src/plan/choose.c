@@ -59,37 +59,9 @@ static void take_all(Taken *t, const Taken *more) {
     take(t, more->opt[i].op, (int)more->opt[i].r, more->opt[i].n);
 }
 
-static int64_t id_of(const KernelShape *c, int r) { return c->range[r]->arg.range.id; }
-
 static bool may_stage(const KernelShape *c, int access) {
   int loop;
   return can_stage(c, access, &loop);
-}
-
-static Opt named(const KernelShape *c, const Opt *o) { /* in the kernel's numbers */
-  if (o->op != OPT_STAGE)
-    return (Opt){o->op, id_of(c, (int)o->r), o->op == OPT_SWAP ? id_of(c, (int)o->n) : o->n};
-  int loop;
-  can_stage(c, (int)o->r, &loop);
-  return (Opt){OPT_STAGE, c->access[o->r].slot, loop < 0 ? EVERY_READ : id_of(c, loop)};
-}
-
-/* A line for `tg opt --emit costs`: thousands of cycles, and the parts. */
-static void write_cost(const Search *s, const Taken *t, const Cost *cost) {
-  Str list;
-  str_init(&list, s->mem);
-  for (int i = 0; i < t->n; i++) {
-    Opt o = named(s->c, &t->opt[i]);
-    opt_print(&list, &o);
-  }
-  if (cost->thread >= 0) {
-    Opt o = {OPT_THREAD, s->c->range[cost->thread]->arg.range.id, s->ncores};
-    opt_print(&list, &o);
-  }
-  str_printf(s->costs, "%12.1f  compute %.1f, into L1 %.1f L2 %.1f L3 %.1f, copies %.1f, stores %.1f  %s\n",
-             cost->cycles / 1000, cost->compute / 1000, cost->traffic[0] / 1000, cost->traffic[1] / 1000,
-             cost->traffic[2] / 1000, cost->copy / 1000, cost->stores / 1000, str_text(&list));
-  str_free(&list);
 }
 
 /* Blocks of a sum are added up: which ones there are must not depend on the loops around. */
@@ -130,7 +102,7 @@ static void consider(Search *s, const Taken *t) {
   double most = s->found && !s->costs ? s->cost.cycles : INFINITY;
   if (!keeps_order(s->c, t)) return;
   if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, most, &cost)) return;
-  if (s->costs) write_cost(s, t, &cost);
+  if (s->costs) cost_line(s->c, t, &cost, s->ncores, s->mem, s->costs);
   bool first = s->number < s->best_number;
   if (s->found && (first ? cost.cycles > s->cost.cycles : cost.cycles >= s->cost.cycles)) return;
   s->found = true;
@@ -771,17 +743,6 @@ static bool search(Search *s) {
   return ok;
 }
 
-bool list_named(const KernelShape *c, const Taken *t, const Cost *cost, int ncores, TgMem *mem, OptVec *out) {
-  bool ok = true;
-  for (int i = 0; ok && i < t->n; i++) {
-    Opt o = t->opt[i];
-    if (o.op != OPT_TILE || o.n < c->size[o.r]) ok = vec_push(mem, out, named(c, &o));
-  }
-  if (ok && cost->thread >= 0)
-    ok = vec_push(mem, out, ((Opt){OPT_THREAD, c->range[cost->thread]->arg.range.id, ncores}));
-  return ok;
-}
-
 bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken *best, Cost *cost) {
   Search s = {.c = c, .ncores = ncores, .mem = mem, .costs = costs};
   s.cost.cycles = INFINITY;
@@ -789,48 +750,4 @@ bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken
   *best = s.best;
   *cost = s.cost;
   return ok;
-}
-
-/* An opt of the kernel's graph in numbers of the shape: the inverse of named(). */
-static bool numbered(const KernelShape *c, const Opt *o, Opt *out) {
-  int r = -1, to = -1;
-  *out = *o;
-  if (o->op == OPT_STAGE) {
-    for (int a = c->naccess - 1; a >= c->nstore; a--)
-      if (c->access[a].slot == o->r && named(c, &(Opt){OPT_STAGE, a, 0}).n == o->n) r = a;
-    return (out->r = r) >= 0;
-  }
-  for (int i = 0; i < c->n; i++) {
-    if (c->range[i]->arg.range.id == o->r) r = i;
-    if (c->range[i]->arg.range.id == o->n) to = i;
-  }
-  out->r = r;
-  if (o->op == OPT_SWAP) return r >= 0 && (out->n = to) >= 0;
-  bool known =
-      o->op == OPT_TILE || is_upcast(o->op) || o->op == OPT_VEC || o->op == OPT_UNROLL || o->op == OPT_GROUP;
-  return known && r >= 0 && o->n >= 1;
-}
-
-void cost_given(const KernelShape *c, const OptVec *list, int ncores, TgMem *mem, Str *costs) {
-  Search s = {.c = c, .ncores = 1, .mem = mem, .costs = costs};
-  Taken t = {0};
-  Cost cost;
-  bool ok = true;
-  for (size_t i = 0; ok && i < list->len; i++) {
-    if (list->at[i].op == OPT_THREAD)
-      s.ncores = ncores;
-    else
-      ok = t.n < MAX_TAKEN && numbered(c, &list->at[i], &t.opt[t.n++]);
-  }
-  if (ok && cost_of(c, &t, s.ncores, INFINITY, &cost)) write_cost(&s, &t, &cost);
-}
-
-double cost_of_list(const KernelShape *c, const OptVec *list) {
-  Taken t = {0};
-  Cost cost;
-  for (size_t i = 0; i < list->len; i++) {
-    Opt o;
-    if (t.n < MAX_TAKEN && numbered(c, &list->at[i], &o)) t.opt[t.n++] = o;
-  }
-  return cost_of(c, &t, 1, INFINITY, &cost) ? cost.cycles : INFINITY;
 }

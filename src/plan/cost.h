@@ -28,6 +28,8 @@ double cost_least(const KernelShape *c, const Taken *last, int ncores);
 /* choose.c: the list that costs least. False: out of memory. costs: NULL, or where each list that is
  * considered is written with what it costs. */
 bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken *best, Cost *cost);
+/* loop_names.c: a line for `tg opt --emit costs`: thousands of cycles, their parts, the list. */
+void cost_line(const KernelShape *c, const Taken *t, const Cost *cost, int ncores, TgMem *mem, Str *costs);
 /* Writes what a list costs that somebody else made; nothing where the model does not know one of its opts. */
 void cost_given(const KernelShape *c, const OptVec *list, int ncores, TgMem *mem, Str *costs);
 /* Cycles that a kernel takes on one core with those opts of a list that are about its loops. */

@@ -12,8 +12,8 @@
 enum { MANY = UINT32_MAX };
 
 /* ---- values */
-static bool is_now(const TgContext *ctx, const UOp *memory) {
-  const Buffer *b = buffer_get((TgContext *)ctx, memory);
+static bool is_now(TgContext *ctx, const UOp *memory) {
+  const Buffer *b = buffer_get(ctx, memory);
   return b && b->version == buffer_version(memory);
 }
 

@@ -37,16 +37,16 @@ Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
 }
 
 /* Where an expression was computed to, if that still holds it. A value of variables is one of their values at
- * that time. While a function is captured, a value that depends on no memory is its own affair: the one that
- * was computed outside may be assigned to. So is one of variables, which replays have other values of. But an
- * input is memory, whatever it was computed from. */
+ * that time. While a function is captured, what it makes is its own affair, also where somebody computed the
+ * same before: that handle may be assigned to. So is a value that depends on no memory, and one of variables,
+ * which replays have other values of. But an input is memory, whatever it was computed from. */
 static UOp *computed(TgContext *ctx, UOp *u) {
   UOp *v = map_get_ptr(&ctx->realized, u);
   Buffer *b = v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
   if (!b) return NULL;
   if (u->symbolic && b->bound_at != ctx->bound + 1) return NULL;
-  if (ctx->capture && (!u->ranges || (u->symbolic && !b->given)) && b->made < ctx->capture_first) return NULL;
-  return v;
+  if (!ctx->capture || b->made >= ctx->capture_first) return v;
+  return u->ranges && (u->symbolic ? b->given : older_known(ctx, u, b)) ? v : NULL;
 }
 
 UOp *stored_value(TgContext *ctx, UOp *after) {

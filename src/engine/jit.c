@@ -146,7 +146,7 @@ void tg_jit_free(TgJit *j) {
   *j->link = j->next;
   if (j->next) j->next->link = j->link;
   TgContext *ctx = j->ctx;
-  vec_free(&ctx->mem, &j->expressions);
+  vec_free(&ctx->mem, &j->expressions), vec_free(&ctx->mem, &j->known);
   mem_free(&ctx->mem, j);
 }
 
@@ -450,6 +450,8 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
 
   ctx->capture_first = ctx->buffers_made;
   ctx->capture = &j->c;
+  j->c.of = j;
+  older_drawn(j, true);
   for (int i = 0; !s && i < j->nin; i++)
     b[i]->given = true;
   if (!s) s = call(j, whole, nin, out, nout);
@@ -457,6 +459,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   for (int i = 0; i < j->nin; i++)
     b[i]->given = false;
   ctx->capture = NULL;
+  older_drawn(j, false);
   if (!s && j->c.failed) s = error_no_memory(&ctx->err, "jit");
   if (!s && !nout && !j->c.steps.len)
     s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
@@ -691,7 +694,7 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgContext *ctx = j->ctx;
   if (j->runs == 0) {
     Map older, *outer = ctx->older; /* fn may run another captured function */
-    j->expressions.len = 0;
+    j->expressions.len = j->known.len = 0;
     TgStatus s = older_begin(ctx, &older, in, nin) ? TG_OK : error_no_memory(&ctx->err, "jit");
     if (!s) s = call(j, in, nin, out, nout);
     s = older_end(j, &older, in, nin, s);

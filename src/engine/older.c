@@ -15,7 +15,7 @@
 
 /* What is known of a node while the function is called for the first time. IS_ITS_OWN (context.h): the
  * function has made a handle of it. */
-enum { WAS_READ = 2, IS_INPUT = 4 };
+enum { WAS_READ = 2, IS_INPUT = 4, WAS_KNOWN = 8 };
 
 static bool is_input(const TgTensor *t, TgTensor *const *in, int nin) {
   for (int i = 0; i < nin; i++)
@@ -52,7 +52,9 @@ static bool read_of(TgContext *ctx, UOpVec *todo) {
     ok = map_put(&seen, u->id, 1) && note(ctx->older, u, WAS_READ);
     map_get(ctx->older, u->id, &is);
     UOp *v = value_of_node(ctx, u);
-    if ((is & IS_INPUT) || (v && v != u && !u->symbolic)) continue;
+    bool known = v && v != u && !u->symbolic;
+    if (known) ok = ok && note(ctx->older, u, WAS_KNOWN);
+    if ((is & IS_INPUT) || known) continue;
     for (int i = 0; ok && i < u->nsrc; i++)
       ok = vec_push(&ctx->mem, todo, u->src[i]);
   }
@@ -139,11 +141,31 @@ TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus 
     if (!t->part && map_get(older, t->uop->id, &is) && (is & WAS_READ) && !(is & IS_ITS_OWN) &&
         !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
       ok = vec_push(&ctx->mem, &read, t);
+  for (size_t i = 0; !s && ok && i < older->cap; i++)
+    if (older->at[i].used && (older->at[i].val & (WAS_KNOWN | IS_ITS_OWN)) == WAS_KNOWN)
+      ok = vec_push(&ctx->mem, &j->known, older->at[i].key);
   map_free(older);
   ok = ok && values_kept(j, read.at, read.len);
   vec_free(&ctx->mem, &read);
   if (!ok && !ctx->err.status) error_no_memory(&ctx->err, "jit");
   return s ? s : ctx->err.status;
+}
+
+bool older_known(const TgContext *ctx, const UOp *u, const Buffer *b) {
+  const TgJit *j = ctx->capture->of;
+  bool known = b->drawn;
+  for (size_t i = 0; i < j->known.len && !known; i++)
+    known = j->known.at[i] == u->id;
+  return known;
+}
+
+void older_drawn(TgJit *j, bool drawn) {
+  for (size_t i = 0; i < j->older.len; i++) {
+    TgTensor *t = j->older.at[i];
+    if (t->memory) t->memory->drawn = drawn;
+    for (int k = 0; k < t->nparts; k++)
+      if (t->part[k]->memory) t->part[k]->memory->drawn = drawn;
+  }
 }
 
 void older_memories(TgJit *j) {

@@ -157,17 +157,12 @@ static bool need(Needs *w, UOp *u) {
   return vec_push(&w->ctx->mem, &w->todo, u);
 }
 
-/* What handle t is to be computed from. Of an expression on several devices each part's value is found by
- * itself: captured functions read those. */
+/* What handle t is to be computed from. */
 static bool need_handle(Needs *w, TgTensor *t) {
-  bool by_part = t->captured && !t->part && on_several(t->uop);
-  UOp *of = by_part ? multi_lowered(w->ctx, t->uop) : NULL;
-  bool ok = of || !by_part;
-  for (int i = 0; ok && by_part && i < of->nsrc; i++)
-    ok = need(w, of->src[i]);
+  bool ok = t->part || need(w, t->uop);
   for (int i = 0; ok && i < t->nparts; i++) /* on several devices, while it is computed */
     if (!t->part[i]->memory) ok = need(w, t->part[i]->uop);
-  return ok && (t->memory || t->part || need(w, t->uop));
+  return ok;
 }
 
 static bool stored_now(Buffer *const *stored, size_t n, const Buffer *b) {
@@ -227,10 +222,10 @@ static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const
   Bits bits = bits_of(ctx, stored, n);
   bool ok = true;
   for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place) {
-    if (!t->captured || (!on_several(t->uop) && !can_need(bits, t->uop))) continue;
+    if (!t->captured || !can_need(bits, t->uop)) continue;
     Needs w = {.ctx = ctx, .bits = bits};
     bool reads = false;
-    ok = need_handle(&w, t) && needs_walk(&w);
+    ok = need(&w, t->uop) && needs_walk(&w);
     for (size_t i = 0; i < n; i++)
       reads |= copied[i] && stored[i]->needed;
     needs_end(&w);

@@ -43,6 +43,7 @@ typedef struct Buffer {
   /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
   int64_t draws;
   bool given;    /* an input of the function that is captured now */
+  bool drawn;    /* what was drawn before it for the function that is captured now */
   bool renews;   /* something may be known that is made of this version: the next capture has a new one */
   int pins;      /* captured functions that use it: it stays when no tensor reaches it */
   int64_t owner; /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */

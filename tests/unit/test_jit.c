@@ -602,6 +602,35 @@ static void test_others_value(void **state) {
   TEXT(of[0], "[20.0, 30.0, 40.0]");
 }
 
+/* The same of an expression that was there before the function: somebody computed what it makes of that. */
+static TgStatus doubled_added(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                              void *user) {
+  (void)nin, (void)nout;
+  out[0] = tg_add(in[0], tg_mul_scalar(((TgTensor **)user)[1], 2));
+  return tg_error(c);
+}
+
+static void test_others_value_of_older(void **state) {
+  (void)state;
+  TgJitFn fn[] = {adds_doubled, doubled_added};
+  for (int early = 0; early < 2; early++)
+    for (int k = 0; k < 2; k++) {
+      TgTensor *a = X("[1.0, 2.0, 3.0]"), *x = X("[0.0, 0.0, 0.0]"), *y;
+      assert_int_equal(tg_realize_many((TgTensor *[]){a, x}, 2), TG_OK);
+      TgTensor *of[2] = {X("[0.0, 0.0, 0.0]"), tg_add_scalar(a, 1)}, *twice = tg_mul_scalar(of[1], 2);
+      if (early) assert_int_equal(tg_realize(twice), TG_OK);
+      TgJit *j = tg_jit(C, fn[k], of);
+      for (int i = 0; i < 6; i++) {
+        RUN(j, &x, k, &y, k);
+        if (k) TEXT(y, "[4.0, 6.0, 8.0]");
+        if (i == 2) assert_int_equal(tg_realize(twice), TG_OK);
+        if (i == 3) tg_assign(twice, tg_zeros(C, TG_SHAPE(3)));
+      }
+      TEXT(of[0], k ? "[0.0, 0.0, 0.0]" : "[24.0, 36.0, 48.0]");
+      tg_jit_free(j);
+    }
+}
+
 /* The list of outputs may be that of inputs. */
 static void test_in_place_list(void **state) {
   (void)state;
@@ -825,6 +854,7 @@ int main(void) {
                                      ALL(test_output_of_variable),
                                      ALL(test_older_stored),
                                      ALL(test_others_value),
+                                     ALL(test_others_value_of_older),
                                      ALL(test_older_of_variable),
                                      ALL(test_empty),
                                      ALL(test_constants)};

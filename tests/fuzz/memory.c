@@ -584,6 +584,7 @@ static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **
     if (b->kind[i] == 4 && tg_realize(x)) return tg_error(c);
     if (b->kind[i] == 5 && !sum_of_part(x, in[0])) return tg_error(c);
     if (b->kind[i] == 6) tg_add_(x, b->older.t);
+    if (b->kind[i] == 7) tg_add_(x, tg_neg(b->older.t)); /* which a handle outside may be, too */
     if (b->drops && i == 1) dropped_inside(x);
   }
   out[0] = tg_add(tg_add(s[0], s[1]), in[0]), out[1] = early, out[2] = s[1];
@@ -606,6 +607,7 @@ static void model_run(const Body *b, Handle *in, int32_t out[3][6]) {
       if (b->kind[i] == 5 && k < P.now) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(in, k));
       if (b->kind[i] == 3) v[k] = (int32_t)((uint32_t)value(x, k) * 3u);
       if (b->kind[i] == 6) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(&b->older, k));
+      if (b->kind[i] == 7) v[k] = (int32_t)((uint32_t)value(x, k) - (uint32_t)value(&b->older, k));
     }
     for (int k = 0; k < 6; k++)
       put(b->kind[i] == 3 ? in : x, k, v[k]);
@@ -686,6 +688,22 @@ static void make_older(int which) {
   P.body[which].older = h;
 }
 
+/* What a function of kind 7 makes of its expression, as a handle outside. */
+static void make_twin(const Body *b) {
+  const Handle *from = &b->older;
+  Handle h = own(from);
+  bool realized = below(2);
+  h.varies = from->varies;
+  for (int i = 0; i < 6; i++)
+    for (int n = 1; n <= MOST_SIZE; n++)
+      put_of(&h, i, n, (int32_t)(0u - (uint32_t)value_of(from, i, n)));
+  TgTensor *t = tg_neg(from->t);
+  say("  %s = tg_neg(e%d)%s;\n", name(P.n), (int)(b - P.body), realized ? ", realized" : "");
+  if (!t || (realized && tg_realize(t))) wrong("twin");
+  h.memory = realized && !h.varies;
+  add(h, t);
+}
+
 static void step_bind(void) {
   P.now = 1 + below(MOST_SIZE);
   say("  n = %d;\n", (int)P.now);
@@ -695,13 +713,14 @@ static void step_bind(void) {
 static void step_jit(void) {
   int which = below(CAPTURES);
   Body *b = &P.body[which];
-  if (P.n + 4 > HANDLES || b->runs > 8) return;
+  if (P.n + 5 > HANDLES || b->runs > 8) return;
   if (!b->jit) {
     for (int i = 0; i < 3; i++)
-      b->kind[i] = below(7), b->a[i] = below(2), b->b[i] = below(2);
+      b->kind[i] = below(8), b->a[i] = below(2), b->b[i] = below(2);
     for (int i = 0; i < 3 && P.sharded; i++) /* a symbolic slice of what is split */
       b->kind[i] = b->kind[i] == 5 ? 6 : b->kind[i];
     make_older(which);
+    if (below(2)) make_twin(b);
     b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9), b->drops = below(3) == 0;
     b->jit = tg_jit(P.ctx, body_run, b);
     say("  j%d = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d%s */\n", which,
@@ -735,7 +754,7 @@ static void step_jit(void) {
     h.memory = true;
     add(h, out[o]);
   }
-  bool reads_older = b->kind[0] == 6 || b->kind[1] == 6 || b->kind[2] == 6;
+  bool reads_older = b->kind[0] >= 6 || b->kind[1] >= 6 || b->kind[2] >= 6;
   if (b->runs == 3 && b->k == 0 && !P.sharded && !reads_older) step_text(b); /* of some: it is planned anew */
 }
 

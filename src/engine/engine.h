@@ -293,8 +293,8 @@ bool older_read(TgContext *ctx, TgTensor *const *t, size_t n);
 bool older_stored(TgContext *ctx, UOp *value);
 TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s);
 /* While a function is captured: whether it may read u, which is no memory, where it was computed to before it,
- * to b: it did so when it was called first, or it was drawn for it. All else it computes itself, because the
- * handle that has it now may be assigned to. */
+ * to b: an expression of before is made of it, and it did so when it was called first; or it was drawn for it.
+ * All else it computes itself, because the handle that has it now may be assigned to. */
 bool older_known(const TgContext *ctx, const UOp *u, const Buffer *b);
 void older_drawn(TgJit *j, bool drawn); /* marks what was drawn for it */
 /* captured functions that read it begin anew; at their next run, if the value stays */

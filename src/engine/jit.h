@@ -29,7 +29,7 @@ typedef struct Patch {
 typedef struct Capture {
   Vec(Step) steps;
   Vec(Buffer *) stored, held;
-  struct TgJit *of;
+  struct TgJit *of; /* whose capture it is */
   bool failed;
 } Capture;
 
@@ -78,7 +78,7 @@ struct TgJit {
   Vec(Buffer *) own, pinned, draws;
   Vec(int64_t) input_stored; /* inputs that fn assigns to */
   Vec(uint64_t) expressions; /* nodes of those that fn read and did not make */
-  Vec(uint64_t) known;       /* nodes that it read where somebody had computed them to */
+  Vec(uint64_t) known;       /* nodes of those that it read where somebody had computed them to */
   Vec(TgTensor *) older;     /* what they hold, if it was drawn */
   int nin, nout;             /* each part of a tensor on several devices by itself */
   Want *in, *out;

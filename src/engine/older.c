@@ -131,6 +131,22 @@ static bool values_kept(TgJit *j, TgTensor *const *read, size_t n) {
   return ok;
 }
 
+/* What these handles are made of and was read where somebody had computed it. It lives as long as they do. */
+static bool known_noted(TgJit *j, const Map *older, TgTensor *const *read, size_t n) {
+  TgContext *ctx = j->ctx;
+  UOpVec roots = {0}, order = {0};
+  uint64_t is;
+  bool ok = true;
+  for (size_t i = 0; ok && i < n; i++)
+    ok = vec_push(&ctx->mem, &roots, read[i]->uop);
+  ok = ok && uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (map_get(older, order.at[i]->id, &is) && (is & WAS_KNOWN))
+      ok = vec_push(&ctx->mem, &j->known, order.at[i]->id);
+  vec_free(&ctx->mem, &order), vec_free(&ctx->mem, &roots);
+  return ok;
+}
+
 TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s) {
   TgContext *ctx = j->ctx;
   Vec(TgTensor *) read = {0};
@@ -141,9 +157,7 @@ TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus 
     if (!t->part && map_get(older, t->uop->id, &is) && (is & WAS_READ) && !(is & IS_ITS_OWN) &&
         !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
       ok = vec_push(&ctx->mem, &read, t);
-  for (size_t i = 0; !s && ok && i < older->cap; i++)
-    if (older->at[i].used && (older->at[i].val & (WAS_KNOWN | IS_ITS_OWN)) == WAS_KNOWN)
-      ok = vec_push(&ctx->mem, &j->known, older->at[i].key);
+  ok = ok && known_noted(j, older, read.at, read.len);
   map_free(older);
   ok = ok && values_kept(j, read.at, read.len);
   vec_free(&ctx->mem, &read);

@@ -1476,8 +1476,9 @@ TG_API int64_t tg_item_i64(TgTensor *t); /* the same as an integer; 0 on error *
  * that it knows (weights, a cache); out[] is computed when it returns. tg_jit_run calls it the first time,
  * calls it once more and captures what runs, and from the third time on replays that: no graph is built,
  * nothing is scheduled. What fn reads and did not make is state, as a weight is, and what it assigns to: what
- * is assigned to it counts from the next run on. Where such a tensor is replaced (tg_replace, tg_load_state),
- * fn is called and captured again. Random numbers that fn uses go on as if it were called; variables, in shapes
+ * is assigned to it counts from the next run on. An expression that was made before keeps its value: where the
+ * memory that it was made of is assigned to, or such a tensor is replaced (tg_replace, tg_load_state), fn is
+ * called and captured again. Random numbers that fn uses go on as if it were called; variables, in shapes
  * and in what fn reads, take the values they are bound to. */
 /* Copies that kernels make of memories that fn never assigns to, as weights laid out for a matrix product, are
  * made at the first replay and kept, at most 1.25 times the bytes of what they are made of: tg_setting PREPACK
@@ -1487,11 +1488,12 @@ TG_API TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user);
 /* in: any tensors of fn's shapes and dtypes, each in memory of its own; out: nout tensors of the innermost
  * scope, in memory of their own that no later run touches. What fn assigns to is written when a run returns,
  * whether an output depends on it or not; an input that it assigns to must be a whole tensor in memory
- * (TG_ERR_VALUE). Handles that fn makes belong to that scope too; gradients that fn leaves in tg_grad are
- * those of the captured run. From the capture on: TG_ERR_SHAPE, TG_ERR_DTYPE, TG_ERR_VALUE: another number of
- * tensors, shape or dtype than captured, or one tensor given twice. In the capture itself TG_ERR_STATE: fn
- * reads a value, makes a tensor from data (it would be the same at every replay: give it as an input), or
- * runs a captured function. After an error in fn the next run captures anew. */
+ * (TG_ERR_VALUE), which it knows by no other handle. Handles that fn makes belong to that scope too; gradients
+ * that fn leaves in tg_grad are those of the captured run. From the capture on: TG_ERR_SHAPE, TG_ERR_DTYPE,
+ * TG_ERR_VALUE: another number of tensors, shape or dtype than captured, or one tensor given twice. In the
+ * capture itself TG_ERR_STATE: fn reads a value, makes a tensor from data (it would be the same at every
+ * replay: give it as an input), or runs a captured function. After an error in fn the next run captures
+ * anew. */
 TG_API TgStatus tg_jit_run(TgJit *jit, TgTensor *const *in, int nin, TgTensor **out, int nout);
 TG_API TgContext *tg_jit_context(const TgJit *jit); /* NULL: jit is NULL */
 /* Forgets the capture: the next run is the first. One that was loaded stays as it is. */

@@ -283,22 +283,25 @@ void copies_given_up(TgContext *ctx);
 TgStatus device_read(TgContext *ctx, Device *d, void *dst, const void *src, size_t nbytes);
 void plan_shared(TgContext *ctx, const Plan *p);    /* p is to run, on all ranks or none */
 TgStatus rank_going_on(TgContext *ctx, TgStatus s); /* s, of which, where it is none, the others hear */
-/* jit.c: what is captured of a run */
+/* jit.c: what is captured of a run; asks: whether what is looked up from now on is not read */
+void capture_asks(TgContext *ctx, bool asks);
 void capture_stored(TgContext *ctx, Buffer *b);
-/* older.c: expressions that the function of a capture reads and did not make (in: what it is given). Between
- * the two all that is realized and stored is looked at. False: out of memory. older_end keeps their values,
- * unless s is an error. */
-bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin);
+/* older.c: expressions that the function of a capture reads and did not make. Between the two all that is
+ * realized and stored is looked at. False: out of memory. older_end keeps what was drawn for them, unless s is
+ * an error. */
+bool older_begin(TgContext *ctx, Map *older);
 bool older_read(TgContext *ctx, TgTensor *const *t, size_t n);
 bool older_stored(TgContext *ctx, UOp *value);
-TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s);
-/* While a function is captured: whether it may read u, which is no memory, where it was computed to before it,
- * to b: an expression of before is made of it, and it did so when it was called first; or it was drawn for it.
- * All else it computes itself, because the handle that has it now may be assigned to. */
-bool older_known(const TgContext *ctx, const UOp *u, const Buffer *b);
-void older_drawn(TgJit *j, bool drawn); /* marks what was drawn for it */
-/* captured functions that read it begin anew; at their next run, if the value stays */
-void older_changes(TgContext *ctx, const TgTensor *t, bool value);
+TgStatus older_end(TgJit *j, Map *older, TgStatus s);
+/* The function that is captured reads one of them from b, which is then Buffer.fixed .. */
+void older_read_from(TgContext *ctx, Buffer *b);
+void older_forgotten(TgJit *j);
+/* .. and b is stored to. */
+void older_overwritten(TgContext *ctx, const Buffer *b);
+/* Captured functions that read t begin anew; or, where t has become memory that holds what the expression was,
+ * once that is stored to. */
+void older_changes(TgContext *ctx, const TgTensor *t);
+void older_computed(TgContext *ctx, const TgTensor *t, const UOp *was);
 /* what `from` holds from byte `offset` on, to all of `to` */
 void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to, int exchange);
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);

@@ -6,6 +6,7 @@
  * version, a version that was overwritten is the copy that was kept. The place of a STORE alone is never
  * looked up: it is memory. */
 #include "engine/graph_copy.h"
+#include "engine/jit.h"
 #include "uop/dims.h"
 #include <string.h>
 
@@ -37,16 +38,16 @@ Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
 }
 
 /* Where an expression was computed to, if that still holds it. A value of variables is one of their values at
- * that time. While a function is captured, what it makes is its own affair, also where somebody computed the
- * same before: that handle may be assigned to. So is a value that depends on no memory, and one of variables,
- * which replays have other values of. But an input is memory, whatever it was computed from. */
+ * that time. While a function is captured, a value of before that depends on no memory is computed again; so is
+ * one of variables, which replays have other values of, and what only an input holds. An input of variables is
+ * an expression of them, and is read from its memory. */
 static UOp *computed(TgContext *ctx, UOp *u) {
   UOp *v = map_get_ptr(&ctx->realized, u);
   Buffer *b = v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
   if (!b) return NULL;
   if (u->symbolic && b->bound_at != ctx->bound + 1) return NULL;
   if (!ctx->capture || b->made >= ctx->capture_first) return v;
-  return u->ranges && (u->symbolic ? b->given : older_known(ctx, u, b)) ? v : NULL;
+  return u->ranges && u->symbolic == b->given ? v : NULL;
 }
 
 UOp *stored_value(TgContext *ctx, UOp *after) {
@@ -59,6 +60,14 @@ UOp *stored_value(TgContext *ctx, UOp *after) {
   return view_on(ctx, after->src[0], view_bottom(after->src[0]), next);
 }
 
+/* What is captured reads an expression of before, through an older version or where it was computed, from v. */
+static UOp *read_from(TgContext *ctx, UOp *u, UOp *v) {
+  const Capture *c = ctx->capture;
+  Buffer *b = c && !c->asks && v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
+  if (b && b->made < ctx->capture_first && !(u->symbolic && b->given)) older_read_from(ctx, b);
+  return v;
+}
+
 UOp *value_of_node(TgContext *ctx, UOp *u) {
   while (u) {
     if (u->op == OPS_AFTER && u->is_tensor) {
@@ -69,12 +78,12 @@ UOp *value_of_node(TgContext *ctx, UOp *u) {
     }
     if (u->op == OPS_BUFFER) {
       if (is_now(ctx, u)) return u;
-      u = older_version(ctx, u);
+      u = read_from(ctx, u, older_version(ctx, u));
       continue;
     }
     UOp *v = computed(ctx, u);
     if (!v || v == u) return u;
-    u = v;
+    u = read_from(ctx, u, v);
   }
   return NULL;
 }

@@ -21,6 +21,10 @@ static void let_go(TgContext *ctx, Capture *c) {
   vec_free(&ctx->mem, &c->held);
 }
 
+void capture_asks(TgContext *ctx, bool asks) {
+  if (ctx->capture) ctx->capture->asks = asks;
+}
+
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp) {
   Capture *c = ctx->capture;
   Step s = {.plan = p, .nbuf = nbuf, .ntemp = (size_t)p->sched.ntemp};
@@ -107,6 +111,7 @@ static void jit_clear(TgJit *j) {
   for (size_t i = 0; i < j->older.len; i++)
     tg_release(j->older.at[i]);
   vec_free(&ctx->mem, &j->older);
+  older_forgotten(j);
   j->in = j->out = NULL;
   j->given = j->made = NULL;
   j->prepacked = j->stale = false;
@@ -146,7 +151,7 @@ void tg_jit_free(TgJit *j) {
   *j->link = j->next;
   if (j->next) j->next->link = j->link;
   TgContext *ctx = j->ctx;
-  vec_free(&ctx->mem, &j->expressions), vec_free(&ctx->mem, &j->known);
+  vec_free(&ctx->mem, &j->expressions), vec_free(&ctx->mem, &j->assigned);
   mem_free(&ctx->mem, j);
 }
 
@@ -232,19 +237,83 @@ static Buffer *part_value(TgTensor *t, int p, Want *want) {
   return b;
 }
 
-/* Each input in a memory of its own, or one for each part: whole[i] is in[i], or a copy of what is a part of
- * another. */
-static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
+static TgStatus inputs_realized(TgContext *ctx, TgTensor *const *in, int nin) {
   for (int i = 0; i < nin; i++) {
     TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
                   "jit: input %d is NULL or of another context", i);
+    if (tg_realize(in[i])) return ctx->err.status;
+  }
+  return TG_OK;
+}
+
+/* Each input in a memory of its own, or one for each part: whole[i] is in[i], or a copy of what is a part of
+ * another. */
+static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
+  TgStatus s = inputs_realized(ctx, in, nin);
+  for (int i = 0; !s && i < nin; i++) {
     TG_REQUIRE_OR(ctx, !dims_symbolic(in[i]->uop->shape), TG_ERR_SHAPE, TG_ERR_SHAPE,
                   "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i]));
     TgTensor *t = in[i];
-    if (tg_realize(t)) return ctx->err.status;
     UOp *own = has_own_memory(t) ? NULL : uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop);
     if (own && (!(t = tensor_new(ctx, own)) || tg_realize(t))) return ctx->err.status;
     whole[i] = t;
+  }
+  return s;
+}
+
+static void inputs_done(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
+  for (int i = 0; whole && i < nin; i++)
+    if (whole[i] != in[i]) tg_release(whole[i]);
+  mem_free(&ctx->mem, whole);
+}
+
+/* What was captured has left its gradient in the copy. */
+static void gradient_moved(TgTensor *to, TgTensor *from) {
+  if (to == from || !to->requires_grad || !from->grad) return;
+  if (to->grad) to->grad->grad_of = NULL;
+  to->grad = from->grad;
+  to->grad->grad_of = to;
+  from->grad = NULL;
+}
+
+/* How often what t holds was stored to, or is to be. */
+static uint64_t stores_of(const TgTensor *t) {
+  uint64_t n = t->memory ? t->memory->version + (t->memory->store != NULL) : 0;
+  for (int i = 0; i < t->nparts; i++)
+    n += stores_of(t->part[i]);
+  return n;
+}
+
+static bool assigns(const TgJit *j, int input) {
+  for (size_t i = 0; i < j->assigned.len; i++)
+    if (j->assigned.at[i] == input) return true;
+  return false;
+}
+
+/* The first call; notes which of its inputs fn assigns to. */
+static TgStatus first_call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
+  TgContext *ctx = j->ctx;
+  uint64_t *was = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *was);
+  if (!was) return error_no_memory(&ctx->err, "jit");
+  for (int i = 0; i < nin; i++)
+    was[i] = stores_of(in[i]);
+  TgStatus s = call(j, in, nin, out, nout);
+  for (int i = 0; !s && i < nin; i++)
+    if (stores_of(in[i]) != was[i] && !assigns(j, i) && !vec_push(&ctx->mem, &j->assigned, i))
+      s = error_no_memory(&ctx->err, "jit");
+  mem_free(&ctx->mem, was);
+  return s;
+}
+
+/* What fn assigns to is the caller's memory. All else is captured in a copy: fn may know the same memory by
+ * another handle, which stays what it is when the input is another one. */
+static TgStatus inputs_copied(const TgJit *j, TgTensor *const *in, int nin, TgTensor **whole) {
+  TgContext *ctx = j->ctx;
+  for (int i = 0; i < nin; i++) {
+    bool only_files =
+        !on_several(in[i]->uop) && (device_at(ctx, tensor_device(in[i]))->backend->has & HAS_FILES_ONLY) != 0;
+    if (whole[i] != in[i] || only_files || assigns(j, i)) continue;
+    if (!(whole[i] = tg_clone(in[i])) || tg_realize(whole[i])) return ctx->err.status;
   }
   return TG_OK;
 }
@@ -413,6 +482,14 @@ static int given_at(const TgJit *j, int k) {
   return i;
 }
 
+/* Of an input that fn did not assign to when it was called first, and does now, a copy was captured: the input
+ * gets what that holds, and fn is called anew. */
+static TgStatus copy_stored(TgJit *j, int of, TgTensor *in, TgTensor *copy) {
+  j->stale = true;
+  if (!vec_push(&j->ctx->mem, &j->assigned, of)) return error_no_memory(&j->ctx->err, "jit");
+  return tg_assign(in, copy) ? tg_realize(in) : j->ctx->err.status;
+}
+
 /* Inputs that the function assigns to: another memory at every replay. What else is stored to and does not
  * stay is memory of the list's own, which nobody outside has a version of. */
 static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *whole, Buffer *const *b) {
@@ -420,7 +497,10 @@ static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *wh
     for (int k = 0; k < j->nin + j->nout; k++) {
       if (j->c.stored.at[i] != b[k]) continue;
       int of = given_at(j, k);
-      if (k < j->nin && whole[of] != in[of])
+      if (k < j->nin && whole[of] != in[of] && has_own_memory(in[of])) {
+        TgStatus s = copy_stored(j, of, in[of], whole[of]);
+        if (s) return s;
+      } else if (k < j->nin && whole[of] != in[of])
         return error_set(
             &j->ctx->err, TG_ERR_VALUE,
             "jit: input %d is assigned to by the function, and is no memory of its own; give the "
@@ -444,6 +524,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   Buffer **b = mem_alloc(&ctx->mem, n * MOST_DEVICES * sizeof *b);
   TgStatus s = whole && b ? inputs_ready(ctx, in, nin, whole) : error_no_memory(&ctx->err, "jit");
+  if (!s) s = inputs_copied(j, in, nin, whole);
   if (!s) s = inputs_taken(j, whole, nin, b);
   if (!s) s = jit_stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
@@ -451,7 +532,6 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   ctx->capture_first = ctx->buffers_made;
   ctx->capture = &j->c;
   j->c.of = j;
-  older_drawn(j, true);
   for (int i = 0; !s && i < j->nin; i++)
     b[i]->given = true;
   if (!s) s = call(j, whole, nin, out, nout);
@@ -459,7 +539,6 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   for (int i = 0; i < j->nin; i++)
     b[i]->given = false;
   ctx->capture = NULL;
-  older_drawn(j, false);
   if (!s && j->c.failed) s = error_no_memory(&ctx->err, "jit");
   if (!s && !nout && !j->c.steps.len)
     s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
@@ -476,7 +555,10 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   sort_draws(j);
   let_go(ctx, &j->c);
   older_memories(j);
-  mem_free(&ctx->mem, whole), mem_free(&ctx->mem, b);
+  for (int i = 0; !s && i < nin; i++)
+    gradient_moved(in[i], whole[i]);
+  inputs_done(ctx, in, nin, whole);
+  mem_free(&ctx->mem, b);
   if (s) jit_clear(j);
   j->runs = s ? 1 : 2;
   return s;
@@ -652,9 +734,19 @@ static TgStatus steps_run(TgContext *ctx, Step *s, size_t n, Buffer *const *stor
   return st;
 }
 
+/* Whether an input is memory that the capture has as state, and one of the two is stored to: fn would see that
+ * in both, and the capture has two memories. */
+static bool is_state(const TgJit *j, int k, const Buffer *b) {
+  if (!b->pins || !list_has(j->pinned.at, j->pinned.len, b)) return false;
+  bool stored = list_has(j->c.stored.at, j->c.stored.len, b);
+  for (size_t i = 0; i < j->input_stored.len; i++)
+    stored |= j->input_stored.at[i] == k;
+  return stored;
+}
+
 /* Everything that can be refused is looked at before a step runs: what is stored to would be half written.
  * Nothing runs where the capture turns out to be stale: fn reads an expression of what it assigns to, which
- * this input is for the first time. */
+ * this input is for the first time, or this input is state. */
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;
@@ -665,6 +757,8 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   if (!s) s = inputs_checked(j, in);
   if (!s) s = inputs_ready(ctx, in, j->ngiven, whole);
   if (!s) s = inputs_memories(ctx, whole, j->ngiven, b, NULL);
+  for (int i = 0; !s && i < j->nin; i++)
+    j->stale |= is_state(j, i, b[i]);
   if (!s) s = outputs_new(j, out, b + j->nin);
   for (size_t i = 0; !s && i < j->own.len; i++)
     if ((s = buffer_ready(ctx, j->own.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: no device memory");
@@ -686,7 +780,8 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   if (!s && !j->stale) s = drawn_again(j);
   if (!s && !j->stale) s = steps_run(ctx, j->c.steps.at, j->c.steps.len, stored, nstored);
   if (!s && !j->stale && !stores_done(ctx, stored, nstored)) s = ctx->err.status;
-  mem_free(&ctx->mem, b), mem_free(&ctx->mem, stored), mem_free(&ctx->mem, whole);
+  inputs_done(ctx, in, j->ngiven, whole);
+  mem_free(&ctx->mem, b), mem_free(&ctx->mem, stored);
   return s;
 }
 
@@ -694,10 +789,12 @@ static TgStatus run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgContext *ctx = j->ctx;
   if (j->runs == 0) {
     Map older, *outer = ctx->older; /* fn may run another captured function */
-    j->expressions.len = j->known.len = 0;
-    TgStatus s = older_begin(ctx, &older, in, nin) ? TG_OK : error_no_memory(&ctx->err, "jit");
-    if (!s) s = call(j, in, nin, out, nout);
-    s = older_end(j, &older, in, nin, s);
+    j->expressions.len = 0;
+    TgStatus s = inputs_realized(ctx, in, nin);
+    if (s) return s;
+    s = older_begin(ctx, &older) ? TG_OK : error_no_memory(&ctx->err, "jit");
+    if (!s) s = first_call(j, in, nin, out, nout);
+    s = older_end(j, &older, s);
     ctx->older = outer;
     if (!s) j->runs = 1;
     return s;

@@ -30,6 +30,7 @@ typedef struct Capture {
   Vec(Step) steps;
   Vec(Buffer *) stored, held;
   struct TgJit *of; /* whose capture it is */
+  bool asks;        /* what is looked up is not read */
   bool failed;
 } Capture;
 
@@ -64,6 +65,12 @@ typedef struct Memory {
   TgTensor *t;
 } Memory;
 
+/* An expression, by its node; made: by the function, in its first call. */
+typedef struct OlderNode {
+  uint64_t id;
+  bool made;
+} OlderNode;
+
 struct TgJit {
   TgContext *ctx;
   TgJit *next, **link;
@@ -76,11 +83,12 @@ struct TgJit {
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
-  Vec(int64_t) input_stored; /* inputs that fn assigns to */
-  Vec(uint64_t) expressions; /* nodes of those that fn read and did not make */
-  Vec(uint64_t) known;       /* nodes of those that it read where somebody had computed them to */
-  Vec(TgTensor *) older;     /* what they hold, if it was drawn */
-  int nin, nout;             /* each part of a tensor on several devices by itself */
+  Vec(int64_t) input_stored;  /* parts of inputs that fn assigns to */
+  Vec(int) assigned;          /* inputs that it was seen to assign to, in whichever call */
+  Vec(OlderNode) expressions; /* that fn read and that have handles */
+  Vec(TgTensor *) older;      /* what they hold, if it was drawn */
+  Vec(Buffer *) fixed;        /* memories that the capture reads them from */
+  int nin, nout;              /* each part of a tensor on several devices by itself */
   Want *in, *out;
   int ngiven, nmade; /* as the function has them */
   Given *given, *made;

@@ -1,27 +1,21 @@
-/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called
- * for the first time. Out: what was drawn for those that it read, computed once, for its capture to read. The
- * one key fact: a capture has new versions of all memories, so that what it computes is found nowhere and its
- * draws are drawn again; an expression of before is of old versions, and its value is found where it was
- * computed to.
+/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called for
+ * the first time. Out: what was drawn for those that it read, computed once, for its capture to read; and when
+ * a capture is not right any more. The one key fact: a memory that an expression was made of has a new version
+ * before a capture. So what the capture computes of memory as it is now is found nowhere, and an expression of
+ * before is known by its older versions.
  *
- * The handle stays an expression, so that views of it stay what they were. What is made of memory or of
- * constants stays in the kernels: a decoded weight, a mask. Should a handle that was read get another value,
- * because it is assigned to or replaced, or should memory that its expression was made of be assigned to, so
- * that it is one of a copy of the old version, the function is captured anew. So it is where a handle that is
- * memory becomes other memory. */
+ * Such an expression has one value, and memory does not. The capture computes it from the memories where its
+ * values lie (or reads it where somebody computed it), and is right until one of them is stored to: then the
+ * function is captured anew. So it is where a handle that was read gets another value, because it is assigned
+ * to or replaced, and where a handle that is memory becomes other memory. What is made of memory or of
+ * constants stays in the kernels: a decoded weight, a mask. */
 #include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "uop/dims.h"
 
-/* What is known of a node while the function is called for the first time. IS_ITS_OWN (context.h): the
- * function has made a handle of it. */
-enum { WAS_READ = 2, IS_INPUT = 4, WAS_KNOWN = 8 };
-
-static bool is_input(const TgTensor *t, TgTensor *const *in, int nin) {
-  for (int i = 0; i < nin; i++)
-    if (in[i] == t) return true;
-  return false;
-}
+/* What is known of a node while the function is called for the first time. IS_OLDER: a handle of before is it.
+ * WAS_READ: what the function makes is computed from it. WAS_READ_BELOW: one of before is, that was read. */
+enum { IS_OLDER = 1, WAS_READ = 2, WAS_READ_BELOW = 4 };
 
 static bool note(Map *nodes, const UOp *u, uint64_t what) {
   uint64_t is = 0;
@@ -29,36 +23,33 @@ static bool note(Map *nodes, const UOp *u, uint64_t what) {
   return map_put(nodes, u->id, is | what);
 }
 
-bool older_begin(TgContext *ctx, Map *older, TgTensor *const *in, int nin) {
+bool older_begin(TgContext *ctx, Map *older) {
   bool ok = true;
   map_init(older, &ctx->mem);
-  for (int i = 0; ok && i < nin; i++)
-    ok = !in[i] || note(older, in[i]->uop, IS_INPUT);
+  for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place)
+    ok = t->part || note(older, t->uop, IS_OLDER);
   ctx->older = older;
   return ok;
 }
 
-/* Notes the nodes that are read to compute these. The walk ends at an input and at a value that is in memory,
- * because nothing below it is read: without that, each function of a row would read what all before it read.
- * It goes through an expression of variables, which is computed again. */
-static bool read_of(TgContext *ctx, UOpVec *todo) {
-  Map seen;
-  map_init(&seen, &ctx->mem);
+/* Notes the nodes that are read to compute these, down to memory; not to what somebody computed before, because
+ * the function makes that anew. Below an expression of before there may be others: the function may have made
+ * the upper one again, of a lower one. */
+static bool read_of(TgContext *ctx, UOpVec *todo, uint64_t as) {
+  UOpVec older = {0};
   bool ok = true;
   while (ok && todo->len) {
     UOp *u = todo->at[--todo->len];
     uint64_t is = 0;
-    if (map_get(&seen, u->id, &is)) continue;
-    ok = map_put(&seen, u->id, 1) && note(ctx->older, u, WAS_READ);
     map_get(ctx->older, u->id, &is);
-    UOp *v = value_of_node(ctx, u);
-    bool known = v && v != u && !u->symbolic;
-    if (known) ok = ok && note(ctx->older, u, WAS_KNOWN);
-    if ((is & IS_INPUT) || known) continue;
-    for (int i = 0; ok && i < u->nsrc; i++)
-      ok = vec_push(&ctx->mem, todo, u->src[i]);
+    if (is & as) continue;
+    ok = note(ctx->older, u, as);
+    bool has_run = u->op == OPS_AFTER && u->is_tensor && stored_value(ctx, u) != u;
+    for (int i = 0; ok && i < u->nsrc && !has_run; i++)
+      ok = vec_push(&ctx->mem, is & IS_OLDER && as == WAS_READ ? &older : todo, u->src[i]);
   }
-  map_free(&seen);
+  if (ok && older.len) ok = read_of(ctx, &older, WAS_READ_BELOW);
+  vec_free(&ctx->mem, &older);
   return ok;
 }
 
@@ -70,14 +61,14 @@ bool older_read(TgContext *ctx, TgTensor *const *t, size_t n) {
     ok = vec_push(&ctx->mem, &todo, t[i]->uop);
   for (size_t i = 0; ok && i < ctx->pending.len; i++)
     ok = vec_push(&ctx->mem, &todo, ctx->pending.at[i]->uop);
-  ok = ok && read_of(ctx, &todo);
+  ok = ok && read_of(ctx, &todo, WAS_READ);
   vec_free(&ctx->mem, &todo);
   return ok;
 }
 
 bool older_stored(TgContext *ctx, UOp *value) {
   UOpVec todo = {0};
-  bool ok = !ctx->older || (vec_push(&ctx->mem, &todo, value) && read_of(ctx, &todo));
+  bool ok = !ctx->older || (vec_push(&ctx->mem, &todo, value) && read_of(ctx, &todo, WAS_READ));
   vec_free(&ctx->mem, &todo);
   return ok;
 }
@@ -117,10 +108,6 @@ static bool values_kept(TgJit *j, TgTensor *const *read, size_t n) {
   TgContext *ctx = j->ctx;
   UOpVec keep = {0};
   bool ok = put_drawn(ctx, read, n, &keep);
-  for (size_t i = 0; ok && i < n; i++) {
-    read[i]->captured = true;
-    ok = vec_push(&ctx->mem, &j->expressions, read[i]->uop->id);
-  }
   for (size_t i = 0; ok && i < keep.len; i++) {
     TgTensor *own = tg_keep(tensor_new(ctx, keep.at[i]));
     ok = own && vec_push(&ctx->mem, &j->older, own);
@@ -131,33 +118,18 @@ static bool values_kept(TgJit *j, TgTensor *const *read, size_t n) {
   return ok;
 }
 
-/* What these handles are made of and was read where somebody had computed it. It lives as long as they do. */
-static bool known_noted(TgJit *j, const Map *older, TgTensor *const *read, size_t n) {
-  TgContext *ctx = j->ctx;
-  UOpVec roots = {0}, order = {0};
-  uint64_t is;
-  bool ok = true;
-  for (size_t i = 0; ok && i < n; i++)
-    ok = vec_push(&ctx->mem, &roots, read[i]->uop);
-  ok = ok && uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &order);
-  for (size_t i = 0; ok && i < order.len; i++)
-    if (map_get(older, order.at[i]->id, &is) && (is & WAS_KNOWN))
-      ok = vec_push(&ctx->mem, &j->known, order.at[i]->id);
-  vec_free(&ctx->mem, &order), vec_free(&ctx->mem, &roots);
-  return ok;
-}
-
-TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus s) {
+TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
   TgContext *ctx = j->ctx;
   Vec(TgTensor *) read = {0};
   uint64_t is;
   bool ok = true;
   ctx->older = NULL;
-  for (TgTensor *t = s ? NULL : ctx->expressions; ok && t; t = t->next_place)
-    if (!t->part && map_get(older, t->uop->id, &is) && (is & WAS_READ) && !(is & IS_ITS_OWN) &&
-        !dims_symbolic(t->uop->shape) && !is_input(t, in, nin))
-      ok = vec_push(&ctx->mem, &read, t);
-  ok = ok && known_noted(j, older, read.at, read.len);
+  for (TgTensor *t = s ? NULL : ctx->expressions; ok && t; t = t->next_place) {
+    if (t->part || !map_get(older, t->uop->id, &is) || !(is & (WAS_READ | WAS_READ_BELOW))) continue;
+    if ((is & IS_OLDER) && (is & WAS_READ)) ok = vec_push(&ctx->mem, &read, t);
+    t->captured = true;
+    ok = ok && vec_push(&ctx->mem, &j->expressions, ((OlderNode){t->uop->id, !(is & IS_OLDER)}));
+  }
   map_free(older);
   ok = ok && values_kept(j, read.at, read.len);
   vec_free(&ctx->mem, &read);
@@ -165,44 +137,77 @@ TgStatus older_end(TgJit *j, Map *older, TgTensor *const *in, int nin, TgStatus 
   return s ? s : ctx->err.status;
 }
 
-bool older_known(const TgContext *ctx, const UOp *u, const Buffer *b) {
-  const TgJit *j = ctx->capture->of;
-  bool known = b->drawn;
-  for (size_t i = 0; i < j->known.len && !known; i++)
-    known = j->known.at[i] == u->id;
-  return known;
+/* ---- the memories that they are read from */
+static bool stays(TgJit *j, Buffer *b) {
+  for (size_t i = 0; i < j->fixed.len; i++)
+    if (j->fixed.at[i] == b) return true;
+  if (!vec_push(&j->ctx->mem, &j->fixed, b)) return false;
+  b->fixed++, b->pins++;
+  return true;
 }
 
-void older_drawn(TgJit *j, bool drawn) {
-  for (size_t i = 0; i < j->older.len; i++) {
-    TgTensor *t = j->older.at[i];
-    if (t->memory) t->memory->drawn = drawn;
-    for (int k = 0; k < t->nparts; k++)
-      if (t->part[k]->memory) t->part[k]->memory->drawn = drawn;
+void older_read_from(TgContext *ctx, Buffer *b) { ctx->capture->failed |= !stays(ctx->capture->of, b); }
+
+void older_forgotten(TgJit *j) {
+  for (size_t i = 0; i < j->fixed.len; i++)
+    j->fixed.at[i]->fixed--, j->fixed.at[i]->pins--;
+  vec_free(&j->ctx->mem, &j->fixed);
+}
+
+static void begins_anew(TgJit *j) {
+  if (j->running || j->loaded)
+    j->stale = true;
+  else
+    tg_jit_reset(j);
+}
+
+void older_overwritten(TgContext *ctx, const Buffer *b) {
+  for (TgJit *j = ctx->jits; j; j = j->next) {
+    bool reads = false;
+    for (size_t i = 0; i < j->fixed.len; i++)
+      reads |= j->fixed.at[i] == b;
+    if (reads) begins_anew(j);
   }
 }
 
+/* ---- their handles */
 void older_memories(TgJit *j) {
   for (size_t i = 0; i < j->pinned.len; i++)
     for (TgTensor *t = j->pinned.at[i]->places; t; t = t->next_place)
       t->captured = true;
 }
 
-static bool reads(const TgJit *j, const TgTensor *t) {
+/* The function may give a handle that it made in its first call another value in a later one. */
+static bool has(const TgJit *j, const UOp *expression) {
   bool is = false;
-  for (size_t i = 0; i < j->pinned.len; i++)
-    is |= t->memory == j->pinned.at[i];
-  for (size_t i = 0; i < j->expressions.len && !t->memory; i++)
-    is |= j->expressions.at[i] == t->uop->id;
+  for (size_t i = 0; i < j->expressions.len; i++)
+    is |= j->expressions.at[i].id == expression->id && !(j->expressions.at[i].made && j->running);
   return is;
 }
 
-void older_changes(TgContext *ctx, const TgTensor *t, bool value) {
-  for (TgJit *j = ctx->jits; j; j = j->next) {
-    if (!reads(j, t)) continue;
-    if (j->running || j->loaded || !value)
-      j->stale = true;
-    else
-      tg_jit_reset(j);
-  }
+static bool reads(const TgJit *j, const Buffer *b) {
+  bool is = false;
+  for (size_t i = 0; i < j->pinned.len; i++)
+    is |= b == j->pinned.at[i];
+  for (size_t i = 0; i < j->fixed.len; i++)
+    is |= b == j->fixed.at[i];
+  return is;
+}
+
+void older_changes(TgContext *ctx, const TgTensor *t) {
+  for (TgJit *j = ctx->jits; j; j = j->next)
+    if (t->memory ? reads(j, t->memory) : has(j, t->uop)) begins_anew(j);
+}
+
+/* A function that was only called so far will be captured with the memory as state. */
+static bool is_memory_now(TgJit *j, const TgTensor *t) {
+  bool ok = !t->memory || stays(j, t->memory);
+  for (int i = 0; i < t->nparts; i++)
+    ok = is_memory_now(j, t->part[i]) && ok;
+  return ok;
+}
+
+void older_computed(TgContext *ctx, const TgTensor *t, const UOp *was) {
+  for (TgJit *j = ctx->jits; j; j = j->next)
+    if (has(j, was) && (j->running || (j->runs == 2 && !is_memory_now(j, t)))) j->stale = true;
 }

@@ -127,7 +127,7 @@ static bool wanted_too(Run *r, bool only) {
 typedef struct Needs {
   TgContext *ctx;
   Bits bits;
-  const Run *run; /* its results are computed now, and need nothing later; NULL: there are none */
+  const Run *run; /* its results are computed now; NULL: there are none */
   uint8_t *seen;  /* by node; NULL: nothing is needed yet */
   size_t nseen;
   UOpVec todo;
@@ -137,8 +137,10 @@ typedef struct Needs {
 static bool needs_begin(Needs *w) {
   w->nseen = store_id_limit(w->ctx->store);
   w->seen = mem_alloc(&w->ctx->mem, w->nseen + 1);
-  for (size_t i = 0; w->seen && w->run && i < w->run->results.len; i++)
-    if (w->run->results.at[i].expr->id < w->nseen) w->seen[w->run->results.at[i].expr->id] = 1;
+  for (size_t i = 0; w->seen && w->run && i < w->run->results.len; i++) {
+    const UOp *expr = w->run->results.at[i].expr;
+    if (expr->id < w->nseen && !expr->symbolic) w->seen[expr->id] = 1;
+  }
   return w->seen != NULL;
 }
 
@@ -181,6 +183,7 @@ static bool marked(Needs *w, Buffer *b) {
 static bool needs_walk(Needs *w) {
   bool ok = true;
   uint64_t failed = w->ctx->mem.failed;
+  capture_asks(w->ctx, true);
   while (ok && w->todo.len) {
     UOp *u = w->todo.at[--w->todo.len];
     /* an expression of variables is computed again */
@@ -193,6 +196,7 @@ static bool needs_walk(Needs *w) {
       for (int i = 0; ok && v && i < v->nsrc; i++)
         ok = need(w, v->src[i]);
   }
+  capture_asks(w->ctx, false);
   return ok && w->ctx->mem.failed == failed;
 }
 
@@ -216,8 +220,9 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   return true;
 }
 
-/* Of n memories, the old versions of some are copied now: captured functions that read an expression of one
- * of these as it is in memory are told. */
+/* While a function is captured, the old versions of some of n memories are copied, which its first call did
+ * not store to. If that is for an expression of before that it reads, replays would copy what is stored then:
+ * it is captured anew. */
 static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
   Bits bits = bits_of(ctx, stored, n);
   bool ok = true;
@@ -250,19 +255,22 @@ static bool needed_copied(Needs *w, Buffer *const *stored, size_t n) {
   for (size_t i = 0; i < w->marked.len; i++)
     w->marked.at[i]->needed = false;
   w->marked.len = 0;
-  ok = ok && (!copies || captures_told(ctx, stored, n, keep));
+  ok = ok && (!copies || !ctx->capture || captures_told(ctx, stored, n, keep));
   mem_free(&ctx->mem, keep);
   return ok;
 }
 
 /* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere
- * else, is copied. Not counted are the results of run r, which are computed now, and handles of the memory
- * itself, which go on to the next version. What nothing was stored to yet, nobody can read. */
+ * else, is copied. Not counted are handles of the memory itself, which go on to the next version, and the
+ * results of run r, which are computed now; one of variables is asked for again. What nothing was stored to
+ * yet, nobody can read. */
 static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Run *r) {
   Needs w = {.ctx = ctx, .bits = bits_of(ctx, stored, n), .run = r};
   bool ok = true, any = false;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     any |= stored[i]->filled || stored[i]->data;
+    if (stored[i]->fixed && stored[i]->filled) older_overwritten(ctx, stored[i]);
+  }
   for (TgTensor *t = any ? ctx->expressions : NULL; ok && t; t = t->next_place)
     ok = need_handle(&w, t);
   for (size_t i = 0; ok && any && i < ctx->waiting.len; i++) {

@@ -248,7 +248,11 @@ static bool whole_made(Many *m, TgTensor *t) {
   ok = ok && (now = uop_with_src(ctx->store, was, src)) != NULL && past_kept(ctx, now, t->uop);
   for (int i = 0; ok && i < t->nparts; i++)
     t->part[i]->whole = t;
-  if (ok) tensor_computed(t), t->uop = now;
+  if (ok) {
+    const UOp *expr = t->uop;
+    t->uop = now;
+    tensor_computed(t, expr);
+  }
   return ok;
 }
 

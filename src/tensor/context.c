@@ -209,12 +209,6 @@ TgTensor *tensor_new(TgContext *ctx, UOp *u) {
   link_in(t, &ctx->scopes.at[ctx->scopes.len - 1].tensors);
   places_link(t, NULL);
   if (ctx->origins.path.len) origin_of_handle(t);
-  uint64_t is = 0;
-  if (ctx->older && !(map_get(ctx->older, u->id, &is) && (is & IS_ITS_OWN)) &&
-      !map_put(ctx->older, u->id, is | IS_ITS_OWN)) {
-    error_no_memory(&ctx->err, "jit");
-    return NULL; /* the handle goes with its scope */
-  }
   return t;
 }
 

@@ -43,8 +43,8 @@ typedef struct Buffer {
   /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
   int64_t draws;
   bool given;    /* an input of the function that is captured now */
-  bool drawn;    /* what was drawn before it for the function that is captured now */
-  bool renews;   /* something may be known that is made of this version: the next capture has a new one */
+  int fixed;     /* captured functions that read an expression of before from what it holds now */
+  bool renews;   /* something was made of this version: the next capture has a new one */
   int pins;      /* captured functions that use it: it stays when no tensor reaches it */
   int64_t owner; /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */
 } Buffer;
@@ -153,14 +153,13 @@ typedef struct EngineCalls {
   void (*exchanged)(TgContext *ctx, const UOp *exchange, const char *way, int steps, UOp *part);
   /* what devices add up, of which this is the first's, is part of the gradient of what is called so */
   void (*summed)(TgContext *ctx, const UOp *first, const char *of);
-  /* a tensor that captured functions read is about to become another expression, or other memory; of another
-   * value, or of the same */
-  void (*captured_changes)(TgContext *ctx, const TgTensor *t, bool value);
+  /* a tensor that captured functions read is about to become another expression, or other memory */
+  void (*captured_changes)(TgContext *ctx, const TgTensor *t);
+  /* one that was an expression is memory that holds its value */
+  void (*captured_computed)(TgContext *ctx, const TgTensor *t, const UOp *was);
   /* a value is about to wait as a store; false: out of memory */
   bool (*value_stored)(TgContext *ctx, UOp *value);
 } EngineCalls;
-
-enum { IS_ITS_OWN = 1 };
 
 struct TgContext {
   TgMem mem;
@@ -208,12 +207,11 @@ struct TgContext {
   uint64_t swept_bytes;
   struct Capture *capture; /* jit.c: what is being captured */
   TgJit *jits;             /* all that live */
-  /* older.c: what is known of nodes while a function is called for the first time. IS_ITS_OWN: it has made a
-   * handle of it */
-  Map *older;
-  uint64_t capture_first; /* while a function is captured: memories made from here on are its own */
-  /* bits (uid % 64) of the memories that values are made of which were computed since the last capture */
-  uint64_t known_below;
+  Map *older;              /* older.c: what is known of nodes while a function is called for the first time */
+  uint64_t capture_first;  /* while a function is captured: memories made from here on are its own */
+  /* bits (uid % 64) of the memories that expressions are made of which got a handle, or were computed, since
+   * the last capture */
+  uint64_t read_below;
   Vec(GradientHook) hooks; /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;   /* variables and the sizes made of them */
   Vec(struct TgVariable *) variables;
@@ -254,10 +252,9 @@ TgTensor *tensor_cast(TgTensor *x, TgDType to);  /* x itself if it has that dtyp
 TgTensor *tensor_memory(TgContext *ctx, UOp *u); /* u: memory made for it. A place */
 int tensor_device(const TgTensor *t); /* place.c: the number of its device; of numbers: the default */
 /* memory.c */
-/* Captured functions are told, before t gets another value; or becomes memory that holds its value, from where
- * on what is assigned to it is no store to what they read. */
+/* Captured functions are told, before t gets another value; or when it has become memory that holds its value. */
 void tensor_changes(TgTensor *t);
-void tensor_computed(TgTensor *t);
+void tensor_computed(TgTensor *t, const UOp *was);
 void tensor_set(TgTensor *t, UOp *u); /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);
 /* t, in no list of places, goes to that of b, or of expressions (b: NULL) */

@@ -350,7 +350,7 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
     UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
     tensor_changes(x);
-    x->uop = u;
+    tensor_set(x, u);
     return x;
   }
   if (!place_ready("setitem", x, true)) return NULL;

@@ -120,6 +120,7 @@ void places_unlink(TgTensor *t) {
 void places_link(TgTensor *t, Buffer *b) {
   TgTensor **list = b ? &b->places : &t->ctx->expressions;
   t->memory = b;
+  if (!b) t->ctx->read_below |= t->uop->ranges;
   if (!b && !t->link) return; /* a hidden handle of a part */
   t->next_place = *list;
   t->place_link = list;
@@ -130,21 +131,21 @@ void places_link(TgTensor *t, Buffer *b) {
 void tensor_changes(TgTensor *t) {
   for (int i = 0; i < t->nparts; i++)
     tensor_changes(t->part[i]);
-  if (t->captured) t->ctx->calls->captured_changes(t->ctx, t, true);
+  if (t->captured) t->ctx->calls->captured_changes(t->ctx, t);
   t->captured = false;
 }
 
-void tensor_computed(TgTensor *t) {
-  if (t->captured) t->ctx->calls->captured_changes(t->ctx, t, false);
-  t->captured = false;
+void tensor_computed(TgTensor *t, const UOp *was) {
+  if (t->captured && t->uop != was) t->ctx->calls->captured_computed(t->ctx, t, was);
 }
 
 void tensor_set(TgTensor *t, UOp *u) {
-  if (t->uop != u) tensor_computed(t);
+  const UOp *was = t->uop;
   places_unlink(t);
   t->uop = u;
   UOp *bottom = view_bottom(u);
   places_link(t, bottom ? buffer_get(t->ctx, bottom) : NULL);
+  tensor_computed(t, was);
 }
 
 /* ---- stores */
@@ -266,18 +267,18 @@ bool value_known(TgContext *ctx, UOp *u, UOp *place) {
   Buffer *to = buffer_get(ctx, view_bottom(place)), *from = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
   if (!map_put_ptr(&ctx->realized, u, place)) return false;
   to->origin |= u->ranges | (from ? from->origin : 0);
-  if (!from) ctx->known_below |= u->ranges;
+  if (!from) ctx->read_below |= u->ranges;
   to->constant |= !u->ranges || (from && from->constant);
   return true;
 }
 
-/* Memories of which nothing was computed since they were renewed last stay as they are: what is built of
- * those alone is found nowhere. So each function of a row renews those of the one before it. */
+/* Memories of which nothing was made since they were renewed last stay as they are. So each function of a row
+ * renews those of the one before it. */
 bool memories_renewed(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];
     if (!b) continue;
-    b->renews |= ctx->known_below >> (b->uid & 63) & 1;
+    b->renews |= ctx->read_below >> (b->uid & 63) & 1;
     if (!b->renews || !b->places || b->store) continue;
     UOp *was = memory_node(ctx, b);
     Buffer kept = *b;
@@ -293,7 +294,7 @@ bool memories_renewed(TgContext *ctx) {
       return false;
     }
   }
-  ctx->known_below = 0;
+  ctx->read_below = 0;
   return true;
 }
 

@@ -53,8 +53,8 @@ TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
     tensor_set(t, x->uop);
   else {
     places_unlink(t);
-    places_link(t, NULL);
     t->uop = x->uop;
+    places_link(t, NULL);
   }
   return !x->part || shard_place(t) ? t : NULL;
 }

@@ -37,6 +37,9 @@ typedef struct Body {
   int32_t k;
   bool drops;
   Handle older; /* an expression that was made before the function; kept */
+  int of;       /* the state that it is of, or -1 .. */
+  int32_t by;   /* .. times this; 0: times the variable */
+  Handle known; /* memory that the function reads, and that may be its input as well; kept */
 } Body;
 
 enum { CAPTURES = 2 }; /* of the same state */
@@ -570,6 +573,12 @@ static void dropped_inside(TgTensor *of) {
   P.n--;
 }
 
+/* The expression that a function reads, or makes anew. */
+static TgTensor *older_of(TgTensor *from, int32_t by) {
+  TgTensor *t = tg_reshape(from, TG_SHAPE(6));
+  return by ? tg_mul_scalar(t, by) : tg_mul(t, tg_variable_tensor(P.size));
+}
+
 static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   const Body *b = user;
@@ -585,6 +594,8 @@ static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **
     if (b->kind[i] == 5 && !sum_of_part(x, in[0])) return tg_error(c);
     if (b->kind[i] == 6) tg_add_(x, b->older.t);
     if (b->kind[i] == 7) tg_add_(x, tg_neg(b->older.t)); /* which a handle outside may be, too */
+    if (b->kind[i] == 8) tg_add_(x, b->of < 0 ? b->older.t : older_of(s[b->of], b->by));
+    if (b->kind[i] == 9) tg_add_(x, b->known.t);
     if (b->drops && i == 1) dropped_inside(x);
   }
   out[0] = tg_add(tg_add(s[0], s[1]), in[0]), out[1] = early, out[2] = s[1];
@@ -608,6 +619,12 @@ static void model_run(const Body *b, Handle *in, int32_t out[3][6]) {
       if (b->kind[i] == 3) v[k] = (int32_t)((uint32_t)value(x, k) * 3u);
       if (b->kind[i] == 6) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(&b->older, k));
       if (b->kind[i] == 7) v[k] = (int32_t)((uint32_t)value(x, k) - (uint32_t)value(&b->older, k));
+      if (b->kind[i] == 8) {
+        uint32_t now = b->of < 0 ? (uint32_t)value(&b->older, k)
+                                 : (uint32_t)value(&s[b->of], k) * (uint32_t)(b->by ? b->by : P.now);
+        v[k] = (int32_t)((uint32_t)value(x, k) + now);
+      }
+      if (b->kind[i] == 9) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(&b->known, k));
     }
     for (int k = 0; k < 6; k++)
       put(b->kind[i] == 3 ? in : x, k, v[k]);
@@ -677,15 +694,27 @@ static void make_older(int which) {
   for (int i = 0; i < 6; i++)
     for (int n = 1; n <= MOST_SIZE; n++)
       put_of(&h, i, n, (int32_t)((uint32_t)value_of(from, i, n) * (uint32_t)(times ? n : k)));
-  TgTensor *t = tg_reshape(from->t, TG_SHAPE(6));
-  t = tg_keep(times ? tg_mul(t, tg_variable_tensor(P.size)) : tg_mul_scalar(t, k));
+  Body *b = &P.body[which];
+  b->of = x < 0 ? -1 - x : -1, b->by = times ? 0 : k;
+  TgTensor *t = tg_keep(older_of(from->t, b->by));
   char by[12];
   snprintf(by, sizeof by, "%d", (int)k);
   say("  e%d = tg_mul(tg_reshape(%s, (6)), %s)%s;\n", which, name(x), times ? "n" : by,
       realized ? ", realized" : "");
   if (!t || (realized && tg_realize(t))) wrong("older");
   h.t = t, h.memory = realized && !h.varies;
-  P.body[which].older = h;
+  b->older = h;
+}
+
+static void make_known(Body *b) {
+  Handle h = {.rank = 1, .n = 6, .d = {6}};
+  h = own(&h);
+  h.kept = h.memory = true;
+  for (int i = 0; i < 6; i++)
+    put(&h, i, below(10));
+  h.t = tg_keep(input_of(P.storage[h.s].at[0]));
+  if (!h.t) wrong("known");
+  b->known = h;
 }
 
 /* What a function of kind 7 makes of its expression, as a handle outside. */
@@ -716,10 +745,11 @@ static void step_jit(void) {
   if (P.n + 5 > HANDLES || b->runs > 8) return;
   if (!b->jit) {
     for (int i = 0; i < 3; i++)
-      b->kind[i] = below(8), b->a[i] = below(2), b->b[i] = below(2);
+      b->kind[i] = below(10), b->a[i] = below(2), b->b[i] = below(2);
     for (int i = 0; i < 3 && P.sharded; i++) /* a symbolic slice of what is split */
       b->kind[i] = b->kind[i] == 5 ? 6 : b->kind[i];
     make_older(which);
+    make_known(b);
     if (below(2)) make_twin(b);
     b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9), b->drops = below(3) == 0;
     b->jit = tg_jit(P.ctx, body_run, b);
@@ -730,16 +760,22 @@ static void step_jit(void) {
   if (P.now == 1 || below(2)) step_bind();
   Handle in = {.rank = 1, .n = 6, .d = {6}};
   bool assigned = b->kind[0] == 3 || b->kind[1] == 3 || b->kind[2] == 3; /* it has to be memory */
-  in = own(&in), in.varies = !assigned && !P.sharded && below(3) == 0, in.memory = !in.varies;
+  bool known = !assigned && below(4) == 0;
+  in = own(known ? &b->known : &in), in.varies = !assigned && !known && !P.sharded && below(3) == 0;
+  in.memory = !in.varies;
   for (int i = 0; i < 6; i++)
     put(&in, i, below(10));
-  TgTensor *given = input_of(P.storage[in.s].at[0]);
+  TgTensor *given = known ? tg_detach(b->known.t) : input_of(P.storage[in.s].at[0]);
+  if (known) in = b->known, in.kept = false;
   for (int i = 0; i < 6 * MOST_SIZE && in.varies; i++)
     put_of(&in, i % 6, 1 + i / 6, value_of(&in, i % 6, 1 + i / 6) + 1 + i / 6);
   add(in, in.varies ? tg_add(given, tg_variable_tensor(P.size)) : given);
   TgTensor *out[3] = {NULL}, *x = P.h[P.n - 1].t;
   int32_t want[3][6];
-  say("  tg_jit_run(j%d, %s%s);   /* run %d */\n", which, name(P.n - 1), in.varies ? ", of n" : "",
+  say("  tg_jit_run(j%d, %s%s);   /* run %d */\n", which, name(P.n - 1),
+      in.varies ? ", of n"
+      : known   ? ", a view of what it knows"
+                : "",
       b->runs++);
   if (tg_jit_run(b->jit, &x, 1, out, 3)) {
     wrong("jit");
@@ -802,7 +838,7 @@ static void end(void) {
   while (P.depth > 0)
     tg_scope_end(P.ctx), P.depth--;
   for (int i = 0; i < CAPTURES; i++)
-    tg_jit_free(P.body[i].jit), tg_release(P.body[i].older.t);
+    tg_jit_free(P.body[i].jit), tg_release(P.body[i].older.t), tg_release(P.body[i].known.t);
   tg_scope_end(P.ctx);
   for (int i = 0; i < 2; i++)
     tg_release(P.state[i].t);

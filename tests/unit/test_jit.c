@@ -579,8 +579,7 @@ static TgStatus adds_doubled(TgContext *c, TgTensor *const *in, int nin, TgTenso
 
 /* What is made of a memory was computed by somebody else, while the memory was another handle's; captures of other
  * functions came between. The function computes it anew, because that somebody's is assigned to. */
-static void test_others_value(void **state) {
-  (void)state;
+static void others_value(bool its_own) {
   TgTensor *a = X("[1.0, 2.0, 3.0]"), *x = tg_zeros(C, TG_SHAPE(3)), *y;
   TgTensor *other = tg_full(C, TG_SHAPE(3), 5), *of[2] = {X("[0.0, 0.0, 0.0]"), tg_add_scalar(a, 1)};
   TgTensor *first = tg_add_scalar(a, 1);
@@ -597,9 +596,14 @@ static void test_others_value(void **state) {
   TgJit *j = tg_jit(C, adds_doubled, of);
   for (int i = 0; i < 5; i++) {
     RUN(j, NULL, 0, NULL, 0);
-    if (i == 2) tg_assign(twice, tg_zeros(C, TG_SHAPE(3)));
+    if (i == 2) tg_assign(its_own ? of[1] : twice, tg_ones(C, TG_SHAPE(3)));
   }
-  TEXT(of[0], "[20.0, 30.0, 40.0]");
+  TEXT(of[0], its_own ? "[16.0, 22.0, 28.0]" : "[20.0, 30.0, 40.0]");
+}
+
+static void test_others_value(void **state) {
+  (void)state;
+  others_value(false), others_value(true);
 }
 
 /* The same of an expression that was there before the function: somebody computed what it makes of that. */
@@ -629,6 +633,26 @@ static void test_others_value_of_older(void **state) {
       TEXT(of[0], k ? "[0.0, 0.0, 0.0]" : "[24.0, 36.0, 48.0]");
       tg_jit_free(j);
     }
+}
+
+/* The gradient of an input is left in the caller's tensor. */
+static TgStatus squares(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  out[0] = tg_sum(tg_mul(in[0], in[0]));
+  return tg_backward(out[0]) ? tg_error(c) : TG_OK;
+}
+
+static void test_gradient_of_input(void **state) {
+  (void)state;
+  TgTensor *x = tg_requires_grad(X("[1.0, 2.0, 3.0]"), true), *y;
+  TgJit *j = tg_jit(C, squares, NULL);
+  RUN(j, &x, 1, &y, 1);
+  TEXT(tg_grad(x), "[2.0, 4.0, 6.0]");
+  RUN(j, &x, 1, &y, 1); /* the captured run adds its own */
+  TEXT(tg_grad(x), "[4.0, 8.0, 12.0]");
+  RUN(j, &x, 1, &y, 1);
+  TEXT(y, "14.0");
+  tg_jit_free(j);
 }
 
 /* The list of outputs may be that of inputs. */
@@ -855,6 +879,7 @@ int main(void) {
                                      ALL(test_older_stored),
                                      ALL(test_others_value),
                                      ALL(test_others_value_of_older),
+                                     ALL(test_gradient_of_input),
                                      ALL(test_older_of_variable),
                                      ALL(test_empty),
                                      ALL(test_constants)};

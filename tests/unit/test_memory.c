@@ -395,6 +395,14 @@ static void of_variables(void **state) { /* realized, they are still expressions
   TEXT(x, "[9, 9, 9, 9, 9, 9]");
   OK(tg_variable_bind(n, 3));
   TEXT(y, "[2, 4, 6]");
+  tg_assign(x, full(8, 6)); /* computed with the store, it needs what was there before for its other values */
+  TgTensor *z = tg_mul(x, tg_cast(tg_variable_tensor(n), TG_I32));
+  tg_assign(x, full(7, 6));
+  OK(tg_realize_many((TgTensor *[]){z, x}, 2));
+  TEXT(z, "[24, 24, 24, 24, 24, 24]");
+  OK(tg_variable_bind(n, 2));
+  TEXT(z, "[16, 16, 16, 16, 16, 16]");
+  TEXT(x, "[7, 7, 7, 7, 7, 7]");
 }
 
 /* A store waits for the variable that it names, whatever others are bound to meanwhile. */

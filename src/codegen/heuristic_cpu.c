@@ -179,6 +179,14 @@ static double loads_each(const Cpu *c, UOp *r, int64_t n, int64_t chunks) {
   return loads;
 }
 
+/* Whether range i is written out already, beside the lanes of another. */
+static bool is_beside(const Cpu *c, int i) {
+  bool is = false;
+  for (int k = 0; k < c->nlane; k++)
+    is |= c->lane[k].beside == i;
+  return is;
+}
+
 /* The register tile: the loop of all outputs along which the most of what is loaded is used again. */
 static void find_tile(Cpu *c) {
   const Info *f = c->f;
@@ -190,7 +198,7 @@ static void find_tile(Cpu *c) {
   double least = 0;
   for (int i = 0; i < f->nr; i++) {
     const RInfo *r = &f->r[i];
-    if ((l && i == l->r) || r->reduce || r->nout != c->k->sink->nsrc || r->n < 2) continue;
+    if ((l && i == l->r) || is_beside(c, i) || r->reduce || r->nout != c->k->sink->nsrc || r->n < 2) continue;
     if (!reused_along(c->k, f, r->r)) continue;
     double each = loads_each(c, r->r, TG_MIN(r->n, most), chunks);
     if (c->second >= 0 && each >= least) continue;

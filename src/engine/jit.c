@@ -197,151 +197,21 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   return s;
 }
 
-/* ---- tensors on several devices: each part is a tensor of the list */
-static int nparts_of(const TgTensor *t) {
-  return t && on_several(t->uop) ? __builtin_popcountll(t->uop->devices) : 1;
-}
-
-static int parts_count(TgTensor *const *t, int n) {
-  int parts = 0;
-  for (int i = 0; i < n; i++)
-    parts += nparts_of(t[i]);
-  return parts;
-}
-
-static bool has_own_memory(const TgTensor *t) {
-  for (int i = 0; i < t->nparts; i++)
-    if (!has_own_memory(t->part[i])) return false;
-  return (t->part && !t->indirect) || (t->memory && in_memory(t->uop));
-}
-
-static Want want_of(TgTensor *t) {
-  Want w = {.dtype = dt(t), .n = rank(t), .device = tensor_device(t)};
-  memcpy(w.dims, dims(t), (size_t)w.n * sizeof *w.dims);
-  return w;
-}
-
-/* The memory of part p of t, which is realized, and what it is; a value of variables has no handles of its
- * parts. NULL: recorded. */
-static Buffer *part_value(TgTensor *t, int p, Want *want) {
-  TgContext *ctx = t->ctx;
-  TgTensor *of = t->part ? t->part[p] : t, *own = NULL;
-  if (!t->part && on_several(t->uop)) {
-    UOp *multi = multi_lowered(ctx, t->uop);
-    of = own = multi ? shard_hidden(ctx, multi->src[p]) : NULL;
-  }
-  Buffer *b = of ? value_of(ctx, of) : NULL;
-  if (of && want) *want = want_of(of);
-  if (!of) error_no_memory(&ctx->err, "jit");
-  tg_release(own);
-  return b;
-}
-
-static TgStatus inputs_realized(TgContext *ctx, TgTensor *const *in, int nin) {
-  for (int i = 0; i < nin; i++) {
-    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
-                  "jit: input %d is NULL or of another context", i);
-    if (tg_realize(in[i])) return ctx->err.status;
-  }
-  return TG_OK;
-}
-
-/* Each input in a memory of its own, or one for each part: whole[i] is in[i], or a copy of what is a part of
- * another. */
-static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
-  TgStatus s = inputs_realized(ctx, in, nin);
-  for (int i = 0; !s && i < nin; i++) {
-    TG_REQUIRE_OR(ctx, !dims_symbolic(in[i]->uop->shape), TG_ERR_SHAPE, TG_ERR_SHAPE,
-                  "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i]));
-    TgTensor *t = in[i];
-    UOp *own = has_own_memory(t) ? NULL : uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop);
-    if (own && (!(t = tensor_new(ctx, own)) || tg_realize(t))) return ctx->err.status;
-    whole[i] = t;
-  }
-  return s;
-}
-
-static void inputs_done(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
-  for (int i = 0; whole && i < nin; i++)
-    if (whole[i] != in[i]) tg_release(whole[i]);
-  mem_free(&ctx->mem, whole);
-}
-
-/* What was captured has left its gradient in the copy. */
-static void gradient_moved(TgTensor *to, TgTensor *from) {
-  if (to == from || !to->requires_grad || !from->grad) return;
-  if (to->grad) to->grad->grad_of = NULL;
-  to->grad = from->grad;
-  to->grad->grad_of = to;
-  from->grad = NULL;
-}
-
-/* How often what t holds was stored to, or is to be. */
-static uint64_t stores_of(const TgTensor *t) {
-  uint64_t n = t->memory ? t->memory->version + (t->memory->store != NULL) : 0;
-  for (int i = 0; i < t->nparts; i++)
-    n += stores_of(t->part[i]);
-  return n;
-}
-
-static bool assigns(const TgJit *j, int input) {
-  for (size_t i = 0; i < j->assigned.len; i++)
-    if (j->assigned.at[i] == input) return true;
-  return false;
-}
-
 /* The first call; notes which of its inputs fn assigns to. */
 static TgStatus first_call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
-  uint64_t *was = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *was);
-  if (!was) return error_no_memory(&ctx->err, "jit");
-  for (int i = 0; i < nin; i++)
-    was[i] = stores_of(in[i]);
+  uint64_t *counts;
+  if (!inputs_counted(j, in, nin, &counts)) return error_no_memory(&ctx->err, "jit");
   TgStatus s = call(j, in, nin, out, nout);
-  for (int i = 0; !s && i < nin; i++)
-    if (stores_of(in[i]) != was[i] && !assigns(j, i) && !vec_push(&ctx->mem, &j->assigned, i))
-      s = error_no_memory(&ctx->err, "jit");
-  mem_free(&ctx->mem, was);
+  if (!s && !inputs_assigned(j, in, nin, counts)) s = error_no_memory(&ctx->err, "jit");
+  mem_free(&ctx->mem, counts);
   return s;
 }
 
-/* What fn assigns to is the caller's memory. All else is captured in a copy: fn may know the same memory by
- * another handle, which stays what it is when the input is another one. */
-static TgStatus inputs_copied(const TgJit *j, TgTensor *const *in, int nin, TgTensor **whole) {
-  TgContext *ctx = j->ctx;
-  for (int i = 0; i < nin; i++) {
-    bool only_files =
-        !on_several(in[i]->uop) && (device_at(ctx, tensor_device(in[i]))->backend->has & HAS_FILES_ONLY) != 0;
-    if (whole[i] != in[i] || only_files || assigns(j, i)) continue;
-    if (!(whole[i] = tg_clone(in[i])) || tg_realize(whole[i])) return ctx->err.status;
-  }
-  return TG_OK;
-}
-
-/* The memories of inputs, by part, and where want is not NULL what they are; none is two inputs'. */
-static TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin, Buffer **b, Want *want) {
-  for (int i = 0, at = 0; i < nin; i++) {
-    for (int p = 0; p < nparts_of(whole[i]); p++, at++) {
-      if (!(b[at] = part_value(whole[i], p, want ? &want[at] : NULL))) return ctx->err.status;
-      for (int k = 0, before = 0; before < at; k++)
-        for (int q = 0; q < nparts_of(whole[k]) && before < at; q++, before++)
-          TG_REQUIRE_OR(ctx, b[before] != b[at], TG_ERR_VALUE, TG_ERR_VALUE,
-                        "jit: inputs %d and %d are one memory", k, i);
-    }
-  }
-  return TG_OK;
-}
-
 /* ---- the capture */
-static bool list_has(Buffer *const *v, size_t n, const Buffer *b) {
-  for (size_t i = 0; i < n; i++)
-    if (v[i] == b) return true;
-  return false;
-}
-
 static bool is_result(const Capture *c, const Buffer *b) {
   for (size_t i = 0; i < c->steps.len; i++)
-    if (c->steps.at[i].to == b || list_has(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;
+    if (c->steps.at[i].to == b || buffers_have(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;
   return false;
 }
 
@@ -362,17 +232,17 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
       mine->nelem = b->nelem;
       mine->device = b->device;
       if (!vec_push(&ctx->mem, &j->own, mine) || !map_put_ptr(own, b, mine)) {
-        if (!list_has(j->own.at, j->own.len, mine)) mem_free(&ctx->mem, mine);
+        if (!buffers_have(j->own.at, j->own.len, mine)) mem_free(&ctx->mem, mine);
         return false;
       }
     }
     *at = mine;
     return true;
   }
-  if (list_has(j->pinned.at, j->pinned.len, b)) return true;
+  if (buffers_have(j->pinned.at, j->pinned.len, b)) return true;
   if (b->draws) {
     if (!vec_push(&ctx->mem, &j->draws, b)) return false;
-  } else if (b->made >= ctx->capture_first && !list_has(j->c.stored.at, j->c.stored.len, b)) {
+  } else if (b->made >= ctx->capture_first && !buffers_have(j->c.stored.at, j->c.stored.len, b)) {
     error_set(&ctx->err, TG_ERR_STATE,
               "jit: the function makes a tensor of %lld %s from data: at every replay it would be the same; "
               "give it as an input",
@@ -401,16 +271,6 @@ static void drop_copies(Capture *c) {
   c->steps.len = n;
 }
 
-static bool given_of(TgTensor *t, Given *g) {
-  UOp *multi = on_several(t->uop) ? multi_lowered(t->ctx, t->uop) : NULL;
-  if (on_several(t->uop) && !multi) return false;
-  Layout at = {.n = 1, .axis = -1, .device = {tensor_device(t)}};
-  if (multi) at = layout_of(multi);
-  *g = (Given){.want = want_of(t)};
-  given_placed(t->ctx, g, &at);
-  return true;
-}
-
 /* Keys are drawn again in the order in which the function drew them. */
 static void sort_draws(TgJit *j) {
   for (size_t i = 1; i < j->draws.len; i++)
@@ -419,35 +279,6 @@ static void sort_draws(TgJit *j) {
       j->draws.at[k] = j->draws.at[k - 1];
       j->draws.at[k - 1] = t;
     }
-}
-
-/* The outputs' values in memory, b, and what a replay must make of them. */
-static TgStatus outputs_taken(TgJit *j, TgTensor **out, Buffer **b) {
-  for (int i = 0, at = 0; i < j->nmade; i++) {
-    if (!given_of(out[i], &j->made[i])) return j->ctx->err.status;
-    for (int p = 0; p < nparts_of(out[i]); p++, at++)
-      if (!(b[at] = part_value(out[i], p, &j->out[at]))) return j->ctx->err.status;
-  }
-  return TG_OK;
-}
-
-/* Lists for n tensors of so many parts. */
-static TgStatus lists_made(TgJit *j, int n, int parts, Given **given, Want **want) {
-  *given = given_new(j->ctx, n);
-  *want = mem_alloc(&j->ctx->mem, ((size_t)parts + 1) * sizeof **want);
-  return *given && *want ? TG_OK : error_no_memory(&j->ctx->err, "jit");
-}
-
-/* What the function is given, in `whole`, and its memories. */
-static TgStatus inputs_taken(TgJit *j, TgTensor *const *whole, int nin, Buffer **b) {
-  TgStatus s = lists_made(j, nin, parts_count(whole, nin), &j->given, &j->in);
-  if (!s) s = inputs_memories(j->ctx, whole, nin, b, j->in);
-  if (s) return s;
-  j->ngiven = nin;
-  j->nin = parts_count(whole, nin);
-  for (int i = 0; i < nin; i++)
-    if (!given_of(whole[i], &j->given[i])) return j->ctx->err.status;
-  return TG_OK;
 }
 
 /* Every memory of the steps becomes an input, an output, memory of the capture's own or one that stays. What
@@ -474,48 +305,6 @@ static TgStatus memories_settled(TgJit *j, Buffer **b) {
   return ctx->err.status ? ctx->err.status : error_no_memory(&ctx->err, "jit");
 }
 
-/* The input that memory k of the list is of. */
-static int given_at(const TgJit *j, int k) {
-  int i = 0;
-  for (; i < j->ngiven && k >= j->given[i].at.n; i++)
-    k -= j->given[i].at.n;
-  return i;
-}
-
-/* Of an input that fn did not assign to when it was called first, and does now, a copy was captured: the input
- * gets what that holds, and fn is called anew. */
-static TgStatus copy_stored(TgJit *j, int of, TgTensor *in, TgTensor *copy) {
-  j->stale = true;
-  if (!vec_push(&j->ctx->mem, &j->assigned, of)) return error_no_memory(&j->ctx->err, "jit");
-  return tg_assign(in, copy) ? tg_realize(in) : j->ctx->err.status;
-}
-
-/* Inputs that the function assigns to: another memory at every replay. What else is stored to and does not
- * stay is memory of the list's own, which nobody outside has a version of. */
-static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *whole, Buffer *const *b) {
-  for (size_t i = 0; i < j->c.stored.len; i++) {
-    for (int k = 0; k < j->nin + j->nout; k++) {
-      if (j->c.stored.at[i] != b[k]) continue;
-      int of = given_at(j, k);
-      if (k < j->nin && whole[of] != in[of] && has_own_memory(in[of])) {
-        TgStatus s = copy_stored(j, of, in[of], whole[of]);
-        if (s) return s;
-      } else if (k < j->nin && whole[of] != in[of])
-        return error_set(
-            &j->ctx->err, TG_ERR_VALUE,
-            "jit: input %d is assigned to by the function, and is no memory of its own; give the "
-            "whole tensor",
-            of);
-      if (k < j->nin && !vec_push(&j->ctx->mem, &j->input_stored, k))
-        return error_no_memory(&j->ctx->err, "jit");
-      j->c.stored.at[i] = NULL;
-      break;
-    }
-    if (!list_has(j->pinned.at, j->pinned.len, j->c.stored.at[i])) j->c.stored.at[i] = NULL;
-  }
-  return TG_OK;
-}
-
 /* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it
  * is computed in the capture, each time. */
 static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
@@ -524,8 +313,8 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   Buffer **b = mem_alloc(&ctx->mem, n * MOST_DEVICES * sizeof *b);
   TgStatus s = whole && b ? inputs_ready(ctx, in, nin, whole) : error_no_memory(&ctx->err, "jit");
-  if (!s) s = inputs_copied(j, in, nin, whole);
   if (!s) s = inputs_taken(j, whole, nin, b);
+  if (!s) s = inputs_copied(j, in, whole, b);
   if (!s) s = jit_stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
 
@@ -543,20 +332,13 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s && !nout && !j->c.steps.len)
     s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
 
-  if (!s) s = lists_made(j, nout, parts_count(out, nout), &j->made, &j->out);
-  if (!s) {
-    j->nmade = nout;
-    j->nout = parts_count(out, nout);
-    s = outputs_taken(j, out, b + j->nin);
-  }
+  if (!s) s = outputs_taken(j, out, nout, b + j->nin);
   drop_copies(&j->c);
   if (!s) s = memories_settled(j, b);
-  if (!s) s = stored_inputs(j, in, whole, b);
+  if (!s) s = inputs_stored(j, in, whole, b);
   sort_draws(j);
   let_go(ctx, &j->c);
   older_memories(j);
-  for (int i = 0; !s && i < nin; i++)
-    gradient_moved(in[i], whole[i]);
   inputs_done(ctx, in, nin, whole);
   mem_free(&ctx->mem, b);
   if (s) jit_clear(j);
@@ -565,77 +347,6 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
 }
 
 /* ---- replay */
-/* An input is split as it was when it was captured. */
-static TgStatus split_checked(TgContext *ctx, int i, TgTensor *t, const Given *g) {
-  Given now;
-  if (!given_of(t, &now)) return ctx->err.status;
-  const Layout *a = &now.at, *b = &g->at;
-  bool same = a->n == b->n && a->axis == b->axis &&
-              !memcmp(a->device, b->device, (size_t)a->n * sizeof *a->device) &&
-              (a->axis < 0 || !memcmp(a->bound, b->bound, (size_t)(a->n + 1) * sizeof *a->bound));
-  TG_REQUIRE_OR(
-      ctx, same, TG_ERR_DEVICE, TG_ERR_DEVICE,
-      "jit: input %d is on %s, along axis %d, and was captured on other devices, or split otherwise", i,
-      tg_device(t), a->axis);
-  return TG_OK;
-}
-
-static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
-  TgContext *ctx = j->ctx;
-  for (int i = 0; i < j->ngiven; i++) {
-    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
-                  "jit: input %d is NULL or of another context", i);
-    const Given *g = &j->given[i];
-    const Want *w = &g->want;
-    TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE,
-                  "jit: input %d is %s, captured as %s", i, dtype_name(dt(in[i])), dtype_name(w->dtype));
-    TG_REQUIRE_OR(ctx, tensor_device(in[i]) == w->device, TG_ERR_DEVICE, TG_ERR_DEVICE,
-                  "jit: input %d is on %s, captured on %s", i, tg_device(in[i]),
-                  device_at(ctx, w->device)->name);
-    TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims),
-                  TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
-                  SHAPE_OF(in[i]), dims_text(ctx->store, w->n, w->dims).s);
-    TgStatus s = on_several(in[i]->uop) || g->at.n > 1 ? split_checked(ctx, i, in[i], g) : TG_OK;
-    if (s) return s;
-  }
-  return TG_OK;
-}
-
-int64_t dims_nelem(int n, const int64_t *dims) {
-  int64_t nelem = 1;
-  for (int k = 0; k < n; k++)
-    nelem *= dims[k];
-  return nelem;
-}
-
-/* Memory for an output, or for one part of it. */
-static UOp *output_memory(TgJit *j, const Want *w, Buffer **b) {
-  TgContext *ctx = j->ctx;
-  UOp *u =
-      buffer_node(ctx, w->device, w->dtype, dims_nelem(w->n, w->dims), ints_get(ctx->store, w->n, w->dims));
-  *b = u ? buffer_get(ctx, view_bottom(u)) : NULL;
-  if (!*b) return NULL;
-  (*b)->partly = j->cleared;
-  if (buffer_ready(ctx, *b)) return NULL;
-  (*b)->filled = true;
-  return u;
-}
-
-static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
-  TgContext *ctx = j->ctx;
-  UOp *part[MOST_DEVICES];
-  for (int i = 0, at = 0; i < j->nmade; i++) {
-    int n = j->made[i].at.n;
-    bool ok = true;
-    for (int p = 0; ok && p < n; p++, at++)
-      ok = (part[p] = output_memory(j, &j->out[at], &b[at])) != NULL;
-    UOp *all = !ok ? NULL : n > 1 ? multi_new(ctx->store, &j->made[i].at, part) : part[0];
-    out[i] = all ? n > 1 ? tensor_new(ctx, all) : tensor_memory(ctx, all) : NULL;
-    if (!out[i] || (n > 1 && !shard_parts(out[i], all, true))) return error_no_memory(&ctx->err, "jit");
-  }
-  return TG_OK;
-}
-
 /* The keys of draws are state that each replay writes, from the host. */
 static TgStatus drawn_again(TgJit *j) {
   TgContext *ctx = j->ctx;
@@ -734,16 +445,6 @@ static TgStatus steps_run(TgContext *ctx, Step *s, size_t n, Buffer *const *stor
   return st;
 }
 
-/* Whether an input is memory that the capture has as state, and one of the two is stored to: fn would see that
- * in both, and the capture has two memories. */
-static bool is_state(const TgJit *j, int k, const Buffer *b) {
-  if (!b->pins || !list_has(j->pinned.at, j->pinned.len, b)) return false;
-  bool stored = list_has(j->c.stored.at, j->c.stored.len, b);
-  for (size_t i = 0; i < j->input_stored.len; i++)
-    stored |= j->input_stored.at[i] == k;
-  return stored;
-}
-
 /* Everything that can be refused is looked at before a step runs: what is stored to would be half written.
  * Nothing runs where the capture turns out to be stale: fn reads an expression of what it assigns to, which
  * this input is for the first time, or this input is state. */
@@ -758,7 +459,7 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   if (!s) s = inputs_ready(ctx, in, j->ngiven, whole);
   if (!s) s = inputs_memories(ctx, whole, j->ngiven, b, NULL);
   for (int i = 0; !s && i < j->nin; i++)
-    j->stale |= is_state(j, i, b[i]);
+    j->stale |= input_is_state(j, i, b[i]);
   if (!s) s = outputs_new(j, out, b + j->nin);
   for (size_t i = 0; !s && i < j->own.len; i++)
     if ((s = buffer_ready(ctx, j->own.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: no device memory");
@@ -767,13 +468,8 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   for (size_t i = 0; !s && i < j->c.stored.len; i++)
     if (j->c.stored.at[i]) stored[nstored++] = j->c.stored.at[i];
   for (size_t i = 0; !s && i < j->input_stored.len; i++) {
-    int k = j->input_stored.at[i], of = given_at(j, k);
-    if (whole[of] != in[of])
-      s = error_set(
-          &ctx->err, TG_ERR_VALUE,
-          "jit: input %d is assigned to by the function, and is no memory of its own; give the whole tensor",
-          of);
-    stored[nstored++] = b[k];
+    s = input_whole(j, j->input_stored.at[i], in, whole);
+    stored[nstored++] = b[j->input_stored.at[i]];
   }
   if (!s) s = jit_prepack(j);
   if (!s) s = engine_before_stores(ctx, stored, nstored);

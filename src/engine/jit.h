@@ -44,8 +44,6 @@ typedef struct Want {
   int64_t dims[TG_MAX_RANK];
 } Want;
 
-int64_t dims_nelem(int n, const int64_t *dims);
-
 /* An input or output as the function has it: on at.n devices a tensor for each of them in the list. name:
  * the context's, or NULL. device: the names of those. */
 typedef struct Given {
@@ -115,6 +113,34 @@ void flight_free(Flight *f);
 
 /* prepacked.c: before the first replay; what cannot be kept is not */
 TgStatus jit_prepack(TgJit *j);
+
+/* jit_values.c: inputs and outputs, a memory for each part */
+bool buffers_have(Buffer *const *v, size_t n, const Buffer *b);
+int64_t dims_nelem(int n, const int64_t *dims);
+TgStatus inputs_realized(TgContext *ctx, TgTensor *const *in, int nin);
+/* Realizes them, too. whole[i]: in[i], or, where that is a part of a memory, a copy. */
+TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole);
+void inputs_done(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole); /* frees `whole` */
+/* their memories, none of them two inputs'; want: what they are, or NULL */
+TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin, Buffer **b, Want *want);
+TgStatus inputs_checked(TgJit *j, TgTensor *const *in); /* against what was captured */
+/* Of a capture: its inputs are these, in memories b; in copies, but for those that it assigns to. */
+TgStatus inputs_taken(TgJit *j, TgTensor *const *whole, int nin, Buffer **b);
+TgStatus inputs_copied(TgJit *j, TgTensor *const *in, TgTensor **whole, Buffer **b);
+/* Which inputs a call assigns to: those of which the counts of stores are others than before. False: out of
+ * memory. */
+bool inputs_counted(const TgJit *j, TgTensor *const *in, int nin, uint64_t **counts);
+bool inputs_assigned(TgJit *j, TgTensor *const *in, int nin, const uint64_t *counts);
+/* Of what was captured as stored to, what is an input: another memory at every replay. What else does not stay
+ * is memory of the list's own, which nobody outside has a version of. */
+TgStatus inputs_stored(TgJit *j, TgTensor *const *in, TgTensor *const *whole, Buffer *const *b);
+/* an error, where input k is a part of a memory: what is stored to would be a copy of it */
+TgStatus input_whole(const TgJit *j, int k, TgTensor *const *in, TgTensor *const *whole);
+/* Whether input k is given in memory that is state of the capture, and one of the two is stored to: fn would
+ * see that in both, and the capture has two memories. */
+bool input_is_state(const TgJit *j, int k, const Buffer *b);
+TgStatus outputs_taken(TgJit *j, TgTensor **out, int nout, Buffer **b); /* of a capture */
+TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b);             /* of a replay */
 
 /* jit.c */
 TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user); /* NULL: recorded */

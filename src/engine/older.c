@@ -139,8 +139,7 @@ TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
 
 /* ---- the memories that they are read from */
 static bool stays(TgJit *j, Buffer *b) {
-  for (size_t i = 0; i < j->fixed.len; i++)
-    if (j->fixed.at[i] == b) return true;
+  if (buffers_have(j->fixed.at, j->fixed.len, b)) return true;
   if (!vec_push(&j->ctx->mem, &j->fixed, b)) return false;
   b->fixed++, b->pins++;
   return true;
@@ -162,12 +161,8 @@ static void begins_anew(TgJit *j) {
 }
 
 void older_overwritten(TgContext *ctx, const Buffer *b) {
-  for (TgJit *j = ctx->jits; j; j = j->next) {
-    bool reads = false;
-    for (size_t i = 0; i < j->fixed.len; i++)
-      reads |= j->fixed.at[i] == b;
-    if (reads) begins_anew(j);
-  }
+  for (TgJit *j = ctx->jits; j; j = j->next)
+    if (buffers_have(j->fixed.at, j->fixed.len, b)) begins_anew(j);
 }
 
 /* ---- their handles */
@@ -186,12 +181,7 @@ static bool has(const TgJit *j, const UOp *expression) {
 }
 
 static bool reads(const TgJit *j, const Buffer *b) {
-  bool is = false;
-  for (size_t i = 0; i < j->pinned.len; i++)
-    is |= b == j->pinned.at[i];
-  for (size_t i = 0; i < j->fixed.len; i++)
-    is |= b == j->fixed.at[i];
-  return is;
+  return buffers_have(j->pinned.at, j->pinned.len, b) || buffers_have(j->fixed.at, j->fixed.len, b);
 }
 
 void older_changes(TgContext *ctx, const TgTensor *t) {

@@ -1476,10 +1476,11 @@ TG_API int64_t tg_item_i64(TgTensor *t); /* the same as an integer; 0 on error *
  * that it knows (weights, a cache); out[] is computed when it returns. tg_jit_run calls it the first time,
  * calls it once more and captures what runs, and from the third time on replays that: no graph is built,
  * nothing is scheduled. What fn reads and did not make is state, as a weight is, and what it assigns to: what
- * is assigned to it counts from the next run on. An expression that was made before keeps its value: where the
- * memory that it was made of is assigned to, or such a tensor is replaced (tg_replace, tg_load_state), fn is
- * called and captured again. Random numbers that fn uses go on as if it were called; variables, in shapes
- * and in what fn reads, take the values they are bound to. */
+ * is assigned to it counts from the next run on. An expression that was made before keeps its value. fn is
+ * called and captured again where the memory that such an expression was made of is assigned to, where a
+ * tensor that it reads is replaced (tg_replace, tg_load_state), and where tg_training is another one than in
+ * the run before. Random numbers that fn uses go on as if it were called; variables, in shapes and in what fn
+ * reads, take the values they are bound to. */
 /* Copies that kernels make of memories that fn never assigns to, as weights laid out for a matrix product, are
  * made at the first replay and kept, at most 1.25 times the bytes of what they are made of: tg_setting PREPACK
  * 0, when tg_jit is called, keeps none. It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no

@@ -519,7 +519,8 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgTensor **given = mem_alloc_raw(&ctx->mem, ((size_t)nin + 1) * sizeof *given);
   if (!given) return error_no_memory(&ctx->err, "jit");
   if (nin) memcpy(given, in, (size_t)nin * sizeof *given); /* out may be the same list */
-  if (j->stale) tg_jit_reset(j);
+  if (j->stale || j->training != ctx->training) tg_jit_reset(j);
+  j->training = ctx->training;
   static const char *const names[] = {"first run", "capture", "replay"};
   double begin = profile_now(ctx);
   int runs = j->runs, invariant = ctx->env.invariant;

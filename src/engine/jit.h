@@ -76,6 +76,7 @@ struct TgJit {
   void *user;
   int invariant;            /* the setting when it was made: both runs that plan have it */
   bool prepacks, prepacked; /* copies are kept; it is known which ones */
+  bool training;            /* tg_training of its last run */
   int runs;                 /* 0: the next is the first; 1: the next captures; 2: replays */
   bool running, stale;      /* stale: what was captured, or loaded, is not what fn would do now */
   Capture c;

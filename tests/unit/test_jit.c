@@ -657,6 +657,31 @@ static void test_gradient_of_input(void **state) {
   tg_jit_free(j);
 }
 
+/* What is captured is right for one of both, training or not. */
+static TgStatus drops_half(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  ++*(int *)user;
+  out[0] = tg_dropout(in[0], .5);
+  return tg_error(c);
+}
+
+static void test_modes(void **state) {
+  (void)state;
+  int calls = 0;
+  TgTensor *x = tg_ones(C, TG_SHAPE(1000)), *y;
+  TgJit *j = tg_jit(C, drops_half, &calls);
+  for (int i = 0; i < 16; i++) {
+    tg_set_training(C, i / 4 % 2);
+    RUN(j, &x, 1, &y, 1);
+    int64_t stays = tg_item_i64(tg_sum(tg_cast(tg_eq(y, x), TG_I32)));
+    int64_t dropped = tg_item_i64(tg_sum(tg_cast(tg_eq_scalar(y, 0), TG_I32)));
+    assert_int_equal(stays, i / 4 % 2 ? 0 : 1000);
+    assert_true(i / 4 % 2 ? dropped > 400 && dropped < 600 : dropped == 0);
+  }
+  assert_int_equal(calls, 8);
+  tg_jit_free(j);
+}
+
 /* The list of outputs may be that of inputs. */
 static void test_in_place_list(void **state) {
   (void)state;
@@ -882,6 +907,7 @@ int main(void) {
                                      ALL(test_others_value),
                                      ALL(test_others_value_of_older),
                                      ALL(test_gradient_of_input),
+                                     ALL(test_modes),
                                      ALL(test_older_of_variable),
                                      ALL(test_empty),
                                      ALL(test_constants)};

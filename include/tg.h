@@ -1419,7 +1419,8 @@ TG_API TgTensor *tg_contiguous_backward(TgTensor *x);
  * another context. */
 /* value, broadcast, written to t's memory. Waits until something reads that memory, writes to it again or
  * realizes t. dtypes must be equal (TG_ERR_DTYPE). TG_ERR_STATE: t is a view that tg_expand is in, so that
- * several elements are one place, or a file opened for reading. Returns t. */
+ * several elements are one place, or a file opened for reading. No gradient goes on through what is written to
+ * a tensor that requires one. Returns t. */
 TG_API TgTensor *tg_assign(TgTensor *t, TgTensor *value);
 /* t = t op x in t's memory (tg_assign of the operator's result). Returns t. TG_ERR_DTYPE: the result has
  * another dtype; TG_ERR_SHAPE: another shape. */
@@ -1477,10 +1478,10 @@ TG_API int64_t tg_item_i64(TgTensor *t); /* the same as an integer; 0 on error *
  * calls it once more and captures what runs, and from the third time on replays that: no graph is built,
  * nothing is scheduled. What fn reads and did not make is state, as a weight is, and what it assigns to: what
  * is assigned to it counts from the next run on. An expression that was made before keeps its value. fn is
- * called and captured again where the memory that such an expression was made of is assigned to, where a
- * tensor that it reads is replaced (tg_replace, tg_load_state), and where tg_training is another one than in
- * the run before. Random numbers that fn uses go on as if it were called; variables, in shapes and in what fn
- * reads, take the values they are bound to. */
+ * called and captured again where the memory that such an expression was made of is assigned to; where a
+ * tensor that it reads is replaced (tg_replace, tg_load_state); and where tg_training is another one than in
+ * the run before, or which of the tensors that it reads require a gradient. Random numbers that fn uses go on
+ * as if it were called; variables, in shapes and in what fn reads, take the values they are bound to. */
 /* Copies that kernels make of memories that fn never assigns to, as weights laid out for a matrix product, are
  * made at the first replay and kept, at most 1.25 times the bytes of what they are made of: tg_setting PREPACK
  * 0, when tg_jit is called, keeps none. It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no

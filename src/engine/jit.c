@@ -103,7 +103,7 @@ static void jit_clear(TgJit *j) {
   }
   capture_free(ctx, &j->c);
   vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned),
-      vec_free(&ctx->mem, &j->draws);
+      vec_free(&ctx->mem, &j->draws), vec_free(&ctx->mem, &j->trained);
   vec_free(&ctx->mem, &j->input_stored), vec_free(&ctx->mem, &j->variables), vec_free(&ctx->mem, &j->devices);
   given_free(ctx, j->given, j->ngiven), given_free(ctx, j->made, j->nmade);
   mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
@@ -153,6 +153,25 @@ void tg_jit_free(TgJit *j) {
   TgContext *ctx = j->ctx;
   vec_free(&ctx->mem, &j->expressions), vec_free(&ctx->mem, &j->assigned);
   mem_free(&ctx->mem, j);
+}
+
+/* ---- what fn asks of the context */
+static bool trained_noted(TgJit *j) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < j->pinned.len; i++)
+    ok = vec_push(&j->ctx->mem, &j->trained, memory_is_trained(j->pinned.at[i]));
+  return ok;
+}
+
+/* fn would make another graph now: tg_dropout drops or not, or a weight is trained that was not. */
+static bool other_graph(TgJit *j) {
+  const TgContext *ctx = j->ctx;
+  bool other = j->training != ctx->training;
+  for (size_t i = 0; i < j->trained.len && j->grad_switches != ctx->grad_switches; i++)
+    other |= j->trained.at[i] != memory_is_trained(j->pinned.at[i]);
+  j->training = ctx->training;
+  j->grad_switches = ctx->grad_switches;
+  return other;
 }
 
 /* ---- the function */
@@ -339,6 +358,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   sort_draws(j);
   let_go(ctx, &j->c);
   older_memories(j);
+  if (!s && !trained_noted(j)) s = error_no_memory(&ctx->err, "jit");
   inputs_done(ctx, in, nin, whole);
   mem_free(&ctx->mem, b);
   if (s) jit_clear(j);
@@ -519,8 +539,7 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgTensor **given = mem_alloc_raw(&ctx->mem, ((size_t)nin + 1) * sizeof *given);
   if (!given) return error_no_memory(&ctx->err, "jit");
   if (nin) memcpy(given, in, (size_t)nin * sizeof *given); /* out may be the same list */
-  if (j->stale || j->training != ctx->training) tg_jit_reset(j);
-  j->training = ctx->training;
+  if (other_graph(j) || j->stale) tg_jit_reset(j);
   static const char *const names[] = {"first run", "capture", "replay"};
   double begin = profile_now(ctx);
   int runs = j->runs, invariant = ctx->env.invariant;

@@ -77,11 +77,13 @@ struct TgJit {
   int invariant;            /* the setting when it was made: both runs that plan have it */
   bool prepacks, prepacked; /* copies are kept; it is known which ones */
   bool training;            /* tg_training of its last run */
+  uint64_t grad_switches;   /* the context's then */
   int runs;                 /* 0: the next is the first; 1: the next captures; 2: replays */
   bool running, stale;      /* stale: what was captured, or loaded, is not what fn would do now */
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
+  Vec(bool) trained;          /* of each that is pinned: a gradient was required */
   Vec(int64_t) input_stored;  /* parts of inputs that fn assigns to */
   Vec(int) assigned;          /* inputs that it was seen to assign to, in whichever call */
   Vec(OlderNode) expressions; /* that fn read and that have handles */

@@ -200,6 +200,7 @@ struct TgContext {
   TgCounters counters;
   uint64_t rng_seed;
   bool training;
+  uint64_t grad_switches; /* how often a tensor came to require a gradient, or no more */
   Origins origins;
   /* losses and running statistics: computed with the next in-place update, before it */
   Vec(TgTensor *) pending;
@@ -277,6 +278,7 @@ bool is_place(const UOp *u);
 bool place_ready(const char *op, TgTensor *t, bool keep_value);
 /* value to view, a view of place t's memory: waits. All places of the memory see it */
 bool store_to(TgTensor *t, UOp *view, UOp *value);
+bool memory_is_trained(const Buffer *b); /* a tensor in it requires a gradient */
 /* t, on several devices: its node names what its memories hold now, by no store that has run. False: recorded */
 bool whole_renewed(TgTensor *t);
 bool memory_flush(TgContext *ctx, Buffer *b); /* runs the store that waits, if any; false: recorded */

@@ -197,12 +197,21 @@ bool whole_renewed(TgTensor *t) {
   return true;
 }
 
+bool memory_is_trained(const Buffer *b) {
+  for (const TgTensor *t = b->places; t; t = t->next_place)
+    if (t->requires_grad || (t->whole && t->whole->requires_grad)) return true;
+  return false;
+}
+
+/* What is stored to a parameter is its value, and no function of other parameters: no gradient goes on through
+ * the step that trained it. */
 bool store_to(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
   if (value && !ctx->calls->value_stored(ctx, value)) return error_no_memory(&ctx->err, "assign"), false;
   if (t->part) return shard_store(t, view, value);
   if (value && has_multi(value) && !(value = multi_lowered(ctx, value))) return false;
   Buffer *b = t->memory;
+  if (value && memory_is_trained(b)) value = uop_alu1(ctx->store, OPS_DETACH, value);
   UOp *store = view && value ? UNEW(ctx->store, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value) : NULL;
   bool ok = store && vec_reserve(&ctx->mem, &ctx->waiting, ctx->waiting.len + 1);
   for (TgTensor *h = b->places; ok && h; h = h->next_place) {

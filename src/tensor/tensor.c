@@ -452,6 +452,7 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
     else if (!store_to(t, n, value))
       return NULL;
   }
+  ctx->grad_switches += t->requires_grad != on;
   t->requires_grad = on;
   if (on && t->memory) t->memory->leaf = true;
   for (int i = 0; on && i < t->nparts; i++)

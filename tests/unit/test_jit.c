@@ -682,6 +682,46 @@ static void test_modes(void **state) {
   tg_jit_free(j);
 }
 
+/* user: a weight and a bias, which are moved against their gradients. */
+static TgStatus trains_both(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
+  (void)nin, (void)nout;
+  TgTensor *const *w = user;
+  out[0] = tg_sum(tg_square(tg_add(tg_mul(in[0], w[0]), w[1])));
+  if (tg_backward(out[0])) return tg_error(c);
+  for (int i = 0; i < 2; i++) {
+    if (tg_grad(w[i])) tg_sub_(w[i], tg_mul_scalar(tg_grad(w[i]), .01));
+    tg_zero_grad(w[i]);
+  }
+  return tg_error(c);
+}
+
+/* A weight that is frozen, and trained again, while a step is captured. */
+static void test_frozen(void **state) {
+  (void)state;
+  double loss[2][12];
+  for (int captured = 0; captured < 2; captured++) {
+    TgTensor *w[2] = {X("[1.0, 2.0, 3.0]"), X("[0.5, 0.5, 0.5]")}, *x = X("[1.0, -1.0, 2.0]"), *y;
+    for (int i = 0; i < 2; i++)
+      w[i] = tg_requires_grad(w[i], true);
+    TgJit *j = tg_jit(C, trains_both, w);
+    assert_int_equal(tg_realize(x), TG_OK);
+    for (int i = 0; i < 12; i++) {
+      if (i == 4 || i == 8) tg_requires_grad(w[0], i == 8);
+      if (!captured)
+        assert_int_equal(trains_both(C, &x, 1, &y, 1, w), TG_OK);
+      else
+        RUN(j, &x, 1, &y, 1);
+      loss[captured][i] = tg_item_f64(y);
+    }
+    tg_jit_free(j);
+  }
+  if (fabs(loss[0][11] - 10.38482) > 1e-4) fail_msg("%g", loss[0][11]); /* of plain arithmetic */
+  for (int i = 0; i < 12; i++)
+    if (fabs(loss[0][i] - loss[1][i]) > 1e-5 * fabs(loss[0][i]))
+      fail_msg("step %d: %g, not %g", i, loss[1][i], loss[0][i]);
+}
+
 /* The list of outputs may be that of inputs. */
 static void test_in_place_list(void **state) {
   (void)state;
@@ -908,6 +948,7 @@ int main(void) {
                                      ALL(test_others_value_of_older),
                                      ALL(test_gradient_of_input),
                                      ALL(test_modes),
+                                     ALL(test_frozen),
                                      ALL(test_older_of_variable),
                                      ALL(test_empty),
                                      ALL(test_constants)};

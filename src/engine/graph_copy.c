@@ -64,7 +64,7 @@ UOp *stored_value(TgContext *ctx, UOp *after) {
 static UOp *read_from(TgContext *ctx, UOp *u, UOp *v) {
   const Capture *c = ctx->capture;
   Buffer *b = c && !c->asks && v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
-  if (b && b->made < ctx->capture_first && !(u->symbolic && b->given)) older_read_from(ctx, b);
+  if (b && !(u->symbolic && b->given)) older_read_from(ctx, b);
   return v;
 }
 

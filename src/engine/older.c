@@ -145,7 +145,9 @@ static bool stays(TgJit *j, Buffer *b) {
   return true;
 }
 
-void older_read_from(TgContext *ctx, Buffer *b) { ctx->capture->failed |= !stays(ctx->capture->of, b); }
+void older_read_from(TgContext *ctx, Buffer *b) {
+  if (b->made < ctx->capture_first) ctx->capture->failed |= !stays(ctx->capture->of, b);
+}
 
 void older_forgotten(TgJit *j) {
   for (size_t i = 0; i < j->fixed.len; i++)

@@ -23,6 +23,7 @@ static const EngineCalls calls = {
     .exchanged = inside_exchange,
     .summed = inside_summed,
     .captured_changes = older_changes,
+    .captured_reads = older_read_from,
     .captured_computed = older_computed,
     .value_stored = older_stored,
 };

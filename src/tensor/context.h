@@ -155,6 +155,8 @@ typedef struct EngineCalls {
   void (*summed)(TgContext *ctx, const UOp *first, const char *of);
   /* a tensor that captured functions read is about to become another expression, or other memory */
   void (*captured_changes)(TgContext *ctx, const TgTensor *t);
+  /* what is captured is right while b holds what it holds now */
+  void (*captured_reads)(TgContext *ctx, Buffer *b);
   /* one that was an expression is memory that holds its value */
   void (*captured_computed)(TgContext *ctx, const TgTensor *t, const UOp *was);
   /* a value is about to wait as a store; false: out of memory */

@@ -217,59 +217,101 @@ static bool targets_index(TgContext *ctx, Targets *t, UOp *root, int n, UOp *con
 
 static void targets_free(TgContext *ctx, Targets *t) { map_free(&t->nodes), views_free(ctx, &t->views); }
 
-/* Whether a target stands on the way that e was computed by. */
+/* Whether a gradient goes on from e to a target, through whatever values in memory. */
 static bool leads_to(TgContext *ctx, UOp *e, const Targets *targets) {
-  UOpVec topo = {0};
-  bool found = !way_back(ctx, e, NULL, &topo);
-  for (size_t i = 0; i < topo.len && !found; i++)
-    found = is_target(targets, topo.at[i]);
-  vec_free(&ctx->mem, &topo);
-  return found;
+  UOpVec todo = {0};
+  Map seen;
+  map_init(&seen, &ctx->mem);
+  bool found = false, ok = vec_push(&ctx->mem, &todo, e);
+  while (ok && !found && todo.len) {
+    UOp *u = todo.at[--todo.len], *before = past_of(ctx, u);
+    uint64_t was;
+    if (u->op == OPS_DETACH || map_get(&seen, u->id, &was)) continue;
+    found = is_target(targets, u);
+    ok = map_put(&seen, u->id, 1) && (!before || vec_push(&ctx->mem, &todo, before));
+    for (int i = 0; ok && i < u->nsrc; i++)
+      ok = vec_push(&ctx->mem, &todo, u->src[i]);
+  }
+  map_free(&seen), vec_free(&ctx->mem, &todo);
+  return found || !ok;
+}
+
+/* What stands in a graph, and what for it. */
+typedef struct Exchange {
+  UOpVec from, to;
+} Exchange;
+
+static bool exchange(TgContext *ctx, Exchange *x, UOp *from, UOp *to) {
+  return from && to && vec_push(&ctx->mem, &x->from, from) && vec_push(&ctx->mem, &x->to, to);
+}
+
+/* A store that waits on memory that was computed from a target, as a value: as it was computed, that is no
+ * memory, which nobody can store to. */
+static bool stores_put(TgContext *ctx, const Targets *targets, UOp *u, Exchange *x) {
+  UOp *b = u->op == OPS_AFTER && u->is_tensor && u->src[1]->op == OPS_STORE ? view_bottom(u) : NULL,
+      *e = b ? past_of(ctx, b) : NULL;
+  Rewrite rw = {.st = ctx->store, .mem = &ctx->mem, .ctx = ctx};
+  return !e || is_target(targets, u) || !leads_to(ctx, e, targets) ||
+         exchange(ctx, x, u, stored_as_value(&rw, u));
+}
+
+/* A function that is captured has this gradient while the memory holds what was computed so. */
+static void history_read(TgContext *ctx, UOp *u) {
+  for (int i = 0; i < u->nsrc; i++)
+    history_read(ctx, u->src[i]);
+  if (u->op == OPS_BUFFER && ctx->capture) ctx->calls->captured_reads(ctx, buffer_get(ctx, u));
+}
+
+static bool history_put(TgContext *ctx, const Targets *targets, UOp *b, Exchange *x) {
+  UOp *e = past_of(ctx, b);
+  if (!e || !leads_to(ctx, e, targets)) return true;
+  history_read(ctx, b);
+  if (is_multi(b)) return exchange(ctx, x, b, e);
+  UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v),
+      *flat = u_reshape(ctx->store, e, 1, b->shape->v);
+  return exchange(ctx, x, seen, e) && (seen == b || exchange(ctx, x, b, flat));
 }
 
 /* A value in memory that was computed from a target, as it was computed: in the root and in the targets. All
  * else stays memory. */
 static bool histories_put(TgContext *ctx, int n, UOp **graph) {
-  UOpVec topo = {0}, from = {0}, to = {0};
-  TgMem *mem = &ctx->mem;
+  UOpVec topo = {0};
+  Exchange x = {{0}, {0}};
   bool ok = true, more = ctx->history.len > 0;
   while (ok && more) {
-    topo.len = from.len = to.len = 0;
-    ok = uop_toposort(ctx->store, mem, graph, (size_t)n, &topo);
+    topo.len = x.from.len = x.to.len = 0;
+    ok = uop_toposort(ctx->store, &ctx->mem, graph, (size_t)n, &topo);
     Targets targets = {0};
     ok = ok && targets_index(ctx, &targets, graph[0], n - 1, graph + 1);
-    for (size_t i = 0; ok && i < topo.len; i++) {
-      UOp *b = topo.at[i], *e = past_of(ctx, b);
-      if (!e || !leads_to(ctx, e, &targets)) continue;
-      if (is_multi(b)) {
-        ok = vec_push(mem, &from, b) && vec_push(mem, &to, e);
-        continue;
-      }
-      UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v),
-          *flat = u_reshape(ctx->store, e, 1, b->shape->v);
-      ok = seen && flat && vec_push(mem, &from, seen) && vec_push(mem, &to, e);
-      if (seen != b) ok = ok && vec_push(mem, &from, b) && vec_push(mem, &to, flat);
-    }
+    for (size_t i = 0; ok && i < topo.len; i++)
+      ok = stores_put(ctx, &targets, topo.at[i], &x);
+    bool stores = x.from.len > 0; /* the memories that they are on come next */
+    for (size_t i = 0; ok && i < topo.len && !stores; i++)
+      ok = history_put(ctx, &targets, topo.at[i], &x);
     targets_free(ctx, &targets);
-    more = from.len > 0;
+    more = x.from.len > 0;
     for (int i = 0; ok && more && i < n; i++)
-      ok = (graph[i] = uop_substitute(ctx->store, mem, graph[i], (int)from.len, from.at, to.at)) != NULL;
+      ok = (graph[i] =
+                uop_substitute(ctx->store, &ctx->mem, graph[i], (int)x.from.len, x.from.at, x.to.at)) != NULL;
   }
-  vec_free(mem, &topo), vec_free(mem, &from), vec_free(mem, &to);
+  vec_free(&ctx->mem, &topo), vec_free(&ctx->mem, &x.from), vec_free(&ctx->mem, &x.to);
   return ok;
 }
 
-static int64_t version_of(const UOp *place) {
+static int64_t version_of(TgContext *ctx, UOp *place) {
   int64_t stored = 0;
   if (is_multi(place)) place = place->src[0];
   for (; place->op != OPS_BUFFER; place = place->src[0])
     stored |= place->op == OPS_AFTER;
+  /* one that holds the same as the next: a capture has made that (memories_renewed) */
+  for (UOp *next; (next = map_get_ptr(&ctx->realized, place)) && buffer_uid(next) == buffer_uid(place);)
+    place = next;
   return buffer_version(place) + stored;
 }
 
 /* The gradient of a target: of its own node, or, of a place, of the newest version that has one: it may have
  * been assigned to since, or between. */
-static UOp *of_target(UOpStore *st, UOp *t, const Views *views, UOp *const *grad, uint32_t limit) {
+static UOp *of_target(TgContext *ctx, UOp *t, const Views *views, UOp *const *grad, uint32_t limit) {
   UOp *g = t->id < limit ? grad[t->id] : NULL;
   if (!in_memory(t)) return g;
   int64_t newest = -1;
@@ -277,9 +319,9 @@ static UOp *of_target(UOpStore *st, UOp *t, const Views *views, UOp *const *grad
   for (size_t i = views_last(views, t); i; i = views->before.at[i - 1]) {
     UOp *v = views->at.at[i - 1];
     if (!grad[v->id] || v->shape != t->shape || !same_place(v, t)) continue;
-    int64_t version = version_of(v);
+    int64_t version = version_of(ctx, v);
     if (version < newest) continue;
-    g = version > newest ? grad[v->id] : uop_alu2(st, OPS_ADD, g, grad[v->id]);
+    g = version > newest ? grad[v->id] : uop_alu2(ctx->store, OPS_ADD, g, grad[v->id]);
     newest = version;
   }
   return g;
@@ -366,7 +408,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
     }
   }
   for (int i = 0; ok && i < n; i++)
-    out[i] = of_target(rw.st, targets[i], &views, grad, limit);
+    out[i] = of_target(ctx, targets[i], &views, grad, limit);
   mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad), mem_free(mem, from);
   vec_free(mem, &topo), views_free(ctx, &views);
   if (!ok) error_no_memory(&ctx->err, "gradient");

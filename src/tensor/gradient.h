@@ -18,4 +18,6 @@ UOp *gradient_of_scattered(Rewrite *rw, UOp *scatter, UOp *g); /* and of what it
 /* after an assignment to a view: of what was stored, */
 UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g);
 UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g); /* and of what was there before */
+/* what memory holds after a store, as a value of what it held and of what is stored */
+UOp *stored_as_value(Rewrite *rw, UOp *after);
 #endif

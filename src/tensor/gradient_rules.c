@@ -345,3 +345,19 @@ UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g) {
   mask = mask ? u_reshape(rw->st, mask, g->shape->n, g->shape->v) : NULL;
   return mask ? zero_if_not(rw, uop_alu2(rw->st, OPS_CMPEQ, mask, gradient_number(rw, mask, 0)), g) : NULL;
 }
+
+UOp *stored_as_value(Rewrite *rw, UOp *after) {
+  UOpStore *st = rw->st;
+  UOpVec path = {0};
+  UOp *store = after->src[1], *from, *value = store->src[1],
+      *mask = path_of_view(rw, after, &path, &from) ? gradient_number(rw, store->src[0], 1) : NULL;
+  for (size_t i = 0; mask && value && i < path.len; i++) {
+    mask = pull(rw, path.at[i], mask);
+    value = pull(rw, path.at[i], value);
+  }
+  UOp *rest = path.len ? u_reshape(st, after->src[0], from->shape->n, from->shape->v) : NULL;
+  if (rest && mask) value = uop_where(st, equal(rw, mask, gradient_number(rw, mask, 0)), rest, value);
+  bool ok = mask && value && (rest || !path.len);
+  vec_free(rw->mem, &path);
+  return ok ? u_reshape(st, value, after->shape->n, after->shape->v) : NULL;
+}

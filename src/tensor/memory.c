@@ -281,30 +281,47 @@ bool value_known(TgContext *ctx, UOp *u, UOp *place) {
   return true;
 }
 
+/* How a value in memory was computed, for gradients, goes on to the node that it has from now on. */
+static bool history_goes_on(TgContext *ctx, const UOp *was, UOp *now) {
+  UOp *e = map_get_ptr(&ctx->history, was);
+  return !e || now == was || map_put_ptr(&ctx->history, now, e);
+}
+
+static bool memory_renewed(TgContext *ctx, Buffer *b) {
+  UOp *was = memory_node(ctx, b);
+  Buffer kept = *b;
+  bool ok = was && memory_prepare(ctx, b);
+  if (ok) memory_written(ctx, b);
+  b->filled = kept.filled;
+  b->origin = kept.origin;
+  b->constant = kept.constant;
+  b->renews = false;
+  UOp *now = ok ? memory_node(ctx, b) : NULL;
+  return now && value_known(ctx, was, now) && history_goes_on(ctx, was, now);
+}
+
 /* Memories of which nothing was made since they were renewed last stay as they are. So each function of a row
  * renews those of the one before it. */
 bool memories_renewed(TgContext *ctx) {
-  for (size_t i = 0; i < ctx->buffers.len; i++) {
+  Vec(UOp *) whole = {0}; /* of the handles on several devices */
+  bool ok = true;
+  for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place)
+    if (t->part) ok = vec_push(&ctx->mem, &whole, t->uop);
+  for (size_t i = 0; ok && i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];
     if (!b) continue;
     b->renews |= ctx->read_below >> (b->uid & 63) & 1;
-    if (!b->renews || !b->places || b->store) continue;
-    UOp *was = memory_node(ctx, b);
-    Buffer kept = *b;
-    bool ok = was && memory_prepare(ctx, b);
-    if (ok) memory_written(ctx, b);
-    b->filled = kept.filled;
-    b->origin = kept.origin;
-    b->constant = kept.constant;
-    b->renews = false;
-    UOp *now = ok ? memory_node(ctx, b) : NULL;
-    if (!now || !value_known(ctx, was, now)) {
-      error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
-      return false;
-    }
+    if (b->renews && b->places && !b->store) ok = memory_renewed(ctx, b);
   }
-  ctx->read_below = 0;
-  return true;
+  size_t at = 0;
+  for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place)
+    if (t->part) ok = history_goes_on(ctx, whole.at[at++], t->uop);
+  vec_free(&ctx->mem, &whole);
+  if (ok)
+    ctx->read_below = 0;
+  else
+    error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
+  return ok;
 }
 
 bool place_ready(const char *op, TgTensor *t, bool keep_value) {

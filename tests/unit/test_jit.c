@@ -722,6 +722,37 @@ static void test_frozen(void **state) {
       fail_msg("step %d: %g, not %g", i, loss[1][i], loss[0][i]);
 }
 
+/* user: a parameter, and what was made of it before. */
+static TgStatus grows(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  TgTensor *const *w = user;
+  out[0] = tg_add(tg_sum(tg_mul(w[1], in[0])), tg_sum(w[0]));
+  if (tg_backward(out[0])) return tg_error(c);
+  out[1] = tg_contiguous(tg_grad(w[0]));
+  tg_zero_grad(w[0]);
+  return tg_error(c);
+}
+
+/* A gradient goes on through what was made of a parameter before the function: while it is that. */
+static void test_gradient_through_older(void **state) {
+  (void)state;
+  for (int computed = 0; computed < 2; computed++) {
+    TgTensor *w[2] = {tg_requires_grad(X("[1.0, 2.0, 3.0]"), true)}, *y[2];
+    w[1] = tg_mul_scalar(w[0], 2);
+    if (computed) assert_int_equal(tg_realize(w[1]), TG_OK);
+    TgJit *j = tg_jit(C, grows, w);
+    static const char *const want[] = {"[3.0, 3.0, 3.0]", "[5.0, 5.0, 5.0]", "[7.0, 7.0, 7.0]",
+                                       "[9.0, 9.0, 9.0]", "[1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0]"};
+    for (int i = 0; i < 6; i++) {
+      if (i == 4) tg_assign(w[1], tg_ones(C, TG_SHAPE(3)));
+      TgTensor *x = tg_full(C, TG_SHAPE(3), i + 1);
+      RUN(j, &x, 1, y, 2);
+      TEXT(y[1], want[i]);
+    }
+    tg_jit_free(j);
+  }
+}
+
 /* The list of outputs may be that of inputs. */
 static void test_in_place_list(void **state) {
   (void)state;
@@ -949,6 +980,7 @@ int main(void) {
                                      ALL(test_gradient_of_input),
                                      ALL(test_modes),
                                      ALL(test_frozen),
+                                     ALL(test_gradient_through_older),
                                      ALL(test_older_of_variable),
                                      ALL(test_empty),
                                      ALL(test_constants)};

@@ -382,6 +382,36 @@ static void remembered(void **state) {
   tg_release(t), tg_release(w), tg_release(y), tg_release(x);
 }
 
+/* Gradients where a store waits on memory that was computed from a parameter: of what it stores, and of the
+ * rest of what was there. */
+static void gradients_of_stores(void **state) {
+  (void)state;
+  TgTensor *w = tg_requires_grad(tg_cast(X("[1, 2, 3]"), TG_F32), true), *e = tg_mul_scalar(w, 2);
+  OK(tg_realize(e));
+  tg_assign(e, tg_mul_scalar(w, 3));
+  TgTensor *loss = tg_sum(tg_mul(e, e));
+  OK(tg_backward(loss));
+  TEXT(tg_grad(w), "[18.0, 36.0, 54.0]");
+  TEXT(loss, "126.0");
+  tg_zero_grad(w);
+  e = tg_mul_scalar(w, 2);
+  OK(tg_realize(e));
+  tg_assign_slice(tg_flip(e, 1, (const int64_t[]){0}), (const int64_t[]){0}, (const int64_t[]){1},
+                  tg_full(C, TG_SHAPE(1), 5));
+  loss = tg_sum(tg_mul(e, e));
+  OK(tg_backward(loss));
+  TEXT(tg_grad(w), "[8.0, 16.0, 0.0]");
+  TEXT(loss, "45.0");
+  TEXT(e, "[2.0, 4.0, 5.0]");
+  /* none goes on through tg_detach, whatever is stored */
+  tg_zero_grad(w);
+  TgTensor *d = tg_mul_scalar(tg_detach(w), 2);
+  OK(tg_realize(d));
+  tg_assign_slice(d, (const int64_t[]){0}, (const int64_t[]){1}, tg_full(C, TG_SHAPE(1), 5));
+  OK(tg_backward(tg_sum(tg_mul(d, w))));
+  TEXT(tg_grad(w), "[5.0, 4.0, 6.0]");
+}
+
 static void of_variables(void **state) { /* realized, they are still expressions */
   (void)state;
   TgVariable *n = tg_variable(C, "n", 1, 6);
@@ -880,6 +910,7 @@ int main(void) {
                                      ALL(numbers_again),
                                      ALL(number_of_a_copy),
                                      ALL(remembered),
+                                     ALL(gradients_of_stores),
                                      ALL(of_variables),
                                      ALL(stores_of_variables),
                                      ALL(order_of_roots),

@@ -103,7 +103,7 @@ static void jit_clear(TgJit *j) {
   }
   capture_free(ctx, &j->c);
   vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned),
-      vec_free(&ctx->mem, &j->draws), vec_free(&ctx->mem, &j->trained);
+      vec_free(&ctx->mem, &j->draws);
   vec_free(&ctx->mem, &j->input_stored), vec_free(&ctx->mem, &j->variables), vec_free(&ctx->mem, &j->devices);
   given_free(ctx, j->given, j->ngiven), given_free(ctx, j->made, j->nmade);
   mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
@@ -151,24 +151,23 @@ void tg_jit_free(TgJit *j) {
   *j->link = j->next;
   if (j->next) j->next->link = j->link;
   TgContext *ctx = j->ctx;
-  vec_free(&ctx->mem, &j->expressions), vec_free(&ctx->mem, &j->assigned);
+  vec_free(&ctx->mem, &j->expressions);
   mem_free(&ctx->mem, j);
 }
 
 /* ---- what fn asks of the context */
-static bool trained_noted(TgJit *j) {
-  bool ok = true;
-  for (size_t i = 0; ok && i < j->pinned.len; i++)
-    ok = vec_push(&j->ctx->mem, &j->trained, memory_is_trained(j->pinned.at[i]));
-  return ok;
+static uint64_t trained_now(const TgJit *j) {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < j->pinned.len; i++)
+    hash = hash_mix(hash, memory_is_trained(j->pinned.at[i]));
+  return hash;
 }
 
 /* fn would make another graph now: tg_dropout drops or not, or a weight is trained that was not. */
 static bool other_graph(TgJit *j) {
   const TgContext *ctx = j->ctx;
   bool other = j->training != ctx->training;
-  for (size_t i = 0; i < j->trained.len && j->grad_switches != ctx->grad_switches; i++)
-    other |= j->trained.at[i] != memory_is_trained(j->pinned.at[i]);
+  if (j->runs == 2 && j->grad_switches != ctx->grad_switches) other |= j->trained != trained_now(j);
   j->training = ctx->training;
   j->grad_switches = ctx->grad_switches;
   return other;
@@ -222,7 +221,7 @@ static TgStatus first_call(TgJit *j, TgTensor *const *in, int nin, TgTensor **ou
   uint64_t *counts;
   if (!inputs_counted(j, in, nin, &counts)) return error_no_memory(&ctx->err, "jit");
   TgStatus s = call(j, in, nin, out, nout);
-  if (!s && !inputs_assigned(j, in, nin, counts)) s = error_no_memory(&ctx->err, "jit");
+  if (!s) inputs_assigned(j, in, nin, counts);
   mem_free(&ctx->mem, counts);
   return s;
 }
@@ -358,7 +357,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   sort_draws(j);
   let_go(ctx, &j->c);
   older_memories(j);
-  if (!s && !trained_noted(j)) s = error_no_memory(&ctx->err, "jit");
+  j->trained = trained_now(j);
   inputs_done(ctx, in, nin, whole);
   mem_free(&ctx->mem, b);
   if (s) jit_clear(j);

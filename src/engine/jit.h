@@ -78,14 +78,14 @@ struct TgJit {
   bool prepacks, prepacked; /* copies are kept; it is known which ones */
   bool training;            /* tg_training of its last run */
   uint64_t grad_switches;   /* the context's then */
+  uint64_t trained;         /* a hash of which of `pinned` required a gradient */
   int runs;                 /* 0: the next is the first; 1: the next captures; 2: replays */
   bool running, stale;      /* stale: what was captured, or loaded, is not what fn would do now */
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
-  Vec(bool) trained;          /* of each that is pinned: a gradient was required */
   Vec(int64_t) input_stored;  /* parts of inputs that fn assigns to */
-  Vec(int) assigned;          /* inputs that it was seen to assign to, in whichever call */
+  uint64_t assigned;          /* bits (i % 64) of inputs that it was seen to assign to, in whichever call */
   Vec(OlderNode) expressions; /* that fn read and that have handles */
   Vec(TgTensor *) older;      /* what they hold, if it was drawn */
   Vec(Buffer *) fixed;        /* memories that the capture reads them from */
@@ -133,7 +133,7 @@ TgStatus inputs_copied(TgJit *j, TgTensor *const *in, TgTensor **whole, Buffer *
 /* Which inputs a call assigns to: those of which the counts of stores are others than before. False: out of
  * memory. */
 bool inputs_counted(const TgJit *j, TgTensor *const *in, int nin, uint64_t **counts);
-bool inputs_assigned(TgJit *j, TgTensor *const *in, int nin, const uint64_t *counts);
+void inputs_assigned(TgJit *j, TgTensor *const *in, int nin, const uint64_t *counts);
 /* Of what was captured as stored to, what is an input: another memory at every replay. What else does not stay
  * is memory of the list's own, which nobody outside has a version of. */
 TgStatus inputs_stored(TgJit *j, TgTensor *const *in, TgTensor *const *whole, Buffer *const *b);

@@ -69,13 +69,19 @@ int64_t dims_nelem(int n, const int64_t *dims) {
 }
 
 /* ---- inputs */
-TgStatus inputs_realized(TgContext *ctx, TgTensor *const *in, int nin) {
-  for (int i = 0; i < nin; i++) {
-    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
-                  "jit: input %d is NULL or of another context", i);
-    if (tg_realize(in[i])) return ctx->err.status;
-  }
+static TgStatus input_given(TgContext *ctx, const TgTensor *t, int i) {
+  TG_REQUIRE_OR(ctx, t && t->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
+                "jit: input %d is NULL or of another context", i);
   return TG_OK;
+}
+
+TgStatus inputs_realized(TgContext *ctx, TgTensor *const *in, int nin) {
+  TgStatus s = TG_OK;
+  for (int i = 0; !s && i < nin; i++) {
+    s = input_given(ctx, in[i], i);
+    if (!s) s = tg_realize(in[i]);
+  }
+  return s;
 }
 
 TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
@@ -117,11 +123,7 @@ static uint64_t stores_of(const TgTensor *t) {
   return n;
 }
 
-static bool assigns(const TgJit *j, int input) {
-  for (size_t i = 0; i < j->assigned.len; i++)
-    if (j->assigned.at[i] == input) return true;
-  return false;
-}
+static bool assigns(const TgJit *j, int input) { return j->assigned >> (input & 63) & 1; }
 
 bool inputs_counted(const TgJit *j, TgTensor *const *in, int nin, uint64_t **counts) {
   *counts = mem_alloc(&j->ctx->mem, ((size_t)nin + 1) * sizeof **counts);
@@ -130,11 +132,9 @@ bool inputs_counted(const TgJit *j, TgTensor *const *in, int nin, uint64_t **cou
   return *counts != NULL;
 }
 
-bool inputs_assigned(TgJit *j, TgTensor *const *in, int nin, const uint64_t *counts) {
-  bool ok = true;
-  for (int i = 0; ok && i < nin; i++)
-    if (stores_of(in[i]) != counts[i] && !assigns(j, i)) ok = vec_push(&j->ctx->mem, &j->assigned, i);
-  return ok;
+void inputs_assigned(TgJit *j, TgTensor *const *in, int nin, const uint64_t *counts) {
+  for (int i = 0; i < nin; i++)
+    j->assigned |= (uint64_t)(stores_of(in[i]) != counts[i]) << (i & 63);
 }
 
 TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin, Buffer **b, Want *want) {
@@ -236,8 +236,8 @@ static TgStatus split_checked(TgContext *ctx, int i, TgTensor *t, const Given *g
 TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
   TgContext *ctx = j->ctx;
   for (int i = 0; i < j->ngiven; i++) {
-    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
-                  "jit: input %d is NULL or of another context", i);
+    TgStatus s = input_given(ctx, in[i], i);
+    if (s) return s;
     const Given *g = &j->given[i];
     const Want *w = &g->want;
     TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE,
@@ -248,7 +248,7 @@ TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
     TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims),
                   TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
                   SHAPE_OF(in[i]), dims_text(ctx->store, w->n, w->dims).s);
-    TgStatus s = on_several(in[i]->uop) || g->at.n > 1 ? split_checked(ctx, i, in[i], g) : TG_OK;
+    if (on_several(in[i]->uop) || g->at.n > 1) s = split_checked(ctx, i, in[i], g);
     if (s) return s;
   }
   return TG_OK;
@@ -275,7 +275,7 @@ TgStatus input_whole(const TgJit *j, int k, TgTensor *const *in, TgTensor *const
  * gets what that holds, and fn is called anew. */
 static TgStatus copy_stored(TgJit *j, int of, TgTensor *in, TgTensor *copy) {
   j->stale = true;
-  if (!vec_push(&j->ctx->mem, &j->assigned, of)) return error_no_memory(&j->ctx->err, "jit");
+  j->assigned |= UINT64_C(1) << (of & 63);
   return tg_assign(in, copy) ? tg_realize(in) : j->ctx->err.status;
 }
 

@@ -49,7 +49,7 @@ static bool read_of(TgContext *ctx, UOpVec *todo, uint64_t as) {
       ok = vec_push(&ctx->mem, is & IS_OLDER && as == WAS_READ ? &older : todo, u->src[i]);
   }
   if (ok && older.len) ok = read_of(ctx, &older, WAS_READ_BELOW);
-  vec_free(&ctx->mem, &older);
+  vec_free(&ctx->mem, &older), vec_free(&ctx->mem, todo);
   return ok;
 }
 
@@ -61,16 +61,15 @@ bool older_read(TgContext *ctx, TgTensor *const *t, size_t n) {
     ok = vec_push(&ctx->mem, &todo, t[i]->uop);
   for (size_t i = 0; ok && i < ctx->pending.len; i++)
     ok = vec_push(&ctx->mem, &todo, ctx->pending.at[i]->uop);
-  ok = ok && read_of(ctx, &todo, WAS_READ);
+  if (ok) return read_of(ctx, &todo, WAS_READ);
   vec_free(&ctx->mem, &todo);
-  return ok;
+  return false;
 }
 
 bool older_stored(TgContext *ctx, UOp *value) {
   UOpVec todo = {0};
-  bool ok = !ctx->older || (vec_push(&ctx->mem, &todo, value) && read_of(ctx, &todo, WAS_READ));
-  vec_free(&ctx->mem, &todo);
-  return ok;
+  bool ok = !ctx->older || vec_push(&ctx->mem, &todo, value);
+  return ok && read_of(ctx, &todo, WAS_READ);
 }
 
 /* Puts into `keep` what was drawn for these handles: the largest expressions of it that have no variable. */

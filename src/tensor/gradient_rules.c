@@ -335,29 +335,35 @@ UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g) {
   return r;
 }
 
+/* That way, and 1 at the places of *from that were stored to, 0 at all others. */
+static UOp *mask_of_stored(Rewrite *rw, UOp *after, UOpVec *path, UOp **from) {
+  bool ok = path_of_view(rw, after, path, from);
+  UOp *mask = ok ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
+  for (size_t i = 0; mask && i < path->len; i++)
+    mask = pull(rw, path->at[i], mask);
+  return mask;
+}
+
+/* `rest` where the mask is 0, and `stored` elsewhere. */
+static UOp *rest_where(Rewrite *rw, UOp *mask, UOp *rest, UOp *stored) {
+  return uop_where(rw->st, equal(rw, mask, gradient_number(rw, mask, 0)), rest, stored);
+}
+
 UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g) {
   UOpVec path = {0};
-  UOp *from,
-      *mask = path_of_view(rw, after, &path, &from) ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
-  for (size_t i = 0; mask && i < path.len; i++)
-    mask = pull(rw, path.at[i], mask);
+  UOp *from, *mask = mask_of_stored(rw, after, &path, &from);
   vec_free(rw->mem, &path);
   mask = mask ? u_reshape(rw->st, mask, g->shape->n, g->shape->v) : NULL;
-  return mask ? zero_if_not(rw, uop_alu2(rw->st, OPS_CMPEQ, mask, gradient_number(rw, mask, 0)), g) : NULL;
+  return mask ? rest_where(rw, mask, g, gradient_number(rw, g, 0)) : NULL;
 }
 
 UOp *stored_as_value(Rewrite *rw, UOp *after) {
-  UOpStore *st = rw->st;
   UOpVec path = {0};
-  UOp *store = after->src[1], *from, *value = store->src[1],
-      *mask = path_of_view(rw, after, &path, &from) ? gradient_number(rw, store->src[0], 1) : NULL;
-  for (size_t i = 0; mask && value && i < path.len; i++) {
-    mask = pull(rw, path.at[i], mask);
+  UOp *from, *mask = mask_of_stored(rw, after, &path, &from), *value = mask ? after->src[1]->src[1] : NULL;
+  for (size_t i = 0; value && i < path.len; i++)
     value = pull(rw, path.at[i], value);
-  }
-  UOp *rest = path.len ? u_reshape(st, after->src[0], from->shape->n, from->shape->v) : NULL;
-  if (rest && mask) value = uop_where(st, equal(rw, mask, gradient_number(rw, mask, 0)), rest, value);
-  bool ok = mask && value && (rest || !path.len);
+  if (value && path.len)
+    value = rest_where(rw, mask, u_reshape(rw->st, after->src[0], from->shape->n, from->shape->v), value);
   vec_free(rw->mem, &path);
-  return ok ? u_reshape(st, value, after->shape->n, after->shape->v) : NULL;
+  return value ? u_reshape(rw->st, value, after->shape->n, after->shape->v) : NULL;
 }

@@ -291,37 +291,33 @@ static bool memory_renewed(TgContext *ctx, Buffer *b) {
   UOp *was = memory_node(ctx, b);
   Buffer kept = *b;
   bool ok = was && memory_prepare(ctx, b);
+  for (TgTensor *h = b->places; h; h = h->next_place)
+    if (h->whole) h->whole->then = h->whole->uop;
   if (ok) memory_written(ctx, b);
   b->filled = kept.filled;
   b->origin = kept.origin;
   b->constant = kept.constant;
   b->renews = false;
   UOp *now = ok ? memory_node(ctx, b) : NULL;
-  return now && value_known(ctx, was, now) && history_goes_on(ctx, was, now);
+  ok = now && value_known(ctx, was, now) && history_goes_on(ctx, was, now);
+  for (TgTensor *h = b->places; ok && h; h = h->next_place)
+    ok = !h->whole || history_goes_on(ctx, h->whole->then, h->whole->uop);
+  return ok;
 }
 
 /* Memories of which nothing was made since they were renewed last stay as they are. So each function of a row
  * renews those of the one before it. */
 bool memories_renewed(TgContext *ctx) {
-  Vec(UOp *) whole = {0}; /* of the handles on several devices */
-  bool ok = true;
-  for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place)
-    if (t->part) ok = vec_push(&ctx->mem, &whole, t->uop);
-  for (size_t i = 0; ok && i < ctx->buffers.len; i++) {
+  for (size_t i = 0; i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];
     if (!b) continue;
     b->renews |= ctx->read_below >> (b->uid & 63) & 1;
-    if (b->renews && b->places && !b->store) ok = memory_renewed(ctx, b);
-  }
-  size_t at = 0;
-  for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place)
-    if (t->part) ok = history_goes_on(ctx, whole.at[at++], t->uop);
-  vec_free(&ctx->mem, &whole);
-  if (ok)
-    ctx->read_below = 0;
-  else
+    if (!b->renews || !b->places || b->store || memory_renewed(ctx, b)) continue;
     error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
-  return ok;
+    return false;
+  }
+  ctx->read_below = 0;
+  return true;
 }
 
 bool place_ready(const char *op, TgTensor *t, bool keep_value) {

@@ -37,10 +37,10 @@ Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
   return bottom ? buffer_get(ctx, bottom) : NULL;
 }
 
-/* Where an expression was computed to, if that still holds it. A value of variables is one of their values at
- * that time. While a function is captured, a value of before that depends on no memory is computed again; so is
- * one of variables, which replays have other values of, and what only an input holds. An input of variables is
- * an expression of them, and is read from its memory. */
+/* Where an expression was computed to, if that still holds it. A value of variables is one of their values
+ * at that time. While a function is captured, a value of before that depends on no memory is computed
+ * again; so is one of variables, which replays have other values of, and what only an input holds. An input
+ * of variables is an expression of them, and is read from its memory. */
 static UOp *computed(TgContext *ctx, UOp *u) {
   UOp *v = map_get_ptr(&ctx->realized, u);
   Buffer *b = v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
@@ -60,7 +60,7 @@ UOp *stored_value(TgContext *ctx, UOp *after) {
   return view_on(ctx, after->src[0], view_bottom(after->src[0]), next);
 }
 
-/* What is captured reads an expression of before, through an older version or where it was computed, from v. */
+/* What is captured reads an expression of before from v: an older version, or where it was computed. */
 static UOp *read_from(TgContext *ctx, UOp *u, UOp *v) {
   const Capture *c = ctx->capture;
   Buffer *b = c && !c->asks && v ? buffer_of_value(ctx, view_bottom(v)) : NULL;

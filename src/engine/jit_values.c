@@ -190,8 +190,8 @@ static TgTensor *memory_as(TgContext *ctx, const Given *g, const Want *want, boo
   return t && (n == 1 || shard_parts(t, all, true)) ? t : NULL;
 }
 
-/* What fn assigns to is the caller's memory. All else is captured in a copy, *whole: fn may know the same memory
- * by another handle, which stays what it is when the input is another one. */
+/* What fn assigns to is the caller's memory. All else is captured in a copy, *whole: fn may know the same
+ * memory by another handle, which stays what it is when the input is another one. */
 static TgStatus input_copied(TgJit *j, const Given *g, const Want *want, TgTensor **whole, Buffer **b) {
   TgContext *ctx = j->ctx;
   Buffer *from[MOST_DEVICES];
@@ -271,8 +271,8 @@ TgStatus input_whole(const TgJit *j, int k, TgTensor *const *in, TgTensor *const
   return TG_OK;
 }
 
-/* Of an input that fn did not assign to when it was called first, and does now, a copy was captured: the input
- * gets what that holds, and fn is called anew. */
+/* Of an input that fn did not assign to when it was called first, and does now, a copy was captured: the
+ * input gets what that holds, and fn is called anew. */
 static TgStatus copy_stored(TgJit *j, int of, TgTensor *in, TgTensor *copy) {
   j->stale = true;
   j->assigned |= UINT64_C(1) << (of & 63);

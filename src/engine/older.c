@@ -1,20 +1,21 @@
-/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called for
- * the first time. Out: what was drawn for those that it read, computed once, for its capture to read; and when
- * a capture is not right any more. The one key fact: a memory that an expression was made of has a new version
- * before a capture. So what the capture computes of memory as it is now is found nowhere, and an expression of
- * before is known by its older versions.
+/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called
+ * for the first time. Out: what was drawn for those that it read, computed once, for its capture to read;
+ * and when a capture is not right any more. The one key fact: a memory that an expression was made of has a
+ * new version before a capture. So what the capture computes of memory as it is now is found nowhere, and
+ * an expression of before is known by its older versions.
  *
- * Such an expression has one value, and memory does not. The capture computes it from the memories where its
- * values lie (or reads it where somebody computed it), and is right until one of them is stored to: then the
- * function is captured anew. So it is where a handle that was read gets another value, because it is assigned
- * to or replaced, and where a handle that is memory becomes other memory. What is made of memory or of
- * constants stays in the kernels: a decoded weight, a mask. */
+ * Such an expression has one value, and memory does not. The capture computes it from the memories where
+ * its values lie (or reads it where somebody computed it), and is right until one of them is stored to:
+ * then the function is captured anew. So it is where a handle that was read gets another value, because it
+ * is assigned to or replaced, and where a handle that is memory becomes other memory. What is made of
+ * memory or of constants stays in the kernels: a decoded weight, a mask. */
 #include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "uop/dims.h"
 
-/* What is known of a node while the function is called for the first time. IS_OLDER: a handle of before is it.
- * WAS_READ: what the function makes is computed from it. WAS_READ_BELOW: one of before is, that was read. */
+/* What is known of a node while the function is called for the first time. IS_OLDER: a handle of before is
+ * it. WAS_READ: what the function makes is computed from it. WAS_READ_BELOW: one of before is, that was
+ * read. */
 enum { IS_OLDER = 1, WAS_READ = 2, WAS_READ_BELOW = 4 };
 
 static bool note(Map *nodes, const UOp *u, uint64_t what) {
@@ -32,9 +33,9 @@ bool older_begin(TgContext *ctx, Map *older) {
   return ok;
 }
 
-/* Notes the nodes that are read to compute these, down to memory; not to what somebody computed before, because
- * the function makes that anew. Below an expression of before there may be others: the function may have made
- * the upper one again, of a lower one. */
+/* Notes the nodes that are read to compute these, down to memory; not to what somebody computed before,
+ * because the function makes that anew. Below an expression of before there may be others: the function may
+ * have made the upper one again, of a lower one. */
 static bool read_of(TgContext *ctx, UOpVec *todo, uint64_t as) {
   UOpVec older = {0};
   bool ok = true;
@@ -138,7 +139,7 @@ TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
 
 /* ---- the memories that they are read from */
 static bool stays(TgJit *j, Buffer *b) {
-  if (buffers_have(j->fixed.at, j->fixed.len, b)) return true;
+  if (b->fixed && buffers_have(j->fixed.at, j->fixed.len, b)) return true;
   if (!vec_push(&j->ctx->mem, &j->fixed, b)) return false;
   b->fixed++, b->pins++;
   return true;

@@ -323,6 +323,22 @@ static TgStatus memories_settled(TgJit *j, Buffer **b) {
   return ctx->err.status ? ctx->err.status : error_no_memory(&ctx->err, "jit");
 }
 
+/* fn is called, and what is computed meanwhile is recorded. b: memory of the inputs. */
+static TgStatus call_recorded(TgJit *j, TgTensor **whole, int nin, TgTensor **out, int nout, Buffer **b) {
+  TgContext *ctx = j->ctx;
+  ctx->capture_first = ctx->buffers_made;
+  ctx->capture = &j->c;
+  j->c.of = j;
+  for (int i = 0; i < j->nin; i++)
+    b[i]->given = true;
+  TgStatus s = call(j, whole, nin, out, nout);
+  if (!s) s = jit_stores_flushed(ctx);
+  for (int i = 0; i < j->nin; i++)
+    b[i]->given = false;
+  ctx->capture = NULL;
+  return s || !j->c.failed ? s : error_no_memory(&ctx->err, "jit");
+}
+
 /* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it
  * is computed in the capture, each time. */
 static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
@@ -335,18 +351,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s) s = inputs_copied(j, in, whole, b);
   if (!s) s = jit_stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
-
-  ctx->capture_first = ctx->buffers_made;
-  ctx->capture = &j->c;
-  j->c.of = j;
-  for (int i = 0; !s && i < j->nin; i++)
-    b[i]->given = true;
-  if (!s) s = call(j, whole, nin, out, nout);
-  if (!s) s = jit_stores_flushed(ctx);
-  for (int i = 0; i < j->nin; i++)
-    b[i]->given = false;
-  ctx->capture = NULL;
-  if (!s && j->c.failed) s = error_no_memory(&ctx->err, "jit");
+  if (!s) s = call_recorded(j, whole, nin, out, nout, b);
   if (!s && !nout && !j->c.steps.len)
     s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
 

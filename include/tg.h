@@ -849,8 +849,9 @@ TG_API TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *o);
 
 /* ---- random numbers: tinygrad's stream. A draw of n 32-bit words has the key threefry2x32(counter, {device,
  * low 32 bits of the seed}) and moves the counter on by n; an element takes as many bytes of it as its dtype
- * has. The same seed gives the same numbers on every device, in every run. Errors: TG_ERR_SHAPE,
- * TG_ERR_DTYPE, TG_ERR_VALUE (a range with nothing in it). */
+ * has. The same seed gives the same numbers on every device, in every run. Of a symbolic size as many are
+ * drawn as there are at most: the first ones do not depend on how its variables are bound. Errors:
+ * TG_ERR_SHAPE, TG_ERR_DTYPE, TG_ERR_VALUE (a range with nothing in it). */
 TG_API void tg_manual_seed(TgContext *ctx, uint64_t seed); /* also resets the counter */
 
 /* Where the numbers of the device that draws now are, and on from there: what is drawn after
@@ -913,9 +914,10 @@ TG_API bool tg_training(const TgContext *ctx);        /* whether it drops */
  * A tensor is an expression of its variables: bound anew, it is computed anew when it is read. What is stored
  * (tg_assign) stays as it was stored. Memory is reserved for the largest sizes. tg_shape, tg_dim, tg_numel,
  * tg_nbytes and tg_read speak of the values bound now (of the largest while a variable is unbound): to build
- * a graph from a tensor's size, pass on tg_size_of. Elementwise functions, movement (but tg_roll),
- * reductions, scans, matmul, softmax, gather and their gradients take symbolic sizes; what needs a number
- * says so (TG_ERR_SHAPE, with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
+ * a graph from a tensor's size, pass on tg_size_of. Functions take symbolic sizes, and so do their gradients,
+ * but where a size shapes the graph itself: the axis that is sorted, unfolded or resized, channels and
+ * pictures of a convolution (its batch may vary), the steps of an LSTM, the fan of an initial value. Those
+ * say so (TG_ERR_SHAPE, with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
 typedef struct TgVariable TgVariable; /* lives as long as the context */
 /* [options] .multiple_of (1). 0 <= lo <= value <= hi. TG_ERR_VALUE: there is no such value. Names are for
  * messages: equal ones are two variables. */

@@ -47,8 +47,8 @@ static TgTensor *projected(const TgMultiheadAttention *l, TgTensor *x, int i) {
   TgTensor *w = l->in_proj_weight ? tg_slice(l->in_proj_weight, 0, from, to) : own[i];
   TgTensor *y = tg_linear(x, w, l->in_proj_bias ? tg_slice(l->in_proj_bias, 0, from, to) : NULL);
   if (!y) return NULL;
-  return tg_transpose(tg_reshape(y, TG_SHAPE(tg_dim(x, 0), tg_dim(x, 1), l->heads, l->width / l->heads)), 1,
-                      2);
+  return tg_transpose(
+      tg_reshape(y, TG_SHAPE(tg_size_of(x, 0), tg_size_of(x, 1), l->heads, l->width / l->heads)), 1, 2);
 }
 
 /* softmax(q k / sqrt(d) + mask), the mean of the heads: (b, t, s) */
@@ -57,10 +57,9 @@ static TgTensor *weights_of(const TgMultiheadRun *o, TgTensor *q, TgTensor *k) {
   TgTensor *mask = o->mask;
   if (!score) return NULL;
   if (o->causal)
-    mask = tg_tril(
-        tg_cast(tg_ones(tg_context(q), TG_SHAPE(tg_dim(q, -2), tg_dim(k, -2)), .device = tg_device(q)),
-                TG_BOOL),
-        0);
+    mask = tg_tril(tg_full(tg_context(q), TG_SHAPE(tg_size_of(q, -2), tg_size_of(k, -2)), 1, .dtype = TG_BOOL,
+                           .device = tg_device(q)),
+                   0);
   if (mask && tg_dtype(mask) == TG_BOOL)
     score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
   else if (mask)
@@ -79,9 +78,9 @@ static bool fits(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTens
   bool ok = (n == 2 || n == 3) && tg_ndim(k) == n && tg_ndim(v) == n && tg_dim(q, -1) == l->width &&
             tg_dim(k, -1) == l->options.kdim && tg_dim(v, -1) == l->options.vdim;
   if (ok && n == 3)
-    ok = tg_dim(k, batch) == tg_dim(q, batch) && tg_dim(v, batch) == tg_dim(q, batch) &&
-         tg_dim(k, time) == tg_dim(v, time);
-  if (ok && n == 2) ok = tg_dim(k, 0) == tg_dim(v, 0);
+    ok = tg_size_of(k, batch) == tg_size_of(q, batch) && tg_size_of(v, batch) == tg_size_of(q, batch) &&
+         tg_size_of(k, time) == tg_size_of(v, time);
+  if (ok && n == 2) ok = tg_size_of(k, 0) == tg_size_of(v, 0);
   if (ok) return true;
   char text[300], shape[3][80];
   TgTensor *t[] = {q, k, v};
@@ -109,7 +108,7 @@ static TgTensor *attention_run(const TgMultiheadAttention *l, TgTensor *q, TgTen
   TgTensor *y = tg_scaled_dot_product_attention(heads[0], heads[1], heads[2], .mask = o.mask,
                                                 .causal = o.causal, .dropout = dropout);
   if (!y) return NULL;
-  y = tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(tg_dim(y, 0), tg_dim(y, 2), l->width));
+  y = tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(tg_size_of(y, 0), tg_size_of(y, 2), l->width));
   y = tg_linear(y, l->out_proj.weight, l->out_proj.bias);
   if (o.weights) {
     TgTensor *w = weights_of(&o, heads[0], heads[1]);

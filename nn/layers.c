@@ -359,8 +359,11 @@ TgGroupNorm tg_instance_norm_new_opt(TgContext *ctx, int64_t channels, const TgL
 
 static TgTensor *group_norm_run(const TgGroupNorm *l, TgTensor *x) {
   if (!has_channels("group_norm", x, l->channels)) return NULL;
-  TgTensor *y = tg_layer_norm(tg_reshape(x, TG_SHAPE(tg_dim(x, 0), l->groups, -1)), .eps = l->eps, .dims = 1);
-  return channel_affine(tg_reshape(y, tg_ndim(x), tg_shape(x)), l->weight, l->bias);
+  int64_t d[TG_MAX_RANK];
+  for (int i = 0; i < tg_ndim(x); i++)
+    d[i] = tg_size_of(x, i);
+  TgTensor *y = tg_layer_norm(tg_reshape(x, TG_SHAPE(d[0], l->groups, -1)), .eps = l->eps, .dims = 1);
+  return channel_affine(tg_reshape(y, tg_ndim(x), d), l->weight, l->bias);
 }
 
 NAMED_RUN(TgGroupNorm, group_norm, "GroupNorm")

@@ -82,7 +82,7 @@ static bool way_run(const Rnn *r, const TgRnnLayer *l, TgTensor *x, bool backwar
 }
 
 static State first_state(const Rnn *r, TgTensor *x, TgTensor *h, TgTensor *c, int at) {
-  int64_t dims[] = {tg_dim(x, 1), r->hidden};
+  int64_t dims[] = {tg_size_of(x, 1), r->hidden};
   TgTensor *none = h ? NULL : tg_zeros(tg_context(x), 2, dims, .dtype = tg_dtype(x), .device = tg_device(x));
   return (State){h ? tg_select(h, 0, at) : none, r->gates == 3 ? NULL : c ? tg_select(c, 0, at) : none};
 }
@@ -111,10 +111,10 @@ static TgTensor *layers_run(const Rnn *r, TgTensor *x, TgTensor *h, TgTensor *c,
 }
 
 /* ---- what is given, and what comes back: with a batch or without, either axis first */
-static bool state_fits(const Rnn *r, TgTensor *s, const char *which, int64_t batch, bool batched) {
-  int64_t want[] = {r->o.layers * (1 + r->o.bidirectional), batch, r->hidden};
+static bool state_fits(const Rnn *r, TgTensor *s, const char *which, TgTensor *x, bool batched) {
+  int64_t want[] = {r->o.layers * (1 + r->o.bidirectional), tg_dim(x, 1), r->hidden};
   bool fits = tg_ndim(s) == 2 + batched && tg_dim(s, 0) == want[0] && tg_dim(s, -1) == want[2] &&
-              (!batched || tg_dim(s, 1) == want[1]);
+              (!batched || tg_size_of(s, 1) == tg_size_of(x, 1));
   if (fits) return true;
   char text[160];
   snprintf(text, sizeof text, "%s: %s is %.60s, not (%lld, %lld, %lld)", r->name, which, tg_describe(s),
@@ -147,11 +147,13 @@ static TgTensor *rnn_run(const Rnn *r, TgTensor *x, TgTensor *h, TgTensor *c, Tg
     return nn_refuse(ctx, TG_ERR_VALUE, "%s: one of h and c is NULL", r->name, 0, 0), NULL;
   x = swapped ? tg_transpose(x, 0, 1) : batched ? x : tg_unsqueeze(x, 1);
   if (!x) return NULL;
+  if (tg_is_symbolic(x, 0))
+    return nn_refuse(ctx, TG_ERR_SHAPE, "%s: a number of steps is needed, not a symbolic size", r->name, 0,
+                     0),
+           NULL;
   if (tg_dim(x, 0) < 1)
     return nn_refuse(ctx, TG_ERR_SHAPE, "%s: a sequence of %lld steps", r->name, tg_dim(x, 0), 0), NULL;
-  if ((h && !state_fits(r, h, "h", tg_dim(x, 1), batched)) ||
-      (c && !state_fits(r, c, "c", tg_dim(x, 1), batched)))
-    return NULL;
+  if ((h && !state_fits(r, h, "h", x, batched)) || (c && !state_fits(r, c, "c", x, batched))) return NULL;
   if (!batched) {
     h = h ? tg_unsqueeze(h, 1) : NULL;
     c = c ? tg_unsqueeze(c, 1) : NULL;

@@ -33,7 +33,7 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   return r;
 }
 
-/* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only
+/* ---- WHERE over ranges and variables protects what its branches read: every load that may leave its buffer is made only
  * where the condition holds. One walk, inner conditions first. `loose` holds the nodes above a load that no
  * gate proves to be inside yet: others are not entered again. What fills local memory, under an AFTER, is not
  * part of the branch. A condition that is data gates only the addresses that it speaks of. */
@@ -252,7 +252,8 @@ static bool move_gates(Kernel *k) {
     }
     for (int j = 0; j < u->nsrc; j++)
       src[j] = uop_map_get(now, u->src[j]);
-    if (u->op == OPS_WHERE && (uop_has(u->src[0], RANGE) || uop_has(u->src[0], INDEX))) {
+    if (u->op == OPS_WHERE &&
+        (uop_has(u->src[0], RANGE) || uop_has(u->src[0], INDEX) || uop_has(u->src[0], VAR))) {
       UOp *no = uop_simplify_top(k->st, k->mem,
                                  uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
       src[1] = gate_branch(k, loose, src[1], src[0]);

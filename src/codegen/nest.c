@@ -753,6 +753,20 @@ UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to) {
   return copy;
 }
 
+/* ---- index arithmetic */
+UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
+  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
+}
+
+UOp *ix_top(Kernel *k, Ops op, UOp *a, UOp *b) {
+  return a && b ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
+}
+
+UOp *ix_min(Kernel *k, UOp *a, UOp *b) {
+  UOp *minus = num(k, -1);
+  return ix(k, OPS_MUL, ix(k, OPS_MAX, ix(k, OPS_MUL, a, minus), ix(k, OPS_MUL, b, minus)), minus);
+}
+
 UOp *index_gated(Kernel *k, UOp *x, UOp *gate) {
   UOp *at[MAX_AXES + 2];
   int n = 1 + index_naxes(x);

@@ -35,19 +35,11 @@ static inline UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_A
 static inline UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
 
 /* a op b, simplified: all of it, or, where a and b are simple, its top alone. */
-static inline UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
+UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b);
+UOp *ix_top(Kernel *k, Ops op, UOp *a, UOp *b);
 
 /* The lesser, as -max(-a, -b): bounds see through it. */
-static inline UOp *ix_min(Kernel *k, UOp *a, UOp *b) {
-  UOp *minus = num(k, -1);
-  return ix(k, OPS_MUL, ix(k, OPS_MAX, ix(k, OPS_MUL, a, minus), ix(k, OPS_MUL, b, minus)), minus);
-}
-
-static inline UOp *ix_top(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
+UOp *ix_min(Kernel *k, UOp *a, UOp *b);
 
 /* The INDEX where `gate` holds too. */
 UOp *index_gated(Kernel *k, UOp *x, UOp *gate);

@@ -190,6 +190,13 @@ TgStatus jit_stores_flushed(TgContext *ctx) {
   return TG_OK;
 }
 
+/* Equal values of variables would be one memory. */
+static bool holds(TgTensor *const *out, int n, const UOp *value) {
+  for (int i = 0; i < n; i++)
+    if (out[i]->uop == value) return true;
+  return false;
+}
+
 static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   for (int i = 0; i < nout; i++)
@@ -203,8 +210,10 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
       return error_set(&ctx->err, TG_ERR_SHAPE, "jit: output %d has a symbolic size, shape %s", i,
                        SHAPE_OF(out[i]));
     UOp *value = out[i]->uop; /* in memory of its own */
-    out[i] =
-        tensor_new(ctx, value->op == OPS_CONTIGUOUS ? value : uop_alu1(ctx->store, OPS_CONTIGUOUS, value));
+    if (value->op != OPS_CONTIGUOUS) value = uop_alu1(ctx->store, OPS_CONTIGUOUS, value);
+    while (value && value->symbolic && holds(out, i, value))
+      value = uop_alu1(ctx->store, OPS_CONTIGUOUS, value);
+    out[i] = value ? tensor_new(ctx, value) : NULL;
     if (!out[i]) return ctx->err.status;
   }
   s = nout ? tg_realize_many(out, (size_t)nout) : TG_OK;

@@ -58,12 +58,11 @@ static bool want(Run *r, TgTensor *t, bool only) {
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
   bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
   if (nelem_of(ctx, t->uop) == 0) {
-    UOp *none = stays ? t->uop : buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
+    if (only || dims_symbolic(t->uop->shape)) return true;
+    UOp *none = buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
     if (!none) return no_memory(ctx);
-    if (!stays) {
-      tensor_set(t, none);
-      t->memory->filled = true;
-    }
+    tensor_set(t, none);
+    t->memory->filled = true;
     return true;
   }
   if (waits) return stays ? store_root(r, buffer_get(ctx, bottom)) : own_copy(r, t);

@@ -170,6 +170,13 @@ static bool is_leaf(const UOp *n) {
          n->op == OPS_VAR;
 }
 
+/* No element of it is ever read, so that nothing is computed, and any number stands for it. */
+static bool is_empty(const UOp *n) {
+  for (int i = 0; n->is_tensor && i < n->shape->n; i++)
+    if (n->shape->v[i] == 0) return true;
+  return false;
+}
+
 enum { FEW_DEMANDS = 16 }; /* up to here a list is searched, beyond it a map */
 
 static bool want(Rangeify *r, const UOp *n, int stage, const UOp *tuple, bool *had) {
@@ -181,7 +188,7 @@ static bool want(Rangeify *r, const UOp *n, int stage, const UOp *tuple, bool *h
 }
 
 static void demand(Rangeify *r, UOp *n, int stage, UOp *tuple) {
-  if (!tuple || is_leaf(n)) {
+  if (!tuple || is_leaf(n) || is_empty(n)) {
     if (!tuple) r->failed = true;
     return;
   }
@@ -344,6 +351,10 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
         !s->stages.at[r->node[n->src[1]->id].stage].update) {
       int store = r->node[n->src[1]->id].stage; /* the whole target was stored: its value is the store's */
       v = buffer_read(r, reader, s->stages.at[store].buffer, true) ? stage_read(s, store, dt, tuple) : NULL;
+      break;
+    }
+    if (is_empty(n)) {
+      v = uop_const_int(s->st, dt, 0);
       break;
     }
     if (is_buffer(n)) {
@@ -683,19 +694,20 @@ static bool slices_open(Rangeify *r, UOp *n) {
   return k > 0;
 }
 
+/* What is seen in another shape, in memory of the same layout: one of symbolic sizes has gaps. */
+static UOp *reshaped(UOp *n) {
+  while (n->op == OPS_RESHAPE && n->src[0]->is_tensor && !dims_symbolic(n->shape))
+    n = n->src[0];
+  return n;
+}
+
 /* What is computed for a root: a scan or a scatter that is only seen in another shape is already what its
  * memory must hold. */
 static UOp *root_node(UOp *const *roots, int nroots, int i) {
-  UOp *n = roots[i];
-  while (n->op == OPS_RESHAPE && n->src[0]->is_tensor)
-    n = n->src[0];
+  UOp *n = reshaped(roots[i]);
   if (n->op != OPS_SCAN_AXIS && n->op != OPS_SCATTER) return roots[i];
-  for (int k = 0; k < nroots; k++) {
-    UOp *o = roots[k];
-    while (o->op == OPS_RESHAPE && o->src[0]->is_tensor)
-      o = o->src[0];
-    if (k != i && o == n) return roots[i]; /* a stage has one memory */
-  }
+  for (int k = 0; k < nroots; k++)
+    if (k != i && reshaped(roots[k]) == n) return roots[i]; /* a stage has one memory */
   return n;
 }
 

@@ -134,10 +134,9 @@ static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType join, 
 
 /* ---- convolutions */
 TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
-  TG_NUMBERS(x, "conv2d");
   TG_NUMBERS(weight, "conv2d");
   TgContext *ctx = ctx_two("conv2d", x, weight);
-  if (!ctx) return NULL;
+  if (!ctx || !last_numbers(x, "conv2d", 1)) return NULL;
   TG_OPTIONS(ctx, "conv2d", TgConvOptions, o, opt);
   int n = rank(x) - 2, r = 0;
   int64_t g = TG_OPTION(o, groups, 1), d[TG_MAX_RANK], order[TG_MAX_RANK], wd[TG_MAX_RANK];
@@ -230,10 +229,9 @@ static TgStatus gradient_of_back(TgTensor *g, TgTensor *y, TgTensor *const *x, i
 /* The gradient of a convolution by its input: products of each element and each tap, summed over the
  * channels, and given back to what windows at those elements would be of. */
 TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
-  TG_NUMBERS(x, "conv_transpose2d");
   TG_NUMBERS(weight, "conv_transpose2d");
   TgContext *ctx = ctx_two("conv_transpose2d", x, weight);
-  if (!ctx) return NULL;
+  if (!ctx || !last_numbers(x, "conv_transpose2d", 1)) return NULL;
   TG_OPTIONS(ctx, "conv_transpose2d", TgConvOptions, o, opt);
   int n = rank(x) - 2;
   int64_t g = TG_OPTION(o, groups, 1), extra[TG_MAX_SPATIAL], size[TG_MAX_SPATIAL];
@@ -292,7 +290,7 @@ static bool pool_geometry(const char *op, TgTensor *x, const TgPoolOptions *o, W
   TG_REQUIRE_OR(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && rank(x) + n < TG_MAX_RANK, false,
                 TG_ERR_SHAPE, "%s: %d axes of %s", op, n, SHAPE_OF(x));
   w->n = n;
-  if (!sizes_get(ctx, op, "kernel", &o->kernel, n, 2, w->k) ||
+  if (!last_numbers(x, op, rank(x) - n) || !sizes_get(ctx, op, "kernel", &o->kernel, n, 2, w->k) ||
       !sizes_get(ctx, op, "dilation", &o->dilation, n, 1, w->d) ||
       !sizes_get(ctx, op, "stride", &o->stride, n, 0, w->s) || !padding_get(ctx, op, &o->padding, w))
     return false;
@@ -325,7 +323,6 @@ static TgTensor *pool_places(TgTensor *x, TgTensor *win, TgTensor *best, const W
 }
 
 TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
-  TG_NUMBERS(x, "max_pool2d");
   if (!x) return NULL;
   TG_OPTIONS(tg_context(x), "max_pool2d", TgPoolOptions, o, opt);
   Windows w;
@@ -343,7 +340,6 @@ TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
 /* Averages over the window, or over the part of it that is x and its padding (what ceil mode adds never
  * counts), or over x alone. */
 TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
-  TG_NUMBERS(x, "avg_pool2d");
   if (!x) return NULL;
   TG_OPTIONS(tg_context(x), "avg_pool2d", TgPoolOptions, o, opt);
   if (!dtype_is_float(dt(x))) x = tensor_cast(x, TG_F32);

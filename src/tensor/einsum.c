@@ -46,6 +46,12 @@ static int letter_at(const Einsum *e, char c) {
 
 static bool has_letter(const Term *t, char c) { return memchr(t->axis, c, (size_t)t->n) != NULL; }
 
+static bool one_size(Einsum *e, char letter, int64_t a, int64_t b) {
+  TG_REQUIRE_OR(e->ctx, a == b, false, TG_ERR_SHAPE, "einsum: '%c' of \"%.200s\" has sizes %s", letter,
+                e->formula, dims_text(e->ctx->store, 2, (int64_t[]){a, b}).s);
+  return true;
+}
+
 static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
   int64_t order[TG_MAX_RANK];
   int r = rank(x), k = 0, before = t->dots < 0 ? t->n : t->dots;
@@ -57,9 +63,7 @@ static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
   for (int i = 0; x && i < t->n; i++)
     for (int j = i + 1; x && j < t->n; j++) {
       if (t->axis[i] != t->axis[j]) continue;
-      TG_REQUIRE(e->ctx, dims(x)[dots + i] == dims(x)[dots + j], TG_ERR_SHAPE,
-                 "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t->axis[i], e->formula,
-                 (long long)dims(x)[dots + i], (long long)dims(x)[dots + j]);
+      if (!one_size(e, t->axis[i], dims(x)[dots + i], dims(x)[dots + j])) return NULL;
       x = tg_diagonal(x, 0, dots + i, dots + j); /* the diagonal comes last: so does its letter */
       char c = t->axis[i];
       int m = 0;
@@ -79,9 +83,7 @@ static bool letters_sized(Einsum *e, const TgTensor *x, const Term *t, int dots)
     int l = letter_at(e, t->axis[k]);
     TG_REQUIRE_OR(e->ctx, l >= 0 || e->nletter < TG_MAX_RANK, false, TG_ERR_LIMIT,
                   "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, e->formula);
-    TG_REQUIRE_OR(e->ctx, l < 0 || size == 1 || e->size[l] == 1 || size == e->size[l], false, TG_ERR_SHAPE,
-                  "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t->axis[k], e->formula,
-                  (long long)e->size[l], (long long)size);
+    if (l >= 0 && size != 1 && e->size[l] != 1 && !one_size(e, t->axis[k], e->size[l], size)) return false;
     if (l < 0) {
       e->letter[e->nletter] = t->axis[k];
       e->size[e->nletter++] = size;
@@ -182,8 +184,6 @@ static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {
 }
 
 TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *opt) {
-  for (int i = 0; x && i < n; i++)
-    TG_NUMBERS(x[i], "einsum");
   if (!x || n < 1 || !x[0]) return NULL;
   TG_OPTIONS(x[0]->ctx, "einsum", TgDTypeOptions, o, opt);
   TgContext *ctx = x[0]->ctx;
@@ -304,7 +304,7 @@ static bool sizes_given(Rearrange *r, const TgNamedSize *sizes, int n) {
     int at = sizes[i].name ? name_at(&r->in, sizes[i].name) : -1;
     TG_REQUIRE_OR(r->ctx, at >= 0, false, TG_ERR_VALUE, "rearrange: no axis \"%.32s\" in \"%.200s\"",
                   sizes[i].name ? sizes[i].name : "", r->formula);
-    TG_REQUIRE_OR(r->ctx, sizes[i].size >= 0, false, TG_ERR_VALUE, "rearrange: size %lld of \"%s\"",
+    TG_REQUIRE_OR(r->ctx, !is_negative(sizes[i].size), false, TG_ERR_VALUE, "rearrange: size %lld of \"%s\"",
                   (long long)sizes[i].size, sizes[i].name);
     r->size[at] = sizes[i].size;
   }
@@ -313,22 +313,22 @@ static bool sizes_given(Rearrange *r, const TgNamedSize *sizes, int n) {
 
 /* The names of axis a of the source, axis `from` of x: the one whose size is not given takes what is left. */
 static bool axis_split(Rearrange *r, TgTensor *x, int a, int from) {
-  int64_t known = 1, have = dims(x)[from];
+  UOpStore *st = r->ctx->store;
+  int64_t known = 1, have = dims(x)[from], rest = 0;
   int infer = -1, begin = r->in.first[a], end = r->in.first[a + 1];
   bool ok = true;
   for (int i = begin; i < end; i++) {
-    if (r->size[i] >= 0)
-      ok = ok && !__builtin_mul_overflow(known, r->size[i], &known);
+    if (r->size[i] != -1)
+      known = dim_mul(st, known, r->size[i]);
     else {
       ok = ok && infer < 0;
       infer = i;
     }
   }
-  ok = ok && (infer < 0 ? known == have : known > 0 && have % known == 0);
-  TG_REQUIRE_OR(r->ctx, ok, false, TG_ERR_SHAPE,
-                "rearrange: axis %d of %s, size %lld, does not split as \"%.200s\" says", from, SHAPE_OF(x),
-                (long long)have, r->formula);
-  if (infer >= 0) r->size[infer] = have / known;
+  ok = ok && (infer < 0 ? known == have : dim_div(st, have, known, &rest));
+  TG_REQUIRE_OR(r->ctx, ok, false, TG_ERR_SHAPE, "rearrange: axis %d of %s does not split as \"%.200s\" says",
+                from, SHAPE_OF(x), r->formula);
+  if (infer >= 0) r->size[infer] = rest;
   TG_REQUIRE_OR(r->ctx, r->n + end - begin <= TG_MAX_RANK, false, TG_ERR_LIMIT,
                 "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, r->formula);
   for (int i = begin; i < end; i++) {
@@ -367,7 +367,7 @@ static TgTensor *joined(const Rearrange *r, TgTensor *x) {
         if (a == r->out.dots)
           d[n++] = r->split[j];
         else
-          whole *= r->split[j];
+          whole = dim_mul(r->ctx->store, whole, r->split[j]);
       }
     }
     if (a == r->out.dots) continue;
@@ -379,7 +379,6 @@ static TgTensor *joined(const Rearrange *r, TgTensor *x) {
 }
 
 TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *sizes, int n) {
-  TG_NUMBERS(x, "rearrange");
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   const char *arrow = formula ? strstr(formula, "->") : NULL;

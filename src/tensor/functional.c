@@ -257,21 +257,26 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
   TG_OPTIONS(tg_context(x), "batch_norm_train", TgNormOptions, o, opt);
   if (!x) return NULL;
-  TG_NUMBERS(x, "batch_norm");
   TG_REQUIRE(x->ctx, rank(x) >= 2, TG_ERR_SHAPE, "batch_norm: %s has no axis of channels", SHAPE_OF(x));
   if ((rmean && !channel("batch_norm", x, rmean)) || (rvar && !channel("batch_norm", x, rvar))) return NULL;
   TgAxes axes = {0};
   for (int i = 0; i < rank(x); i++)
     if (i != 1) axes.v[axes.n++] = i;
-  double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = TG_OPTION(o, momentum, 0.1);
-  TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s",
-             SHAPE_OF(x));
+  UOpStore *st = x->ctx->store;
+  int64_t n = 1;
+  for (int i = 0; i < axes.n; i++)
+    n = dim_mul(st, n, dims(x)[axes.v[i]]);
+  double m = TG_OPTION(o, momentum, 0.1);
+  TG_REQUIRE(x->ctx, dim_min(st, n) > 1, TG_ERR_VALUE,
+             "batch_norm: training needs more than one value per channel in %s", SHAPE_OF(x));
   TgTensor *w = as_wide(x);
   TgTensor *mean = tg_mean(w, .axis = axes);
   TgTensor *cm = channel("batch_norm", w, mean);
   TgTensor *d = tg_sub(w, cm);
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
-  TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul_scalar(tg_detach(var), n / (n - 1))};
+  TgTensor *count = tg_size_tensor(x->ctx, n, tg_dtype(w)),
+           *unbiased = tg_div(count, tg_sub_scalar(count, 1));
+  TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul(tg_detach(var), unbiased)};
   for (int i = 0; i < 2; i++) {
     if (!old[i]) continue;
     TgTensor *next = tg_add(tg_mul_scalar(tg_detach(old[i]), 1 - m),
@@ -293,12 +298,12 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   if (o.mask && !ctx_two("attention", q, o.mask)) return NULL;
   TG_REQUIRE(ctx,
              rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && dim_at(q, -1) == dim_at(k, -1) &&
-                 dim_at(k, -2) == dim_at(v, -2) && !dim_symbolic(dim_at(q, -1)),
+                 dim_at(k, -2) == dim_at(v, -2),
              TG_ERR_SHAPE, "attention: q %s, k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
+  if (!last_numbers(q, "attention", rank(q) - 1)) return NULL;
   if (o.grouped) { /* h query heads share h / g key and value heads */
-    bool ok = rank(q) >= 3 && rank(k) >= 3 && !dim_symbolic(dim_at(q, -3)) && !dim_symbolic(dim_at(k, -3)) &&
-              rank(v) >= 3 && dim_at(k, -3) > 0 && dim_at(q, -3) % dim_at(k, -3) == 0 &&
-              dim_at(k, -3) == dim_at(v, -3);
+    bool ok = rank(q) >= 3 && rank(k) >= 3 && rank(v) >= 3 && dim_at(q, -3) >= 0 && dim_at(k, -3) > 0 &&
+              dim_at(q, -3) % dim_at(k, -3) == 0 && dim_at(k, -3) == dim_at(v, -3);
     TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "attention: heads of q %s in groups for k %s, v %s", SHAPE_OF(q),
                SHAPE_OF(k), SHAPE_OF(v));
     int64_t times = dim_at(q, -3) / dim_at(k, -3);

@@ -142,12 +142,8 @@ bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_
   return true;
 }
 
-bool shape_numbers(TgContext *ctx, const char *op, const Ints *s) {
-  return dims_numbers(ctx, op, s->n, s->v);
-}
-
-bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d) {
-  for (int i = 0; d && i < n; i++) {
+static bool axes_numbers(TgContext *ctx, const char *op, const int64_t *d, int first, int end) {
+  for (int i = first; d && i < end; i++) {
     if (!dim_symbolic(d[i])) continue;
     char size[128];
     dim_print(ctx->store, d[i], size, sizeof size);
@@ -156,6 +152,19 @@ bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d) {
     return false;
   }
   return true;
+}
+
+bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d) {
+  return axes_numbers(ctx, op, d, 0, n);
+}
+
+bool last_numbers(const TgTensor *x, const char *op, int first) {
+  return !x || axes_numbers(x->ctx, op, dims(x), first, rank(x));
+}
+
+int axis_number(const TgTensor *x, const char *op, int axis) {
+  int a = axis_get(x->ctx, op, axis, rank(x));
+  return a >= 0 && axes_numbers(x->ctx, op, dims(x), a, a + 1) ? a : -1;
 }
 
 const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b) {

@@ -88,7 +88,7 @@ static TgContext *scatter_begin(const char *op, TgTensor *x, int axis, TgTensor 
   bool fits = rank(v) == rank(x);
   int64_t be[2 * TG_MAX_RANK];
   for (int i = 0; fits && i < rank(v); i++) {
-    fits = dims(index)[i] <= dims(v)[i];
+    fits = dim_le(ctx->store, dims(index)[i], dims(v)[i]);
     be[2 * i] = 0;
     be[2 * i + 1] = dims(index)[i];
   }
@@ -113,9 +113,6 @@ static TgTensor *scatter_end(TgContext *ctx, TgTensor *x, UOp *u) {
 }
 
 TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, const TgScatterOptions *opt) {
-  TG_NUMBERS(x, "scatter");
-  TG_NUMBERS(index, "scatter");
-  TG_NUMBERS(src, "scatter");
   TG_OPTIONS(tg_context(x), "scatter", TgScatterOptions, o, opt);
   Scatter s;
   TgContext *ctx = scatter_begin("scatter", x, axis, index, src, &s);
@@ -130,9 +127,6 @@ TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, 
 /* The least is the largest of the reversed order; a mean is a sum over a count of what was met. */
 TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, TgScatterReduce how,
                                 const TgScatterOptions *opt) {
-  TG_NUMBERS(x, "scatter");
-  TG_NUMBERS(index, "scatter");
-  TG_NUMBERS(src, "scatter");
   TG_OPTIONS(tg_context(x), "scatter_reduce", TgScatterOptions, o, opt);
   Scatter s;
   TgContext *ctx = scatter_begin("scatter_reduce", x, axis, index, src, &s);

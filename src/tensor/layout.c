@@ -264,9 +264,8 @@ UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *
 }
 
 TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
-  TG_NUMBERS(x, "unfold");
   if (!x) return NULL;
-  int a = axis_get(x->ctx, "unfold", axis, rank(x));
+  int a = axis_number(x, "unfold", axis);
   if (a < 0) return NULL;
   TG_REQUIRE(x->ctx, step > 0 && size >= 0 && size <= dims(x)[a], TG_ERR_VALUE,
              "unfold: windows of %lld, step %lld, on axis %d of %s", (long long)size, (long long)step, axis,
@@ -285,27 +284,24 @@ TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
 }
 
 /* ---- padding */
-static TgTensor *mirrored(TgTensor *x, int axis, int64_t begin, int64_t end) {
-  return tg_flip(tg_slice(x, axis, begin, end), 1, (int64_t[]){axis});
-}
-
-static TgTensor *edge(TgTensor *x, int axis, int64_t at, int64_t n) {
-  int64_t d[TG_MAX_RANK];
+/* What stands before (or behind) an axis that is lengthened by n: a part of it, turned round or repeated. */
+static TgTensor *padding(TgTensor *x, int axis, int64_t n, bool before, TgPadMode mode) {
+  UOpStore *st = x->ctx->store;
+  int64_t d[TG_MAX_RANK], skip = mode == TG_PAD_REFLECT, some = mode == TG_PAD_REPLICATE ? 1 : n;
+  int64_t begin = skip, end = skip + some;
+  if (before == (mode == TG_PAD_CIRCULAR)) { /* at the other end of the axis */
+    end = dim_sub(st, dims(x)[axis], skip);
+    begin = dim_sub(st, end, some);
+  }
+  TgTensor *part = tg_slice(x, axis, begin, end);
+  if (mode == TG_PAD_CIRCULAR) return part;
+  if (mode == TG_PAD_REFLECT) return tg_flip(part, 1, (int64_t[]){axis});
   for (int i = 0; i < rank(x); i++)
     d[i] = i == axis ? n : -1;
-  return tg_expand(tg_slice(x, axis, at, at + 1), rank(x), d);
-}
-
-/* What stands before (or behind) an axis that is lengthened by n. */
-static TgTensor *padding(TgTensor *x, int axis, int64_t n, bool before, TgPadMode mode) {
-  int64_t size = dims(x)[axis];
-  if (mode == TG_PAD_REPLICATE) return edge(x, axis, before ? 0 : size - 1, n);
-  if (mode == TG_PAD_CIRCULAR) return before ? tg_slice(x, axis, size - n, size) : tg_slice(x, axis, 0, n);
-  return before ? mirrored(x, axis, 1, n + 1) : mirrored(x, axis, size - 1 - n, size - 1);
+  return tg_expand(part, rank(x), d);
 }
 
 TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode) {
-  if (mode != TG_PAD_CONSTANT) TG_NUMBERS(x, "pad_mode");
   static const char *const names[] = {"constant", "reflect", "replicate", "circular"};
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, (unsigned)mode < TG_COUNT(names), TG_ERR_VALUE, "pad: unknown mode %d", (int)mode);
@@ -320,7 +316,8 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   /* it goes round what is left; the others look at the whole axis */
   if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);
   for (int a = 0; x && a < rank(x); a++) {
-    int64_t before = TG_MAX(lo[a], 0), behind = TG_MAX(hi[a], 0), n = dims(x)[a], most = n ? INT64_MAX : 0;
+    int64_t before = TG_MAX(lo[a], 0), behind = TG_MAX(hi[a], 0), n = dim_min(x->ctx->store, dims(x)[a]);
+    int64_t most = n ? INT64_MAX : 0;
     if (mode == TG_PAD_REFLECT) most = n - 1;
     if (mode == TG_PAD_CIRCULAR) most = n;
     if (!before && !behind) continue;
@@ -426,9 +423,8 @@ int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor 
 }
 
 int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap) {
-  TG_NUMBERS_OR(x, "chunk", 0);
   if (!x) return 0;
-  int a = axis_get(x->ctx, "chunk", axis, rank(x));
+  int a = axis_number(x, "chunk", axis);
   if (a < 0) return 0;
   TG_REQUIRE_OR(x->ctx, chunks > 0, 0, TG_ERR_VALUE, "chunk: %d parts of axis %d of %s", chunks, axis,
                 SHAPE_OF(x));
@@ -439,26 +435,31 @@ int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap) {
   return chunks;
 }
 
+static TgTensor *rolled(TgTensor *x, int axis, int64_t by) {
+  UOpStore *st = x->ctx->store;
+  int64_t size = dims(x)[axis], least = dim_min(st, size);
+  if (!dim_symbolic(size) || by > least || by < -least) { /* else it goes round once at most */
+    if (axis_number(x, "roll", axis) < 0) return NULL;
+    by = size ? by % size : 0;
+  }
+  if (by < 0) by = dim_add(st, size, by);
+  int64_t cut = dim_sub(st, size, by);
+  return by ? tg_cat((TgTensor *[]){tg_slice(x, axis, cut, size), tg_slice(x, axis, 0, cut)}, 2, axis) : x;
+}
+
 TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes) {
-  TG_NUMBERS(x, "roll");
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, n >= 0 && n <= TG_MAX_RANK && (axes || n == 1), TG_ERR_VALUE,
              "roll: %d shifts of %s without axes", n, SHAPE_OF(x));
   TG_LIST(x->ctx, "roll", shifts, n);
-  if (!axes) {
-    TgTensor *flat = tg_roll(tg_flatten(x, 0, -1), 1, shifts, (int64_t[]){0});
-    return tg_reshape(flat, rank(x), dims(x));
-  }
-  TgTensor *r = x;
+  TgTensor *r = axes ? x : tg_flatten(x, 0, -1);
   for (int i = 0; r && i < n; i++) {
-    int a = axes[i] >= -TG_MAX_RANK && axes[i] < TG_MAX_RANK ? axis_get(x->ctx, "roll", (int)axes[i], rank(x))
-                                                             : -1;
-    TG_REQUIRE(x->ctx, a >= 0, TG_ERR_SHAPE, "roll: no axis %lld in %s", (long long)axes[i], SHAPE_OF(x));
-    int64_t size = dims(x)[a], by = size ? shifts[i] % size : 0;
-    if (by < 0) by += size;
-    if (by) r = tg_cat((TgTensor *[]){tg_slice(r, a, size - by, size), tg_slice(r, a, 0, size - by)}, 2, a);
+    int64_t axis = axes ? axes[i] : 0;
+    int a = axis >= -TG_MAX_RANK && axis < TG_MAX_RANK ? axis_get(x->ctx, "roll", (int)axis, rank(r)) : -1;
+    TG_REQUIRE(x->ctx, a >= 0, TG_ERR_SHAPE, "roll: no axis %lld in %s", (long long)axis, SHAPE_OF(x));
+    r = rolled(r, a, shifts[i]);
   }
-  return tensor_result(r, x);
+  return axes ? tensor_result(r, x) : tg_reshape(r, rank(x), dims(x));
 }
 
 TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis) {
@@ -479,21 +480,20 @@ TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis) {
 
 /* ---- diagonals */
 TgTensor *tg_diag(TgTensor *x) { /* each element and n zeros, laid out row by row */
-  TG_NUMBERS(x, "diag");
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) == 1, TG_ERR_SHAPE, "diag: %s is not 1-D", SHAPE_OF(x));
+  UOpStore *st = x->ctx->store;
   int64_t n = dims(x)[0];
-  TG_REQUIRE(x->ctx, n <= INT32_MAX, TG_ERR_SHAPE, "diag: %s", SHAPE_OF(x));
+  TG_REQUIRE(x->ctx, dim_max(st, n) <= INT32_MAX, TG_ERR_SHAPE, "diag: %s", SHAPE_OF(x));
   if (n == 0) return tg_reshape(x, TG_SHAPE(0, 0));
   TgTensor *t = tg_pad(tg_reshape(x, TG_SHAPE(n, 1)), (int64_t[]){0, 0}, (int64_t[]){0, n});
-  return tg_reshape(tg_slice(tg_flatten(t, 0, -1), 0, 0, n * n), TG_SHAPE(n, n));
+  return tg_reshape(tg_slice(tg_flatten(t, 0, -1), 0, 0, dim_mul(st, n, n)), TG_SHAPE(n, n));
 }
 
 TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
-  TG_NUMBERS(x, "diagonal");
   if (!x) return NULL;
-  int a = axis_get(x->ctx, "diagonal", axis1, rank(x));
-  int b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
+  int a = axis_number(x, "diagonal", axis1);
+  int b = a < 0 ? -1 : axis_number(x, "diagonal", axis2);
   if (b < 0) return NULL;
   TG_REQUIRE(x->ctx, a != b, TG_ERR_SHAPE, "diagonal: axes %d and %d of %s are one", axis1, axis2,
              SHAPE_OF(x));

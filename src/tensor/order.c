@@ -72,14 +72,13 @@ static UOp *finite_of(UOpStore *st, UOp *x) {
  * overflows. Each step adds to a sum the one that ends where it begins, 1, 2, 4, .. places before; that one was
  * made with a smaller m. */
 TgTensor *tg_logcumsumexp(TgTensor *x, int axis) {
-  TG_NUMBERS(x, "logcumsumexp");
   Along a;
   if (!along("logcumsumexp", x, axis, &a)) return NULL;
   UOpStore *st = a.st;
   DType d = dtype_as_float(dt(x)), acc = sum_dtype(d);
   UOp *u = uop_cast(st, x->uop, acc);
   if (a.scalar || nelem(x) == 0) return tensor_new(a.ctx, uop_cast(st, u, d));
-  int64_t n = dims(x)[a.axis];
+  int64_t n = dim_max(st, dims(x)[a.axis]);
   UOp *m = finite_of(st, u_scan(st, OPS_MAX, uop_alu1(st, OPS_DETACH, u), a.axis));
   UOp *s = uop_alu1(st, OPS_EXP, uop_alu2(st, OPS_SUB, u, m)), *none = u_num(st, 0, u);
   UOp *at = u_arange(st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);

@@ -192,11 +192,21 @@ static TgTensor *kept_like(TgTensor *t, TgTensor *x) {
   return kept(t && on_several(x->uop) ? tg_shard_like(t, x) : t);
 }
 
-static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
-  int64_t nelem;
-  TG_REQUIRE(ctx, dtype_is_float(d), TG_ERR_DTYPE, "%s: %s is not a float", op, dtype_name(d));
+/* Of a symbolic size as many are drawn as there are at most: the first are the same for each value of its
+ * variables. */
+typedef TgTensor *Law(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm, int64_t nelem);
+
+static TgTensor *drawn(Law *law, TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
+  int64_t nelem, most[TG_MAX_RANK];
   if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
   if (nelem == 0) return tg_zeros(ctx, n, dm, .dtype = dtype_public(d));
+  if (!dim_symbolic(nelem)) return law(ctx, op, d, n, dm, nelem);
+  for (int i = 0; i < n; i++)
+    most[i] = dim_max(ctx->store, dm[i]);
+  return tg_shrink_to(law(ctx, op, d, n, most, dim_max(ctx->store, nelem)), n, dm);
+}
+
+static TgTensor *unit_draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm, int64_t nelem) {
   UOp *w = words(ctx, op, (nelem * (int64_t)dtype_size(d) + 3) / 4);
   TG_REQUIRE(ctx, w, TG_ERR_NOMEM, "%s: out of memory", op);
   return tg_reshape(unit(ctx, w, d, nelem), n, dm);
@@ -224,6 +234,11 @@ static TgTensor *draw_end(TgContext *ctx, int before, TgTensor *t) {
   return t;
 }
 
+static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
+  TG_REQUIRE(ctx, dtype_is_float(d), TG_ERR_DTYPE, "%s: %s is not a float", op, dtype_name(d));
+  return drawn(unit_draw, ctx, op, d, n, dm);
+}
+
 static TgTensor *draw_beside(TgTensor *x, const char *op, int n, const int64_t *dm) { /* f32, where x is */
   int before = draw_begin(x->ctx, op, tg_device(x));
   return before < 0 ? NULL : draw_end(x->ctx, before, draw(x->ctx, op, DT_F32, n, dm));
@@ -236,10 +251,7 @@ static bool dtype_wanted(TgContext *ctx, const char *op, TgDType want, DType fal
 }
 
 /* Box and Muller on two uniforms of f32, drawn as one tensor of two halves. */
-static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
-  int64_t nelem;
-  if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
-  if (nelem == 0) return tg_zeros(ctx, n, dm, .dtype = dtype_public(d));
+static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm, int64_t nelem) {
   TgTensor *u = draw(ctx, op, DT_F32, 2, (int64_t[]){2, nelem});
   TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586);
   TgTensor *r = tg_sqrt(tg_mul_scalar(tg_log(tg_rsub_scalar(tg_select(u, 0, 1), 1)), -2));
@@ -247,7 +259,6 @@ static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const in
 }
 
 TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
-  if (ctx && !dims_numbers(ctx, "rand", n, dm)) return NULL;
   if (!ctx) return NULL;
   TG_OPTIONS(ctx, "rand", TgDTypeOptions, o, opt);
   DType d;
@@ -257,13 +268,12 @@ TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOpt
 }
 
 TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
-  if (ctx && !dims_numbers(ctx, "randn", n, dm)) return NULL;
   if (!ctx) return NULL;
   TG_OPTIONS(ctx, "randn", TgDTypeOptions, o, opt);
   DType d;
   if (!dtype_wanted(ctx, "randn", o.dtype, DT_F32, &d)) return NULL;
   int before = draw_begin(ctx, "randn", o.device);
-  return before < 0 ? NULL : draw_end(ctx, before, normal(ctx, "randn", d, n, dm));
+  return before < 0 ? NULL : draw_end(ctx, before, drawn(normal, ctx, "randn", d, n, dm));
 }
 
 /* The options of a tensor like t; false: refused. */
@@ -279,7 +289,6 @@ TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   DType d;
   if (!like("rand_like", t, opt, &o)) return NULL;
   if (!on_several(t->uop)) return tg_rand_opt(t->ctx, rank(t), dims(t), &o);
-  TG_NUMBERS(t, "rand_like");
   if (!dtype_wanted(t->ctx, "rand_like", o.dtype, DT_F32, &d)) return NULL;
   int before = draw_begin(t->ctx, "rand_like", o.device);
   TgTensor *r = before < 0 ? NULL : draw_end(t->ctx, before, draw(t->ctx, "rand_like", d, rank(t), dims(t)));
@@ -324,12 +333,10 @@ static TgTensor *uniform(TgContext *ctx, const char *op, int n, const int64_t *d
 
 TgTensor *tg_uniform_opt(TgContext *ctx, int n, const int64_t *dm, double low, double high,
                          const TgDTypeOptions *o) {
-  if (ctx && !dims_numbers(ctx, "uniform", n, dm)) return NULL;
   return ctx ? uniform(ctx, "uniform", n, dm, low, high, o) : NULL;
 }
 
 TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int64_t high, TgDType dtype) {
-  if (ctx && !dims_numbers(ctx, "randint", n, dm)) return NULL;
   DType d;
   if (!ctx || !dtype_wanted(ctx, "randint", dtype, DT_I32, &d)) return NULL;
   TG_REQUIRE(ctx, dtype_is_int(d), TG_ERR_DTYPE, "randint: %s is not an integer", dtype_name(d));
@@ -346,7 +353,6 @@ TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int6
 
 TgTensor *tg_normal_opt(TgContext *ctx, int n, const int64_t *dm, double mean, double std,
                         const TgDTypeOptions *opt) {
-  if (ctx && !dims_numbers(ctx, "normal", n, dm)) return NULL;
   if (!ctx) return NULL;
   TG_REQUIRE(ctx, std >= 0, TG_ERR_VALUE, "normal: a deviation of %g", std);
   return tg_add_scalar(tg_mul_scalar(tg_randn_opt(ctx, n, dm, opt), std), mean);

@@ -54,7 +54,6 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
 }
 
 TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgInterpolateOptions *opt) {
-  TG_NUMBERS(x, "interpolate");
   if (!x) return NULL;
   TG_OPTIONS(tg_context(x), "interpolate", TgInterpolateOptions, o, opt);
   TgContext *ctx = x->ctx;
@@ -63,6 +62,7 @@ TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgIn
              o.align_corners ? " with align_corners" : "");
   TG_LIST(ctx, "interpolate", size, n);
   bool ok = n >= 1 && n <= rank(x);
+  if (ok && !last_numbers(x, "interpolate", rank(x) - n)) return NULL;
   for (int i = 0; ok && i < n; i++)
     ok = size[i] >= 0 && size[i] <= INT32_MAX / 2 && dims(x)[rank(x) - n + i] > 0 &&
          dims(x)[rank(x) - n + i] <= INT32_MAX / 2;

@@ -69,8 +69,8 @@ typedef struct Digits {
 
 static bool has_grid(const Target *t) { return t->warp > 1; }
 
-static bool is_small(const Target *t, const UOp *k) {
-  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+static bool is_small(UOpStore *st, const Target *t, const UOp *k) {
+  int64_t rows = dim_max(st, k->shape->v[0]), n = k->shape->v[1];
   return n <= SORT_SMALL || (has_grid(t) && n <= LONGEST_SMALL && rows <= MOST_PAIRS / (n * n));
 }
 
@@ -93,17 +93,17 @@ static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
 }
 
 /* Counting and scanning: steps of a row on a CPU; us on a GPU, where all rows run together. */
-static double sort_cost(const Target *t, const UOp *k, int bits, const Digits *d) {
+static double sort_cost(const Target *t, int64_t rows, int bits, const Digits *d) {
   double passes = (bits + d->width - 1) / d->width, cells = (double)(1 << d->width);
   if (!has_grid(t)) return passes * ((double)d->len + 2 * cells + PASS_COST);
-  double counts = (double)k->shape->v[0] * (double)d->parts * cells * (double)sizeof(int32_t);
+  double counts = (double)rows * (double)d->parts * cells * (double)sizeof(int32_t);
   return passes * (PASS_LAUNCHES * t->launch_us + PASS_SWEEPS * target_read_us(t, counts) / t->streams);
 }
 
 /* Parts: as many as make a thread of a GPU for each, none too short for its counts to pay. Digits: those of
  * the least cost; the same on all CPUs. */
-static Digits digits_of(const Target *t, const UOp *k, int bits) {
-  int64_t rows = k->shape->v[0], n = k->shape->v[1], threads = (int64_t)t->cores * t->threads;
+static Digits digits_of(UOpStore *st, const Target *t, const UOp *k, int bits) {
+  int64_t rows = dim_max(st, k->shape->v[0]), n = k->shape->v[1], threads = (int64_t)t->cores * t->threads;
   Digits d = {.parts = 1, .len = n};
   if (has_grid(t)) {
     double each = (double)rows * (double)n / (double)threads;
@@ -113,7 +113,7 @@ static Digits digits_of(const Target *t, const UOp *k, int bits) {
   int best = 1;
   double least = INFINITY;
   for (d.width = 1; d.width <= DIGIT_MOST; d.width++) {
-    double cost = sort_cost(t, k, bits, &d);
+    double cost = sort_cost(t, rows, bits, &d);
     if (cost < least) {
       least = cost;
       best = d.width;
@@ -171,11 +171,11 @@ static UOp *sort_keys(UOpStore *st, const Target *t, UOp *k, int bits) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1];
   DType type = n > INT32_MAX ? DT_I64 : DT_I32;
   if (n <= 1) return u_full(st, type, (Scalar){.i = 0}, k->shape);
-  if (is_small(t, k)) return sort_small(st, k, type);
+  if (is_small(st, t, k)) return sort_small(st, k, type);
   /* a loop in order has no lanes: they are made beside it */
   if (k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
   UOp *idx = u_arange(st, k ? k->shape : NULL, 1, type), *at[2];
-  Digits d = k ? digits_of(t, k, bits) : (Digits){.width = 1};
+  Digits d = k ? digits_of(st, t, k, bits) : (Digits){.width = 1};
   for (int shift = 0; shift < bits && idx && k; shift += d.width) {
     int w = TG_MIN(d.width, bits - shift);
     int64_t cells = INT64_C(1) << w;
@@ -197,7 +197,7 @@ static UOp *rows_of(UOpStore *st, UOp *x, int axis) {
   for (int i = 0, o = 0; i < r; i++)
     if (i != axis) {
       order[o++] = i;
-      rows *= x->shape->v[i];
+      rows = dim_mul(st, rows, x->shape->v[i]);
     }
   order[r - 1] = axis;
   return u_reshape(st, u_permute(st, x, order), 2, (int64_t[]){rows, n});
@@ -235,7 +235,7 @@ static bool sort_begin(const char *op, TgTensor *x, const TgAxes *axes, Sorted *
                 .x = x,
                 .scalar = rank(x) == 0 && (a.v[0] == 0 || a.v[0] == -1),
                 .target = x->ctx->calls->facts(x->ctx, tensor_device(x)).target};
-  return s->scalar || (s->axis = axis_get(x->ctx, op, a.v[0], rank(x))) >= 0;
+  return s->scalar || (s->axis = axis_number(x, op, a.v[0])) >= 0;
 }
 
 static TgTensor *pair(Sorted *s, UOp *idx, TgTensor **indices) {
@@ -246,7 +246,6 @@ static TgTensor *pair(Sorted *s, UOp *idx, TgTensor **indices) {
 }
 
 TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt) {
-  TG_NUMBERS(x, "sort");
   TG_OPTIONS(tg_context(x), "sort", TgSortOptions, o, opt);
   Sorted s;
   int bits;
@@ -261,7 +260,6 @@ TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt)
 }
 
 TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
-  TG_NUMBERS(x, "argsort");
   TgTensor *i = NULL;
   return tg_sort_opt(x, &i, o) ? i : NULL;
 }
@@ -341,7 +339,7 @@ static UOp *select_keys(UOpStore *st, const Target *t, UOp *k, int bits, int64_t
               .prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col)};
   k = uop_alu1(st, OPS_CONTIGUOUS, k);
   if (!k || !s.left || !s.prefix) return NULL;
-  Digits d = digits_of(t, k, bits);
+  Digits d = digits_of(st, t, k, bits);
   for (int top = bits, w; top > 0; top -= w) {
     w = TG_MIN(d.width, top);
     if (!search_digit(st, k, &d, bits, top, w, &s)) return NULL;
@@ -353,7 +351,6 @@ static UOp *select_keys(UOpStore *st, const Target *t, UOp *k, int bits, int64_t
 }
 
 TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTopkOptions *opt) {
-  TG_NUMBERS(x, "topk");
   TG_OPTIONS(tg_context(x), "topk", TgTopkOptions, o, opt);
   Sorted s;
   int bits;
@@ -378,7 +375,7 @@ TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTop
     return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, !o.smallest, &bits) : NULL, *idx;
   if (!k) return pair(&s, NULL, indices);
-  if (is_small(s.target, k) || want > n / 4) {
+  if (is_small(s.st, s.target, k) || want > n / 4) {
     idx = sort_keys(s.st, s.target, k, bits);
     idx = idx ? u_shrink(s.st, idx, (int64_t[]){0, idx->shape->v[0], 0, want}) : NULL;
   } else

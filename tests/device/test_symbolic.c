@@ -106,6 +106,34 @@ OP(expand_to, tg_contiguous(tg_expand(tg_slice(x, 0, 0, 1), TG_SHAPE(n, 24))))
 OP(flip, tg_contiguous(tg_flip(x, 2, D(0, 1))))
 OP(shrink, tg_contiguous(tg_slice(tg_cat((TgTensor *[]){x, x}, 2, 0), 0, 1, tg_size_add(C, n, 1))))
 OP(last_row, tg_contiguous(tg_select(x, 0, -1)))
+OP(row_by_n, tg_contiguous(tg_select(tg_cat((TgTensor *[]){y, y}, 2, 0), 0, n)))
+OP(conv, tg_conv2d(tg_reshape(x, TG_SHAPE(n, 1, 4, 6)),
+                   tg_slice(tg_reshape(X, TG_SHAPE(80, 1, 4, 3)), 0, 0, 5), .padding = TG_SIZES(1)))
+OP(conv_back,
+   tg_conv_transpose2d(tg_reshape(x, TG_SHAPE(n, 2, 3, 4)),
+                       tg_slice(tg_reshape(X, TG_SHAPE(80, 3, 2, 2)), 0, 0, 2), .stride = TG_SIZES(2)))
+OP(largest_of_parts, tg_max_pool2d(tg_reshape(x, TG_SHAPE(n, 4, 6)), .kernel = TG_SIZES(2)))
+OP(mean_of_parts,
+   tg_avg_pool2d(tg_reshape(x, TG_SHAPE(n, 4, 6)), .kernel = TG_SIZES(3), .padding = TG_SIZES(1)))
+OP(resized, tg_interpolate(x, 1, D(31)))
+OP(sorted, tg_sort(x, NULL))
+OP(sorted_first, tg_sort(y, NULL, .axis = TG_AXES(0), .descending = true))
+OP(best, tg_topk(x, 3, NULL))
+OP(rolled, tg_roll(x, 2, D(1, -5), D(0, 1)))
+OP(reflected, tg_pad_mode(y, D(3, 0), D(2, 0), TG_PAD_REFLECT))
+OP(repeated, tg_pad_mode(x, D(2, 0), D(3, 0), TG_PAD_REPLICATE))
+OP(round_again, tg_pad_mode(x, D(1, 3), D(1, 2), TG_PAD_CIRCULAR))
+OP(unfolded, tg_unfold(x, 1, 5, 3))
+OP(on_diagonal, tg_diag(tg_select(x, 1, 2)))
+OP(diagonals, tg_diagonal(tg_reshape(x, TG_SHAPE(n, 4, 6)), 1, 1, 2))
+OP(formula, tg_einsum("ij,kj->ki", ((TgTensor *[]){x, tg_transpose(y, 0, 1)}), 2))
+OP(rearranged, tg_rearrange(x, "a (b c) -> (b a) c", TG_NAMED({"c", 6})))
+OP(normed_train, tg_batch_norm_train(tg_reshape(x, TG_SHAPE(n, 4, 6)), NULL, NULL))
+OP(entropy, tg_sparse_cross_entropy(x, tg_mod_scalar(i, 24)))
+OP(log_running_sum, tg_logcumsumexp(x, 0))
+OP(scattered,
+   tg_scatter(tg_contiguous(x), 1, tg_mod_scalar(tg_expand(tg_unsqueeze(i, 1), TG_SHAPE(n, 3)), 24),
+              tg_slice(x, 1, 0, 3), .reduce = TG_SCATTER_ADD))
 OP(pad, tg_pad(x, D(2, 0), D(3, 1)))
 OP(pad_by_n, tg_pad(tg_slice(x, 1, 0, 2), D(n, 1), D(0, 0)))
 OP(pad_value, tg_pad_value(y, D(0, 1), D(0, 2), -1.5))
@@ -158,34 +186,84 @@ OP(several, tg_matmul(tg_softmax(tg_mul_scalar(tg_matmul(x, y), 0.2)), x))
 static const struct {
   const char *name;
   Op *op;
-} ops[] = {ROW(itself),       ROW(other_axis),
-           ROW(arithmetic),   ROW(broadcast),
-           ROW(compare),      ROW(permute),
-           ROW(reshape),      ROW(reshape_infer),
-           ROW(merge_front),  ROW(merge_back),
-           ROW(merge_split),  ROW(grow),
-           ROW(expand_to),    ROW(flip),
-           ROW(shrink),       ROW(last_row),
-           ROW(pad),          ROW(pad_by_n),
-           ROW(pad_value),    ROW(cat_rows),
-           ROW(cat_columns),  ROW(stack),
-           ROW(repeat),       ROW(lower),
-           ROW(full),         ROW(sum_all),
-           ROW(sum_rows),     ROW(sum_columns),
-           ROW(sum_inner),    ROW(largest),
-           ROW(smallest),     ROW(product),
-           ROW(mean_all),     ROW(mean_rows),
-           ROW(variance),     ROW(variance_unbiased),
-           ROW(softmax_rows), ROW(softmax_columns),
-           ROW(log_softmax),  ROW(cumsum),
-           ROW(cumsum_inner), ROW(cumsum_beside),
-           ROW(argmax),       ROW(argmin),
-           ROW(matmul_rows),  ROW(matmul_inner),
-           ROW(matmul_outer), ROW(matmul_vector),
-           ROW(matmul_batch), ROW(layer_norm),
-           ROW(attention),    ROW(take),
-           ROW(gather),       ROW(one_hot),
-           ROW(size_value),   ROW(loss),
+} ops[] = {ROW(itself),
+           ROW(other_axis),
+           ROW(arithmetic),
+           ROW(broadcast),
+           ROW(compare),
+           ROW(permute),
+           ROW(reshape),
+           ROW(reshape_infer),
+           ROW(merge_front),
+           ROW(merge_back),
+           ROW(merge_split),
+           ROW(grow),
+           ROW(expand_to),
+           ROW(flip),
+           ROW(shrink),
+           ROW(last_row),
+           ROW(row_by_n),
+           ROW(conv),
+           ROW(conv_back),
+           ROW(largest_of_parts),
+           ROW(mean_of_parts),
+           ROW(resized),
+           ROW(sorted),
+           ROW(sorted_first),
+           ROW(best),
+           ROW(rolled),
+           ROW(reflected),
+           ROW(repeated),
+           ROW(round_again),
+           ROW(unfolded),
+           ROW(on_diagonal),
+           ROW(diagonals),
+           ROW(formula),
+           ROW(rearranged),
+           ROW(normed_train),
+           ROW(entropy),
+           ROW(log_running_sum),
+           ROW(scattered),
+           ROW(pad),
+           ROW(pad_by_n),
+           ROW(pad_value),
+           ROW(cat_rows),
+           ROW(cat_columns),
+           ROW(stack),
+           ROW(repeat),
+           ROW(lower),
+           ROW(full),
+           ROW(sum_all),
+           ROW(sum_rows),
+           ROW(sum_columns),
+           ROW(sum_inner),
+           ROW(largest),
+           ROW(smallest),
+           ROW(product),
+           ROW(mean_all),
+           ROW(mean_rows),
+           ROW(variance),
+           ROW(variance_unbiased),
+           ROW(softmax_rows),
+           ROW(softmax_columns),
+           ROW(log_softmax),
+           ROW(cumsum),
+           ROW(cumsum_inner),
+           ROW(cumsum_beside),
+           ROW(argmax),
+           ROW(argmin),
+           ROW(matmul_rows),
+           ROW(matmul_inner),
+           ROW(matmul_outer),
+           ROW(matmul_vector),
+           ROW(matmul_batch),
+           ROW(layer_norm),
+           ROW(attention),
+           ROW(take),
+           ROW(gather),
+           ROW(one_hot),
+           ROW(size_value),
+           ROW(loss),
            ROW(several)};
 
 static TgTensor *apply(Op *op, int64_t n) {
@@ -350,10 +428,13 @@ static void refusals(void **state) {
   (void)state;
   int64_t n = tg_size(N);
   TgTensor *x = tg_slice(X, 0, 0, n), *y = tg_slice(Y, 1, 0, n), *out[4];
-  ERROR_IS(tg_sort(x, NULL), TG_ERR_SHAPE, "sort: axis 0 has the symbolic size n");
+  ERROR_IS(tg_sort(x, NULL, .axis = TG_AXES(0)), TG_ERR_SHAPE, "sort: axis 0 has the symbolic size n");
   ERROR_IS(tg_topk(y, 1, NULL), TG_ERR_SHAPE, "topk: axis 1 has the symbolic size n");
-  ERROR_IS(tg_conv2d(tg_reshape(x, TG_SHAPE(n, 1, 4, 6)), tg_ones(C, TG_SHAPE(1, 1, 2, 2))), TG_ERR_SHAPE,
-           "conv2d: axis 0");
+  ERROR_IS(tg_conv2d(tg_reshape(y, TG_SHAPE(1, 4, 6, n)), tg_ones(C, TG_SHAPE(1, 4, 2, 2))), TG_ERR_SHAPE,
+           "conv2d: axis 3");
+  ERROR_IS(tg_roll(x, 1, D(2), D(0)), TG_ERR_SHAPE, "roll: axis 0"); /* n may be 1 */
+  ERROR_IS(tg_pad_mode(x, D(1, 0), D(0, 0), TG_PAD_REFLECT), TG_ERR_SHAPE, "too few elements to reflect 1");
+  ERROR_IS(tg_scaled_dot_product_attention(y, y, y), TG_ERR_SHAPE, "attention: axis 1");
   ERROR_IS(tg_max_pool2d(tg_reshape(y, TG_SHAPE(4, 6, n)), .kernel = TG_SIZES(2)), TG_ERR_SHAPE,
            "max_pool2d: axis 2");
   TgTensor *u, *s, *v;
@@ -363,8 +444,9 @@ static void refusals(void **state) {
   ERROR_IS(NULL, TG_ERR_SHAPE, "split: axis 0");
   assert_int_equal(tg_chunk(x, 0, 4, out, 4), 0);
   ERROR_IS(NULL, TG_ERR_SHAPE, "chunk: axis 0");
-  ERROR_IS(tg_einsum("ij->ji", (&x), 1), TG_ERR_SHAPE, "einsum: axis 0");
-  ERROR_IS(tg_rand(C, TG_SHAPE(n, 2)), TG_ERR_SHAPE, "rand: axis 0");
+  ERROR_IS(tg_einsum("ij,ij->ji", ((TgTensor *[]){x, tg_ones(C, TG_SHAPE(2, 24))}), 2), TG_ERR_SHAPE,
+           "einsum: 'i' of \"ij,ij->ji\" has sizes (n, 2)");
+  ERROR_IS(tg_kaiming_uniform(C, TG_SHAPE(n, 2)), TG_ERR_SHAPE, "kaiming_uniform: axis 0");
   ERROR_IS(tg_from(C, &x, TG_F32, TG_SHAPE(n)), TG_ERR_SHAPE, "from: axis 0");
   ERROR_IS(tg_reshape(x, TG_SHAPE(n, 25)), TG_ERR_SHAPE, "(n, 24)");
   ERROR_IS(tg_reshape(x, TG_SHAPE(17, 24)), TG_ERR_SHAPE, "(n, 24)");
@@ -383,6 +465,31 @@ static void refusals(void **state) {
   ERROR_IS(tg_select(X, 0, n), TG_ERR_SHAPE, "index n on axis 0");
   ERROR_IS(tg_zeros(C, TG_SHAPE(n + 1)), TG_ERR_SHAPE, "zeros"); /* not a size */
   ERROR_IS(tg_zeros(C, TG_SHAPE(tg_size_sub(C, n, 2))), TG_ERR_SHAPE, "below 0");
+}
+
+/* ---- random numbers: the first of as many as there are at most */
+static void draws(void **state) {
+  (void)state;
+  int64_t n = tg_size(N);
+  TgTensor *ones = tg_ones(C, TG_SHAPE(n, 24)), *of[4];
+  static double first[4][MOST * WIDE];
+  tg_set_training(C, true);
+  of[0] = tg_rand(C, TG_SHAPE(n, 24)), of[1] = tg_randn(C, TG_SHAPE(n, 24), .dtype = TG_F16);
+  of[2] = tg_dropout(ones, .5), of[3] = tg_float(tg_randint(C, TG_SHAPE(n, 24), 0, 7, TG_I32));
+  for (int b = MOST; b > 0; b -= 13) {
+    bind_to(N, b);
+    for (int i = 0; i < 4; i++) {
+      double *to = b == MOST ? first[i] : got, sum = 0;
+      tg_read_f64(of[i], to, (size_t)b * 24);
+      FINE("draws");
+      for (int k = 0; k < b * 24; k++)
+        sum += to[k] / b / 24;
+      static const double mean[] = {.5, 0, 1, 3};
+      if (b == MOST && !(fabs(sum - mean[i]) < .15)) fail_msg("draw %d has the mean %g", i, sum);
+      assert_memory_equal(to, first[i], (size_t)b * 24 * sizeof *to);
+    }
+  }
+  tg_set_training(C, false);
 }
 
 /* ---- memory of symbolic size, stores */
@@ -560,8 +667,8 @@ static void cost(void **state) {
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {TEST(operations), TEST(bound_again), TEST(nothing),
                                      TEST(variables),  TEST(refusals),    TEST(filled_up_to_the_most),
-                                     TEST(memory),     TEST(cache),       TEST(gradients),
-                                     TEST(cost)};
+                                     TEST(draws),      TEST(memory),      TEST(cache),
+                                     TEST(gradients),  TEST(cost)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */

@@ -1,0 +1,175 @@
+/* test_batches.c: a batch whose size is a variable. In: layers, and a network that is trained. Out: whether each
+ * gives what it gives on batches of numbers, in one capture for all of them. On INTERP, or $TG_DEV. */
+#include "tg_nn.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { MOST = 7, ELEMENTS = 24, STEPS = 9 };
+
+static const char *device(void) {
+  const char *dev = getenv("TG_DEV");
+  return dev ? dev : "INTERP";
+}
+
+static TgTensor *numbers(TgContext *c, int64_t n, double by) {
+  double x[MOST * ELEMENTS];
+  for (int64_t i = 0; i < n; i++)
+    x[i] = sin((double)i * by + by);
+  return tg_from_f64(c, x, TG_F32, TG_SHAPE(n));
+}
+
+/* ---- layers: x (b, 4, 6), or (b, 4, 2, 3) */
+typedef struct Layers {
+  TgConv2d conv;
+  TgConvTranspose2d back;
+  TgGroupNorm group;
+  TgBatchNorm batch;
+  TgLayerNorm2d layer;
+  TgMultiheadAttention attention;
+  TgLSTM lstm;
+  TgGRU gru;
+  TgLSTMCell cell;
+} Layers;
+
+enum { KINDS = 10 };
+
+static TgTensor *applied(const Layers *l, int kind, TgTensor *x) {
+  int64_t b = tg_size_of(x, 0);
+  TgTensor *image = tg_reshape(x, TG_SHAPE(b, 4, 2, 3)), *time = tg_transpose(x, 0, 1), *h = NULL, *c = NULL;
+  switch (kind) {
+  case 0: return tg_conv2d_run(&l->conv, image);
+  case 1: return tg_conv_transpose2d_run(&l->back, image);
+  case 2: return tg_group_norm_run(&l->group, image);
+  case 3: return tg_batch_norm_run(&l->batch, image);
+  case 4: return tg_layer_norm2d_run(&l->layer, image);
+  case 5: return tg_multihead_attention_run(&l->attention, x, x, x, .causal = true, .weights = &h);
+  case 6: return tg_multihead_attention_run(&l->attention, x, x, x, .causal = true, .weights = &h) ? h : NULL;
+  case 7: return tg_lstm_run(&l->lstm, time, NULL, NULL, &h, &c) ? tg_add(h, c) : NULL;
+  case 8: return tg_gru_run(&l->gru, time, NULL, NULL);
+  default: return tg_lstm_cell_run(&l->cell, tg_select(x, 1, 0), NULL, NULL, &c);
+  }
+}
+
+static void layers(void **state) {
+  (void)state;
+  TgContext *c = tg_open_with(.device = device(), .seed = 3);
+  Layers l = {tg_conv2d_new(c, 4, 3, 2, true, NULL),
+              tg_conv_transpose2d_new(c, 4, 3, 2, true, NULL),
+              tg_group_norm_new(c, 2, 4),
+              tg_batch_norm_new(c, 4),
+              tg_layer_norm2d_new(c, 4),
+              tg_multihead_attention_new(c, 6, 2, .batch_first = true),
+              tg_lstm_new(c, 6, 3, .bidirectional = true),
+              tg_gru_new(c, 6, 3, .layers = 2),
+              tg_lstm_cell_new(c, 6, 3, true)};
+  TgVariable *n = tg_variable(c, "n", 1, MOST);
+  TgTensor *all = tg_reshape(numbers(c, MOST * ELEMENTS, .3), TG_SHAPE(MOST, 4, 6));
+  for (int training = 0; training < 2; training++)
+    for (int kind = 0; kind < KINDS; kind++)
+      TG_SCOPE(c) {
+        tg_set_training(c, training);
+        TgTensor *y = applied(&l, kind, tg_slice(all, 0, 0, tg_size(n)));
+        for (int b = MOST; b > 0; b -= 3)
+          TG_SCOPE(c) {
+            assert_int_equal(tg_variable_bind(n, b), TG_OK);
+            TgTensor *want = applied(&l, kind, tg_slice(all, 0, 0, b));
+            double got[4 * MOST * ELEMENTS], of[4 * MOST * ELEMENTS];
+            size_t count = (size_t)tg_numel(want);
+            assert_int_equal(tg_numel(y), count);
+            if (tg_read_f64(y, got, count) || tg_read_f64(want, of, count))
+              fail_msg("kind %d, %d rows: %s", kind, b, tg_errmsg(c));
+            for (size_t i = 0; i < count; i++)
+              if (!(fabs(got[i] - of[i]) <= 1e-4 * fmax(1, fabs(of[i]))))
+                fail_msg("kind %d, %d rows: element %d is %.9g, not %.9g", kind, b, (int)i, got[i], of[i]);
+          }
+      }
+  /* a sequence of variable length is another graph for each length */
+  TG_SCOPE(c) {
+    assert_null(tg_gru_run(&l.gru, tg_reshape(tg_slice(all, 0, 0, tg_size(n)), TG_SHAPE(tg_size(n), 4, 6)),
+                           NULL, NULL));
+    assert_non_null(strstr(tg_errmsg(c), "a number of steps is needed"));
+    tg_clear_error(c);
+  }
+  tg_close(c);
+}
+
+/* ---- training: a convolution, a norm by the batch, a pool and a classifier, on batches of changing size. No bias
+ * before the norm: its gradient is rounding noise, which Adam makes steps of. */
+typedef struct Net {
+  TgContext *ctx;
+  TgConv2d conv;
+  TgBatchNorm norm;
+  TgLinear out;
+  TgOptim *optim;
+  TgTensor *x, *labels;
+  TgVariable *n;
+  int64_t now; /* 0: n */
+} Net;
+
+static TgStatus step(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)in, (void)nin, (void)nout;
+  const Net *t = user;
+  int64_t b = t->now ? t->now : tg_size(t->n);
+  TgTensor *x = tg_slice(t->x, 0, 0, b), *label = tg_slice(t->labels, 0, 0, b);
+  TgTensor *h = tg_relu(tg_batch_norm_run(&t->norm, tg_conv2d_run(&t->conv, x)));
+  h = tg_flatten(tg_max_pool2d(h, .kernel = TG_SIZES(2)), 1, -1);
+  out[0] = tg_sparse_cross_entropy(tg_linear_run(&t->out, h), label);
+  if (tg_backward(out[0]) || tg_optim_step(t->optim)) return tg_error(c);
+  return tg_error(c);
+}
+
+/* The losses, and at last what inference gives for all rows. */
+static void trained(bool symbolic, double *loss) {
+  Net t = {.ctx = tg_open_with(.device = device(), .seed = 3)};
+  TgContext *c = t.ctx;
+  static const int sizes[STEPS] = {7, 4, 7, 2, 5, 7, 2, 3, 7};
+  double label[MOST];
+  for (int i = 0; i < MOST; i++)
+    label[i] = i * 5 % 3;
+  t.conv = tg_conv2d_new(c, 1, 4, 3, false, NULL), t.norm = tg_batch_norm_new(c, 4);
+  t.out = tg_linear_new(c, 8, 3, true);
+  TgTensor *p[] = {t.conv.weight, t.norm.weight, t.norm.bias, t.out.weight, t.out.bias};
+  t.optim = tg_adam(c, p, 5, .lr = .02);
+  t.x = tg_reshape(numbers(c, MOST * ELEMENTS, .7), TG_SHAPE(MOST, 1, 4, 6));
+  t.labels = tg_from_f64(c, label, TG_I32, TG_SHAPE(MOST));
+  t.n = tg_variable(c, "n", 2, MOST);
+  tg_set_training(c, true);
+  TgJit *j = tg_jit(c, step, &t);
+  for (int i = 0; i < STEPS; i++)
+    TG_SCOPE(c) {
+      TgTensor *out = NULL;
+      if (i == 3) tg_counters_reset(c);
+      t.now = symbolic ? 0 : sizes[i];
+      tg_variable_bind(t.n, sizes[i]);
+      if (symbolic ? tg_jit_run(j, NULL, 0, &out, 1) : step(c, NULL, 0, &out, 1, &t)) break;
+      loss[i] = tg_item_f64(out);
+    }
+  if (symbolic) assert_int_equal(tg_counters(c).schedules + tg_counters(c).compiled, 0);
+  tg_set_training(c, false);
+  t.now = MOST;
+  loss[STEPS] = tg_item_f64(tg_sum(tg_square(tg_batch_norm_run(&t.norm, tg_conv2d_run(&t.conv, t.x)))));
+  if (tg_error(c)) fail_msg("%s: %s", symbolic ? "a variable" : "numbers", tg_errmsg(c));
+  tg_jit_free(j);
+  tg_optim_free(t.optim);
+  tg_close(c);
+}
+
+static void training(void **state) {
+  (void)state;
+  double got[STEPS + 1], want[STEPS + 1];
+  trained(true, got), trained(false, want);
+  for (int i = 0; i <= STEPS; i++)
+    if (!(fabs(got[i] - want[i]) <= 1e-3 * (1 + fabs(want[i]))))
+      fail_msg("step %d: %.9g, not %.9g", i, got[i], want[i]);
+  assert_true(want[0] > 1.2 * want[STEPS - 1]); /* it learns */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layers), cmocka_unit_test(training)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

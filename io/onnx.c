@@ -329,6 +329,10 @@ static bool input_check(TgOnnx *m, size_t i, TgTensor *t, int64_t *named) {
   if (x->dtype && tg_dtype(t) != x->dtype)
     return ctx_fail(m->ctx, TG_ERR_DTYPE, "onnx: input %.200s is %s, the model takes %s", x->name,
                     tg_dtype_name(tg_dtype(t)), tg_dtype_name(x->dtype));
+  for (int a = 0; a < tg_ndim(t); a++) /* a model computes with its sizes */
+    if (tg_is_symbolic(t, a))
+      return ctx_fail(m->ctx, TG_ERR_SHAPE,
+                      "onnx: axis %d of input %.200s has a symbolic size; a number is needed", a, x->name);
   if (x->ndim < 0) return true;
   if (tg_ndim(t) != x->ndim)
     return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: input %.200s has %d axes, the model takes %d", x->name,

@@ -275,7 +275,7 @@ TG_API int64_t tg_onnx_weights(const TgOnnx *m);                                
 TG_API TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name);
 /* in[i] is the input in_names[i]; out: the first nout outputs, of the innermost scope. TG_ERR_VALUE: an input
  * that is missing, unknown or given twice, an operator that is not implemented; TG_ERR_DTYPE, TG_ERR_SHAPE:
- * an input unlike the model's, or a named size that is two things at once. */
+ * an input unlike the model's, one of symbolic size, or a named size that is two things at once. */
 TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin,
                             TgTensor **out, int nout);
 

@@ -245,6 +245,11 @@ static void test_small(void **s) {
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &wide, 1, &y, 1),
           "axis 1 of input x is 3, the model takes 2");
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &flat, 1, &y, 1), "has 1 axes, the model takes 2");
+  TgVariable *n = tg_variable(c, "n", 1, 2);
+  TgTensor *part = tg_slice(x, 1, 0, tg_size(n));
+  tg_variable_bind(n, 2);
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &part, 1, &y, 1),
+          "axis 1 of input x has a symbolic size; a number is needed");
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, (TgTensor *[2]){0}, 2),
           "2 outputs asked for, the model has 1");
   assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */

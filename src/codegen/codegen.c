@@ -33,10 +33,10 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   return r;
 }
 
-/* ---- WHERE over ranges and variables protects what its branches read: every load that may leave its buffer is made only
- * where the condition holds. One walk, inner conditions first. `loose` holds the nodes above a load that no
- * gate proves to be inside yet: others are not entered again. What fills local memory, under an AFTER, is not
- * part of the branch. A condition that is data gates only the addresses that it speaks of. */
+/* ---- WHERE over ranges and variables protects what its branches read: every load that may leave its buffer
+ * is made only where the condition holds. One walk, inner conditions first. `loose` holds the nodes above a
+ * load that no gate proves to be inside yet: others are not entered again. What fills local memory, under an
+ * AFTER, is not part of the branch. A condition that is data gates only the addresses that it speaks of. */
 /* Local memory with room for the largest of a loop whose iterations are not known. */
 static bool partly_filled(const UOp *memory) {
   for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++)

@@ -1,8 +1,8 @@
-/* test_symbolic_random.c: graphs at random whose sizes are made of two variables. In: seeds. Out: whether what is
- * read with the variables bound, again and again to other numbers, is what the same graph gives on tensors of
- * these numbers, on the interpreter; whether the shapes are those that are counted here; and whether nothing is
- * scheduled or compiled again. On INTERP, or $TG_DEV; PROGRAMS and SEED: how many, and the first; V=1: each is
- * printed, and which steps the library refuses. */
+/* test_symbolic_random.c: graphs at random whose sizes are made of two variables. In: seeds. Out: whether what
+ * is read with the variables bound, again and again to other numbers, is what the same graph gives on tensors
+ * of these numbers, on the interpreter; whether the shapes are those that are counted here; and whether
+ * nothing is scheduled or compiled again. On INTERP, or $TG_DEV; PROGRAMS and SEED: how many, and the first;
+ * V=1: each is printed, and which steps the library refuses. */
 #include "device/left.h"
 #include "tg.h"
 #include <math.h>
@@ -45,7 +45,7 @@ static bool equal(Size a, Size b) { return !memcmp(&a, &b, sizeof a); }
 static bool is(Size a, int64_t v) { return equal(a, number(v)); }
 
 /* ---- programs */
-/* A tensor. exact: of whole numbers, sums of them in any order have the same bits; most: no element is larger. */
+/* A tensor. exact: of whole numbers, whose sums in any order have the same bits; most: none is larger. */
 typedef struct Value {
   int rank;
   Size d[RANK];

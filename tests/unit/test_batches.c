@@ -1,5 +1,5 @@
-/* test_batches.c: a batch whose size is a variable. In: layers, and a network that is trained. Out: whether each
- * gives what it gives on batches of numbers, in one capture for all of them. On INTERP, or $TG_DEV. */
+/* test_batches.c: a batch whose size is a variable. In: layers, and a network that is trained. Out: whether
+ * each gives what it gives on batches of numbers, in one capture for all of them. On INTERP, or $TG_DEV. */
 #include "tg_nn.h"
 #include <math.h>
 #include <setjmp.h>
@@ -98,8 +98,8 @@ static void layers(void **state) {
   tg_close(c);
 }
 
-/* ---- training: a convolution, a norm by the batch, a pool and a classifier, on batches of changing size. No bias
- * before the norm: its gradient is rounding noise, which Adam makes steps of. */
+/* ---- training: a convolution, a norm by the batch, a pool and a classifier, on batches of changing size. No
+ * bias before the norm: its gradient is rounding noise, which Adam makes steps of. */
 typedef struct Net {
   TgContext *ctx;
   TgConv2d conv;

@@ -117,6 +117,7 @@ OP(mean_of_parts,
    tg_avg_pool2d(tg_reshape(x, TG_SHAPE(n, 4, 6)), .kernel = TG_SIZES(3), .padding = TG_SIZES(1)))
 OP(resized, tg_interpolate(x, 1, D(31)))
 OP(sorted, tg_sort(x, NULL))
+OP(sorted_rows, tg_sort(tg_reshape(x, TG_SHAPE(n, 4, 6)), NULL))
 OP(sorted_first, tg_sort(y, NULL, .axis = TG_AXES(0), .descending = true))
 OP(best, tg_topk(x, 3, NULL))
 OP(rolled, tg_roll(x, 2, D(1, -5), D(0, 1)))
@@ -180,6 +181,11 @@ OP(one_hot, tg_one_hot(i, 40))
 OP(size_value, tg_mul(tg_sum(x), tg_size_tensor(C, n, TG_F32)))
 OP(loss, tg_mse(x, tg_transpose(y, 0, 1)))
 OP(several, tg_matmul(tg_softmax(tg_mul_scalar(tg_matmul(x, y), 0.2)), x))
+OP(flat_scatter,
+   tg_flatten(tg_scatter(tg_contiguous(y), 0, tg_int(tg_mod_scalar(tg_abs(tg_mul_scalar(y, 64)), 24)), y,
+                         .reduce = TG_SCATTER_ADD),
+              0, 1))
+OP(flat_scan, tg_flatten(tg_cumsum(y, 0), 0, 1))
 #define ROW(f)                                                                                               \
   { #f, f }
 
@@ -209,6 +215,9 @@ static const struct {
            ROW(mean_of_parts),
            ROW(resized),
            ROW(sorted),
+           ROW(sorted_rows),
+           ROW(flat_scatter),
+           ROW(flat_scan),
            ROW(sorted_first),
            ROW(best),
            ROW(rolled),
@@ -474,6 +483,7 @@ static void draws(void **state) {
   TgTensor *ones = tg_ones(C, TG_SHAPE(n, 24)), *of[4];
   static double first[4][MOST * WIDE];
   tg_set_training(C, true);
+  bind_to(N, 2);
   of[0] = tg_rand(C, TG_SHAPE(n, 24)), of[1] = tg_randn(C, TG_SHAPE(n, 24), .dtype = TG_F16);
   of[2] = tg_dropout(ones, .5), of[3] = tg_float(tg_randint(C, TG_SHAPE(n, 24), 0, 7, TG_I32));
   for (int b = MOST; b > 0; b -= 13) {

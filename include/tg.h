@@ -916,8 +916,10 @@ TG_API bool tg_training(const TgContext *ctx);        /* whether it drops */
  * tg_nbytes and tg_read speak of the values bound now (of the largest while a variable is unbound): to build
  * a graph from a tensor's size, pass on tg_size_of. Functions take symbolic sizes, and so do their gradients,
  * but where a size shapes the graph itself: the axis that is sorted, unfolded or resized, channels and
- * pictures of a convolution (its batch may vary), the steps of an LSTM, the fan of an initial value. Those
- * say so (TG_ERR_SHAPE, with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
+ * pictures of a convolution (its batch may vary), the steps of an LSTM, the fan of an initial value; and
+ * tg_getitem and tg_setitem, tg_masked_select, tg_nonzero, tg_multinomial, tg_max_unpool2d, tg_bitcast,
+ * hashes, tg_qr and tg_svd take numbers alone. Those say so: TG_ERR_SHAPE, with the axis. Reading while a
+ * variable is unbound: TG_ERR_STATE. */
 typedef struct TgVariable TgVariable; /* lives as long as the context */
 /* [options] .multiple_of (1). 0 <= lo <= value <= hi. TG_ERR_VALUE: there is no such value. Names are for
  * messages: equal ones are two variables. */

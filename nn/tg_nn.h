@@ -294,7 +294,8 @@ TG_API TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h,
 TG_API TgLSTM tg_lstm_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOptions *o);
 /* x (t, b, in); h and c (layers * ways, b, hidden), both NULL: zeros. Returns (t, b, ways * hidden), forwards
  * before backwards; *new_h and *new_c (either may be NULL): the last states, shaped as h. Without a batch, x
- * (t, in), everything is without it. The steps are part of the graph: another t is another graph. */
+ * (t, in), everything is without it. The steps are part of the graph: another t is another
+ * graph, and it may not be symbolic (TG_ERR_SHAPE). */
 TG_API TgTensor *tg_lstm_run(const TgLSTM *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_h,
                              TgTensor **new_c);
 /* [options] as tg_lstm_new */

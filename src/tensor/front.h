@@ -82,9 +82,9 @@ TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b);
 int axis_get(TgContext *ctx, const char *op, int axis, int n); /* 0 .. n-1; -1: recorded */
 /* rank, signs, overflow */
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem);
-/* For what needs sizes that are numbers; false: recorded, with the axis. NULL passes. */
+/* For what needs sizes that are numbers; false: recorded, with the axis. */
 bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d);
-bool last_numbers(const TgTensor *x, const char *op, int first); /* of the axes from there on */
+bool last_numbers(const TgTensor *x, const char *op, int first); /* the axes from there on; NULL passes */
 int axis_number(const TgTensor *x, const char *op, int axis);    /* axis_get, of such an axis */
 #define TG_NUMBERS_OR(x, op, result)                                                                         \
   do {                                                                                                       \

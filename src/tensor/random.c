@@ -192,10 +192,10 @@ static TgTensor *kept_like(TgTensor *t, TgTensor *x) {
   return kept(t && on_several(x->uop) ? tg_shard_like(t, x) : t);
 }
 
-/* Of a symbolic size as many are drawn as there are at most: the first are the same for each value of its
- * variables. */
 typedef TgTensor *Law(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm, int64_t nelem);
 
+/* Of a symbolic size as many are drawn as there are at most: the first are the same for each value of its
+ * variables. */
 static TgTensor *drawn(Law *law, TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem, most[TG_MAX_RANK];
   if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;

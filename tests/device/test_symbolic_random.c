@@ -92,10 +92,15 @@ typedef enum Kind {
 } Kind;
 
 static const char *const kind_names[KINDS] = {
-    "unary",  "binary",    "where",   "reduce", "arg",     "along",  "transpose", "flip", "merge",
-    "split",  "unsqueeze", "squeeze", "grow",   "slice",   "select", "pad",       "cat",  "stack",
-    "repeat", "triangle",  "matmul",  "take",   "one_hot", "memory", "size",      "full", "attention",
-    "conv",   "sort",      "odd",     "norm",   "loss",    "summed", "scatter"};
+    [UNARY] = "unary",   [BINARY] = "binary",  [WHERE] = "where",         [REDUCE] = "reduce",
+    [ARG] = "arg",       [ALONG] = "along",    [TRANSPOSE] = "transpose", [FLIP] = "flip",
+    [MERGE] = "merge",   [SPLIT] = "split",    [UNSQUEEZE] = "unsqueeze", [SQUEEZE] = "squeeze",
+    [GROW] = "grow",     [SLICE] = "slice",    [SELECT] = "select",       [PAD] = "pad",
+    [CAT] = "cat",       [STACK] = "stack",    [REPEAT] = "repeat",       [TRIANGLE] = "triangle",
+    [MATMUL] = "matmul", [TAKE] = "take",      [ONE_HOT] = "one_hot",     [MEMORY] = "memory",
+    [SIZE] = "size",     [FULL] = "full",      [ATTENTION] = "attention", [CONV] = "conv",
+    [SORT] = "sort",     [ODD] = "odd",        [NORM] = "norm",           [LOSS] = "loss",
+    [SUMMED] = "summed", [SCATTER] = "scatter"};
 
 typedef struct Step {
   Kind kind;

@@ -81,7 +81,7 @@ static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
       UOp *r = b->around.at[i];
       if ((range_root(r) == lane) != lanes) continue;
       flat = simp(k, flat ? add(k, flat, uop_alu2(k->st, OPS_MUL, r, num(k, n))) : NULL);
-      *room = is_const(r->src[0]) && !__builtin_mul_overflow(n, r->src[0]->arg.v.i, &n) && n <= most;
+      *room = !__builtin_mul_overflow(n, r->src[0]->vmax, &n) && n <= most;
     }
   if (!*room || !flat) return NULL;
   Arg arg = {.param = {n, k->next_local++}};
@@ -91,7 +91,7 @@ static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
 
 /* The nest with the outputs stored in the last block alone, and the sum so far after them. */
 static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block, UOp *acc, UOp *all) {
-  UOp *last = uop_alu2(k->st, OPS_CMPLT, block, num(k, block->src[0]->arg.v.i - 1));
+  UOp *last = uop_alu2(k->st, OPS_CMPLT, block, ix(k, OPS_SUB, block->src[0], num(k, 1)));
   UOp *trips = last ? uop_where(k->st, last, num(k, 0), num(k, 1)) : NULL;
   UOp *once = kernel_range(k, trips, AXIS_LOOP, NULL), *with[2] = {0};
   UOpVec stores = {0};
@@ -112,17 +112,18 @@ static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block,
 
 static bool tile_sum(Kernel *k, UOp *u, int64_t most_trips, const Blocked *b, const char **why) {
   UOp *r = u->src[0], *n = num(k, most_trips), *acc = b->stores.at[0]->src[0];
-  int64_t size = r->src[0]->arg.v.i;
+  UOp *size = r->src[0], *blocks = ix(k, OPS_FLOORDIV, ix(k, OPS_ADD, size, num(k, most_trips - 1)), n);
   bool room = true;
-  if (most_trips >= size) return true;
+  if (most_trips >= size->vmax) return true;
   if (!b->plain && !(acc = accumulator(k, b, &room))) {
     if (!room) *why = "local memory has no room for its sums";
     return false;
   }
-  UOp *block = range_marked(k, kernel_range(k, num(k, (size + most_trips - 1) / most_trips), AXIS_REDUCE, r),
-                            BLOCKS_OF - (int)range_root(r));
+  blocks = ix(k, OPS_MAX, blocks, num(k, 1)); /* a sum of nothing is stored, too */
+  UOp *block = range_marked(k, kernel_range(k, blocks, AXIS_REDUCE, r), BLOCKS_OF - (int)range_root(r));
   UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *trips = n;
-  if (begin && size % most_trips) trips = ix_min(k, ix(k, OPS_SUB, r->src[0], begin), n);
+  if (begin && !(is_const(size) && size->vmax % most_trips == 0))
+    trips = ix_min(k, ix(k, OPS_SUB, size, begin), n);
   UOp *inner = trips ? kernel_range(k, trips, AXIS_REDUCE, r) : NULL,
       *at = inner ? add(k, begin, inner) : NULL;
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;

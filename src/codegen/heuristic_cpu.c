@@ -406,7 +406,7 @@ static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
   if (!kernel_shape(k, &c)) return true;
   double work = TG_MAX(c.nsum, 1), cycles;
   for (int r = 0; r < c.n; r++)
-    work *= (double)c.size[r];
+    work *= (double)c.most[r];
   if (c.reduce && ((work < LITTLE_SUM && !c.invariant) || has_own_loop(&c))) return true;
   if (work < LITTLE_WORK) ncores = 1;
   bool ok = cheapest_prepacked(k, &c, ncores, out, &cycles);

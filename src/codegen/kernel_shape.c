@@ -104,6 +104,12 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
   return true;
 }
 
+/* Of a loop whose length is known when it runs, the middle of what it may be: it is as many times longer than
+ * the least as it is shorter than the most. */
+static int64_t planned_size(const UOp *length) {
+  return (int64_t)(sqrt((double)TG_MAX(length->vmin, 1) * (double)length->vmax) + .5);
+}
+
 static bool loop_add(KernelShape *c, const UOp *r, bool reduce) {
   bool counted = r->op == OPS_RANGE && is_const(r->src[0]);
   if (r->op != OPS_RANGE || r->src[0]->ranges || r->arg.range.type == AXIS_ORDERED) return false;
@@ -111,7 +117,8 @@ static bool loop_add(KernelShape *c, const UOp *r, bool reduce) {
     if (c->range[at] == r) return false; /* a reduction over a loop of an output */
   if (c->n == MAX_LOOPS) return false;
   c->range[c->n] = r;
-  c->size[c->n] = r->src[0]->vmax;
+  c->most[c->n] = r->src[0]->vmax;
+  c->size[c->n] = counted ? r->src[0]->vmax : planned_size(r->src[0]);
   if (reduce) c->reduce |= 1u << c->n;
   if (!counted) c->open |= 1u << c->n;
   c->n++;
@@ -168,16 +175,15 @@ static bool sum_add(KernelShape *c, UOp *u, UOp *sum[MAX_SUMS]) {
   return true;
 }
 
-/* Sets `sum` to the reductions, the outermost first: *nouter. False: they are too many, or one is of an
- * unknown length, the outermost have not the same loops, or something goes in order. */
+/* Sets `sum` to the reductions, the outermost first: *nouter. False: they are too many, the
+ * outermost have not the same loops, or something goes in order. */
 static bool sums_found(Kernel *k, const UOpVec *order, KernelShape *c, UOp *sum[MAX_SUMS], int *nouter) {
   UOp *inner[MAX_SUMS];
   int n = 0;
-  bool known = true, ok = true;
+  bool ok = true;
   for (size_t i = 0; ok && i < order->len; i++) {
     UOp *u = order->at[i];
     if (u->op == OPS_SCAN || u->op == OPS_AFTER) return false;
-    known &= u->op != OPS_VAR;
     if (u->op != OPS_REDUCE) continue;
     if (!is_inner(k, order, u))
       ok = (!c->nsum || same_loops(u, sum[0])) && sum_add(c, u, sum);
@@ -187,7 +193,7 @@ static bool sums_found(Kernel *k, const UOpVec *order, KernelShape *c, UOp *sum[
   *nouter = c->nsum;
   while (ok && n > 0) /* one that another needs stands before it in the graph */
     ok = sum_add(c, inner[--n], sum);
-  return ok && (known || !c->nsum);
+  return ok;
 }
 
 /* Whether u is a product that is part of the addition. */
@@ -408,7 +414,7 @@ bool kernel_shape(Kernel *k, KernelShape *c) {
     ok = access_add(k, c, k->sink->src[i]->src[0], false, &(Clauses){0}, &order) && c->access[i].even &&
          !c->access[i].gated;
   c->nstore = k->sink->nsrc;
-  if (ok && reduce) ok = !c->open && loads_add(k, c, c->value, c->nsum, true, &order, &had);
+  if (ok && reduce) ok = loads_add(k, c, c->value, c->nsum, true, &order, &had);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = loads_add(k, c, &k->sink->src[i]->src[1], 1, !reduce, &order, &had);
   for (int r = 0; ok && r < c->n; r++)

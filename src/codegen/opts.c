@@ -138,9 +138,9 @@ static bool parts_made(const Part *p, int n) {
 static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   UOp *r = u->src[0];
   bool tile = o->op == OPT_TILE, grid = r->arg.range.type == AXIS_GLOBAL;
-  Part p[2] = {{0}};
+  Part p[MOST_PARTS] = {{0}};
   if (tile) inner = (AxisType)r->arg.range.type;
-  if (tile && !k->ren->has_grid && is_const(r->src[0]) && carries(k, u)) {
+  if (tile && !k->ren->has_grid && carries(k, u)) {
     const char *why;
     bool is, done = opt_tile_sum(k, u, o->n, &is, &why);
     if (is) return done || (why && refuse(k, o, why));

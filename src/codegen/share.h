@@ -7,6 +7,7 @@
 typedef struct Axis {
   UOp *base;         /* of the index, loops outside alone */
   int64_t low, span; /* offsets are low .. low + span - 1 */
+  UOp *last;         /* the largest of them, where loops of unknown length say; NULL: low + span - 1 */
   bool clip, gate;   /* it is bounded (gate: by the gate, with zeros outside): .. */
   int64_t from, to;  /* .. from <= index < to */
   int64_t step;      /* elements of the buffer that it moves by */

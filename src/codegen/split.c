@@ -301,16 +301,24 @@ UOp *front(Kernel *k, UOp *u) {
   return top;
 }
 
+/* Whole blocks; what is left is a block of its own where a TILE goes around other opts, else smaller tiles and
+ * steps one by one. */
 int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
-  UOp *size = num(k, o->n), *blocks = simp(k, uop_alu2(k->st, OPS_FLOORDIV, r->src[0], size));
-  UOp *left = simp(k, uop_alu2(k->st, OPS_FLOORMOD, r->src[0], size));
-  if (!blocks || !left) return 0;
-  bool top = o->op == OPT_UPCASTTOP;
-  p[0] = (Part){num(k, 0), blocks, size, inner, NULL, top};
-  p[1] = (Part){
-      uop_alu2(k->st, OPS_MUL, blocks, size), left, num(k, 1), (AxisType)r->arg.range.type, NULL, false};
-  if (is_const_int(blocks, 0)) p[0] = p[1];
-  return is_const_int(blocks, 0) || is_const_int(left, 0) ? 1 : 2;
+  const int64_t sizes[] = {o->n, o->op == OPT_GROUP ? 1 : tile_left(o->n), 1};
+  AxisType own = (AxisType)r->arg.range.type;
+  UOp *base = num(k, 0), *left = r->src[0];
+  int n = 0;
+  for (size_t i = 0; i < TG_COUNT(sizes); i++) {
+    if ((i && sizes[i] == sizes[i - 1]) || (left && is_const_int(left, 0))) continue;
+    bool rest = i && o->op == OPT_TILE, one = rest || (i && sizes[i] == 1);
+    UOp *size = num(k, sizes[i]), *blocks = rest ? num(k, 1) : ix(k, OPS_FLOORDIV, left, size);
+    if (!base || !blocks) return 0;
+    if (is_const_int(blocks, 0)) continue;
+    p[n++] = (Part){base, blocks, rest ? left : size, one ? own : inner, NULL, o->op == OPT_UPCASTTOP};
+    base = ix(k, OPS_ADD, base, ix(k, OPS_MUL, blocks, size));
+    left = rest ? num(k, 0) : ix(k, OPS_FLOORMOD, left, size);
+  }
+  return n;
 }
 
 int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {

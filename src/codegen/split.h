@@ -29,6 +29,8 @@ typedef struct Part {
   bool top;
 } Part;
 
+enum { MOST_PARTS = 3 };
+
 /* Loop u, found in `nest`, over one part of its range. -> the statements, as a SINK. */
 UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile);
 

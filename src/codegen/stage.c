@@ -136,6 +136,31 @@ static UOp *with_padding(Staged *s, UOp *offset) {
   return u ? uop_simplify(k->st, k->mem, u) : NULL;
 }
 
+/* The largest offset where loops inside have as many iterations as they have; NULL: as many as they may. A copy
+ * for a batch of 3 of at most 32 is of 3. */
+static bool last_offset(Staged *s, UOp *offset, UOp **last) {
+  Kernel *k = s->k;
+  UOpVec from = {0}, to = {0};
+  bool ok = true, open = false, even = true;
+  for (size_t i = 0; ok && even && i < s->inside.len; i++) {
+    UOp *r = s->inside.at[i], *length = r->src[0];
+    int64_t by = 0;
+    if (!depends(k, offset, r)) continue;
+    even = moves_evenly(k, offset, r, &by) && !length->ranges;
+    open |= !is_const(length);
+    UOp *end = by < 0 ? num(k, 0) : ix(k, OPS_SUB, length, num(k, 1));
+    ok = vec_push(k->mem, &from, r) && vec_push(k->mem, &to, end) && end;
+  }
+  *last = NULL;
+  if (ok && open && even) {
+    UOp *u = uop_substitute(k->st, k->mem, offset, (int)from.len, from.at, to.at);
+    *last = u ? uop_simplify(k->st, k->mem, u) : NULL;
+    ok = *last != NULL;
+  }
+  vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return ok;
+}
+
 /* Reads a constant apart, as those of the gates of an LSTM are, have one base. */
 static bool read_axes(Staged *s, const UOp *x, bool first) {
   for (int d = 0; d < s->naxis; d++) {
@@ -153,6 +178,9 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
     a->base = base;
     a->low = first ? offset->vmin : TG_MIN(a->low, offset->vmin);
     a->span = high - a->low + 1;
+    UOp *last = NULL;
+    if (!has_grid(s->k->ren) && !last_offset(s, offset, &last)) return false;
+    a->last = first || last == a->last ? last : NULL;
   }
   return true;
 }
@@ -425,10 +453,11 @@ static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **trips) {
   Kernel *k = s->k;
   *begin = num(k, 0);
   *trips = num(k, a->span);
-  if (!a->clip) return true;
+  if (a->last) *trips = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, a->last, num(k, a->low - 1)));
+  if (!a->clip) return *trips != NULL;
   UOp *start = ix(k, OPS_ADD, a->base, num(k, a->low));
   *begin = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, num(k, a->from), start));
-  UOp *end = ix_min(k, num(k, a->span), ix(k, OPS_SUB, num(k, a->to), start));
+  UOp *end = ix_min(k, *trips, ix(k, OPS_SUB, num(k, a->to), start));
   *trips = ix(k, OPS_MAX, num(k, 0), ix(k, OPS_SUB, end, *begin));
   return *begin && *trips;
 }
@@ -442,8 +471,8 @@ static bool fill_loops(Staged *s, Fill *f) {
     UOp *trips;
     int at = f->n;
     if (!clipped(s, a, &f->begin[at], &trips)) return false;
-    bool one = at && !a->clip && d != s->lane_axis && f->axis[at - 1] == d - 1 && d - 1 != s->lane_axis &&
-               !s->axis[d - 1].clip && f->step[at - 1] == a->span * a->step &&
+    bool one = at && !a->clip && !a->last && d != s->lane_axis && f->axis[at - 1] == d - 1 && d - 1 != s->lane_axis &&
+               !s->axis[d - 1].clip && !s->axis[d - 1].last && f->step[at - 1] == a->span * a->step &&
                f->place[at - 1] == a->span * a->place;
     if (one) {
       at--;

@@ -263,7 +263,7 @@ static void try_pair(Units *u) {
 bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, OptVec *out, bool *chosen) {
   Units u = {.k = k, .c = c, .ncores = ncores, .cycles = *cycles};
   *chosen = false;
-  if (!matrix_units(k) || c->nsum != 1 || !c->body[0].fused || !find_staged(&u)) return true;
+  if (!matrix_units(k) || c->open || c->nsum != 1 || !c->body[0].fused || !find_staged(&u)) return true;
   for (int column = 0; column < c->n; column++)
     for (int row = 0; row < c->n && contiguous_along(c, column); row++)
       if (!is_summed_over(c, row) && row != column && takes_pair(&u, row, column)) try_pair(&u);

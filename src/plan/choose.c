@@ -266,7 +266,7 @@ static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   take_all(t, &r->base);
   for (int i = 0; i < c->n; i++)
     if (c->reduce >> i & 1) take(t, OPT_UNROLL, i, c->size[i]);
-  return true;
+  return !(c->reduce & c->open);
 }
 
 /* The innermost of nested sums written out, where it is short: a loop of two takes longer than its
@@ -279,7 +279,7 @@ static bool takes_inner(const KernelShape *c, const Roles *r, Taken *t) {
   take_all(t, &r->base);
   for (int i = 0; i < c->n && steps <= FEW_STEPS; i++) {
     if (!(c->body[c->nbody - 1].own >> i & 1)) continue;
-    steps *= c->size[i];
+    steps *= is_open(c, i) ? FEW_STEPS + 1 : c->size[i];
     take(t, OPT_UNROLL, i, c->size[i]);
   }
   return steps <= FEW_STEPS;
@@ -306,7 +306,7 @@ static bool takes_decided(const KernelShape *c, int lane, uint32_t loops, Taken 
     steps *= c->size[r];
     take(t, OPT_UNROLL, r, c->size[r]);
   }
-  return steps > 1 && steps <= MOST_DECIDED;
+  return steps > 1 && steps <= MOST_DECIDED && !(loops & c->open);
 }
 
 /* Loops that say where what is summed has edges along the lanes: written out to their end, they are known. */
@@ -323,6 +323,7 @@ static bool takes_edges(const Search *s, const Roles *r, Taken *t) {
   int64_t steps = r->rows * r->lanes / LANES;
   bool any = false;
   take_all(t, &r->base);
+  if (edges_along(c, r->lane) & c->reduce & c->open) return false;
   for (uint32_t edges = edges_along(c, r->lane) & c->reduce; edges; edges &= edges - 1) {
     int loop = __builtin_ctz(edges);
     steps *= c->size[loop];
@@ -518,6 +519,7 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
     double room = room_of(c, u);
     for (int64_t most = 2; ok && most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
+      if (is_open(c, u)) rows = most;
       if (rows == had || rows < 2 || ((double)(rows * sums) + 1) * used > room) continue;
       if ((double)(most * v * sums) < enough && (double)(c->size[u] * v * sums) > enough) continue;
       had = r->rows = rows;
@@ -539,7 +541,7 @@ static bool lanes_along(Search *s, int lane) {
     return true;
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
     for (int64_t v = 1; ok && v <= MOST_WRITTEN; v++) {
-      if (v > 1 && v > whole) break;
+      if (v > 1 && (v > whole || is_open(c, lane))) break;
       if (v > 4 && v < whole) continue; /* else all of a short loop: rows are read from end to end */
       r.lanes = LANES * v;
       ok = tiles_of(s, &r, apart);
@@ -617,7 +619,7 @@ static bool plain_tiles(Search *s, Roles *r) {
   r->rows = 1;
   bool ok = tiling_add(s, r, false);
   for (int u = 0; ok && r->lanes <= LANES && u < c->n; u++) {
-    if (!is_out(c, u) || u == r->lane || (c->open >> u & 1) || !is_run(c, r->lane, u)) continue;
+    if (!is_out(c, u) || u == r->lane || is_open(c, u) || !is_run(c, r->lane, u)) continue;
     r->tile = u;
     for (r->rows = 2; ok && r->rows <= TG_MIN(c->size[u], MOST_TILE); r->rows *= 2)
       ok = tiling_add(s, r, false);
@@ -643,10 +645,10 @@ static bool plain_lanes(Search *s, int lane) {
 
   const KernelShape *c = s->c;
   int64_t size = c->size[lane], whole = size / LANES, most = lanes_apart(c, lane) ? 1 : 2;
-  bool open = c->open >> lane & 1, ok = true;
+  bool ok = true;
   Roles r = {.lane = lane};
   if (size < LEAST_LANES) return true;
-  for (int64_t v = 1; ok && v <= (open ? 1 : MOST_WRITTEN); v++) {
+  for (int64_t v = 1; ok && v <= (is_open(c, lane) ? 1 : MOST_WRITTEN); v++) {
     bool decides = v == whole && (c->decides >> lane & 1);
     if ((v > most && !decides) || (v > 1 && v > whole)) continue;
     r.lanes = TG_MIN(v * LANES, size);
@@ -664,7 +666,7 @@ static void plain_lists(Search *s, const Roles *r) {
     Taken t = {0};
     bool lane = blocks & 1, tile = blocks & 2;
     if ((lane && c->size[r->lane] < 2 * BLOCK) || (tile && c->size[r->tile] < 2 * BLOCK)) continue;
-    if (lane && (c->open >> r->lane & 1)) continue;
+    if (lane && is_open(c, r->lane)) continue;
     if (lane) take(&t, OPT_TILE, r->lane, BLOCK);
     if (tile) take(&t, OPT_TILE, r->tile, BLOCK);
     with_swap(s, &t, r);

@@ -182,7 +182,7 @@ bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost
     if (nat) plan_deal(&own, at[i], ncores);
     one.cycles = (traffic_and_all(&own, &one, ncores, share, most / lines - one.copy) + one.copy) * lines;
     bool alike = fabs(one.cycles - out->cycles) < 0.01 * one.cycles;
-    if (alike ? one.again < out->again : one.cycles < out->cycles) *out = one;
+    if (alike ? c->reduce && one.again < out->again : one.cycles < out->cycles) *out = one;
   }
   return out->cycles <= most;
 }

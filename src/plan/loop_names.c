@@ -38,7 +38,7 @@ bool list_named(const KernelShape *c, const Taken *t, const Cost *cost, int ncor
   bool ok = true;
   for (int i = 0; ok && i < t->n; i++) {
     Opt o = t->opt[i];
-    if (o.op != OPT_TILE || o.n < c->size[o.r]) ok = vec_push(mem, out, in_graph(c, &o));
+    if (o.op != OPT_TILE || o.n < c->most[o.r]) ok = vec_push(mem, out, in_graph(c, &o));
   }
   if (ok && cost->thread >= 0) ok = vec_push(mem, out, ((Opt){OPT_THREAD, id_of(c, cost->thread), ncores}));
   return ok;

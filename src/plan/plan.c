@@ -10,6 +10,16 @@ enum { LANES = TILE_LANES };
 /* A copy waits for what it reads. */
 static const double COPY_SHOWN = 1.5;
 
+/* A loop in tiles of n. What is left of one of unknown length, half a tile in the middle, runs in steps of
+ * its own, which take little less than a tile. */
+static double trips_of(const Plan *p, int loop, double n) {
+  static const double STEP_LEFT = 0.6;
+  double tiles = p->ext[loop] / n;
+  if (n == 1 || !is_open(p->c, loop)) return ceil(tiles);
+  double left = fmin(n - 1, p->ext[loop]) / 2, less = (double)tile_left((int64_t)n), last = (less - 1) / 2;
+  return fmax(0, tiles - left / n) + STEP_LEFT * (fmax(0, left - last) / less + last);
+}
+
 static void open_loop(Plan *p, int loop, double trips) {
   Level *l = &p->level[p->n++];
   l->loop = loop;
@@ -75,6 +85,12 @@ Footprint footprint_of_copy(const Plan *p, int access, const double *ext) {
                      .stride = stride * a->copied};
 }
 
+/* Iterations of each loop that memory is for. */
+static void most_of(const Plan *p, double *most) {
+  for (int r = 0; r < p->c->n; r++)
+    most[r] = p->ext[r] < p->whole[r] ? p->ext[r] : (double)p->c->most[r];
+}
+
 static bool plan_stage(Plan *p, int access) {
   const KernelShape *c = p->c;
   const Access *a = &c->access[access];
@@ -82,15 +98,16 @@ static bool plan_stage(Plan *p, int access) {
   if (!a->even) return false;
   for (int i = 0; i < p->n; i++)
     trips *= p->level[i].trips;
-  double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * access_reads(a) * a->copied,
-                         whole = a->whole;
+  double span[MAX_AXES], most[MAX_LOOPS], each = access_reads(a) * a->copied, whole = a->whole,
+                                          bytes = access_spans(a, p->ext, span) * each;
   bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
   const Target *t = c->target;
   double rate =
       cycle_bytes(t, LEVEL_L2) * (!lanes || access_vectors(a, p->vec) ? (a->gated ? 1.0 / 6 : 1.0 / 4)
                                                                       : (a->gated ? 1.0 / 16 : 1.0 / 8));
   bool third = t->cache[LEVEL_L3] > 0;
-  if (bytes > (double)target_copy_most(t)) return false;
+  most_of(p, most);
+  if (access_spans(a, most, span) * each > (double)target_copy_most(t)) return false;
   if (third && whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
   if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* what is written goes there, too */
   if (whole > (double)t->cache[third ? LEVEL_L3 : LEVEL_L2])
@@ -104,9 +121,11 @@ static bool plan_stage(Plan *p, int access) {
 /* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
 static bool plan_blocks(Plan *p, double trips) {
   double sums = (p->c->target == &p->c->eight ? 8 : 4) * p->c->nsum; /* bytes */
+  double most[MAX_LOOPS];
   p->blocks *= trips;
+  most_of(p, most);
   for (int r = 0; r < p->c->n; r++)
-    sums *= is_summed_over(p->c, r) ? 1 : p->ext[r];
+    sums *= is_summed_over(p->c, r) ? 1 : most[r];
   return p->c->plain ||
          (p->c->whole && sums <= (double)TG_MIN(p->c->target->local_bytes, target_copy_most(p->c->target)));
 }
@@ -147,8 +166,8 @@ bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
   for (int i = 0; i < c->n; i++) {
     int r = p->order[i];
     if (is_summed_over(c, r)) continue;
-    double n = p->up[r], trips = ceil(p->ext[r] / n);
-    if (r != p->vec && n > 1) n = p->ext[r] / trips;
+    double n = p->up[r], trips = trips_of(p, r, n);
+    if (r != p->vec && n > 1 && !is_open(c, r)) n = p->ext[r] / trips;
     if (p->ext[r] > n) {
       p->ext[r] = n;
       open_loop(p, r, trips);

@@ -74,11 +74,12 @@ typedef struct KernelShape {
   Target eight;           /* .. where sums are of 8 bytes */
   int n, naccess, nstore; /* stores come first in `access` */
   const UOp *range[MAX_LOOPS];
-  int64_t size[MAX_LOOPS];
+  int64_t size[MAX_LOOPS]; /* iterations that the loop is planned for */
+  int64_t most[MAX_LOOPS]; /* .. that it has at the most: memory is for so many */
   uint32_t reduce;
   uint32_t around; /* bit r: loop r is other nests' as well: it stays as it is */
   int nests;       /* of the kernel: each line of text is paid for in the time of all of them */
-  uint32_t open;   /* bit r: how many iterations loop r has is known when it runs; size: the most */
+  uint32_t open;   /* bit r: how many iterations loop r has is known when it runs */
   uint32_t summed; /* bit r: each iteration of loop r sums for itself */
   bool own;        /* an output has a loop that others lack: it is none of these */
   Access access[MAX_ACCESS];
@@ -105,6 +106,8 @@ static inline double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE
 static inline bool is_nested(const KernelShape *c) { return c->nbody > 1; }
 
 static inline bool is_summed_over(const KernelShape *c, int r) { return c->reduce >> r & 1; }
+
+static inline bool is_open(const KernelShape *c, int r) { return c->open >> r & 1; }
 
 /* The innermost body of what moves with these loops: it stands where all of them are known. */
 int body_around(const KernelShape *c, uint32_t loops);

@@ -46,6 +46,7 @@ static bool crosses_lines(const Plan *p, int access) {
  * than a vector of lanes, which is a nest of its own. */
 static bool is_written_out(const Plan *p, int r) {
   double size = (double)p->c->size[r];
+  if (is_open(p->c, r)) return false;
   if (is_summed_over(p->c, r)) return p->unroll[r] >= size;
   return r == p->vec ? p->up[r] > size - LANES : p->up[r] >= size;
 }
@@ -269,7 +270,7 @@ static double across_of(const Plan *p) {
     const Body *body = &p->c->body[b];
     double trips = 1;
     if (!(body->own >> p->group & 1)) continue;
-    if (b == 0 && p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) continue;
+    if (b == 0 && !is_open(p->c, p->group) && p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) continue;
     for (int i = 0; i < p->n; i++)
       if (p->level[i].loop != p->group && is_around(p, b, i)) trips *= p->level[i].trips;
     cycles += trips * sums_of(p, b) * ADDED_ACROSS;
@@ -328,7 +329,8 @@ double compute_of(Plan *p, double *tile) {
   *tile = results_of(p, 0);
   for (int i = 0; i < p->n; i++)
     trips *= p->level[i].trips;
-  if (p->vec >= 0 && p->group < 0 && p->c->size[p->vec] % (int64_t)p->ext[p->vec])
+  bool counted = p->vec >= 0 && p->group < 0 && !is_open(p->c, p->vec);
+  if (counted && p->c->size[p->vec] % (int64_t)p->ext[p->vec])
     return lanes_left(p, trips, step);
   return trips * step + across_of(p);
 }

@@ -93,3 +93,5 @@ double tile_product(const Target *t, const TileLoops *l) {
     if (l->lanes[f] > 1) best = fmin(best, by_results(t, l->results[!f], l->lanes[f], false));
   return l->along > 1 ? fmin(best, by_sum(t, l)) : best;
 }
+
+int64_t tile_left(int64_t n) { return n >= 8 ? 4 : n >= 6 ? 2 : 1; }

@@ -33,6 +33,9 @@ double tile_step(const Target *t, const TileStep *s);
 double tile_vectors(double lanes);
 /* .. of all else as much as the registers that it needs. */
 double tile_pieces(const Target *t, double lanes);
+/* A tile of n along a loop of unknown length: what is left of the last one runs in tiles of so many, then step
+ * by step. 1: all of it does. */
+int64_t tile_left(int64_t n);
 /* Registers that a vector of TILE_LANES takes: 1 of AVX-512, 2 of AVX2, 4 of NEON. */
 double tile_registers(const Target *t);
 /* Vectors that the registers hold beside the numbers that all lanes have. */

@@ -1,6 +1,6 @@
 /* codegen.c: the pass table of code generation. In: one kernel of a schedule. Out: its linear program. See
  * codegen.h. */
-#include "codegen/codegen.h"
+#include "codegen/nest.h"
 #include "plan/grid_cost.h"
 #include <stdio.h>
 #include <string.h>
@@ -45,30 +45,30 @@ static bool partly_filled(const UOp *memory) {
   return false;
 }
 
-static const UOp *memory_of(const UOp *index) {
-  return index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
-}
+/* What a gate is over. all: it also holds for what fills local memory, where that depends on all of these
+ * ranges: who reads it is gated alike. past: ranges that run past a symbolic end, where nobody may have written
+ * what is read, though it is inside. nest: buffers that it writes are read in these iterations alone, because
+ * other threads write the rest meanwhile; NULL: that is not asked. */
+typedef struct Over {
+  uint64_t all, past;
+  const UOp *nest;
+} Over;
 
-/* past: ranges that run past a symbolic end, where nobody may have written what is read, though it is inside. */
-static bool is_loose(const UOp *index, uint64_t past) {
+static bool is_loose(const UOp *index, Over o) {
   if (partly_filled(index->src[0])) return true;
   const UOp *memory = memory_of(index);
   if (memory->op == OPS_DEFINE_REG) return false;
-  if (index->ranges & past) return true;
+  if (index->ranges & o.past) return true;
+  bool own = o.nest && memory->op == OPS_PARAM && (index->ranges & o.all);
+  if (own && nest_stores_to(o.nest, memory)) return true;
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
   for (int d = 0; d < memory->nsrc; d++)
     if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;
   return false;
 }
 
-/* What a gate is over. all: it also holds for what fills local memory, where that depends on all of these
- * ranges: who reads it is gated alike. past: see is_loose. */
-typedef struct Over {
-  uint64_t all, past;
-} Over;
-
 static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, Over o) {
-  bool is = u->op == OPS_INDEX && is_loose(u, o.past);
+  bool is = u->op == OPS_INDEX && is_loose(u, o);
   bool closed = u->op == OPS_AFTER && (!o.all || (o.all & ~u->ranges));
   for (int i = 0; !is && !closed && i < u->nsrc; i++)
     is = uop_map_get(loose, u->src[i]) != NULL;
@@ -171,7 +171,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, Over ov
       UOp *s = uop_map_get(now, u->src[j]);
       src[j] = s ? s : u->src[j];
     }
-    if (u->op == OPS_INDEX && is_loose(u, over.past)) {
+    if (u->op == OPS_INDEX && is_loose(u, over)) {
       UOp *with[MAX_AXES + 2], *g = gate;
       int n = 1 + index_naxes(u);
       memcpy(with, src, (size_t)n * sizeof *with);
@@ -190,7 +190,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, Over ov
     } else
       v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
-    ok = ok && v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, (Over){over.all, 0});
+    ok = ok && v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, (Over){.all = over.all});
   }
   UOp *r = !ok ? NULL : uop_map_get(now, branch) ? uop_map_get(now, branch) : branch;
   uop_map_end(k->st, now);
@@ -225,7 +225,7 @@ static UOp *places_given(Kernel *k, UOp *branch, UOp *gate) {
 }
 
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
-  Over over = {0};
+  Over over = {.nest = k->sink};
   if (gate) over.all = gate->ranges, over.past = uop_has(gate, VAR) ? gate->ranges : 0;
   UOpMap *loose = uop_map_begin(k->st, k->st);
   UOp *r = loose && note_all(k, loose, branch, over) ? gate_loose(k, loose, branch, gate, over) : NULL;

@@ -471,9 +471,9 @@ static bool fill_loops(Staged *s, Fill *f) {
     UOp *trips;
     int at = f->n;
     if (!clipped(s, a, &f->begin[at], &trips)) return false;
-    bool one = at && !a->clip && !a->last && d != s->lane_axis && f->axis[at - 1] == d - 1 && d - 1 != s->lane_axis &&
-               !s->axis[d - 1].clip && !s->axis[d - 1].last && f->step[at - 1] == a->span * a->step &&
-               f->place[at - 1] == a->span * a->place;
+    bool one = at && !a->clip && !a->last && d != s->lane_axis && f->axis[at - 1] == d - 1 &&
+               d - 1 != s->lane_axis && !s->axis[d - 1].clip && !s->axis[d - 1].last &&
+               f->step[at - 1] == a->span * a->step && f->place[at - 1] == a->span * a->place;
     if (one) {
       at--;
       f->span[at] *= a->span;

@@ -270,7 +270,8 @@ static double across_of(const Plan *p) {
     const Body *body = &p->c->body[b];
     double trips = 1;
     if (!(body->own >> p->group & 1)) continue;
-    if (b == 0 && !is_open(p->c, p->group) && p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) continue;
+    if (b == 0 && !is_open(p->c, p->group) && p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0)
+      continue;
     for (int i = 0; i < p->n; i++)
       if (p->level[i].loop != p->group && is_around(p, b, i)) trips *= p->level[i].trips;
     cycles += trips * sums_of(p, b) * ADDED_ACROSS;
@@ -330,7 +331,6 @@ double compute_of(Plan *p, double *tile) {
   for (int i = 0; i < p->n; i++)
     trips *= p->level[i].trips;
   bool counted = p->vec >= 0 && p->group < 0 && !is_open(p->c, p->vec);
-  if (counted && p->c->size[p->vec] % (int64_t)p->ext[p->vec])
-    return lanes_left(p, trips, step);
+  if (counted && p->c->size[p->vec] % (int64_t)p->ext[p->vec]) return lanes_left(p, trips, step);
   return trips * step + across_of(p);
 }

@@ -53,6 +53,11 @@ static TgTensor *attention_seen(TgTensor *q, TgTensor *k, TgTensor *v) {
   return tg_scaled_dot_product_attention(q, tg_slice(k, 1, 0, n), tg_slice(v, 1, 0, n));
 }
 
+/* The first rows of x, as many as a variable says. */
+static TgTensor *some(TgTensor *x) {
+  return tg_slice(x, 0, 0, tg_size(tg_variable(tg_context(x), "n", 1, tg_dim(x, 0))));
+}
+
 /* ---- the programs */
 #define SOME(name, n, ...)                                                                                   \
   static int name##_build(TgContext *c, TgTensor **out) {                                                    \

@@ -7,6 +7,7 @@
  *   build/near_best list="UPCAST r0 4, VEC r1 16" matmul_64        # this list alone, with the chosen one
  *   build/near_best dev=CUDA lock=FILE ..     # one of several at a time has the device, while all compile
  *   build/near_best all=1 ..                  # each list that was tried, with its time
+ *   build/near_best at=20 ..                  # variables are 20 where it is timed; without, the most they may be
  *
  * One core and no cache of kernels; times are the least of many, taken by turns. */
 #define _GNU_SOURCE
@@ -27,6 +28,7 @@ enum {
   MOST_TEXT = 30000,
   MOST_KNOWN = 20000,
   TURNS = 12,
+  BINDINGS = 4, /* of variables, for which numbers are compared: where it is timed, the least, two others */
   COMPARED_US = 1000000,
   LEAST_WORK_US = 400,
   QUEUED_WORK_US = 1000, /* of a device that is waited for at the end */
@@ -39,6 +41,7 @@ typedef struct Options {
   double ratio; /* lists are printed of what is further from the best */
   const char *list, *device;
   bool all; /* each list is printed, with its us */
+  int64_t at;
   int lock; /* a file, which is locked while the device runs something; -1: none */
 } Options;
 
@@ -59,8 +62,11 @@ typedef struct Bench {
   UOp *ast;
   Arena arena;
   int nslot, lock;
-  void *buf[MOST_SLOTS], *given[MOST_SLOTS];   /* the device's: what a launch gets; what stood there before */
-  uint8_t *is[MOST_SLOTS], *plain[MOST_SLOTS]; /* the host's: after a launch; after that of plain loops */
+  void *buf[MOST_SLOTS], *given[MOST_SLOTS]; /* the device's: what a launch gets; what stood there before */
+  uint8_t *is[MOST_SLOTS];                   /* the host's, after a launch */
+  uint8_t *plain[BINDINGS][MOST_SLOTS];      /* .. after that of plain loops */
+  int nbinding;
+  int64_t at;
   bool stored[MOST_SLOTS];
   DType dtype[MOST_SLOTS];
   int64_t nelem[MOST_SLOTS];
@@ -143,10 +149,10 @@ static bool memory_read(const Bench *b, uint8_t *const *to) {
 }
 
 /* Whether memory holds what plain loops leave there. Of what is very long, some are compared. */
-static bool same_values(const Bench *b) {
+static bool same_values(const Bench *b, int binding) {
   if (!memory_read(b, b->is)) return false;
   for (int s = 0; s < b->nslot; s++) {
-    const uint8_t *is = b->is[s], *want = b->plain[s];
+    const uint8_t *is = b->is[s], *want = b->plain[binding][s];
     if (!b->stored[s] || !memcmp(is, want, slot_bytes(b, s))) continue;
     size_t size = dtype_size(b->dtype[s]);
     int64_t step = b->nelem[s] / MOST_COMPARED | 1;
@@ -196,8 +202,10 @@ static bool bench_begin(Bench *b, unsigned seed) {
     b->dtype[s] = (DType)u->dtype, b->nelem[s] = u->arg.param.nelem;
     ok = !b->dev->backend->alloc(b->dev, slot_bytes(b, s) + 64, &b->buf[s]) &&
          !b->dev->backend->alloc(b->dev, slot_bytes(b, s) + 64, &b->given[s]);
-    b->is[s] = malloc(slot_bytes(b, s) + 8), b->plain[s] = malloc(slot_bytes(b, s) + 8);
-    ok = ok && b->is[s] && b->plain[s];
+    b->is[s] = malloc(slot_bytes(b, s) + 8);
+    ok = ok && b->is[s];
+    for (int i = 0; i < BINDINGS; i++)
+      ok = (b->plain[i][s] = malloc(slot_bytes(b, s) + 8)) && ok;
     for (int64_t e = 0; ok && e < b->nelem[s]; e++)
       element_draw(b->is[s] + (size_t)e * dtype_size(b->dtype[s]), b->dtype[s], &seed);
     ok = ok && !b->dev->backend->copy_in(b->dev, b->given[s], b->is[s], slot_bytes(b, s)) &&
@@ -213,7 +221,9 @@ static void bench_end(Bench *b) {
   for (int s = 0; s < b->nslot; s++) {
     if (b->buf[s]) b->dev->backend->free(b->dev, b->buf[s], slot_bytes(b, s) + 64);
     if (b->given[s]) b->dev->backend->free(b->dev, b->given[s], slot_bytes(b, s) + 64);
-    free(b->is[s]), free(b->plain[s]);
+    free(b->is[s]);
+    for (int i = 0; i < BINDINGS; i++)
+      free(b->plain[i][s]);
   }
   for (int i = 0; i < b->nknown; i++)
     free(b->known[i]);
@@ -261,10 +271,22 @@ static void trials_compile(Bench *b, Trial *t, int n) {
   tg_clear_error(b->ctx);
 }
 
-static double run_us(Bench *b, const Trial *t, int times) {
+static int64_t bound(const Bench *b, const UOp *var, int binding) {
+  int64_t more = var->vmax - var->vmin;
+  switch (binding) {
+  case 0: return b->at ? TG_MAX(TG_MIN(b->at, var->vmax), var->vmin) : var->vmax;
+  case 1: return var->vmin;
+  case 2: return var->vmin + more / 3;
+  default: return var->vmin + more - more / 7;
+  }
+}
+
+static double run_us(Bench *b, const Trial *t, int times, int binding) {
   Launch l = {.program = t->program, .bufs = b->buf, .vars = b->vars, .nbuf = t->lin.nparam};
   for (int i = 0; i < t->lin.n; i++)
-    if (t->lin.at[i]->op == OPS_VAR && l.nvar < MOST_SLOTS) b->vars[l.nvar++] = t->lin.at[i]->vmax;
+    if (t->lin.at[i]->op == OPS_VAR && l.nvar < MOST_SLOTS)
+      b->vars[l.nvar++] = bound(b, t->lin.at[i], binding);
+  if (l.nvar) b->nbinding = BINDINGS;
   if (b->dev->backend->sync(b->dev)) return INFINITY;
   double begin = now_us();
   for (int i = 0; i < times; i++)
@@ -280,16 +302,18 @@ static int times_of(const Bench *b, double us) {
 /* Right numbers, and the least time of some runs; what is much slower than the best is left at once. */
 static void trial_run(Bench *b, Trial *t, double best) {
   if (!t->program) return;
-  memory_reset(b);
-  double us = run_us(b, t, 1);
-  if (!same_values(b)) {
+  double us = INFINITY;
+  for (int i = b->nbinding; i-- > 0;) {
+    memory_reset(b);
+    us = run_us(b, t, 1, i);
+    if (same_values(b, i)) continue;
     printf("  wrong: %s\n", t->list);
     b->wrong++;
     return;
   }
   b->tried++;
   for (int i = 0; i < 4 && us < (i < 2 ? 3 : 1.5) * best + 2; i++)
-    us = fmin(us, run_us(b, t, times_of(b, us)));
+    us = fmin(us, run_us(b, t, times_of(b, us), 0));
   t->us = us;
 }
 
@@ -324,8 +348,8 @@ static double compared(Bench *b, const Trial *own, const Trial *best, double us[
   us[0] = us[1] = INFINITY;
   double begin = now_us();
   for (int i = 0; i < TURNS || now_us() - begin < COMPARED_US; i++) {
-    us[0] = fmin(us[0], run_us(b, own, times_of(b, own->us)));
-    us[1] = fmin(us[1], run_us(b, best, times_of(b, own->us)));
+    us[0] = fmin(us[0], run_us(b, own, times_of(b, own->us), 0));
+    us[1] = fmin(us[1], run_us(b, best, times_of(b, own->us), 0));
   }
   return us[0] / us[1];
 }
@@ -378,10 +402,10 @@ static double kernel_looked_at(Bench *b, const Options *o, const char *name) {
   bool ok = bench_begin(b, o->seed) && trial_begin(b, &plain, "", NULL);
   if (ok) trials_compile(b, &plain, 1);
   ok = ok && plain.program;
-  if (ok) {
+  for (int i = 0; ok && i < b->nbinding; i++) {
     memory_reset(b);
-    run_us(b, &plain, 1);
-    ok = memory_read(b, b->plain);
+    run_us(b, &plain, 1, i);
+    ok = memory_read(b, b->plain[i]);
   }
   ok = ok && trial_begin(b, &own, NULL, &costs);
   trial_end(b, &own); /* with costs, nothing is left out of the search, so another list may come first */
@@ -412,7 +436,7 @@ typedef struct Result {
 static void looked_at(TgContext *ctx, UOpStore *st, UOp *ast, const Options *o, const char *name, Result *r) {
   Bench *b = calloc(1, sizeof *b);
   b->ctx = ctx, b->dev = ctx->devices.at[0], b->st = st, b->ast = ast, b->most_text = SIZE_MAX,
-  b->lock = o->lock;
+  b->lock = o->lock, b->at = o->at, b->nbinding = 1;
   double ratio = kernel_looked_at(b, o, name);
   r->kernels += ratio > 0, r->far += ratio > o->ratio, r->wrong += b->wrong;
   free(b);
@@ -473,6 +497,8 @@ int main(int argc, char **argv) {
       o.ratio = atof(argv[i] + 6);
     else if (!strncmp(argv[i], "list=", 5))
       o.list = argv[i] + 5;
+    else if (!strncmp(argv[i], "at=", 3))
+      o.at = atoll(argv[i] + 3);
     else if (!strcmp(argv[i], "all=1"))
       o.all = true;
     else if (!strncmp(argv[i], "dev=", 4))

@@ -24,8 +24,49 @@ static struct Kept {
   TgTensor *at[8];
 } kept;
 
+/* Axes of inputs that have so many elements have a variable of them. size 0: all are numbers. */
+static struct Open {
+  int64_t size, seen[32];
+  int nseen;
+  TgVariable *n;
+} open_axes;
+
+static void axes_seen(int nd, const int64_t *d) {
+  for (int i = 0; i < nd; i++) {
+    bool had = d[i] < 2 || open_axes.nseen == 32;
+    for (int j = 0; j < open_axes.nseen; j++)
+      had |= open_axes.seen[j] == d[i];
+    if (!had) open_axes.seen[open_axes.nseen++] = d[i];
+  }
+}
+
+/* The first of more elements along each such axis. */
+static TgTensor *opened(TgContext *ctx, const double *p, TgDType dtype, int nd, const int64_t *d) {
+  enum { MORE = 5 };
+
+  int64_t whole[8], at[8] = {0}, n = 1;
+  for (int i = 0; i < nd; i++)
+    n *= whole[i] = d[i] + (d[i] == open_axes.size ? MORE : 0);
+  double *q = malloc(sizeof *q * (size_t)n);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t from = 0;
+    bool in = true;
+    for (int a = 0; a < nd; a++)
+      from = from * d[a] + at[a], in &= at[a] < d[a];
+    q[i] = in ? p[from] : 77;
+    for (int a = nd - 1; a >= 0 && ++at[a] == whole[a]; a--)
+      at[a] = 0;
+  }
+  TgTensor *t = tg_from_f64(ctx, q, dtype, nd, whole);
+  free(q);
+  for (int a = 0; a < nd; a++)
+    if (d[a] == open_axes.size) t = tg_slice(t, a, 0, tg_size(open_axes.n));
+  return t;
+}
+
 static TgTensor *input_of(TgContext *ctx, TgDType dtype, unsigned s, int nd, const int64_t *d) {
   if (kept.on && kept.next < kept.n) return kept.at[kept.next++];
+  axes_seen(nd, d);
   int64_t n = 1;
   for (int i = 0; i < nd; i++)
     n *= d[i];
@@ -33,7 +74,7 @@ static TgTensor *input_of(TgContext *ctx, TgDType dtype, unsigned s, int nd, con
   bool whole = dtype != TG_F32 && dtype != TG_F16 && dtype != TG_BF16;
   for (int64_t i = 0; i < n; i++)
     s = s * 1664525u + 1013904223u, p[i] = whole ? (int)(s >> 24) - 128 : (s >> 8) / 8388608. - 1;
-  TgTensor *t = tg_from_f64(ctx, p, dtype, nd, d);
+  TgTensor *t = open_axes.size ? opened(ctx, p, dtype, nd, d) : tg_from_f64(ctx, p, dtype, nd, d);
   free(p);
   if (!kept.on) return t;
   assert_in_range(kept.n, 0, 7);
@@ -435,8 +476,16 @@ static bool numbers(const char *dev, const char *opts, int which, Numbers *to) {
   assert_non_null(ctx);
   TgTensor *out[2];
   kept.n = kept.next = 0;
+  if (open_axes.size) {
+    open_axes.n = tg_variable(ctx, "n", draw(2), open_axes.size + 5);
+    assert_int_equal(tg_variable_bind(open_axes.n, open_axes.size), TG_OK);
+  }
   program(ctx, which, out);
   to->n = 0;
+  if (open_axes.size && !out[0]) { /* this size has to be a number */
+    tg_close(ctx);
+    return false;
+  }
   TgStatus s = !out[0]    ? TG_ERR_STATE
                : !kept.on ? tg_realize_many(out, out[1] ? 2 : 1)
                           : replayed(ctx, which, out);
@@ -578,6 +627,40 @@ static void lists_on(const char *dev, int rounds) {
   if (getenv("LISTS")) print_message("%s: %d of %d lists were taken\n", dev, taken, all);
   if (all > 500 && !getenv("ONLY") && taken * 10 < all)
     fail_msg("%s: only %d of %d lists were taken", dev, taken, all);
+}
+
+/* Loops of unknown length. */
+static void test_lists_with_variable(void **state) {
+  (void)state;
+  static const char *const devices[] = {"INTERP:C", "INTERP:C",     "INTERP:CUDA",
+                                        "INTERP:C", "INTERP:METAL", "CPU"};
+  static Numbers want, got;
+  int taken = 0, all = 0, rounds = getenv("LISTS") ? atoi(getenv("LISTS")) : 6;
+  for (int which = 0; which < NPROGRAM; which++) {
+    if (getenv("ONLY") && atoi(getenv("ONLY")) != which) continue;
+    open_axes.nseen = 0;
+    numbers("INTERP", NULL, which, &want);
+    for (int s = 0; s < open_axes.nseen; s++)
+      for (int i = 0; i < rounds; i++, all++) {
+        const char *dev = devices[i % (int)(sizeof devices / sizeof *devices)];
+        bool gpu = strstr(dev, "CUDA") || strstr(dev, "METAL");
+        char list[256] = "";
+        if (gpu && draw(2))
+          block_list(list, sizeof list);
+        else
+          random_list(list, sizeof list, gpu);
+        open_axes.size = open_axes.seen[s];
+        if (getenv("SHOW")) fprintf(stderr, "%s %d, %d open \"%s\"\n", dev, which, (int)open_axes.size, list);
+        bool is = numbers(dev, list, which, &got);
+        open_axes.size = 0;
+        if (!is) continue;
+        taken++;
+        if (getenv("SHOW")) fprintf(stderr, "  taken: %s\n", list);
+        compare(&want, &got, which, dev, list);
+      }
+  }
+  if (getenv("LISTS")) print_message("with a variable: %d of %d lists were taken\n", taken, all);
+  if (all > 500 && taken * 20 < all) fail_msg("only %d of %d lists were taken", taken, all);
 }
 
 static void test_lists_for_c(void **state) {
@@ -755,11 +838,11 @@ int main(void) {
   if (getenv("SEED")) seed = (unsigned)atoi(getenv("SEED"));
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_for_c),        cmocka_unit_test(test_lists_on_cpu),
-      cmocka_unit_test(test_lists_for_metal),    cmocka_unit_test(test_lists_for_cuda),
-      cmocka_unit_test(test_lists_for_units),    cmocka_unit_test(test_lists_for_panels),
-      cmocka_unit_test(test_lists_prepacked),    cmocka_unit_test(test_lists_found),
-      cmocka_unit_test(test_online_of_specials), cmocka_unit_test(test_many_ranges),
-      cmocka_unit_test(test_lists_refused)};
+      cmocka_unit_test(test_lists_for_c),         cmocka_unit_test(test_lists_on_cpu),
+      cmocka_unit_test(test_lists_with_variable), cmocka_unit_test(test_lists_for_metal),
+      cmocka_unit_test(test_lists_for_cuda),      cmocka_unit_test(test_lists_for_units),
+      cmocka_unit_test(test_lists_for_panels),    cmocka_unit_test(test_lists_prepacked),
+      cmocka_unit_test(test_lists_found),         cmocka_unit_test(test_online_of_specials),
+      cmocka_unit_test(test_many_ranges),         cmocka_unit_test(test_lists_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

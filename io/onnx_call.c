@@ -204,3 +204,5 @@ bool onnx_types_fit(OnnxCall *c) {
   }
   return true;
 }
+
+TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }

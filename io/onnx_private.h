@@ -261,7 +261,7 @@ int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise);
 double attr_f(const OnnxCall *c, const char *name, double otherwise);
 const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise);
 
-static inline TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
+TgTensor *as(TgTensor *t, TgDType d);
 
 static inline TgTensor *input(const OnnxCall *c, int i) { return i < c->nin ? c->in[i] : NULL; }
 

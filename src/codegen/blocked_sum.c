@@ -97,7 +97,7 @@ static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block,
   UOpVec stores = {0};
   bool ok = once && all;
   for (size_t i = 0; ok && i < b->stores.len; i++) {
-    UOp *s = b->stores.at[i], *value = uop_substitute(k->st, k->mem, s->src[1], 1, &(UOp *){b->sum}, &all);
+    UOp *s = b->stores.at[i], *value = kernel_with(k, s->src[1], 1, &(UOp *){b->sum}, &all);
     s = value ? statement_with(k, s, value) : NULL;
     ok = s && vec_push(k->mem, &stores, s);
     if (i) nest = nest ? nest_replace(k, nest, b->stores.at[i], 0, NULL) : NULL;
@@ -126,7 +126,7 @@ static bool tile_sum(Kernel *k, UOp *u, int64_t most_trips, const Blocked *b, co
     trips = ix_min(k, ix(k, OPS_SUB, size, begin), n);
   UOp *inner = trips ? kernel_range(k, trips, AXIS_REDUCE, r) : NULL,
       *at = inner ? add(k, begin, inner) : NULL;
-  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
+  UOp *body = at ? kernel_with(k, body_of(k, u), 1, &r, &at) : NULL;
   UOp *loop = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
   UOp *nest = loop ? nest_replace(k, b->nest, u, 1, &loop) : NULL;
   UOp *first = block ? uop_alu2(k->st, OPS_CMPLT, block, num(k, 1)) : NULL;

@@ -128,7 +128,7 @@ static UOp *value_in(Nests *n, Nest *nest, UOp *value) {
       ok = vec_push(k->mem, &work, u->src[s]);
     }
   }
-  UOp *seen_as = ok ? uop_substitute(k->st, k->mem, value, (int)from.len, from.at, to.at) : NULL;
+  UOp *seen_as = ok ? kernel_with(k, value, (int)from.len, from.at, to.at) : NULL;
   vec_free(k->mem, &work), vec_free(k->mem, &from), vec_free(k->mem, &to);
   mem_free(k->mem, seen);
   return seen_as;
@@ -198,7 +198,7 @@ static bool nest_shape(Nests *n, Nest *nest, KernelShape *c, bool *has) {
   UOp *whole = n->k->sink;
   n->k->sink = nest_sink(n, nest);
   bool ok = n->k->sink;
-  *has = ok && kernel_shape(n->k, c) && !c->own;
+  *has = ok && kernel_shape(n->k, 0.5, c) && !c->own;
   n->k->sink = whole;
   if (!*has) return ok;
   c->plain = c->whole = false;

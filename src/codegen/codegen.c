@@ -77,7 +77,7 @@ static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, Over o) {
 
 static bool note_all(Kernel *k, UOpMap *loose, UOp *u, Over o) {
   UOpVec order = {0};
-  bool ok = u && uop_toposort(k->st, k->mem, &u, 1, &order);
+  bool ok = u && kernel_nodes(k, u, &order);
   for (size_t i = 0; ok && i < order.len; i++)
     ok = note_loose(k, loose, order.at[i], o);
   vec_free(k->mem, &order);
@@ -108,7 +108,7 @@ static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
     }
     bool same = less->op == OPS_CMPLT && less->src[0]->dtype == DT_INDEX;
     order.len = 0;
-    ok = !same || uop_toposort(k->st, k->mem, &less, 1, &order);
+    ok = !same || kernel_nodes(k, less, &order);
     for (size_t i = 0; ok && same && i < order.len; i++)
       same = order.at[i]->op != OPS_INDEX || uop_map_get(below, memory_of(order.at[i]));
     if (same) r = r ? uop_alu2(k->st, OPS_AND, r, g) : g;
@@ -204,7 +204,7 @@ static UOp *places_given(Kernel *k, UOp *branch, UOp *gate) {
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
   bool asks = branch && gate && gate->ranges && (uop_has(branch, FLOORDIV) || uop_has(branch, FLOORMOD));
-  bool ok = now && (!asks || uop_toposort(k->st, k->mem, &branch, 1, &order));
+  bool ok = now && (!asks || kernel_nodes(k, branch, &order));
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *v = node_mapped(k->st, k->mem, now, u);
     if (u->op == OPS_REDUCE || u->op == OPS_AFTER) v = u;
@@ -243,7 +243,7 @@ static bool move_gates(Kernel *k) {
   Rewrite rw = {.st = k->st, .mem = k->mem};
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st), *loose = uop_map_begin(k->st, k->st);
-  bool ok = now && loose && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = now && loose && kernel_nodes(k, k->sink, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src);
     if (!src) {
@@ -347,7 +347,7 @@ static void name_kernel(const Kernel *k, Linear *out) {
 
 bool kernel_open(Kernel *k) {
   UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = kernel_nodes(k, k->sink, &order);
   int64_t maxid = -1;
   for (size_t i = 0; ok && i < order.len; i++) {
     const UOp *u = order.at[i];
@@ -421,7 +421,7 @@ static bool fell_back(Kernel *k, PassEnv *e) {
 static bool refused_for_test(Kernel *k) {
   int most = k->opt->passes ? k->opt->passes->refuse_over : 0, n = 0;
   UOpVec order = {0};
-  bool ok = !most || uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = !most || kernel_nodes(k, k->sink, &order);
   for (size_t i = 0; i < order.len; i++)
     n += order.at[i]->op == OPS_REDUCE;
   vec_free(k->mem, &order);

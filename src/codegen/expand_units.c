@@ -61,13 +61,13 @@ static bool apart(Kernel *k, UOp *a, UOp *b, int64_t *by) {
 static UOp *in_thread(const Rows *r, UOp *at, int t) {
   Kernel *k = r->x->k;
   UOp *number = num(k, t);
-  return number ? simp(k, uop_substitute(k->st, k->mem, at, 1, (UOp **)&r->thread, &number)) : NULL;
+  return number ? simp(k, kernel_with(k, at, 1, (UOp **)&r->thread, &number)) : NULL;
 }
 
 static UOp *thread_in(Kernel *k, UOp *at) { /* the axis that is one warp */
   UOpVec order = {0};
   UOp *thread = NULL;
-  bool ok = uop_toposort(k->st, k->mem, &at, 1, &order);
+  bool ok = kernel_nodes(k, at, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     bool first = u->op == OPS_SPECIAL && u->arg.special.local && u->arg.special.dim == 0;
@@ -181,7 +181,7 @@ static UOp *at_place(Exp *x, const UOp *u, UOp *e, int64_t column) {
   int n = u->nsrc - 2;
   UOp *zero = num(k, 0), *to[3] = {zero, zero, zero};
   to[n - 2] = num(k, column);
-  UOp *r = zero && to[n - 2] ? uop_substitute(k->st, k->mem, e, n, (UOp **)u->src + 2, to) : NULL;
+  UOp *r = zero && to[n - 2] ? kernel_with(k, e, n, (UOp **)u->src + 2, to) : NULL;
   return simp(k, r);
 }
 

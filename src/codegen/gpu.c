@@ -44,7 +44,7 @@ static bool share_iters(Grid *g, const UOp *u, UOpVec *out) {
     iter = range_marked(k, iter, LOCAL_OF_BLOCK);
   }
   UOp *at = iter ? ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, iter, num(k, all)), thread) : NULL;
-  UOp *mine = at ? uop_substitute(k->st, k->mem, store, 1, &r, &at) : NULL;
+  UOp *mine = at ? kernel_with(k, store, 1, &r, &at) : NULL;
   if (mine && size % all) {
     UOp *valid = ix_top(k, OPS_CMPLT, at, r->src[0]);
     UOp *to = valid ? index_gated(k, mine->src[0], valid) : NULL;
@@ -128,7 +128,7 @@ static UOp *by_one_thread(Grid *g, UOp *u) {
   Kernel *k = g->k;
   UOp *src[MAX_LIST + 2], *first = ix_top(k, OPS_CMPLT, g->thread[g->inner], num(k, 1));
   UOpVec order = {0}, from = {0}, to = {0};
-  bool ok = first && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
+  bool ok = first && kernel_nodes(k, u->src[1], &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *x = order.at[i];
     if (x->op != OPS_INDEX || memory_of(x)->op != OPS_PARAM) continue;
@@ -137,7 +137,7 @@ static UOp *by_one_thread(Grid *g, UOp *u) {
   }
   memcpy(src, u->src, u->nsrc * sizeof *src);
   src[0] = index_gated(k, u->src[0], first);
-  src[1] = ok ? uop_substitute(k->st, k->mem, u->src[1], (int)from.len, from.at, to.at) : NULL;
+  src[1] = ok ? kernel_with(k, u->src[1], (int)from.len, from.at, to.at) : NULL;
   vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
   return src[0] && src[1] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
 }
@@ -174,8 +174,8 @@ static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   UOp *start = reg_start(k, own, op, n, list);
   if (!start || !vec_push(k->mem, out, start)) return NULL;
   *after = acc_new(k, op, x, own, n, list);
-  *step = uop_substitute(k->st, k->mem, acc, 1, &reg, &mine);
-  return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &reg, &mine) : NULL;
+  *step = kernel_with(k, acc, 1, &reg, &mine);
+  return *after && *step ? kernel_with(k, u, 1, &reg, &mine) : NULL;
 }
 
 /* Whether statement i of a body is followed by another whose threads each step reg, before anyone needs what
@@ -544,7 +544,7 @@ static bool block_axes(Grid *g, UOp *const *local) {
 static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
   UOpVec order = {0}, inner = {0};
   bool along_lane = false, along_inner = false;
-  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  bool ok = kernel_nodes(k, body, &order);
   for (size_t i = 0; ok && i < order.len; i++)
     if (is_a(order.at[i], AXIS_LOCAL) && !is_shared(order.at[i]))
       ok = vec_push(k->mem, &inner, order.at[i]->src[0]);
@@ -603,7 +603,7 @@ bool gpu_dims(Kernel *k) {
     body = body ? barriers(&g, body) : NULL;
   }
   ok = ok && body && memory_fits(k, body);
-  body = ok ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;
+  body = ok ? kernel_with(k, body, (int)g.from.len, g.from.at, g.to.at) : NULL;
   k->sink = nest_simplify(k, body);
   if (k->sink && k->list.len && !groups_begin_lines(k)) {
     refused(k, "units of four warps take 64 columns of such a b, or a multiple");

@@ -20,7 +20,7 @@ void info_free(Kernel *k, Info *f) {
 bool info_get(Kernel *k, Info *f) {
   UOpVec order = {0};
   memset(f, 0, sizeof *f);
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = kernel_nodes(k, k->sink, &order);
   size_t nid = store_id_limit(k->st) + 1;
   uint8_t *loaded = mem_alloc(k->mem, nid); /* an INDEX that only a store uses is an address, no load */
   f->r = mem_alloc(k->mem, (order.len + 1) * sizeof *f->r);
@@ -101,7 +101,7 @@ int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {
 int loads_apart(Kernel *k, UOp *value, UOp *r) {
   UOpVec order = {0};
   int n = 0;
-  bool ok = uop_toposort(k->st, k->mem, &value, 1, &order);
+  bool ok = kernel_nodes(k, value, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     if (order.at[i]->op != OPS_INDEX) continue;
     int64_t by = stride_of(k, order.at[i], r);
@@ -163,6 +163,10 @@ int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, in
   int sums = sums_at_once(k, f);
   int64_t room = ((int64_t)tile_room(k->opt->target) - OTHERS) / (sums * TG_MAX(vectors, 1));
   return sums > fits ? TG_MIN(most, room) : most;
+}
+
+bool opt_add(Kernel *k, OptVec *out, OptOp op, const RInfo *r, int64_t n) {
+  return vec_push(k->mem, out, ((Opt){op, r->r->arg.range.id, n}));
 }
 
 uint64_t ranges_inside(const Info *f, uint64_t around) {

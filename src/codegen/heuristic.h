@@ -51,9 +51,7 @@ int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, in
  * moves with is known, so one that moves with a loop of another stands inside that one. */
 uint64_t ranges_inside(const Info *f, uint64_t around);
 
-static inline bool opt_add(Kernel *k, OptVec *out, OptOp op, const RInfo *r, int64_t n) {
-  return vec_push(k->mem, out, ((Opt){op, r->r->arg.range.id, n}));
-}
+bool opt_add(Kernel *k, OptVec *out, OptOp op, const RInfo *r, int64_t n);
 
 /* The largest power of two that is neither past n nor past `most`; 1 at least. */
 static inline int64_t power_below(int64_t n, int64_t most) {
@@ -69,8 +67,9 @@ static inline int64_t balanced(int64_t n, int64_t most) {
   return (n + tiles - 1) / tiles;
 }
 
-/* kernel_shape.c. False: it has several reductions, or loops of a length that is not known. */
-bool kernel_shape(Kernel *k, KernelShape *c);
+/* kernel_shape.c. False: its reductions are in different loops, or something goes in order. at: of loops of
+ * unknown length, 0 for the least, 1 for the most, between them by ratio. */
+bool kernel_shape(Kernel *k, double at, KernelShape *c);
 
 /* choose_nests.c: puts lists of its nests in the place of *out, where those together cost less. */
 bool choose_nests(Kernel *k, const Info *f, OptVec *out);

@@ -372,6 +372,8 @@ static bool stays_used(KernelShape *c) {
       uses *= c->access[a].moves >> r & 1 ? 1 : (double)c->size[r];
     c->access[a].stays &= uses >= LEAST_USES || c->target->copies_replace;
     any |= c->access[a].stays;
+    for (KernelShape *s = c->also; s; s = s->also)
+      s->access[a].stays = c->access[a].stays;
   }
   return any;
 }
@@ -385,8 +387,9 @@ static bool cheapest_prepacked(Kernel *k, KernelShape *c, int ncores, OptVec *ou
   uint64_t stays = k->stays;
   bool ok = true, any = stays_used(c);
   if (any) ok = cheapest(k, c, ncores, &own, &each);
-  for (int a = 0; a < c->naccess; a++)
-    c->access[a].stays = false;
+  for (KernelShape *s = c; s; s = s->also)
+    for (int a = 0; a < s->naccess; a++)
+      s->access[a].stays = false;
   k->stays = 0;
   ok = ok && cheapest(k, c, ncores, out, cycles);
   if (ok && any && (each <= worth * *cycles || k->opt->prepack->always)) {
@@ -400,17 +403,30 @@ static bool cheapest_prepacked(Kernel *k, KernelShape *c, int ncores, OptVec *ou
   return ok;
 }
 
-static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
-  KernelShape c;
-  *chosen = false;
-  if (!kernel_shape(k, &c)) return true;
-  double work = TG_MAX(c.nsum, 1), cycles;
-  for (int r = 0; r < c.n; r++)
-    work *= (double)c.most[r];
-  if (c.reduce && ((work < LITTLE_SUM && !c.invariant) || has_own_loop(&c))) return true;
+static bool by_cost_of(Kernel *k, KernelShape *c, int ncores, OptVec *out, bool *chosen) {
+  double work = TG_MAX(c->nsum, 1), cycles;
+  for (int r = 0; r < c->n; r++)
+    work *= (double)c->most[r];
+  if (c->reduce && ((work < LITTLE_SUM && !c->invariant) || has_own_loop(c))) return true;
   if (work < LITTLE_WORK) ncores = 1;
-  bool ok = cheapest_prepacked(k, &c, ncores, out, &cycles);
+  bool ok = cheapest_prepacked(k, c, ncores, out, &cycles);
   *chosen = ok && cycles < INFINITY;
+  return ok;
+}
+
+/* Loops of unknown length: for the least, the most, and the middle of them. */
+static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
+  static const double at[] = {0.5, 0, 1};
+  KernelShape *c = mem_alloc(k->mem, TG_COUNT(at) * sizeof *c);
+  *chosen = false;
+  if (!c) return false;
+  bool ok = true, known = kernel_shape(k, at[0], c);
+  for (size_t i = 1; known && c->open && i < TG_COUNT(at); i++) {
+    known = kernel_shape(k, at[i], &c[i]);
+    c[i - 1].also = &c[i];
+  }
+  if (known) ok = by_cost_of(k, c, ncores, out, chosen);
+  mem_free(k->mem, c);
   return ok;
 }
 
@@ -429,6 +445,6 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
 
 bool list_costs(Kernel *k, int ncores) {
   KernelShape c;
-  if (kernel_shape(k, &c)) cost_given(&c, &k->list, ncores, k->mem, k->opt->costs);
+  if (kernel_shape(k, 0.5, &c)) cost_given(&c, &k->list, ncores, k->mem, k->opt->costs);
   return !k->opt->costs->oom;
 }

@@ -50,7 +50,7 @@ static bool is_further(Kernel *k, const KernelShape *c, const Access *a, const A
     double span = 1;
     alike = by && is_const(by);
     for (int r = 0; r < c->n; r++)
-      span += fabs((double)a->coef[d][r]) * (double)(c->size[r] - 1);
+      span += fabs((double)a->coef[d][r]) * (double)(c->most[r] - 1);
     own |= alike && fabs((double)by->arg.v.i) >= span;
   }
   return alike && own;
@@ -104,10 +104,9 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
   return true;
 }
 
-/* Of a loop whose length is known when it runs, the middle of what it may be: it is as many times longer than
- * the least as it is shorter than the most. */
-static int64_t planned_size(const UOp *length) {
-  return (int64_t)(sqrt((double)TG_MAX(length->vmin, 1) * (double)length->vmax) + .5);
+static int64_t planned_size(const UOp *length, double at) {
+  double least = (double)TG_MAX(length->vmin, 1), most = (double)length->vmax;
+  return most < 1 ? 0 : (int64_t)(least * pow(most / least, at) + .5);
 }
 
 static bool loop_add(KernelShape *c, const UOp *r, bool reduce) {
@@ -118,7 +117,7 @@ static bool loop_add(KernelShape *c, const UOp *r, bool reduce) {
   if (c->n == MAX_LOOPS) return false;
   c->range[c->n] = r;
   c->most[c->n] = r->src[0]->vmax;
-  c->size[c->n] = counted ? r->src[0]->vmax : planned_size(r->src[0]);
+  c->size[c->n] = counted ? r->src[0]->vmax : planned_size(r->src[0], c->at);
   if (reduce) c->reduce |= 1u << c->n;
   if (!counted) c->open |= 1u << c->n;
   c->n++;
@@ -392,15 +391,16 @@ static bool sums_settle(Kernel *k, KernelShape *c, UOp *const *sum, int nouter) 
   return true;
 }
 
-bool kernel_shape(Kernel *k, KernelShape *c) {
+bool kernel_shape(Kernel *k, double at, KernelShape *c) {
   UOpVec order = {0}, had = {0};
   UOp *sum[MAX_SUMS];
   memset(c, 0, sizeof *c);
+  c->at = at;
   c->target = k->opt->target;
   c->invariant = k->opt->invariant;
   c->nests = 1;
   int nouter = 0;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && sums_found(k, &order, c, sum, &nouter);
+  bool ok = kernel_nodes(k, k->sink, &order) && sums_found(k, &order, c, sum, &nouter);
   UOp *reduce = ok && c->nsum ? sum[0] : NULL;
   ok = ok && k->sink->nsrc >= 1;
   for (int i = 0; ok && i < c->nsum; i++)

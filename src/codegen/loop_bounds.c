@@ -42,7 +42,7 @@ typedef struct LoopBounds {
 } LoopBounds;
 
 static UOp *with_range(Kernel *k, UOp *e, UOp *r, UOp *value) {
-  UOp *s = e && value ? uop_substitute(k->st, k->mem, e, 1, &r, &value) : NULL;
+  UOp *s = e && value ? kernel_with(k, e, 1, &r, &value) : NULL;
   return s ? uop_simplify(k->st, k->mem, s) : NULL;
 }
 
@@ -65,7 +65,7 @@ static bool is_around(const LoopBounds *c, const UOp *r) {
 static UOp *inner_range(const LoopBounds *c, UOp *e, bool own) {
   UOpVec order = {0};
   UOp *r = NULL;
-  bool ok = e->ranges && uop_toposort(c->k->st, c->k->mem, &e, 1, &order);
+  bool ok = e->ranges && kernel_nodes(c->k, e, &order);
   for (size_t i = order.len; ok && i-- > 0 && !r;) {
     UOp *u = order.at[i];
     if (u->op == OPS_RANGE && (u != c->r || own) && !is_around(c, u)) r = u;
@@ -327,7 +327,7 @@ static bool moves_within(const LoopBounds *c, const UOp *x) {
 static bool loads_kept(LoopBounds *c, UOpVec *from, UOpVec *to) {
   Kernel *k = c->k;
   UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &c->loop, 1, &order);
+  bool ok = kernel_nodes(k, c->loop, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *x = order.at[i];
     if (x->op == OPS_INDEX && x->arg.i && !moves_within(c, x))
@@ -352,14 +352,14 @@ static UOp *without(LoopBounds *c) {
     if (!g->holds) left = uop_alu2(k->st, OPS_CMPNE, left, yes);
     ok = left && vec_push(k->mem, &from, g->g) && vec_push(k->mem, &to, left);
   }
-  UOp *loop = ok ? uop_substitute(k->st, k->mem, c->loop, (int)from.len, from.at, to.at) : NULL;
+  UOp *loop = ok ? kernel_with(k, c->loop, (int)from.len, from.at, to.at) : NULL;
   vec_free(k->mem, &from), vec_free(k->mem, &to);
   return loop ? uop_simplify(k->st, k->mem, loop) : NULL;
 }
 
 static bool local_memories(Kernel *k, UOp *u, UOpVec *out) {
   UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &u, 1, &order);
+  bool ok = kernel_nodes(k, u, &order);
   for (size_t i = 0; ok && i < order.len; i++)
     if (order.at[i]->op == OPS_DEFINE_LOCAL) ok = vec_push(k->mem, out, order.at[i]);
   vec_free(k->mem, &order);
@@ -389,7 +389,7 @@ static bool part_add(LoopBounds *c, UOp *of, UOp *from, UOp *to, UOpVec *out) {
   UOp *r = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &n, arg), *at = ix(k, OPS_ADD, from, r);
   if (!r || !vec_push(k->mem, c->made, r)) return false;
   UOp *body = copy && at ? uop_new(k->st, OPS_SINK, DT_VOID, 1, copy->nsrc - 1, copy->src + 1, ARG0) : NULL;
-  body = body ? uop_substitute(k->st, k->mem, body, 1, &c->r, &at) : NULL;
+  body = body ? kernel_with(k, body, 1, &c->r, &at) : NULL;
   UOp *loop = body ? loop_new(k, r, body->nsrc, body->src) : NULL;
   return loop && vec_push(k->mem, out, loop);
 }

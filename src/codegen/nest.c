@@ -422,7 +422,7 @@ static UOp *with_own_ranges(Kernel *k, UOp *u) {
   if (n > MAX_AXES) return NULL;
   for (int i = 0; i < n; i++)
     if (!(to[i] = kernel_range(k, from[i]->src[0], (AxisType)from[i]->arg.range.type, from[i]))) return NULL;
-  return uop_substitute(k->st, k->mem, u, n, from, to);
+  return kernel_with(k, u, n, from, to);
 }
 
 /* The first of two nests that clash and is to have ranges of its own: the one of more loops, for others may
@@ -431,7 +431,7 @@ static bool find_clash(Kernel *k, UOp **clash) {
   UOpVec order = {0};
   Map first; /* range -> the first nest that begins with it */
   map_init(&first, k->mem);
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = kernel_nodes(k, k->sink, &order);
   *clash = NULL;
   for (size_t i = 0; ok && !*clash && i < order.len; i++) {
     UOp *u = order.at[i];
@@ -449,7 +449,7 @@ static bool find_clash(Kernel *k, UOp **clash) {
 /* The nest that u ends gets ranges of its own. */
 static bool set_apart(Kernel *k, UOp *u) {
   UOp *own = with_own_ranges(k, u);
-  UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &u, &own) : NULL;
+  UOp *sink = own ? kernel_with(k, k->sink, 1, &u, &own) : NULL;
   if (sink) k->sink = sink;
   return sink != NULL;
 }
@@ -622,7 +622,7 @@ void product_clauses(UOp *value, Clauses *out) {
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step) {
   if (r->op == OPS_RANGE && uop_coefficient(e, r, step)) return true; /* most are: no node is made */
   UOp *next = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
-  UOp *moved = next ? uop_substitute(k->st, k->mem, e, 1, &r, &next) : NULL;
+  UOp *moved = next ? kernel_with(k, e, 1, &r, &next) : NULL;
   UOp *d = moved ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, moved, e)) : NULL;
   if (!d || !is_const(d)) return false;
   *step = d->arg.v.i;
@@ -671,7 +671,7 @@ bool nest_stores_to(const UOp *u, const UOp *memory) {
 
 int64_t nest_local_bytes(Kernel *k, UOp *root) {
   UOpVec order = {0};
-  int64_t n = uop_toposort(k->st, k->mem, &root, 1, &order) ? 0 : -1;
+  int64_t n = kernel_nodes(k, root, &order) ? 0 : -1;
   for (size_t i = 0; n >= 0 && i < order.len; i++)
     if (order.at[i]->op == OPS_DEFINE_LOCAL) n += local_array_bytes(order.at[i]);
   vec_free(k->mem, &order);
@@ -695,7 +695,7 @@ static bool fresh_has(const Fresh *f, const UOp *u) {
 
 static bool fresh_range(Fresh *f, UOp *r) {
   if (r->op != OPS_RANGE || fresh_has(f, r)) return true;
-  UOp *extent = uop_substitute(f->k->st, f->k->mem, r->src[0], (int)f->from.len, f->from.at, f->to.at);
+  UOp *extent = kernel_with(f->k, r->src[0], (int)f->from.len, f->from.at, f->to.at);
   UOp *copy = extent ? kernel_range(f->k, extent, (AxisType)r->arg.range.type, r) : NULL;
   int32_t of = r->arg.range.of;
   bool stays = of == LOCAL_OF_BLOCK || of == LANES_OF_COPY || of == FRAGMENT_OF_A || of == FRAGMENT_OF_B;
@@ -748,12 +748,20 @@ UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to) {
     for (int r = 2; ok && r < s->nsrc; r++)
       ok = fresh_range(&f, s->src[r]);
   }
-  UOp *copy = ok ? uop_substitute(k->st, k->mem, u, (int)f.from.len, f.from.at, f.to.at) : NULL;
+  UOp *copy = ok ? kernel_with(k, u, (int)f.from.len, f.from.at, f.to.at) : NULL;
   vec_free(k->mem, &f.from), vec_free(k->mem, &f.to), vec_free(k->mem, &at);
   return copy;
 }
 
 /* ---- index arithmetic */
+bool kernel_nodes(Kernel *k, UOp *u, UOpVec *order) { return uop_toposort(k->st, k->mem, &u, 1, order); }
+
+UOp *kernel_with(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to) {
+  return uop_substitute(k->st, k->mem, u, n, from, to);
+}
+
+UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+
 UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
   return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
 }

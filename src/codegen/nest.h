@@ -27,12 +27,17 @@ typedef struct Place {
 
 typedef Vec(Place) PlaceVec;
 
+/* All nodes that u is made of, sources first, added to *order. False: out of memory. */
+bool kernel_nodes(Kernel *k, UOp *u, UOpVec *order);
+/* u with to[i] in place of from[i]. NULL: out of memory. */
+UOp *kernel_with(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to);
+
 /* ---- index arithmetic. NULL where a source is, or out of memory. */
 static inline UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
 
 static inline UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
 
-static inline UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+UOp *simp(Kernel *k, UOp *u);
 
 /* a op b, simplified: all of it, or, where a and b are simple, its top alone. */
 UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b);

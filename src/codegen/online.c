@@ -239,18 +239,18 @@ static UOp *closed(Online *c, UOp *x, UOp *r) {
   bool ok = true, again = true;
   while (ok && again) {
     from.len = to.len = order.len = 0;
-    ok = uop_toposort(k->st, k->mem, &x, 1, &order);
+    ok = kernel_nodes(k, x, &order);
     for (size_t i = 0; ok && i < order.len; i++)
       for (size_t m = 0; ok && m < c->rows.len; m++)
         if (order.at[i]->op == OPS_INDEX && order.at[i]->src[0] == c->rows.at[m])
           ok = vec_push(k->mem, &from, order.at[i]) && vec_push(k->mem, &to, c->stored.at[m]);
     again = from.len > 0;
-    if (ok && again) ok = (x = uop_substitute(k->st, k->mem, x, (int)from.len, from.at, to.at)) != NULL;
+    if (ok && again) ok = (x = kernel_with(k, x, (int)from.len, from.at, to.at)) != NULL;
   }
   from.len = to.len = 0;
   for (size_t i = 0; ok && i < c->axes.len; i++)
     ok = vec_push(k->mem, &from, c->axes.at[i]) && vec_push(k->mem, &to, r);
-  if (ok) x = uop_substitute(k->st, k->mem, x, (int)from.len, from.at, to.at);
+  if (ok) x = kernel_with(k, x, (int)from.len, from.at, to.at);
   vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
   return ok ? x : NULL;
 }
@@ -300,7 +300,7 @@ static bool find_changes(Online *c) {
     State *s = &c->states.at[i];
     if (!s->later) continue;
     if (s->statement == c->states.at[c->leader].statement) return cannot(c, "a result needs its own loop's");
-    UOp *old = uop_substitute(c->k->st, c->k->mem, s->closed, 1, &l, &c->before);
+    UOp *old = kernel_with(c->k, s->closed, 1, &l, &c->before);
     Ops mark = s->op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
     bool has = s->op == OPS_ADD || s->op == OPS_MAX;
     UOp *asked = old && has ? UNEW(c->k->st, mark, (DType)old->dtype, 1, ARG0, old, c->before, l) : NULL;
@@ -376,7 +376,7 @@ static void block_close(Online *c, Block *b) {
 }
 
 static UOp *of_block(Online *c, const Block *b, UOp *u) {
-  return u ? uop_substitute(c->k->st, c->k->mem, u, (int)b->from.len, b->from.at, b->to.at) : NULL;
+  return u ? kernel_with(c->k, u, (int)b->from.len, b->from.at, b->to.at) : NULL;
 }
 
 /* The place of a state in its row: over the loops around it. */
@@ -460,7 +460,7 @@ static UOp *chain(Online *c, UOp *u, int n, UOp *const *with) {
   if (u->nsrc == 2 && u->src[1]->op == OPS_LOOP) inner = chain(c, u->src[1], n, with);
   UOp *body = inner ? UNEW(c->k->st, OPS_SINK, DT_VOID, 1, ARG0, inner)
                     : uop_new(c->k->st, OPS_SINK, DT_VOID, 1, n, with, ARG0);
-  body = body && now ? uop_substitute(c->k->st, c->k->mem, body, 1, &r, &now) : NULL;
+  body = body && now ? kernel_with(c->k, body, 1, &r, &now) : NULL;
   return body ? loop_new(c->k, now, body->nsrc, body->src) : NULL;
 }
 
@@ -496,7 +496,7 @@ static bool rest_of(Online *c, UOp *step, UOpVec *out) {
   while (!is_axis_loop(c, u->src[last]))
     last--;
   for (int i = last + 1; ok && i < u->nsrc; i++)
-    ok = push(c, &rest, uop_substitute(c->k->st, c->k->mem, u->src[i], (int)from.len, from.at, to.at));
+    ok = push(c, &rest, kernel_with(c->k, u->src[i], (int)from.len, from.at, to.at));
   if (ok && rest.len) ok = push(c, out, chain(c, step, (int)rest.len, rest.at));
   vec_free(c->k->mem, &from), vec_free(c->k->mem, &to), vec_free(c->k->mem, &rest);
   return ok;

@@ -91,7 +91,7 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
     ok = partial_add(k, &p, acc);
   }
   if (ok && !one) ok = refuse(k, o, "it belongs to reductions that begin in different loops");
-  if (ok) head = uop_substitute(k->st, k->mem, head, (int)p.from.len, p.from.at, p.to.at);
+  if (ok) head = kernel_with(k, head, (int)p.from.len, p.from.at, p.to.at);
   if (ok && n > 1) {
     UOp *copy = nest_copy(k, u, 0, NULL, NULL);
     rest = copy ? part_of(k, copy, copy, &part[1], false) : NULL;

@@ -91,7 +91,7 @@ static bool loops_of(Product *d, UOp *loop) {
 /* Whether statements below `root` change what an operand reads. */
 static bool changes(Kernel *k, const UOp *root, UOp *value) {
   UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &value, 1, &order), found = !ok;
+  bool ok = kernel_nodes(k, value, &order), found = !ok;
   for (size_t i = 0; i < order.len && !found; i++)
     found = order.at[i]->op == OPS_INDEX && nest_stores_to(root, memory_of(order.at[i]));
   vec_free(k->mem, &order);
@@ -336,7 +336,7 @@ static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t t
   UOp *inner = loops[d->n - 1];
   bool along = loads_apart(k, d->value[role], d->range[d->n - 1]) <= loads_apart(k, d->value[role], side);
   if (role == MATRIX_B) along &= loads_apart(k, d->value[role], side) > 0;
-  UOp *value = uop_substitute(k->st, k->mem, d->value[role], n, from, to);
+  UOp *value = kernel_with(k, d->value[role], n, from, to);
   UOp *to_place = role == MATRIX_A ? place_in_a(k, d, iter, depth) : place_in_b(k, d, depth, iter);
   UOp *u = value ? write_new(k, at(k, d->memory[role], to_place), value, 0, NULL) : NULL;
   if (role == MATRIX_A && along) { /* rows as they are */

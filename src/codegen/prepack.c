@@ -50,7 +50,7 @@ static bool writes_only(const UOp *u, const UOp *memory) {
 static bool is_kept_value(Packing *p, UOp *u, bool *reads) {
   UOpVec order = {0};
   Kernel *k = p->k;
-  bool ok = uop_toposort(k->st, k->mem, &u, 1, &order), kept = true;
+  bool ok = kernel_nodes(k, u, &order), kept = true;
   for (size_t i = 0; ok && kept && i < order.len; i++) {
     const UOp *x = order.at[i], *m = x->op == OPS_INDEX ? memory_of(x) : NULL;
     if (x->op == OPS_VAR || x->op == OPS_AFTER || x->op == OPS_DEFINE_REG) kept = false;
@@ -200,7 +200,7 @@ static bool find_accesses(Packing *p) {
   Kernel *k = p->k;
   UOpVec order = {0};
   UOp *begin = copy_begin(p, p->around.at);
-  bool ok = begin && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = begin && kernel_nodes(k, k->sink, &order);
   for (size_t i = 0; ok && p->fits && i < order.len; i++) {
     UOp *x = order.at[i], *src[MAX_AXES + 2];
     if (x->op != OPS_INDEX || memory_of(x) != p->memory) continue;
@@ -227,7 +227,7 @@ static UOp *packing_nest(Packing *p) {
     ok = vec_push(k->mem, &own, kernel_range(k, p->around.at[i]->src[0], AXIS_GLOBAL, NULL)) && own.at[i];
   for (size_t i = 0; ok && i < p->fills.len; i++) {
     if (!p->fills.at[i].moves) continue;
-    UOp *u = uop_substitute(k->st, k->mem, p->fills.at[i].u, (int)p->from.len, p->from.at, p->to.at);
+    UOp *u = kernel_with(k, p->fills.at[i].u, (int)p->from.len, p->from.at, p->to.at);
     u = u ? nest_copy(k, u, (int)own.len, p->around.at, own.at) : NULL;
     ok = u && vec_push(k->mem, &body, u);
   }
@@ -246,7 +246,7 @@ static bool packed_one(Packing *p, UOpVec *packs) {
     ok = vec_push(k->mem, packs, nest->op == OPS_SINK ? nest->src[i] : nest);
   for (size_t i = 0; ok && i < p->fills.len; i++)
     ok = (sink = nest_replace(k, sink, p->fills.at[i].u, 0, NULL)) != NULL;
-  if (ok) sink = uop_substitute(k->st, k->mem, sink, (int)p->from.len, p->from.at, p->to.at);
+  if (ok) sink = kernel_with(k, sink, (int)p->from.len, p->from.at, p->to.at);
   k->sink = ok ? sink : NULL;
   return k->sink != NULL;
 }
@@ -285,7 +285,7 @@ static bool list_noted(Kernel *k) {
 static bool reads_noted(Kernel *k) {
   Prepack *out = k->opt->prepack;
   UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = kernel_nodes(k, k->sink, &order);
   out->reads = 0;
   for (size_t i = 0; ok && i < order.len; i++) {
     const UOp *u = order.at[i];
@@ -301,7 +301,7 @@ static bool reads_noted(Kernel *k) {
 static bool arguments_numbered(Kernel *k) {
   const Prepack *p = k->opt->prepack;
   UOpVec order = {0}, from = {0}, to = {0};
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = kernel_nodes(k, k->sink, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     Arg arg = u->arg;
@@ -312,7 +312,7 @@ static bool arguments_numbered(Kernel *k) {
     UOp *now = uop_new(k->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src, arg);
     ok = now && vec_push(k->mem, &from, u) && vec_push(k->mem, &to, now);
   }
-  if (ok) ok = (k->sink = uop_substitute(k->st, k->mem, k->sink, (int)from.len, from.at, to.at)) != NULL;
+  if (ok) ok = (k->sink = kernel_with(k, k->sink, (int)from.len, from.at, to.at)) != NULL;
   vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
   return ok;
 }
@@ -323,7 +323,7 @@ bool prepack(Kernel *k) {
   if (!out) return true;
   out->n = 0;
   if (!k->stays || has_grid(k->ren)) return true;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = kernel_nodes(k, k->sink, &order);
   for (size_t i = 0; ok && i < order.len && out->n < MOST_PREPACKED; i++)
     if (order.at[i]->op == OPS_DEFINE_LOCAL) ok = memory_packed(k, order.at[i], &packs);
   if (ok && out->n && out->packs) {

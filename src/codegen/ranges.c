@@ -140,10 +140,10 @@ static bool needs(Kernel *k, const UOpVec *order, const UOp *u, const UOp *v) {
  * memory. */
 static bool reads_same(Kernel *k, const UOp *u, const UOp *v) {
   UOpVec of_u = {0}, of_v = {0};
-  UOp *with = uop_substitute(k->st, k->mem, v->src[0], v->nsrc - 1, v->src + 1, u->src + 1);
+  UOp *with = kernel_with(k, v->src[0], v->nsrc - 1, v->src + 1, u->src + 1);
   UOpMap *seen = uop_map_begin(k->st, k->st);
-  bool same = false, ok = with && seen && uop_toposort(k->st, k->mem, u->src, 1, &of_u) &&
-                          uop_toposort(k->st, k->mem, &with, 1, &of_v);
+  bool same = false,
+       ok = with && seen && uop_toposort(k->st, k->mem, u->src, 1, &of_u) && kernel_nodes(k, with, &of_v);
   for (size_t i = 0; ok && i < of_u.len; i++)
     if (of_u.at[i]->op == OPS_INDEX && (of_u.at[i]->ranges & u->src[u->nsrc - 1]->ranges))
       ok = uop_map_put(k->st, seen, of_u.at[i], of_u.at[i]);
@@ -170,10 +170,10 @@ static bool share_loops(Kernel *k) {
   for (bool again = true; again;) {
     UOpVec order = {0};
     UOp *u, *v;
-    if (!uop_toposort(k->st, k->mem, &k->sink, 1, &order)) return vec_free(k->mem, &order), false;
+    if (!kernel_nodes(k, k->sink, &order)) return vec_free(k->mem, &order), false;
     again = pair_in_one(k, &order, &u, &v);
     vec_free(k->mem, &order);
-    if (again) k->sink = uop_substitute(k->st, k->mem, k->sink, v->nsrc - 1, v->src + 1, u->src + 1);
+    if (again) k->sink = kernel_with(k, k->sink, v->nsrc - 1, v->src + 1, u->src + 1);
     if (!k->sink) return false;
   }
   return true;
@@ -219,7 +219,7 @@ static bool split_loop(Kernel *k, UOp *r, int64_t by) {
   UOp *whole = outer && inner ? ix(k, OPS_ADD, ix(k, OPS_MUL, outer, num(k, by)), inner) : NULL;
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = pair};
   UOp *sink = whole ? graph_rewrite(&rw, pm_two_loops, k->sink) : NULL;
-  return (k->sink = sink ? simp(k, uop_substitute(k->st, k->mem, sink, 1, &r, &whole)) : NULL) != NULL;
+  return (k->sink = sink ? simp(k, kernel_with(k, sink, 1, &r, &whole)) : NULL) != NULL;
 }
 
 /* Each number of an index is then a sum of loops times constants, so that it is known how far it moves. */
@@ -228,7 +228,7 @@ static bool split_loops(Kernel *k) {
     UOpVec order = {0};
     UOp *r = NULL;
     int64_t by = 0;
-    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+    bool ok = kernel_nodes(k, k->sink, &order);
     for (size_t i = 0; ok && !by && i < order.len; i++) {
       r = order.at[i];
       if (r->op == OPS_RANGE && r->arg.range.type == AXIS_REDUCE) by = divisor_of(&order, r);
@@ -247,7 +247,7 @@ bool simplify_ranges(Kernel *k) {
   for (bool again = true; again;) {
     UOpVec order = {0};
     UOp *a = NULL, *b = NULL;
-    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+    bool ok = kernel_nodes(k, k->sink, &order);
     again = false;
     for (size_t i = 0; ok && i < order.len && !again; i++) {
       UOp *u = order.at[i];
@@ -269,7 +269,7 @@ bool simplify_ranges(Kernel *k) {
     UOp *from[2] = {a, b},
         *to[3] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb), m};
     Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = to};
-    UOp *sink = uop_substitute(k->st, k->mem, k->sink, 2, from, to);
+    UOp *sink = kernel_with(k, k->sink, 2, from, to);
     k->sink = simp(k, sink ? graph_rewrite(&rw, pm_one_loop, sink) : NULL);
     if (!k->sink) return false;
     merged = true;

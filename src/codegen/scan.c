@@ -27,7 +27,7 @@ static bool writes_param(const UOp *loop, const UOp *memory) {
 /* An expression that no iteration before has changed. */
 static bool is_fresh(Kernel *k, const UOp *loop, UOp *e) {
   UOpVec order = {0};
-  bool fresh = uop_toposort(k->st, k->mem, &e, 1, &order);
+  bool fresh = kernel_nodes(k, e, &order);
   for (size_t i = 0; fresh && i < order.len; i++) {
     const UOp *u = order.at[i];
     if (u->op == OPS_DEFINE_REG) fresh = !steps_register(loop, u);
@@ -134,7 +134,7 @@ bool threads_scan(Grid *g, const UOp *loop, UOpVec *out) {
       ok = ok && scan_block(&s, thread, flat, threads / WARP, all / WARP);
       ok = ok && vec_push(k->mem, &from, s.sum) && vec_push(k->mem, &to, s.mine);
     } else {
-      u = uop_substitute(k->st, k->mem, u, (int)from.len, from.at, to.at);
+      u = kernel_with(k, u, (int)from.len, from.at, to.at);
       ok = u && vec_push(k->mem, out, u);
     }
   }

@@ -68,7 +68,7 @@ UOp *spread(Kernel *k, UOp *body, UOp *r) {
   Facts f = {0};
   UOpVec order = {0}, from = {0}, to = {0}, apart = {0};
   UOp *loop = loop_new(k, r, body->nsrc, body->src);
-  bool ok = loop && facts_of(k, loop, &f) && uop_toposort(k->st, k->mem, &body, 1, &order);
+  bool ok = loop && facts_of(k, loop, &f) && kernel_nodes(k, body, &order);
   for (size_t i = 0; ok && i < f.started.len; i++) {
     UOp *reg = f.started.at[i], *extent[MAX_LIST + 1];
     if (reg->nsrc >= MAX_LIST) {
@@ -90,7 +90,7 @@ UOp *spread(Kernel *k, UOp *body, UOp *r) {
     ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, reg_at(k, apart.at[reg], x->nsrc, at));
   }
   Spread s = {k, r};
-  UOp *now = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
+  UOp *now = ok ? kernel_with(k, body, (int)from.len, from.at, to.at) : NULL;
   if (now) now = spread_tree(&s, now);
   facts_free(k, &f), vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
   vec_free(k->mem, &apart);
@@ -107,7 +107,7 @@ typedef struct Pad {
 /* Whether u has a range that `valid` has. */
 static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
   UOpVec order = {0};
-  bool moves = false, ok = (u->ranges & valid->ranges) && uop_toposort(k->st, k->mem, &valid, 1, &order);
+  bool moves = false, ok = (u->ranges & valid->ranges) && kernel_nodes(k, valid, &order);
   for (size_t i = 0; ok && i < order.len && !moves; i++)
     moves = order.at[i]->op == OPS_RANGE && depends(k, u, order.at[i]);
   vec_free(k->mem, &order);
@@ -177,7 +177,7 @@ bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
 /* Each value of `inner` gets rows of its own, element beside element. */
 static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
   UOpVec order = {0}, from = {0}, to = {0};
-  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  bool ok = kernel_nodes(k, body, &order);
   for (size_t row = 0; ok && row < f->rows.len; row++) {
     UOp *m = f->rows.at[row], *n = inner->src[0];
     UOp *all = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
@@ -191,7 +191,7 @@ static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
       ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, now);
     }
   }
-  UOp *r = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
+  UOp *r = ok ? kernel_with(k, body, (int)from.len, from.at, to.at) : NULL;
   vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
   return r;
 }
@@ -219,7 +219,7 @@ UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *at = p->top ? add(k, uop_alu2(k->st, OPS_MUL, inner, p->blocks), block)
                    : add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner);
   at = add(k, p->base, at);
-  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
+  UOp *body = at ? kernel_with(k, body_of(k, u), 1, &r, &at) : NULL;
   if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
   if (body && is_batched(inner)) {
     Facts f;
@@ -275,7 +275,7 @@ static int64_t pieces(int64_t n) { return n / 16 + __builtin_popcountll((uint64_
 static int64_t operations_along(Kernel *k, const UOp *r) {
   UOpVec order = {0};
   int64_t n = 0;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  bool ok = kernel_nodes(k, k->sink, &order);
   for (size_t i = 0; ok && i < order.len; i++)
     if (order.at[i]->ranges & range_bit(r->arg.range.id))
       n += (int64_t)target_weight(k->opt->target, order.at[i]);

@@ -45,7 +45,7 @@ DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index) {
 /* Sets s->dtype, where all reads of all statements are converted alike. */
 static bool collect_dtype(Staged *s) {
   UOpVec order = {0};
-  bool ok = uop_toposort(s->k->st, s->k->mem, &s->nest, 1, &order);
+  bool ok = kernel_nodes(s->k, s->nest, &order);
   s->dtype = (DType)s->param->dtype;
   for (size_t i = 0; ok && i < s->reads.len; i++) {
     DType to = stage_dtype(s->k, &order, s->reads.at[i]);
@@ -84,7 +84,7 @@ static bool collect(Staged *s) {
       ok = range_add(s, u->src[r]);
     if (stored_in(u) == s->param) ok = cannot(s, "the kernel writes it");
     order.len = 0;
-    ok = ok && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
+    ok = ok && kernel_nodes(k, u->src[1], &order);
     for (size_t j = 0; ok && j < order.len; j++) {
       bool is;
       ok = is_read(s, order.at[j], &is);
@@ -105,7 +105,7 @@ static UOp *base_of(Staged *s, UOp *e) {
   bool ok = true;
   for (size_t i = 0; ok && i < s->inside.len; i++)
     ok = vec_push(s->k->mem, &zero, nought);
-  UOp *r = ok ? uop_substitute(s->k->st, s->k->mem, e, (int)s->inside.len, s->inside.at, zero.at) : NULL;
+  UOp *r = ok ? kernel_with(s->k, e, (int)s->inside.len, s->inside.at, zero.at) : NULL;
   vec_free(s->k->mem, &zero);
   return r ? uop_simplify(s->k->st, s->k->mem, r) : NULL;
 }
@@ -132,7 +132,7 @@ static bool only_inside(Staged *s, UOp *e) {
 
 static UOp *with_padding(Staged *s, UOp *offset) {
   Kernel *k = s->k;
-  UOp *u = uop_substitute(k->st, k->mem, offset, (int)s->inside.len, s->inside.at, s->padded.at);
+  UOp *u = kernel_with(k, offset, (int)s->inside.len, s->inside.at, s->padded.at);
   return u ? uop_simplify(k->st, k->mem, u) : NULL;
 }
 
@@ -153,7 +153,7 @@ static bool last_offset(Staged *s, UOp *offset, UOp **last) {
   }
   *last = NULL;
   if (ok && open && even) {
-    UOp *u = uop_substitute(k->st, k->mem, offset, (int)from.len, from.at, to.at);
+    UOp *u = kernel_with(k, offset, (int)from.len, from.at, to.at);
     *last = u ? uop_simplify(k->st, k->mem, u) : NULL;
     ok = *last != NULL;
   }
@@ -190,7 +190,7 @@ static bool widened(Staged *s, UOp *e, int64_t c, UOp *axis, int64_t *t) {
   UOpVec order = {0};
   UOp *r = NULL, *rest = NULL;
   int64_t own, all, times = 0;
-  bool ok = e->ranges && uop_toposort(s->k->st, s->k->mem, &e, 1, &order);
+  bool ok = e->ranges && kernel_nodes(s->k, e, &order);
   for (size_t i = 0; ok && i < order.len && !r; i++)
     if (order.at[i]->op == OPS_RANGE) r = order.at[i];
   vec_free(s->k->mem, &order);
@@ -264,7 +264,7 @@ bool clauses_asked(Kernel *k, UOp *value, Clauses *out) {
   UOpVec order = {0};
   product_clauses(value, &all);
   out->n = 0;
-  bool ok = !all.n || uop_toposort(k->st, k->mem, &value, 1, &order);
+  bool ok = !all.n || kernel_nodes(k, value, &order);
   for (int i = 0; ok && i < all.n; i++)
     if (!is_taken_by_all(k, &order, all.at[i])) out->at[out->n++] = all.at[i];
   vec_free(k->mem, &order);
@@ -413,7 +413,7 @@ static UOp *reading(Staged *s, const UOpVec *copies) {
     UOp *was = converts ? UNEW(k->st, OPS_CAST, s->dtype, 1, ARG0, x) : x;
     ok = was && vec_push(k->mem, &from, was);
   }
-  UOp *r = ok ? uop_substitute(k->st, k->mem, s->nest, (int)from.len, from.at, copies->at) : NULL;
+  UOp *r = ok ? kernel_with(k, s->nest, (int)from.len, from.at, copies->at) : NULL;
   vec_free(k->mem, &from);
   return r;
 }
@@ -626,7 +626,7 @@ bool opt_stage(Kernel *k, int64_t slot, int64_t along, const char **why) {
   UOp *param = NULL, *memory = NULL;
   bool gpu = has_grid(k->ren);
   *why = NULL;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && fronts(k, k->sink, gpu, &at, &around);
+  bool ok = kernel_nodes(k, k->sink, &order) && fronts(k, k->sink, gpu, &at, &around);
   for (size_t i = 0; i < order.len; i++)
     if (order.at[i]->op == OPS_PARAM && order.at[i]->arg.param.slot == slot) param = order.at[i];
   if (ok && !param) {

@@ -80,8 +80,7 @@ static bool level(Kernel *k, UOp *loop, UOp *acc) {
     if (depends(k, x, acc->src[i])) list[n++] = acc->src[i];
   UOp *own = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src),
       *mine = reg_at(k, own, x->nsrc - 1, x->src + 1);
-  UOp *with[3] = {reg_start(k, mine, OPS_ADD, n, list),
-                  mine ? uop_substitute(k->st, k->mem, loop, 1, &x, &mine) : NULL,
+  UOp *with[3] = {reg_start(k, mine, OPS_ADD, n, list), mine ? kernel_with(k, loop, 1, &x, &mine) : NULL,
                   acc_new(k, OPS_ADD, x, mine, n, list)};
   UOp *sink = with[0] && with[1] && with[2] ? nest_replace(k, k->sink, loop, 3, with) : NULL;
   return sink && (k->sink = sink);

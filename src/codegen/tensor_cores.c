@@ -148,7 +148,7 @@ static bool is_past(Kernel *k, UOp *e, const UOp *side, const UOp *depth, Probe 
   UOp *from[2] = {(UOp *)side, (UOp *)depth}, *place[2];
   for (int i = 0; i < 2; i++) {
     UOp *to[2] = {num(k, begin.at + (i ? p.at : 0)), num(k, begin.deep + (i ? p.deep : 0))};
-    place[i] = to[0] && to[1] ? uop_substitute(k->st, k->mem, e, 2, from, to) : NULL;
+    place[i] = to[0] && to[1] ? kernel_with(k, e, 2, from, to) : NULL;
     if (!place[i] || !(place[i] = uop_simplify(k->st, k->mem, place[i]))) return false;
   }
   UOp *apart = ix(k, OPS_SUB, place[1], place[0]);
@@ -187,7 +187,7 @@ static const MatrixShape *row_of_copies(const Units *u, const UOp *product, cons
 
 bool has_groups(Kernel *k, UOp *u) {
   UOpVec order = {0};
-  bool has = false, ok = uop_has(u, WMMA) && uop_toposort(k->st, k->mem, &u, 1, &order);
+  bool has = false, ok = uop_has(u, WMMA) && kernel_nodes(k, u, &order);
   for (size_t i = 0; ok && i < order.len; i++)
     has |= order.at[i]->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[order.at[i]->arg.i]);
   vec_free(k->mem, &order);
@@ -201,7 +201,7 @@ static bool begins_line(Kernel *k, const UOp *acc) {
   if (!unit || !matrix_shapes[value->arg.i].operand[MATRIX_B].turned) return true;
   UOp *at = value->src[1]->src[1], *zero = num(k, 0);
   for (int i = 2; at && zero && i < acc->nsrc; i++)
-    at = uop_substitute(k->st, k->mem, at, 1, (UOp **)acc->src + i, &zero);
+    at = kernel_with(k, at, 1, (UOp **)acc->src + i, &zero);
   at = at ? uop_simplify(k->st, k->mem, at) : NULL;
   return at && uop_is_multiple(at, MATRIX_LINE_ELEMENTS);
 }
@@ -237,7 +237,7 @@ static UOp *step(Units *u, UOp *acc, const UOp *depth, UOp *block) {
                            operand_place(u, (MatrixRole)role, role == MATRIX_B)),
                   in_block(k, block, s->k, operand_place(u, (MatrixRole)role, role == MATRIX_A))};
     if (!to[0] || !to[1]) return NULL;
-    if (!(ab[role] = uop_substitute(k->st, k->mem, ab[role], 2, from, to))) return NULL;
+    if (!(ab[role] = kernel_with(k, ab[role], 2, from, to))) return NULL;
     for (int e = 0; e < 2 && !matrix_in_shared(s); e++)
       if (u->element[role][e]->op == OPS_RANGE) list[n++] = u->element[role][e];
   }
@@ -382,7 +382,7 @@ static bool on_units(Units *u) {
     to[0] = in_block(k, u->row_block, u->shape->m, place_of(u, MATRIX_C, false));
     to[1] = in_block(k, u->column_block, u->shape->n, place_of(u, MATRIX_C, true));
   }
-  if (body) body = to[0] && to[1] ? uop_substitute(k->st, k->mem, body, 2, from, to) : NULL;
+  if (body) body = to[0] && to[1] ? kernel_with(k, body, 2, from, to) : NULL;
   if (body) body = spread(k, body, u->element[MATRIX_C][1]);
   UOp *nest = body ? in_blocks(u, u->outer, body) : NULL;
   vec_free(k->mem, &now);

@@ -42,7 +42,7 @@ static UOp *distributed(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
     trips = simp(
         k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
   UOp *inner = kernel_range(k, trips, AXIS_LOOP, NULL), *at = add(k, begin, inner);
-  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, loop), 1, &r, &at) : NULL;
+  UOp *body = at ? kernel_with(k, body_of(k, loop), 1, &r, &at) : NULL;
   UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
   if (!now || u == loop) return now;
   return nest_replace(k, u, loop, 1, &now);

@@ -54,7 +54,7 @@ static bool next_in_sum(const Units *u, int role) {
 static double weight_of(const Units *u, UOp *value) {
   UOpVec order = {0};
   double sum = 0;
-  bool ok = uop_toposort(u->k->st, u->k->mem, &value, 1, &order);
+  bool ok = kernel_nodes(u->k, value, &order);
   for (size_t i = 0; ok && i < order.len; i++)
     sum += order.at[i]->dtype == DT_INDEX ? 0 : target_weight(u->c->target, order.at[i]);
   vec_free(u->k->mem, &order);

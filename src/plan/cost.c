@@ -160,7 +160,7 @@ static double copies_of(const Plan *p, int distributed, double share) {
   return all;
 }
 
-bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
+static bool cost_of_lengths(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
   Plan p;
   double tile, share = 1;
   int at[MOST_LEVELS], nat = 0;
@@ -187,8 +187,23 @@ bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost
   return out->cycles <= most;
 }
 
+/* Of loops of unknown length: the geometric mean over several lengths, because a list that takes twice as long
+ * as another for one length, and half as long for another, is as good. */
+bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
+  if (!c->also) return cost_of_lengths(c, t, ncores, most, out);
+  double product = 1, n = 0;
+  for (const KernelShape *s = c; s; s = s->also, n++) {
+    Cost one;
+    bool is = cost_of_lengths(s, t, ncores, INFINITY, &one);
+    if (s == c) *out = one;
+    product *= is ? one.cycles : INFINITY;
+  }
+  out->cycles = pow(product, 1 / n);
+  return out->cycles <= most && out->cycles < INFINITY;
+}
+
 /* All that can be copied is, for nothing, and each core has its part of the rest. */
-double cost_least(const KernelShape *c, const Taken *last, int ncores) {
+static double least_of_lengths(const KernelShape *c, const Taken *last, int ncores) {
   static const double ROUNDED = 1 - 1e-9;
   Plan p;
   double tile;
@@ -199,4 +214,11 @@ double cost_least(const KernelShape *c, const Taken *last, int ncores) {
   double cycles = compute_of(&p, &tile);
   cycles += stores_of(&p, tile);
   return ROUNDED * cycles / ncores * (1 + LINE_WORTH * c->nests * text_of(&p));
+}
+
+double cost_least(const KernelShape *c, const Taken *last, int ncores) {
+  double product = 1, n = 0;
+  for (const KernelShape *s = c; s; s = s->also, n++)
+    product *= least_of_lengths(s, last, ncores);
+  return n == 1 ? product : pow(product, 1 / n);
 }

@@ -14,10 +14,10 @@ static const double COPY_SHOWN = 1.5;
  * its own, which take little less than a tile. */
 static double trips_of(const Plan *p, int loop, double n) {
   static const double STEP_LEFT = 0.6;
-  double tiles = p->ext[loop] / n;
-  if (n == 1 || !is_open(p->c, loop)) return ceil(tiles);
-  double left = fmin(n - 1, p->ext[loop]) / 2, less = (double)tile_left((int64_t)n), last = (less - 1) / 2;
-  return fmax(0, tiles - left / n) + STEP_LEFT * (fmax(0, left - last) / less + last);
+  double size = p->ext[loop], less = loop == p->group ? 1 : (double)tile_left((int64_t)n);
+  if (n == 1 || !is_open(p->c, loop)) return loop == p->group ? size / n : ceil(size / n);
+  double left = size < n ? size : (n - 1) / 2, last = fmin(left, (less - 1) / 2);
+  return (size - left) / n + STEP_LEFT * ((left - last) / less + last);
 }
 
 static void open_loop(Plan *p, int loop, double trips) {
@@ -147,7 +147,8 @@ bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
     if (is_upcast(o->op) || o->op == OPT_VEC) p->up[o->r] = (double)o->n;
     if (o->op == OPT_UPCASTTOP) p->top |= 1u << o->r;
     if (o->op == OPT_VEC) p->vec = (int)o->r;
-    if (o->op == OPT_UNROLL || o->op == OPT_GROUP) p->unroll[o->r] = (double)TG_MIN(o->n, c->size[o->r]);
+    bool unrolls = o->op == OPT_UNROLL || o->op == OPT_GROUP;
+    if (unrolls) p->unroll[o->r] = (double)(is_open(c, (int)o->r) ? o->n : TG_MIN(o->n, c->size[o->r]));
     if (o->op == OPT_GROUP) p->group = p->vec = (int)o->r;
     if (o->op == OPT_SWAP)
       for (int r = 0; r < c->n; r++)
@@ -167,16 +168,17 @@ bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
     int r = p->order[i];
     if (is_summed_over(c, r)) continue;
     double n = p->up[r], trips = trips_of(p, r, n);
-    if (r != p->vec && n > 1 && !is_open(c, r)) n = p->ext[r] / trips;
-    if (p->ext[r] > n) {
+    bool counted = !is_open(c, r);
+    if (r != p->vec && n > 1 && counted) n = p->ext[r] / trips;
+    if (p->ext[r] > n || (n > 1 && !counted)) {
       p->ext[r] = n;
       open_loop(p, r, trips);
     }
   }
   for (int r = 0; r < c->n; r++) {
     if (!is_summed_over(c, r)) continue;
-    double n = p->unroll[r], trips = r == p->group ? p->ext[r] / n : ceil(p->ext[r] / n);
-    if (p->ext[r] > n) {
+    double n = p->unroll[r], trips = trips_of(p, r, n);
+    if (p->ext[r] > n || (n > 1 && is_open(c, r))) {
       p->ext[r] = n;
       open_loop(p, r, trips);
     }

@@ -72,16 +72,18 @@ typedef struct Body {
 typedef struct KernelShape {
   const Target *target;
   Target eight;           /* .. where sums are of 8 bytes */
+  double at;              /* loops of unknown length have the least iterations, 0, to the most, 1 */
   int n, naccess, nstore; /* stores come first in `access` */
   const UOp *range[MAX_LOOPS];
   int64_t size[MAX_LOOPS]; /* iterations that the loop is planned for */
   int64_t most[MAX_LOOPS]; /* .. that it has at the most: memory is for so many */
   uint32_t reduce;
-  uint32_t around; /* bit r: loop r is other nests' as well: it stays as it is */
-  int nests;       /* of the kernel: each line of text is paid for in the time of all of them */
-  uint32_t open;   /* bit r: how many iterations loop r has is known when it runs */
-  uint32_t summed; /* bit r: each iteration of loop r sums for itself */
-  bool own;        /* an output has a loop that others lack: it is none of these */
+  uint32_t around;          /* bit r: loop r is other nests' as well: it stays as it is */
+  int nests;                /* of the kernel: each line of text is paid for in the time of all of them */
+  uint32_t open;            /* bit r: how many iterations loop r has is known when it runs */
+  struct KernelShape *also; /* the same kernel, planned for other lengths of those; NULL: no more */
+  uint32_t summed;          /* bit r: each iteration of loop r sums for itself */
+  bool own;                 /* an output has a loop that others lack: it is none of these */
   Access access[MAX_ACCESS];
   int nwork;
   Work work[MAX_WORK];

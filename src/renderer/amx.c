@@ -43,8 +43,8 @@ static void step(Str *out, const MatrixShape *s, int rows, int columns) {
 
 static void function(Str *out, const char *name, const MatrixShape *s, int rows, int columns,
                      const char *type) {
-  const char *a = cs_scalar[cs_storage(s->operand[MATRIX_A].dtype)];
-  const char *b = cs_scalar[cs_storage(s->operand[MATRIX_B].dtype)];
+  const char *a = cs_stored(s->operand[MATRIX_A].dtype);
+  const char *b = cs_stored(s->operand[MATRIX_B].dtype);
   cs_fmt(out, "INL void %s(%s *to, const %s *a, i64 pitch, const %s *b, i64 panel, i64 steps) {\n", name,
          type, a, b);
   for (int t = 0; t < rows * columns; t++)
@@ -79,7 +79,7 @@ void cs_tiles(C *c, const UOp *store) {
     cs_fail(c, store, "no block of tiles");
     return;
   }
-  const char *type = cs_scalar[cs_storage((DType)u->dtype)], *none[26] = {NULL};
+  const char *type = cs_stored((DType)u->dtype), *none[26] = {NULL};
   const char *name = cs_text(c, "tiles_%s_%dx%d_%s", s->name, rows, columns, type);
   Str text;
   str_init(&text, c->body.mem);

@@ -87,7 +87,7 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
  * branches a compiler makes such loads long before what uses them, and runs out of registers. */
 static void load_or_zeros(C *c, const UOp *ix, const UOp *u, int id) {
   const char *type = cs_type(c, (DType)u->dtype, u->lanes), *zeros = cs_text(c, "zeros_%s", type);
-  const char *m[26] = {['G' - 'A'] = cs_scalar[cs_storage((DType)u->dtype)]};
+  const char *m[26] = {['G' - 'A'] = cs_stored((DType)u->dtype)};
   cs_helper(c, zeros, "static const $G $F[$N] = {0};", m, u->lanes);
   cs_put(c, "%s v%d = *(const %su *)(%s ? %s + %s : %s);\n", type, id, type, cs_ref(c, ix->src[2]),
          cs_ref(c, uop_base(ix->src[0])), cs_ref(c, ix->src[1]), zeros);
@@ -239,7 +239,7 @@ static void render_shuffle(C *c, const UOp *u, int id) {
     return;
   }
   const char *form = dtype_size((DType)u->dtype) > 4 ? c->lang->shuffle_wide : c->lang->shuffle;
-  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+  const char *type = cs_stored((DType)u->dtype);
   cs_put(c, "%s v%d = ", cs_type(c, (DType)u->dtype, u->lanes), id);
   if (u->lanes > 1) cs_put(c, "%s%s", cs_type(c, (DType)u->dtype, u->lanes), c->lang->vec_open);
   for (int i = 0; i < u->lanes; i++) {
@@ -302,7 +302,7 @@ static void render_alu(C *c, const UOp *u, int id) {
     const char *s[3] = {"", "", ""};
     for (int i = 0; i < u->nsrc && i < 3; i++)
       s[i] = cs_ref(c, u->src[i]);
-    cs_put(c, "%s v%d = ", cs_scalar[cs_storage((DType)u->dtype)], id);
+    cs_put(c, "%s v%d = ", cs_stored((DType)u->dtype), id);
     cs_scalar_alu(c, u, s[0], s[1], s[2]);
   } else if (c->lang->gnu_vec) {
     /* the width of a mask is known once its text is, so the text is written first and its type put in front
@@ -321,7 +321,7 @@ static void render_alu(C *c, const UOp *u, int id) {
         s[j] = lane_ref(c, u->src[j], i);
       bool narrow = dtype_size((DType)u->dtype) < 4; /* C makes it an int, which braces do not take back */
       if (i) str_put(&c->body, ", ");
-      if (narrow) cs_put(c, "%s(", cs_scalar[cs_storage((DType)u->dtype)]);
+      if (narrow) cs_put(c, "%s(", cs_stored((DType)u->dtype));
       cs_scalar_alu(c, u, s[0], s[1], s[2]);
       if (narrow) str_put(&c->body, ")");
     }
@@ -336,7 +336,7 @@ static void signature_cpu(C *c) {
   for (int i = 0; i < c->lin->n; i++) {
     const UOp *u = c->lin->at[i];
     if (u->op != OPS_PARAM) continue;
-    const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+    const char *type = cs_stored((DType)u->dtype);
     int slot = (int)u->arg.param.slot;
     cs_fmt(&c->body, "  %s *p%d = (%s *)bufs[%d];\n", type, slot, type, slot);
   }
@@ -397,7 +397,7 @@ static void put_buffer(C *c, Str *to, int slot) {
     if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
     written |= stores_to(u, slot);
   }
-  cs_fmt(to, "%s%s%s *%sp%d", c->lang->device_space, written ? "" : "const ", cs_scalar[cs_storage(d)],
+  cs_fmt(to, "%s%s%s *%sp%d", c->lang->device_space, written ? "" : "const ", cs_stored(d),
          c->lang->restrict_word, slot);
 }
 
@@ -497,7 +497,7 @@ bool params_in_one(int nparam, int nvar, int most) { return nparam + (nvar > 0) 
 /* Local memory: shared on a GPU; on a CPU in the frame of the kernel while it is small, else a part of the
  * thread's scratch. */
 static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scratch) {
-  const char *t = cs_scalar[cs_storage((DType)u->dtype)];
+  const char *t = cs_stored((DType)u->dtype);
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
   if (c->lang->most_local && linear_local_bytes(c->lin) > c->lang->most_local) {
     if (!*scratch) {
@@ -637,7 +637,7 @@ static void render_fragment(C *c, const UOp *u, int at, int id) {
 
 /* The statement of one UOp, with the number of its name. */
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
-  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+  const char *type = cs_stored((DType)u->dtype);
   /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU, but for what no thread holds */
   bool whole = (u->op == OPS_INDEX || u->op == OPS_LOAD) && !c->lang->gnu_vec &&
                u->lanes * dtype_size((DType)u->dtype) == MATRIX_ROW_BYTES;

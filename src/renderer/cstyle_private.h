@@ -33,9 +33,7 @@ typedef struct C {
   char tmp[NTMP][TMP_LEN]; /* operand texts live in this ring while one statement is written */
 } C;
 
-static inline DType cs_storage(DType d) {
-  return d == DT_BOOL ? DT_U8 : !dtype_is_narrow_float(d) ? d : dtype_size(d) == 1 ? DT_U8 : DT_U16;
-}
+const char *cs_stored(DType d); /* the type of an element of memory */
 
 static inline DType cs_int_of(int nbytes) {
   return nbytes == 1 ? DT_I8 : nbytes == 2 ? DT_I16 : nbytes == 4 ? DT_I32 : DT_I64;

@@ -121,9 +121,9 @@ void cs_dots(C *c, const UOp *store) {
     return;
   }
   Tile t = {.s = s,
-            .a = cs_scalar[cs_storage(s->operand[MATRIX_A].dtype)],
-            .b = cs_scalar[cs_storage(s->operand[MATRIX_B].dtype)],
-            .type = cs_scalar[cs_storage((DType)u->dtype)],
+            .a = cs_stored(s->operand[MATRIX_A].dtype),
+            .b = cs_stored(s->operand[MATRIX_B].dtype),
+            .type = cs_stored((DType)u->dtype),
             .pitch = pitch};
   const char *name = cs_text(c, "dots_%s_%dx%d_%s", s->name, rows, pitch, t.type), *none[26] = {NULL};
   cs_helper(c, "dots", begin, none, 0);

@@ -196,7 +196,7 @@ static const UOp *halves_added(const UOp *u) {
 }
 
 void cs_lanes_value(C *c, const UOp *u, int at) {
-  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+  const char *type = cs_stored((DType)u->dtype);
   size_t start = c->body.len;
   int n = u->lanes;
   if (!has_sources(c, u)) return;

@@ -99,6 +99,12 @@ const char *const cs_scalar[DT_COUNT] = {
 #include "uop/dtypes.def"
 };
 
+static DType cs_storage(DType d) {
+  return d == DT_BOOL ? DT_U8 : !dtype_is_narrow_float(d) ? d : dtype_size(d) == 1 ? DT_U8 : DT_U16;
+}
+
+const char *cs_stored(DType d) { return cs_scalar[cs_storage(d)]; }
+
 static bool first_use(C *c, const char *name) {
   uint64_t k = hash_bytes(1, name, strlen(name)), v;
   if (map_get(&c->helpers, k, &v)) return false;
@@ -199,7 +205,7 @@ const char *cs_const(C *c, DType d, Scalar v) {
     if (v.i == INT64_MIN) return cs_text(c, "(-9223372036854775807%s - 1)", l);
     return int_literal(c, v.i, l);
   case DT_U64: snprintf(t, TMP_LEN, "%lluu%s", (unsigned long long)v.i, l); break;
-  default: snprintf(t, TMP_LEN, "(%s)%lld", cs_scalar[cs_storage(d)], (long long)v.i); /* narrow integers */
+  default: snprintf(t, TMP_LEN, "(%s)%lld", cs_stored(d), (long long)v.i); /* narrow integers */
   }
   return t;
 }
@@ -216,7 +222,7 @@ const char *cs_splat(C *c, DType d, int lanes, const char *scalar) {
   const char *t = cs_type(c, d, lanes), *name = cs_text(c, "%s_splat", t);
   if (first_use(c, name)) {
     cs_fmt(&c->head, "#ifndef H_%s\n#define H_%s\nINL %s %s(%s x) { return (%s){", name, name, t, name,
-           cs_scalar[cs_storage(d)], t);
+           cs_stored(d), t);
     for (int i = 0; i < lanes; i++)
       str_put(&c->head, i ? ", x" : "x");
     str_put(&c->head, "}; }\n#endif\n");

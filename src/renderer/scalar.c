@@ -74,14 +74,14 @@ void cs_cast(C *c, DType to, DType from, const char *a) {
   else if (dtype_is_float(from) && !dtype_is_float(to))
     cs_put(c, "%s_%s(%s)", dtype_name(to), dtype_name(from), a);
   else
-    cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
+    cs_put(c, "(%s)%s", cs_stored(to), a);
 }
 
 static void not_an_op(C *c, const UOp *u) { cs_fail(c, u, "not an op of this target"); }
 
 static void scalar_bitcast(C *c, DType to, DType from, const char *a) {
   if (dtype_is_float(from) == dtype_is_float(to) || dtype_size(from) <= 2)
-    cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
+    cs_put(c, "(%s)%s", cs_stored(to), a);
   else if (dtype_is_float(from))
     cs_put(c, "(%s)%s_bits(%s)", cs_scalar[to], from == DT_F64 ? "u64" : "u32", a);
   else
@@ -90,7 +90,7 @@ static void scalar_bitcast(C *c, DType to, DType from, const char *a) {
 
 static void scalar_float(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   Ops op = (Ops)u->op;
-  const char *type = cs_scalar[cs_storage((DType)u->src[0]->dtype)];
+  const char *type = cs_stored((DType)u->src[0]->dtype);
   switch (op) {
   case OPS_NEG: cs_put(c, "-%s", a); return;
   case OPS_RECIPROCAL: cs_put(c, "1 / %s", a); return;
@@ -143,7 +143,7 @@ void cs_put_table(C *c, const UOp *u) {
 static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   Ops op = (Ops)u->op;
   DType d = (DType)u->src[0]->dtype;
-  const char *type = cs_scalar[cs_storage(d)], *bits = cs_scalar[dtype_size(d) == 8 ? DT_U64 : DT_U32];
+  const char *type = cs_stored(d), *bits = cs_scalar[dtype_size(d) == 8 ? DT_U64 : DT_U32];
   bool wraps = d == DT_U32 || d == DT_U64; /* as it stands; narrower types are promoted to int */
   switch (op) {
   case OPS_NEG: cs_put(c, "(%s)(0 - (%s)%s)", type, bits, a); return;

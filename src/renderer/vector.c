@@ -317,7 +317,7 @@ static void vec_cast(C *c, const UOp *u) {
 /* What has no vector form: a loop over the lanes around the scalar helper. */
 static void vec_per_lane(C *c, const UOp *u, const char *fn, const char *t, const char *a, const char *b) {
   const char *name = cs_text(c, "%s_%s", fn, t);
-  const char *g = cs_text(c, "%s_%s", fn, cs_scalar[cs_storage((DType)u->src[0]->dtype)]);
+  const char *g = cs_text(c, "%s_%s", fn, cs_stored((DType)u->src[0]->dtype));
   const char *m[26] = {M('T') t, M('S') t, M('G') g};
   cs_helper(c, name, b ? per_lane2 : per_lane1, m, u->lanes);
   if (b)

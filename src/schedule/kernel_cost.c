@@ -7,6 +7,14 @@
 #include <math.h>
 #include <string.h>
 
+int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? TG_MAX(r->src[0]->vmax, 0) : 1; }
+
+bool ints_have(const IntVec *v, int x) {
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == x) return true;
+  return false;
+}
+
 int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point */
   const Stage *q = &s->stages.at[i];
   int64_t n = 1;

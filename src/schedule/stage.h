@@ -267,11 +267,7 @@ void cost_print(Str *out, const Cost *c);
 
 static inline Stage *stage_at(Sched *s, int i) { return &s->stages.at[i]; }
 
-static inline bool ints_have(const IntVec *v, int x) {
-  for (size_t i = 0; i < v->len; i++)
-    if (v->at[i] == x) return true;
-  return false;
-}
+bool ints_have(const IntVec *v, int x);
 
 /* What its memory holds: narrow.c may have made it another than the node's. */
 static inline DType stage_dtype(const Stage *g) {
@@ -303,9 +299,7 @@ static inline bool same_memory(const UOp *a, const UOp *b) {
 
 /* The most iterations that a loop has: what memory is laid out for. Loops of equal extent nodes have the same
  * number of iterations. */
-static inline int64_t range_extent(const UOp *r) {
-  return r->op == OPS_RANGE ? TG_MAX(r->src[0]->vmax, 0) : 1;
-}
+int64_t range_extent(const UOp *r);
 
 static inline bool same_extent(const UOp *a, const UOp *b) {
   return a->op == b->op && (a->op != OPS_RANGE || a->src[0] == b->src[0]);

@@ -221,6 +221,12 @@ TgTensor *tensor_cast(TgTensor *x, TgDType to) {
   return d == dt(x) ? x : tensor_new(x->ctx, uop_cast(x->ctx->store, x->uop, d));
 }
 
+TgTensor *as_wide(TgTensor *x) { return x && dt(x) != DT_F64 ? tensor_cast(x, TG_F32) : x; }
+
+TgTensor *as_narrow(TgTensor *r, const TgTensor *x) {
+  return r && x ? tensor_cast(r, dtype_public(dtype_as_float(dt(x)))) : NULL;
+}
+
 TgTensor *tg_cast(TgTensor *x, TgDType to) { return tensor_result(tensor_cast(x, to), x); }
 
 #define CAST(name, to)                                                                                       \

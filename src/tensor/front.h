@@ -53,11 +53,9 @@ static inline TgTensor *as_float(TgTensor *x) {
 
 /* What is made of several operations is computed in f32 for narrow floats and integers, and is rounded once:
  * x as it is computed with, and the result r in the dtype that a function of x has. */
-static inline TgTensor *as_wide(TgTensor *x) { return x && dt(x) != DT_F64 ? tensor_cast(x, TG_F32) : x; }
+TgTensor *as_wide(TgTensor *x);
 
-static inline TgTensor *as_narrow(TgTensor *r, const TgTensor *x) {
-  return r && x ? tensor_cast(r, dtype_public(dtype_as_float(dt(x)))) : NULL;
-}
+TgTensor *as_narrow(TgTensor *r, const TgTensor *x);
 
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
 

@@ -23,6 +23,8 @@ const OpRow op_table[OPS_COUNT] = {
 #undef OP
 };
 
+const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
+
 #undef U
 #undef B
 #undef T

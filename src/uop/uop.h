@@ -274,7 +274,7 @@ typedef struct OpRow {
 
 extern const OpRow op_table[OPS_COUNT];
 
-static inline const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
+const char *op_name(Ops op);
 
 static inline int op_nsrc(Ops op) { return op_table[op].nsrc; }
 

@@ -1495,7 +1495,10 @@ TG_API TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user);
  * scope, in memory of their own that no later run touches. What fn assigns to is written when a run returns,
  * whether an output depends on it or not; an input that it assigns to must be a whole tensor in memory
  * (TG_ERR_VALUE), which it knows by no other handle. Handles that fn makes belong to that scope too; gradients
- * that fn leaves in tg_grad are those of the captured run. From the capture on: TG_ERR_SHAPE, TG_ERR_DTYPE,
+ * that fn leaves in tg_grad are those of the captured run. A symbolic size of an input or output is what its
+ * variables are bound to when it runs: an input has the same expression of them each time, as tg_slice(x, 0, 0,
+ * tg_size(n)), and memory for the most; what is read of an output later has the sizes bound then. TG_ERR_SHAPE:
+ * one of those on several devices. From the capture on: TG_ERR_SHAPE, TG_ERR_DTYPE,
  * TG_ERR_VALUE: another number of tensors, shape or dtype than captured, or one tensor given twice. In the
  * capture itself TG_ERR_STATE: fn reads a value, makes a tensor from data (it would be the same at every
  * replay: give it as an input), or runs a captured function. After an error in fn the next run captures
@@ -1533,7 +1536,8 @@ TG_API TgStatus tg_jit_name(TgJit *jit, const char *const *inputs, const char *c
  * are "memory.0" and so on. A tensor that is split has a memory for each part, "w.part0" .., one that is
  * whole on several devices has as many of that name, with the same values. What was loaded keeps its names.
  * Valid until the next call with a tensor of the context. NULL: TG_ERR_STATE, nothing is captured yet;
- * TG_ERR_DEVICE: an input or output is on DISK; TG_ERR_VALUE: two equal names. */
+ * TG_ERR_DEVICE: an input or output is on DISK; TG_ERR_SHAPE: one has a symbolic size; TG_ERR_VALUE: two equal
+ * names. */
 TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor *const *tensors, int n);
 /* Variable i of the last text, or of what was loaded, where it is unbound and to be bound before a run. NULL:
  * past the last. */

@@ -116,6 +116,11 @@ Buffer *buffer_of_value(TgContext *ctx, UOp *bottom);
 UOp *value_in_memory(TgContext *ctx, TgTensor *t);
 Buffer *value_of(TgContext *ctx, TgTensor *t); /* realizes; the memory of that; NULL: recorded */
 bool in_memory(const UOp *u);                  /* a whole buffer, perhaps in another shape */
+/* .. or the leading part of one that has room for the largest sizes of it */
+bool fills_memory(TgContext *ctx, const UOp *u);
+/* t, realized: what is made of variables, its sizes too, is read from its memory from now on, whatever they
+ * are bound to */
+void in_memory_now(TgContext *ctx, TgTensor *t);
 /* Around stores that no graph tells of: what the memories held is kept if anybody needs it; then they have a
  * new version. */
 TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);

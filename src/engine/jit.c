@@ -206,9 +206,9 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   for (int i = 0; i < nout; i++) {
     if (!out[i] || out[i]->ctx != ctx)
       return error_set(&ctx->err, TG_ERR_VALUE, "jit: output %d is NULL or of another context", i);
-    if (dims_symbolic(out[i]->uop->shape))
-      return error_set(&ctx->err, TG_ERR_SHAPE, "jit: output %d has a symbolic size, shape %s", i,
-                       SHAPE_OF(out[i]));
+    if (dims_symbolic(out[i]->uop->shape) && on_several(out[i]->uop))
+      return error_set(&ctx->err, TG_ERR_SHAPE, "jit: output %d, on %s, has a symbolic size, shape %s", i,
+                       tg_device(out[i]), SHAPE_OF(out[i]));
     UOp *value = out[i]->uop; /* in memory of its own */
     if (value->op != OPS_CONTIGUOUS) value = uop_alu1(ctx->store, OPS_CONTIGUOUS, value);
     while (value && value->symbolic && holds(out, i, value))
@@ -217,10 +217,8 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
     if (!out[i]) return ctx->err.status;
   }
   s = nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
-  for (int i = 0; i < nout && !s; i++) { /* memory does not change with a variable */
-    UOp *value = out[i]->uop->symbolic ? value_of_node(ctx, out[i]->uop) : NULL;
-    if (value && view_bottom(value)) tensor_set(out[i], value);
-  }
+  for (int i = 0; i < nout && !s; i++)
+    in_memory_now(ctx, out[i]);
   return s;
 }
 

@@ -26,7 +26,7 @@ static int parts_count(TgTensor *const *t, int n) {
 static bool has_own_memory(const TgTensor *t) {
   for (int i = 0; i < t->nparts; i++)
     if (!has_own_memory(t->part[i])) return false;
-  return (t->part && !t->indirect) || (t->memory && in_memory(t->uop));
+  return (t->part && !t->indirect) || (t->memory && fills_memory(t->ctx, t->uop));
 }
 
 static Want want_of(TgTensor *t) {
@@ -87,11 +87,13 @@ TgStatus inputs_realized(TgContext *ctx, TgTensor *const *in, int nin) {
 TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole) {
   TgStatus s = inputs_realized(ctx, in, nin);
   for (int i = 0; !s && i < nin; i++) {
-    TG_REQUIRE_OR(ctx, !dims_symbolic(in[i]->uop->shape), TG_ERR_SHAPE, TG_ERR_SHAPE,
-                  "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i]));
+    TG_REQUIRE_OR(ctx, !dims_symbolic(in[i]->uop->shape) || !on_several(in[i]->uop), TG_ERR_SHAPE,
+                  TG_ERR_SHAPE, "jit: input %d, on %s, has a symbolic size, shape %s", i, tg_device(in[i]),
+                  SHAPE_OF(in[i]));
     TgTensor *t = in[i];
     UOp *own = has_own_memory(t) ? NULL : uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop);
     if (own && (!(t = tensor_new(ctx, own)) || tg_realize(t))) return ctx->err.status;
+    if (own) in_memory_now(ctx, t);
     whole[i] = t;
   }
   return s;
@@ -169,8 +171,8 @@ TgStatus inputs_taken(TgJit *j, TgTensor *const *whole, int nin, Buffer **b) {
 }
 
 static UOp *part_as(TgContext *ctx, const Want *w, bool cleared, Buffer **b) {
-  UOp *u =
-      buffer_node(ctx, w->device, w->dtype, dims_nelem(w->n, w->dims), ints_get(ctx->store, w->n, w->dims));
+  const Ints *shape = ints_get(ctx->store, w->n, w->dims), *most = shape ? dims_max(ctx->store, shape) : NULL;
+  UOp *u = most ? buffer_node(ctx, w->device, w->dtype, dim_product(ctx->store, most), shape) : NULL;
   *b = u ? buffer_get(ctx, view_bottom(u)) : NULL;
   if (!*b) return NULL;
   (*b)->partly = cleared;

@@ -456,6 +456,20 @@ static bool variables_noted(Writer *w) {
   return true;
 }
 
+/* A program's inputs and outputs have sizes that are numbers. */
+static bool sizes_known(TgContext *ctx, const char *what, const Given *g, int n) {
+  for (int i = 0; i < n; i++)
+    for (int d = 0; d < g[i].want.n; d++)
+      if (dim_symbolic(g[i].want.dims[d]))
+        return error_set(
+                   &ctx->err, TG_ERR_SHAPE,
+                   "jit to text: axis %d of %s %d has a symbolic size; let the function read, or assign "
+                   "to, a part of a memory that it knows",
+                   d, what, i),
+               false;
+  return true;
+}
+
 const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *tensors, int n) {
   if (!j) return NULL;
   TgContext *ctx = j->ctx;
@@ -463,6 +477,8 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
   TG_REQUIRE(ctx, j->runs == 2, TG_ERR_STATE,
              "jit to text: nothing is captured yet: run it twice, or load it");
   TG_REQUIRE(ctx, !n || (names && tensors && n > 0), TG_ERR_VALUE, "jit to text: %d names", n);
+  if (!sizes_known(ctx, "input", j->given, j->ngiven) || !sizes_known(ctx, "output", j->made, j->nmade))
+    return NULL;
   if (ctx->err.status || jit_stores_flushed(ctx)) return NULL;
   Writer w = {.j = j, .ctx = ctx, .names = names, .tensors = tensors};
   str_init(&w.head, &ctx->mem), str_init(&w.steps, &ctx->mem);

@@ -56,9 +56,11 @@ static bool want(Run *r, TgTensor *t, bool only) {
   if (failed != ctx->mem.failed) return no_memory(ctx);
   bool waits = bottom && uop_has(v, AFTER); /* what another handle's memory will hold */
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
-  bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
-  if (nelem_of(ctx, t->uop) == 0) {
-    if (only || dims_symbolic(t->uop->shape)) return true;
+  bool stays = t->uop->symbolic || only;                     /* an expression of variables is asked again */
+  const Ints *most = dims_max(ctx->store, t->uop->shape);
+  bool later = most && dim_product(ctx->store, most) > 0; /* bound anew it may have elements, as in a replay */
+  if (nelem_of(ctx, t->uop) == 0 && !(later && ctx->capture)) {
+    if (only || later) return true;
     UOp *none = buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
     if (!none) return no_memory(ctx);
     tensor_set(t, none);
@@ -684,6 +686,15 @@ static bool is_part(const UOp *u) {
   for (int i = 0; part && i < u->shape->n; i++)
     part = u->arg.ints->v[2 * i] == 0;
   return part;
+}
+
+bool fills_memory(TgContext *ctx, const UOp *u) {
+  return in_memory(u) || (is_part(u) && u->src[0]->shape == dims_max(ctx->store, u->shape));
+}
+
+void in_memory_now(TgContext *ctx, TgTensor *t) {
+  UOp *value = t->uop->symbolic || dims_symbolic(t->uop->shape) ? value_of_node(ctx, t->uop) : NULL;
+  if (value && view_bottom(value)) tensor_set(t, value);
 }
 
 /* Element runs of the part that are one piece in memory, one after another. */

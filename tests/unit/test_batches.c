@@ -169,7 +169,94 @@ static void training(void **state) {
   assert_true(want[0] > 1.2 * want[STEPS - 1]); /* it learns */
 }
 
+/* ---- captured functions that are given a batch and give one */
+typedef struct Two {
+  TgTensor *w, *bias;
+  TgVariable *n;
+} Two;
+
+/* rows (n, 6) -> relu (n, 4); the columns' sums (4); rows again, turned: (6, n) */
+static TgStatus classified(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  const Two *t = user;
+  out[0] = tg_relu(tg_add(tg_matmul(in[0], t->w), t->bias));
+  out[1] = tg_sum(out[0], .axis = TG_AXES(0));
+  out[2] = tg_mul_scalar(tg_transpose(in[0], 0, 1), 2);
+  return tg_error(c);
+}
+
+/* (n, 4) -> (n): the largest of each row */
+static TgStatus largest(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  out[0] = tg_max(in[0], .axis = TG_AXES(1));
+  return tg_error(c);
+}
+
+static void rows_alike(TgContext *c, TgTensor *got, TgTensor *want, int run) {
+  double a[MOST * ELEMENTS], b[MOST * ELEMENTS];
+  size_t n = (size_t)tg_numel(want);
+  if (tg_numel(got) != (int64_t)n || tg_ndim(got) != tg_ndim(want))
+    fail_msg("run %d: %d elements, not %d", run, (int)tg_numel(got), (int)n);
+  if (n && (tg_read_f64(got, a, n) || tg_read_f64(want, b, n))) fail_msg("run %d: %s", run, tg_errmsg(c));
+  for (size_t i = 0; i < n; i++)
+    if (!(fabs(a[i] - b[i]) <= 1e-5 * fmax(1, fabs(b[i]))))
+      fail_msg("run %d: element %d is %.9g, not %.9g", run, (int)i, a[i], b[i]);
+}
+
+/* kind 0: a part of a buffer of the very size, 1: of a larger one, 2: an expression. */
+static TgTensor *given_rows(const Two *t, TgTensor *all, TgTensor *larger, int kind) {
+  TgTensor *x = tg_slice(kind == 1 ? larger : all, 0, 0, tg_size(t->n));
+  return kind == 2 ? tg_mul_scalar(x, .5) : x;
+}
+
+static void captured(void **state) {
+  (void)state;
+  static const int sizes[] = {3, 0, 7, 5, 1, 0, 6, 7, 2};
+  for (size_t first = 0; first < 3; first++) { /* captured with rows, without, with all */
+    TgContext *c = tg_open_with(.device = device());
+    Two t = {tg_reshape(numbers(c, 24, .2), TG_SHAPE(6, 4)), numbers(c, 4, .9), tg_variable(c, "n", 0, MOST)};
+    TgTensor *all = tg_reshape(numbers(c, MOST * 6, .4), TG_SHAPE(MOST, 6)), *kept = NULL;
+    TgTensor *larger = tg_reshape(numbers(c, 2 * MOST * 6, .3), TG_SHAPE(2 * MOST, 6));
+    int of = 0; /* the kind of what was given then */
+    tg_realize(all), tg_realize(larger);
+    TgJit *j = tg_jit(c, classified, &t), *k = tg_jit(c, largest, NULL);
+    for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++)
+      TG_SCOPE(c) {
+        int n = sizes[(i + (int)first) % (int)(sizeof sizes / sizeof *sizes)];
+        assert_int_equal(tg_variable_bind(t.n, n), TG_OK);
+        if (i == 5) tg_counters_reset(c);
+        TgTensor *x = given_rows(&t, all, larger, i % 3), *out[3], *most;
+        if (tg_jit_run(j, &x, 1, out, 3) || tg_jit_run(k, out, 1, &most, 1))
+          fail_msg("run %d of %d rows: %s", i, n, tg_errmsg(c));
+        assert_true(tg_is_symbolic(out[0], 0) && !tg_is_symbolic(out[1], 0) && tg_is_symbolic(out[2], 1));
+        TgTensor *rows = tg_slice(i % 3 == 1 ? larger : all, 0, 0, n);
+        if (i % 3 == 2) rows = tg_mul_scalar(rows, .5);
+        TgTensor *want[3];
+        assert_int_equal(classified(c, &rows, 1, want, 3, &t), TG_OK);
+        for (int o = 0; o < 3; o++)
+          rows_alike(c, out[o], want[o], i);
+        if (n) rows_alike(c, most, tg_max(want[0], .axis = TG_AXES(1)), i);
+        if (kept) { /* what it held, of as many rows as there are now */
+          rows = given_rows(&t, all, larger, of);
+          classified(c, &rows, 1, want, 3, &t);
+          rows_alike(c, kept, want[0], i);
+        }
+        if (n != MOST) continue;
+        tg_release(kept);
+        kept = tg_keep(out[0]);
+        of = i % 3;
+      }
+    tg_release(kept);
+    assert_null(tg_jit_to_text(j, NULL, NULL, 0));
+    assert_non_null(strstr(tg_errmsg(c), "axis 0 of input 0 has a symbolic size"));
+    tg_clear_error(c);
+    tg_jit_free(j), tg_jit_free(k);
+    tg_close(c);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(layers), cmocka_unit_test(training)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layers), cmocka_unit_test(training),
+                                     cmocka_unit_test(captured)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -395,6 +395,27 @@ static void captured(TgContext *c, Out *o) { /* a first run, a capture, two repl
   tg_jit_free(j), tg_release(h.w);
 }
 
+static TgStatus of_rows(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin, (void)nout;
+  out[0] = tg_relu(tg_matmul(in[0], user));
+  return TG_OK;
+}
+
+static void captured_rows(TgContext *c, Out *o) { /* as many rows as a variable says, of a part and of a value */
+  TgTensor *w = tg_keep(tg_clone(F(0, 0.5, 3, 2))), *all = F(1, 0.25, 4, 3);
+  TgVariable *n = tg_variable(c, "n", 0, 4);
+  TgJit *j = tg_jit(c, of_rows, w);
+  if (all && !tg_error(c)) tg_realize(all);
+  for (int i = 0; i < 5 && j && n && !tg_error(c); i++) {
+    TgTensor *y[1] = {NULL};
+    tg_variable_bind(n, (i + 3) % 5);
+    TgTensor *x = tg_slice(all, 0, 0, tg_size(n));
+    if (i % 2) x = tg_mul_scalar(x, 3);
+    if (!tg_jit_run(j, &x, 1, y, 1)) put(c, o, tg_sum(y[0]));
+  }
+  tg_jit_free(j), tg_release(w);
+}
+
 static TgStatus convolved(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout;
   out[0] = tg_conv2d(in[0], user, .padding = TG_SIZES(1));
@@ -542,6 +563,7 @@ static const Named programs[] = {{"elementwise", elementwise},
                                  {"devices", devices},
                                  {"variables", variables},
                                  {"captured", captured},
+                                 {"captured rows", captured_rows},
                                  {"captured file", captured_file},
                                  {"models", models},
                                  {"onnx", onnx},

@@ -156,7 +156,7 @@ static bool find_lane(Rows *w, int64_t least) {
   int64_t fewest = 0;
   for (int i = 0; i < w->f->nr; i++) {
     const RInfo *r = &w->f->r[i];
-    if (!r->grid || r->n < least || r->nout != w->k->sink->nsrc || !is_const(r->r->src[0])) continue;
+    if (!r->grid || r->n < least || r->nout != w->k->sink->nsrc) continue;
     int64_t odd = odd_along(w, r->r);
     if (odd && !products_fit(w, r->r)) continue;
     if (!best || odd < fewest || (odd == fewest && r->n > best->n)) {
@@ -296,7 +296,7 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   ok = ok && (!copied->len || block_rows(w, copied, list, lanes));
   for (size_t i = 0; ok && i < w->inner.len; i++) {
     const UOp *r = w->inner.at[i];
-    ok = opt_put(w, list, OPT_UPCAST, id_of(r), balanced(r->src[0]->vmax, tile));
+    ok = opt_put(w, list, OPT_UPCAST, id_of(r), is_const(r->src[0]) ? balanced(r->src[0]->vmax, tile) : tile);
   }
   ok = ok && iter_stores(w, list) && opt_put(w, list, OPT_VEC, id_of(w->lane), lanes);
   UOp *distributed = ok && w->ncores > 1 ? distributed_loop(w, copied, lanes) : NULL;
@@ -393,7 +393,7 @@ bool rows_batched(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chose
   bool ok = true;
   *chosen = false;
   if (!f->scans && find_lane(&w, vector)) {
-    int64_t n = w.lane->src[0]->arg.v.i;
+    int64_t n = w.lane->src[0]->vmax;
     ok = best_list(&w, n >= 2 * vector ? 2 * vector : vector, vector, out, chosen);
   }
   vec_free(k->mem, &w.inner);

@@ -53,10 +53,12 @@ static TgTensor *attention_seen(TgTensor *q, TgTensor *k, TgTensor *v) {
   return tg_scaled_dot_product_attention(q, tg_slice(k, 1, 0, n), tg_slice(v, 1, 0, n));
 }
 
-/* The first rows of x, as many as a variable says. */
-static TgTensor *some(TgTensor *x) {
-  return tg_slice(x, 0, 0, tg_size(tg_variable(tg_context(x), "n", 1, tg_dim(x, 0))));
+/* Of an axis of x the first elements, as many as a variable says. */
+static TgTensor *some_of(TgTensor *x, int axis) {
+  return tg_slice(x, axis, 0, tg_size(tg_variable(tg_context(x), "n", 1, tg_dim(x, axis))));
 }
+
+static TgTensor *some(TgTensor *x) { return some_of(x, 0); }
 
 /* ---- the programs */
 #define SOME(name, n, ...)                                                                                   \

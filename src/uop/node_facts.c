@@ -159,6 +159,8 @@ static void set_bounds(UOp *u) {
   case OPS_SPECIAL:
     blo = 0;
     bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax, 1) - 1;
+    /* A loop that may not run is no constant: what is read in it would not move with it, and be read before. */
+    if (u->op == OPS_RANGE && a->vmin < 1 && a->vmax == 1) bhi = 1;
     break;
   case OPS_VAR:
     blo = u->arg.var.lo;

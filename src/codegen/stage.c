@@ -136,29 +136,19 @@ static UOp *with_padding(Staged *s, UOp *offset) {
   return u ? uop_simplify(k->st, k->mem, u) : NULL;
 }
 
-/* The largest offset where loops inside have as many iterations as they have; NULL: as many as they may. A copy
- * for a batch of 3 of at most 32 is of 3. */
-static bool last_offset(Staged *s, UOp *offset, UOp **last) {
-  Kernel *k = s->k;
-  UOpVec from = {0}, to = {0};
-  bool ok = true, open = false, even = true;
-  for (size_t i = 0; ok && even && i < s->inside.len; i++) {
-    UOp *r = s->inside.at[i], *length = r->src[0];
-    int64_t by = 0;
+/* The largest offset where loops inside have as many iterations as they have: a copy for a batch of 3 of at most
+ * 32 is of 3. NULL: as many as they may have. */
+static UOp *last_offset(Kernel *k, const UOpVec *inside, UOp *offset) {
+  bool open = false;
+  for (size_t i = 0; offset && i < inside->len; i++) {
+    UOp *r = inside->at[i], *end = ix(k, OPS_SUB, r->src[0], num(k, 1));
+    int64_t by;
     if (!depends(k, offset, r)) continue;
-    even = moves_evenly(k, offset, r, &by) && !length->ranges;
-    open |= !is_const(length);
-    UOp *end = by < 0 ? num(k, 0) : ix(k, OPS_SUB, length, num(k, 1));
-    ok = vec_push(k->mem, &from, r) && vec_push(k->mem, &to, end) && end;
+    if (!end || end->ranges || !moves_evenly(k, offset, r, &by) || by < 0) return NULL;
+    open |= !is_const(end);
+    offset = kernel_with(k, offset, 1, &r, &end);
   }
-  *last = NULL;
-  if (ok && open && even) {
-    UOp *u = kernel_with(k, offset, (int)from.len, from.at, to.at);
-    *last = u ? uop_simplify(k->st, k->mem, u) : NULL;
-    ok = *last != NULL;
-  }
-  vec_free(k->mem, &from), vec_free(k->mem, &to);
-  return ok;
+  return open ? simp(k, offset) : NULL;
 }
 
 /* Reads a constant apart, as those of the gates of an LSTM are, have one base. */
@@ -178,8 +168,7 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
     a->base = base;
     a->low = first ? offset->vmin : TG_MIN(a->low, offset->vmin);
     a->span = high - a->low + 1;
-    UOp *last = NULL;
-    if (!has_grid(s->k->ren) && !last_offset(s, offset, &last)) return false;
+    UOp *last = has_grid(s->k->ren) ? NULL : last_offset(s->k, &s->inside, offset);
     a->last = first || last == a->last ? last : NULL;
   }
   return true;

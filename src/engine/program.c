@@ -101,9 +101,16 @@ static void put_shaped(Writer *w, const char *kind, int device, DType d, int n, 
 }
 
 /* g: n of them, of which part has the parts, one after another */
-static void put_values(Writer *w, const char *kind, const Given *g, int n, const Want *part) {
+static bool put_values(Writer *w, const char *kind, const Given *g, int n, const Want *part) {
   for (int i = 0; i < n; i++) {
     char own[32];
+    for (int d = 0; d < part->n; d++)
+      if (dim_symbolic(part->dims[d]))
+        return refused(
+            w, TG_ERR_SHAPE,
+            "axis %d of %s %d has a symbolic size; let the function read, or assign to, a part of a "
+            "memory that it knows",
+            d, kind, i);
     snprintf(own, sizeof own, "%s%d", kind, i);
     if (g[i].at.n > 1) str_printf(&w->head, "parts %d", g[i].at.n);
     if (g[i].at.n > 1 && g[i].at.axis >= 0) str_printf(&w->head, " axis %d", g[i].at.axis);
@@ -111,6 +118,7 @@ static void put_values(Writer *w, const char *kind, const Given *g, int n, const
     for (int p = 0; p < g[i].at.n; p++, part++)
       put_shaped(w, kind, part->device, part->dtype, part->n, part->dims, g[i].name ? g[i].name : own);
   }
+  return true;
 }
 
 /* key is what was declared last */
@@ -422,7 +430,9 @@ static bool put_all(Writer *w, int nnamed) {
   TgJit *j = w->j;
   if (!devices_listed(w)) return false;
   put_random(w);
-  put_values(w, "input", j->given, j->ngiven, j->in), put_values(w, "output", j->made, j->nmade, j->out);
+  if (!put_values(w, "input", j->given, j->ngiven, j->in) ||
+      !put_values(w, "output", j->made, j->nmade, j->out))
+    return false;
   for (size_t i = 0; i < j->patches.len; i++) {
     int k = j->patches.at[i].k;
     uint64_t number = (uint64_t)(k >= 0 ? k : j->nin - 1 - k) + 1;
@@ -456,20 +466,6 @@ static bool variables_noted(Writer *w) {
   return true;
 }
 
-/* A program's inputs and outputs have sizes that are numbers. */
-static bool sizes_known(TgContext *ctx, const char *what, const Given *g, int n) {
-  for (int i = 0; i < n; i++)
-    for (int d = 0; d < g[i].want.n; d++)
-      if (dim_symbolic(g[i].want.dims[d]))
-        return error_set(
-                   &ctx->err, TG_ERR_SHAPE,
-                   "jit to text: axis %d of %s %d has a symbolic size; let the function read, or assign "
-                   "to, a part of a memory that it knows",
-                   d, what, i),
-               false;
-  return true;
-}
-
 const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *tensors, int n) {
   if (!j) return NULL;
   TgContext *ctx = j->ctx;
@@ -477,8 +473,6 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
   TG_REQUIRE(ctx, j->runs == 2, TG_ERR_STATE,
              "jit to text: nothing is captured yet: run it twice, or load it");
   TG_REQUIRE(ctx, !n || (names && tensors && n > 0), TG_ERR_VALUE, "jit to text: %d names", n);
-  if (!sizes_known(ctx, "input", j->given, j->ngiven) || !sizes_known(ctx, "output", j->made, j->nmade))
-    return NULL;
   if (ctx->err.status || jit_stores_flushed(ctx)) return NULL;
   Writer w = {.j = j, .ctx = ctx, .names = names, .tensors = tensors};
   str_init(&w.head, &ctx->mem), str_init(&w.steps, &ctx->mem);

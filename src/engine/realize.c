@@ -56,9 +56,10 @@ static bool want(Run *r, TgTensor *t, bool only) {
   if (failed != ctx->mem.failed) return no_memory(ctx);
   bool waits = bottom && uop_has(v, AFTER); /* what another handle's memory will hold */
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
-  bool stays = t->uop->symbolic || only;                     /* an expression of variables is asked again */
+  bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
   const Ints *most = dims_max(ctx->store, t->uop->shape);
-  bool later = most && dim_product(ctx->store, most) > 0; /* bound anew it may have elements, as in a replay */
+  bool later =
+      most && dim_product(ctx->store, most) > 0; /* bound anew it may have elements, as in a replay */
   if (nelem_of(ctx, t->uop) == 0 && !(later && ctx->capture)) {
     if (only || later) return true;
     UOp *none = buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);

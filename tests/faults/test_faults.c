@@ -401,7 +401,8 @@ static TgStatus of_rows(TgContext *c, TgTensor *const *in, int nin, TgTensor **o
   return TG_OK;
 }
 
-static void captured_rows(TgContext *c, Out *o) { /* as many rows as a variable says, of a part and of a value */
+static void captured_rows(TgContext *c,
+                          Out *o) { /* as many rows as a variable says, of a part and of a value */
   TgTensor *w = tg_keep(tg_clone(F(0, 0.5, 3, 2))), *all = F(1, 0.25, 4, 3);
   TgVariable *n = tg_variable(c, "n", 0, 4);
   TgJit *j = tg_jit(c, of_rows, w);

@@ -256,6 +256,7 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
       mine->dtype = b->dtype;
       mine->nelem = b->nelem;
       mine->device = b->device;
+      mine->partly = b->partly;
       if (!vec_push(&ctx->mem, &j->own, mine) || !map_put_ptr(own, b, mine)) {
         if (!buffers_have(j->own.at, j->own.len, mine)) mem_free(&ctx->mem, mine);
         return false;

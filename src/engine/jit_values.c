@@ -175,7 +175,7 @@ static UOp *part_as(TgContext *ctx, const Want *w, bool cleared, Buffer **b) {
   UOp *u = most ? buffer_node(ctx, w->device, w->dtype, dim_product(ctx->store, most), shape) : NULL;
   *b = u ? buffer_get(ctx, view_bottom(u)) : NULL;
   if (!*b) return NULL;
-  (*b)->partly = cleared;
+  (*b)->partly |= cleared;
   if (buffer_ready(ctx, *b)) return NULL;
   (*b)->filled = true;
   return u;

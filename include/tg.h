@@ -1495,14 +1495,14 @@ TG_API TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user);
  * scope, in memory of their own that no later run touches. What fn assigns to is written when a run returns,
  * whether an output depends on it or not; an input that it assigns to must be a whole tensor in memory
  * (TG_ERR_VALUE), which it knows by no other handle. Handles that fn makes belong to that scope too; gradients
- * that fn leaves in tg_grad are those of the captured run. A symbolic size of an input or output is what its
- * variables are bound to when it runs: an input has the same expression of them each time, as tg_slice(x, 0, 0,
- * tg_size(n)), and memory for the most; what is read of an output later has the sizes bound then. TG_ERR_SHAPE:
- * one of those on several devices. From the capture on: TG_ERR_SHAPE, TG_ERR_DTYPE,
- * TG_ERR_VALUE: another number of tensors, shape or dtype than captured, or one tensor given twice. In the
- * capture itself TG_ERR_STATE: fn reads a value, makes a tensor from data (it would be the same at every
- * replay: give it as an input), or runs a captured function. After an error in fn the next run captures
- * anew. */
+ * that fn leaves in tg_grad are those of the captured run. A symbolic size of an input or output is what
+ * its variables are bound to when it runs. Such an input has the same expression of them each time, as
+ * tg_slice(x, 0, 0, tg_size(n)); such an output has room for the most, and the sizes that are bound when it
+ * is read. TG_ERR_SHAPE: one of those is on several devices. From the capture on: TG_ERR_SHAPE,
+ * TG_ERR_DTYPE, TG_ERR_VALUE: another number of tensors, shape or dtype than captured, or one tensor given
+ * twice. In the capture itself TG_ERR_STATE: fn reads a value, makes a tensor from data (it would be the
+ * same at every replay: give it as an input), or runs a captured function. After an error in fn the next
+ * run captures anew. */
 TG_API TgStatus tg_jit_run(TgJit *jit, TgTensor *const *in, int nin, TgTensor **out, int nout);
 TG_API TgContext *tg_jit_context(const TgJit *jit); /* NULL: jit is NULL */
 /* Forgets the capture: the next run is the first. One that was loaded stays as it is. */
@@ -1536,8 +1536,8 @@ TG_API TgStatus tg_jit_name(TgJit *jit, const char *const *inputs, const char *c
  * are "memory.0" and so on. A tensor that is split has a memory for each part, "w.part0" .., one that is
  * whole on several devices has as many of that name, with the same values. What was loaded keeps its names.
  * Valid until the next call with a tensor of the context. NULL: TG_ERR_STATE, nothing is captured yet;
- * TG_ERR_DEVICE: an input or output is on DISK; TG_ERR_SHAPE: one has a symbolic size; TG_ERR_VALUE: two equal
- * names. */
+ * TG_ERR_DEVICE: an input or output is on DISK; TG_ERR_SHAPE: one has a symbolic size; TG_ERR_VALUE: two
+ * equal names. */
 TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor *const *tensors, int n);
 /* Variable i of the last text, or of what was loaded, where it is unbound and to be bound before a run. NULL:
  * past the last. */
@@ -1591,14 +1591,14 @@ typedef struct TgCText {
  * .threads: so many shares that kernels are split in (1 .. 1024; 1): a function of the host may run them at
  * the same time, the results are the same. .max_ram: of the plans whose arena and state are no more bytes
  * the fastest is taken (0: no bound). .same_bits: the first plan is taken, whatever memory it needs: for
- * "generic" that of INTERP:C99, whose bits the results are then. .target: a processor to plan for, "generic" (the default), "native",
- * "x86-64-v2", -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32", "wasm-simd". .vectors: "gnu": the
- * source is GNU C with vectors, to be compiled with -std=gnu11 -ffp-contract=off and the flags that the
- * header names; own_math has no meaning there. "none": C99. NULL: as is usual for the target, vectors where
- * the target has some, unless it is "generic". .linked: weights are apart, and a symbol NAME_weights that is
- * linked has them; NAME_reset takes none. The texts live until the next call with this context. Errors:
- * those of tg_jit_to_text; TG_ERR_VALUE: no such name, no such target; TG_ERR_LIMIT: no choice fits
- * .max_ram, with how much the least is more. */
+ * "generic" that of INTERP:C99, whose bits the results are then. .target: a processor to plan for,
+ * "generic" (the default), "native", "x86-64-v2", -v3, -v4, "armv8", "cortex-m4", "cortex-m7", "wasm32",
+ * "wasm-simd". .vectors: "gnu": the source is GNU C with vectors, to be compiled with -std=gnu11
+ * -ffp-contract=off and the flags that the header names; own_math has no meaning there. "none": C99. NULL:
+ * as is usual for the target, vectors where the target has some, unless it is "generic". .linked: weights
+ * are apart, and a symbol NAME_weights that is linked has them; NAME_reset takes none. The texts live
+ * until the next call with this context. Errors: those of tg_jit_to_text; TG_ERR_VALUE: no such name, no
+ * such target; TG_ERR_LIMIT: no choice fits .max_ram, with how much the least is more. */
 TG_API TgStatus tg_jit_to_c_opt(TgJit *jit, TgCText *out, const TgCOptions *o);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes

@@ -174,8 +174,8 @@ static bool sum_add(KernelShape *c, UOp *u, UOp *sum[MAX_SUMS]) {
   return true;
 }
 
-/* Sets `sum` to the reductions, the outermost first: *nouter. False: they are too many, the
- * outermost have not the same loops, or something goes in order. */
+/* Sets `sum` to the reductions, the outermost first: *nouter. False: they are too many, the outermost
+ * have not the same loops, or something goes in order. */
 static bool sums_found(Kernel *k, const UOpVec *order, KernelShape *c, UOp *sum[MAX_SUMS], int *nouter) {
   UOp *inner[MAX_SUMS];
   int n = 0;

@@ -2,8 +2,8 @@
  * a core: the larger of what its steps take (steps.c) and what it moves through memory (traffic.c), and a
  * part of all, because traffic is never hidden whole. Copies, pages and stores come on top.
  *
- * It is the cost of the thread that has most, for the loop whose shares differ least; where several do,
- * for the one whose thread reads least.
+ * It is the cost of the thread that has most, for the loop whose shares differ least. Where several do, it is
+ * for the one whose thread reads least, or, where nothing is summed, for the outermost.
  *
  * The constants were fitted to timed lists of some 30 kernels on one machine; tests/unit/test_costs.c
  * holds pairs of lists that another one timed. */

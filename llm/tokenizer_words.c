@@ -12,9 +12,10 @@ static bool is_within(const UnicodeRange *r, size_t n, int32_t c) {
   size_t first = 0;
   while (first < n) {
     size_t middle = first + (n - first) / 2;
-    if (r[middle].last < c)
+    int32_t from = r[middle].first;
+    if (from + r[middle].more < c)
       first = middle + 1;
-    else if (r[middle].first > c)
+    else if (from > c)
       n = middle;
     else
       return true;
@@ -35,39 +36,39 @@ static bool is_punctuation(int32_t c) {
 
 /* Ideographs are words each. */
 static bool is_ideograph(int32_t c) {
-  static const UnicodeRange those[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
-                                       {0x20000, 0x2a6df}, {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f},
-                                       {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
-  return IS(those, c);
+  return (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x4e00 && c <= 0x9fff) || (c >= 0xf900 && c <= 0xfaff) ||
+         (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) ||
+         (c >= 0x2b920 && c <= 0x2ceaf) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
 /* The last row of a table whose rows begin with a character, in order, that begins with c or less; -1: none. */
-#define PLACE(table, c) place_of(table, sizeof table / sizeof *table, sizeof *table, c)
-
-static long place_of(const void *table, size_t n, size_t size, int32_t c) {
-  size_t first = 0;
-  while (first < n) {
-    size_t middle = first + (n - first) / 2;
-    int32_t from;
-    memcpy(&from, (const char *)table + middle * size, sizeof from);
-    if (from <= c)
-      first = middle + 1;
-    else
-      n = middle;
+#define LAST_ROW(name, table)                                                                                \
+  static long name(int32_t c) {                                                                              \
+    long first = 0, n = (long)(sizeof table / sizeof *table);                                                \
+    while (first < n) {                                                                                      \
+      long middle = first + (n - first) / 2;                                                                 \
+      if ((int32_t)table[middle].from <= c)                                                                  \
+        first = middle + 1;                                                                                  \
+      else                                                                                                   \
+        n = middle;                                                                                          \
+    }                                                                                                        \
+    return first - 1;                                                                                        \
   }
-  return (long)first - 1;
-}
+
+LAST_ROW(bases_row, bases)
+LAST_ROW(several_row, several)
 
 /* c without its marks, where one character is left; else c. */
 static int32_t base_of(int32_t c) {
-  long at = PLACE(bases, c);
-  if (at < 0 || c - bases[at].from >= bases[at + 1].place - bases[at].place) return c;
-  return (int32_t)bases[at].high << 16 | base_low[bases[at].place + c - bases[at].from];
+  long at = bases_row(c);
+  if (at < 0 || at + 1 == sizeof bases / sizeof *bases) return c;
+  int32_t i = c - (int32_t)bases[at].from, place = bases[at].place;
+  return i < bases[at + 1].place - place ? bases[at].high << 16 | base_low[place + i] : c;
 }
 
 /* c without its marks, at most three characters. */
 static int plain_of(int32_t c, int32_t to[3]) {
-  long at = PLACE(several, c);
+  long at = several_row(c);
   bool more = at >= 0 && several[at].from == c;
   if (c >= 0xac00 && c <= 0xd7a3) { /* Hangul: its two or three letters */
     int32_t i = c - 0xac00, last = i % 28;
@@ -86,12 +87,13 @@ static int32_t lower_of(int32_t c) {
   while (first < n) {
     size_t middle = first + (n - first) / 2;
     const UnicodeRun *r = &lower[middle];
-    if (r->last < c)
+    int32_t i = c - (int32_t)r->first;
+    if (i > r->more)
       first = middle + 1;
-    else if (r->first > c)
+    else if (i < 0)
       n = middle;
     else
-      return (c - r->first) % r->step ? c : c + r->add;
+      return i % r->step ? c : c + r->add;
   }
   return c;
 }

@@ -61,40 +61,49 @@ def based(pairs):
         if last != (c - 1, to >> 16):
             yield "{0x%x, %d, %d}" % (c, i, to >> 16)
         last = (c, to >> 16)
-    yield "{INT32_MAX, %d, 0}" % len(pairs)
+    yield "{0x3ffff, %d, 0}" % len(pairs)
 
 
-print("""/* unicode_tables.h: written by tools/unicode.py. Ranges of characters, first and last of each, in order; the
- * lower case of runs; what is left of a character without its marks. */
+print("""/* unicode_tables.h: written by tools/unicode.py. Ranges of characters, in order; the lower case of runs; what
+ * is left of a character without its marks. */
 #ifndef TG_LLM_UNICODE_TABLES_H
 #define TG_LLM_UNICODE_TABLES_H
 #include <stdint.h>
 
+/* A character and how many come after it. */
 typedef struct UnicodeRange {
-  int32_t first, last;
+  uint32_t first : 21, more : 11;
 } UnicodeRange;
 
+/* The same, of which every step-th becomes c + add. */
 typedef struct UnicodeRun {
-  int32_t first, last, add, step;
+  uint32_t first : 21, more : 8, step : 3;
+  int32_t add;
 } UnicodeRun;
 
 /* Characters from `from` to the next row's, as many as it has places before the next's, become high << 16 and the
  * 16 bits at its place. */
 typedef struct UnicodeBases {
-  int32_t from;
-  uint16_t place, high;
+  uint32_t from : 18, place : 12, high : 2;
 } UnicodeBases;
 
 typedef struct UnicodeRow {
   int32_t from, to[3];
 } UnicodeRow;
 """)
-pair = lambda r: "{0x%x, 0x%x}" % tuple(r)
-rows("punctuation", "UnicodeRange", "P", map(pair, ranges(category("P"))))
-rows("marks", "UnicodeRange", "Mn", map(pair, ranges(category("Mn"))))
-rows("others", "UnicodeRange", "Cc, Cf, Co", map(pair, ranges(category("Cc", "Cf", "Co"))))
-rows("blanks", "UnicodeRange", "White_Space", map(pair, ranges(lambda c: chr(c).isspace() and not 0x1C <= c <= 0x1F)))
-rows("lower", "UnicodeRun", "simple lower case", ("{0x%x, 0x%x, %d, %d}" % tuple(r) for r in maps()))
+
+def spans(of):
+    """Ranges, in pieces that a UnicodeRange can say."""
+    for first, last in ranges(of):
+        for at in range(first, last + 1, 2048):
+            yield "{0x%x, %d}" % (at, min(last - at, 2047))
+
+
+rows("punctuation", "UnicodeRange", "P", spans(category("P")))
+rows("marks", "UnicodeRange", "Mn", spans(category("Mn")))
+rows("others", "UnicodeRange", "Cc, Cf, Co", spans(category("Cc", "Cf", "Co")))
+rows("blanks", "UnicodeRange", "White_Space", spans(lambda c: chr(c).isspace() and not 0x1C <= c <= 0x1F))
+rows("lower", "UnicodeRun", "simple lower case", ("{0x%x, %d, %d, %d}" % (first, last - first, step, add) for first, last, add, step in maps()))
 one = [(c, without_marks(c)[0]) for c in ALL if not 0xAC00 <= c <= 0xD7A3 and len(without_marks(c)) == 1 and without_marks(c)[0] != c]
 rows("bases", "UnicodeBases", "one character is left; past the last, no more", based(one))
 rows("base_low", "uint16_t", "their low halves", ("0x%x" % (to & 0xFFFF) for c, to in one))

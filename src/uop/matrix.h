@@ -30,9 +30,10 @@ typedef struct MatrixPlace {
 
 typedef struct MatrixOperand {
   DType dtype;
-  int rows, columns;
-  int elements; /* of a thread's fragment; 0: the operand is read from memory */
-  int together; /* elements that are one vector: neighbours, for the result all; in memory: steps of k side by
+  int16_t rows, columns;
+  int16_t elements; /* of a thread's fragment; 0: the operand is read from memory */
+  int16_t
+      together; /* elements that are one vector: neighbours, for the result all; in memory: steps of k side by
                    side */
   bool turned;  /* in shared memory: neighbours are of the result, not along k */
   MatrixPlace thread[MATRIX_THREAD_BITS], element[MATRIX_ELEMENT_BITS]; /* what each bit adds */
@@ -41,7 +42,7 @@ typedef struct MatrixOperand {
 /* In memory: the most rows and columns of a block, the results that a core computes at a time; a matrix of
  * few rows or few columns has thin ones, which are longer the other way. */
 typedef struct MatrixBlocks {
-  int most[2], few[2], thin[2]; /* rows, columns */
+  int16_t most[2], few[2], thin[2]; /* rows, columns */
 } MatrixBlocks;
 
 /* Whose units they are: rows of one maker are told apart by how new the unit must be. */
@@ -50,14 +51,15 @@ typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL, MATRIX_AMX, MATRIX_DOT } M
 typedef struct MatrixShape {
   char name[24]; /* m16n8k16_f16_f32 */
   MatrixMaker maker;
-  int gap[2]; /* CUDA: the first and the last that takes the instruction and multiplies by way of f16 */
-  int since;  /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST; DOT: Dots */
-  int until;  /* CUDA: the last that has the instruction; 0: all later ones do */
-  int threads;   /* that compute together: 1, those of a warp or of four */
-  bool narrowed; /* operands lose all but ten bits of their mantissa first: nearest, ties away from zero */
-  int flipped;   /* the row that computes it once the sign bits of a are flipped: too much, by what a row of
+  int16_t gap[2]; /* CUDA: the first and the last that takes the instruction and multiplies by way of f16 */
+  int16_t
+      since; /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST; DOT: Dots */
+  int16_t until;   /* CUDA: the last that has the instruction; 0: all later ones do */
+  int16_t threads; /* that compute together: 1, those of a warp or of four */
+  bool narrowed;   /* operands lose all but ten bits of their mantissa first: nearest, ties away from zero */
+  int16_t flipped; /* the row that computes it once the sign bits of a are flipped: too much, by what a row of
                     flipped zeros gives; 0: this row does */
-  int m, n, k;
+  int16_t m, n, k;
   MatrixOperand operand[MATRIX_ROLES];
   MatrixBlocks blocks; /* in memory: */
   double cycles, wait; /* of a step m x n x k, operands at hand in L2; until a result can be added to again */

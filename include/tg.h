@@ -916,10 +916,10 @@ TG_API bool tg_training(const TgContext *ctx);        /* whether it drops */
  * tg_nbytes and tg_read speak of the values bound now (of the largest while a variable is unbound): to build
  * a graph from a tensor's size, pass on tg_size_of. Functions take symbolic sizes, and so do their gradients,
  * but where a size shapes the graph itself: the axis that is sorted, unfolded or resized, channels and
- * pictures of a convolution (its batch may vary), the steps of an LSTM, the fan of an initial value; and
- * tg_getitem and tg_setitem, tg_masked_select, tg_nonzero, tg_multinomial, tg_max_unpool2d, tg_bitcast,
- * hashes, tg_qr and tg_svd take numbers alone. Those say so: TG_ERR_SHAPE, with the axis. Reading while a
- * variable is unbound: TG_ERR_STATE. */
+ * pictures of a convolution (its batch may vary), the steps of an LSTM, the fan of an initial value, an axis
+ * that tg_getitem takes in steps or by a mask; and tg_setitem, tg_masked_select, tg_nonzero, tg_multinomial,
+ * tg_max_unpool2d, tg_bitcast, hashes, tg_qr and tg_svd take numbers alone. Those say so: TG_ERR_SHAPE, with
+ * the axis. Reading while a variable is unbound: TG_ERR_STATE. */
 typedef struct TgVariable TgVariable; /* lives as long as the context */
 /* [options] .multiple_of (1). 0 <= lo <= value <= hi. TG_ERR_VALUE: there is no such value. Names are for
  * messages: equal ones are two variables. */
@@ -938,6 +938,10 @@ TG_API int64_t tg_size(const TgVariable *v);
 TG_API int64_t tg_size_add(TgContext *ctx, int64_t a, int64_t b);
 TG_API int64_t tg_size_sub(TgContext *ctx, int64_t a, int64_t b);
 TG_API int64_t tg_size_mul(TgContext *ctx, int64_t a, int64_t b);
+/* *q = a / b where b divides a whatever the variables are, as n divides 6 n; else false, and no error. */
+TG_API bool tg_size_div(TgContext *ctx, int64_t a, int64_t b, int64_t *q);
+/* least <= size <= most whatever the variables are (either may be NULL). false: no size of this context */
+TG_API bool tg_size_bounds(const TgContext *ctx, int64_t size, int64_t *least, int64_t *most);
 /* shape (), its value when it is computed; default i32, i64 if it may not fit */
 TG_API TgTensor *tg_size_tensor(TgContext *ctx, int64_t size, TgDType dtype);
 TG_API TgTensor *tg_variable_tensor(const TgVariable *v); /* tg_size_tensor of tg_size(v) */

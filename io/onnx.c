@@ -58,6 +58,7 @@ static TgTensor *moved(TgOnnx *m, TgTensor *t) {
 
 TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   if (!v->host || v->moved) return v->host ? v->moved : v->t;
+  if (v->sizes) return v->moved = onnx_sizes_main(r, v);
   TgDType d = tg_dtype(v->t);
   if (tg_numel(v->t) != 1)
     v->moved =
@@ -101,6 +102,8 @@ static TgTensor *node_call(OnnxCall *c) {
       c->in[i] = NULL;
     else if (!(c->in[i] = c->ctx == c->run->m->ctx ? val_main(c->run, c->raw[i]) : c->raw[i]->t))
       return NULL;
+    else if (onnx_is_list(c, i))
+      c->in[i] = as(c->in[i], TG_I64);
   }
   return onnx_op_called(c);
 }
@@ -148,7 +151,7 @@ static bool attr_refused(OnnxCall *c, int i) {
 }
 
 /* The node in c->ctx; *small: every output has few elements. Attributes that nobody asked for are errors. */
-static bool outputs_made(OnnxCall *c, bool *small) {
+bool outputs_made(OnnxCall *c, bool *small) {
   const OnnxNode *n = c->n;
   memset(c->seen, 0, (size_t)n->nattrs);
   memset(c->out, 0, (size_t)n->nout * sizeof *c->out);
@@ -162,7 +165,7 @@ static bool outputs_made(OnnxCall *c, bool *small) {
   return true;
 }
 
-static bool outputs_kept(OnnxCall *c) {
+bool outputs_kept(OnnxCall *c) {
   const OnnxNode *n = c->n;
   TgOnnx *m = c->run->m;
   for (int i = 0; i < n->nout; i++) {
@@ -171,8 +174,10 @@ static bool outputs_kept(OnnxCall *c) {
     TgTensor *t = c->out[i];
     if (m->integers && tg_dtype_is_float(tg_dtype(t)) && tg_context(t) == m->ctx)
       return call_fail(c, TG_ERR_VALUE, "integers alone: output %d is of floats", i), false;
-    c->run->vals[n->out[i]] =
-        (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host, .narrow = i ? 0 : c->narrow};
+    OnnxVal *v = &c->run->vals[n->out[i]];
+    *v = (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host, .narrow = i ? 0 : c->narrow};
+    v->sizes = c->run->symbolic && v->host ? c->sizes : TG_DTYPE_DEFAULT;
+    if (v->sizes && !onnx_sizes_found(c->run, v)) return false;
   }
   return true;
 }
@@ -218,6 +223,13 @@ static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scrat
                 .raw = raw,
                 .seen = seen};
   if (!inputs_taken(&c, &host)) return node_fail(r, n);
+  if (r->symbolic) {
+    OnnxDone done = onnx_sizes_node(&c);
+    for (int i = 0; i < c.nin; i++)
+      host = host && !(c.raw[i] && c.raw[i]->sizes);
+    if (done != DONE_NOT) return done == DONE || node_fail(r, n);
+    if (!onnx_sizes_fit(&c)) return node_fail(r, n);
+  }
   if (o->form == FORM_CONTROL) return o->control(r, n) || (told_within(m) ? false : node_fail(r, n));
   if (m->integers) {
     bool done;
@@ -329,28 +341,33 @@ static bool input_check(TgOnnx *m, size_t i, TgTensor *t, int64_t *named) {
   if (x->dtype && tg_dtype(t) != x->dtype)
     return ctx_fail(m->ctx, TG_ERR_DTYPE, "onnx: input %.200s is %s, the model takes %s", x->name,
                     tg_dtype_name(tg_dtype(t)), tg_dtype_name(x->dtype));
-  for (int a = 0; a < tg_ndim(t); a++) /* a model computes with its sizes */
-    if (tg_is_symbolic(t, a))
-      return ctx_fail(m->ctx, TG_ERR_SHAPE,
-                      "onnx: axis %d of input %.200s has a symbolic size; a number is needed", a, x->name);
   if (x->ndim < 0) return true;
   if (tg_ndim(t) != x->ndim)
     return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: input %.200s has %d axes, the model takes %d", x->name,
                     tg_ndim(t), x->ndim);
   for (int a = 0; a < x->ndim; a++) {
-    int64_t n = tg_dim(t, a);
+    int64_t n = tg_size_of(t, a);
     named[i * TG_MAX_RANK + (size_t)a] = n;
+    if (x->dims[a] >= 0 && tg_is_symbolic(t, a))
+      return ctx_fail(m->ctx, TG_ERR_SHAPE,
+                      "onnx: axis %d of input %.200s has a symbolic size, the model takes %lld", a, x->name,
+                      (long long)x->dims[a]);
     if (x->dims[a] >= 0 && n != x->dims[a])
       return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: axis %d of input %.200s is %lld, the model takes %lld", a,
-                      x->name, (long long)n, (long long)x->dims[a]);
+                      x->name, (long long)tg_dim(t, a), (long long)x->dims[a]);
     for (size_t j = 0; x->dim_names[a] && *x->dim_names[a] && j <= i; j++)
       for (int b = 0; b < m->graph->in[j].ndim && (j < i || b < a); b++) {
         const char *other = m->graph->in[j].dim_names[b];
         int64_t was = named[j * TG_MAX_RANK + (size_t)b];
-        if (other && was >= 0 && !strcmp(other, x->dim_names[a]) && was != n)
-          return ctx_fail(m->ctx, TG_ERR_SHAPE,
-                          "onnx: dimension %.100s is %lld in input %.100s and %lld in input %.100s", other,
-                          (long long)was, m->graph->in[j].name, (long long)n, x->name);
+        if (!other || was == -1 || was == n || strcmp(other, x->dim_names[a])) continue;
+        if (was < 0 || n < 0)
+          return ctx_fail(
+              m->ctx, TG_ERR_SHAPE,
+              "onnx: dimension %.100s has different sizes in inputs %.100s and %.100s, not both numbers",
+              other, m->graph->in[j].name, x->name);
+        return ctx_fail(m->ctx, TG_ERR_SHAPE,
+                        "onnx: dimension %.100s is %lld in input %.100s and %lld in input %.100s", other,
+                        (long long)was, m->graph->in[j].name, (long long)n, x->name);
       }
   }
   return true;
@@ -367,8 +384,9 @@ static bool input_unknown(TgOnnx *m, const char *name) {
                   name ? name : "without a name", n ? is : "none", n < sizeof is ? "" : " ..");
 }
 
-static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor *const *in, int nin,
-                   int64_t *named) {
+static bool inputs(OnnxRun *r, const char *const *names, TgTensor *const *in, int nin, int64_t *named) {
+  TgOnnx *m = r->m;
+  OnnxVal *vals = r->vals;
   OnnxGraph *g = m->graph;
   for (int k = 0; k < nin; k++) {
     size_t i = 0;
@@ -387,8 +405,12 @@ static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor 
     if (!v->t && g->in[i].has_default) continue;
     if (!v->t) return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is missing", g->in[i].name);
     if (!input_check(m, i, v->t, named)) return false;
+    for (int a = 0; a < tg_ndim(v->t); a++)
+      r->symbolic = r->symbolic || tg_is_symbolic(v->t, a);
   }
-  return true;
+  if (!r->symbolic || (m->host && !m->integers)) return true;
+  return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: symbolic sizes are not taken %s",
+                  m->host ? "by a model of integers alone" : "by a build without INTERP");
 }
 
 /* Whether input i fits; of free sizes with names nothing is known yet. */
@@ -398,6 +420,10 @@ static bool input_fits(TgOnnx *m, size_t i, TgTensor *value) {
   for (size_t k = 0; named && k < n; k++)
     named[k] = -1;
   bool fits = named && input_check(m, i, value, named);
+  for (int a = 0; fits && a < tg_ndim(value); a++)
+    if (tg_is_symbolic(value, a))
+      fits = ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: axis %d of the value of input %.200s has a symbolic size",
+                      a, m->graph->in[i].name);
   tg_free(m->ctx, named);
   return fits;
 }
@@ -467,20 +493,20 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
     named[i] = -1;
   if (ok && nout > (int)g->nout)
     ok = ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: %d outputs asked for, the model has %zu", nout, g->nout);
-  ok = ok && inputs(m, r.vals, in_names, in, nin, named) && graph_run(&r, g);
+  ok = ok && inputs(&r, in_names, in, nin, named) && graph_run(&r, g);
   for (int i = 0; i < nout && ok; i++) {
     OnnxVal *v = &r.vals[g->out[i].value];
     if (v->list || v->none)
       ok = ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: output %.200s is no tensor: %s", g->out[i].name,
                     v->list ? "a list" : "an optional value that is not there");
     TgTensor *t = !ok ? NULL : m->integers ? onnx_integer_output(&r, &g->out[i], v) : val_main(&r, v);
-    ok = t && (out[i] = tg_keep(tg_reshape(t, tg_ndim(t), tg_shape(t))));
+    ok = t && (out[i] = tg_keep(shaped_as(t, t)));
   }
   if (scope2) tg_scope_end(m->host);
   if (scope) tg_scope_end(m->ctx);
   for (int i = 0; i < nout; i++) { /* from kept to the caller's scope */
     TgTensor *kept = out[i];
-    if (kept) out[i] = ok ? tg_reshape(kept, tg_ndim(kept), tg_shape(kept)) : NULL;
+    if (kept) out[i] = ok ? shaped_as(kept, kept) : NULL;
     tg_release(kept);
     ok = ok && out[i];
   }

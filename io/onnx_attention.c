@@ -5,9 +5,10 @@
 
 TgTensor *onnx_by_heads(OnnxCall *c, TgTensor *x, int64_t heads) {
   if (tg_ndim(x) == 4) return x;
-  if (tg_ndim(x) != 3 || heads < 1 || tg_dim(x, 2) % heads)
+  if (tg_ndim(x) != 3 || heads < 1 || tg_is_symbolic(x, 2) || tg_dim(x, 2) % heads)
     return call_fail(c, TG_ERR_SHAPE, "%d axes, %lld heads", tg_ndim(x), (long long)heads);
-  return tg_transpose(tg_reshape(x, TG_SHAPE(tg_dim(x, 0), tg_dim(x, 1), heads, tg_dim(x, 2) / heads)), 1, 2);
+  return tg_transpose(
+      tg_reshape(x, TG_SHAPE(tg_size_of(x, 0), tg_size_of(x, 1), heads, tg_dim(x, 2) / heads)), 1, 2);
 }
 
 TgTensor *onnx_heads_repeated(TgTensor *x, int64_t heads) {
@@ -15,23 +16,37 @@ TgTensor *onnx_heads_repeated(TgTensor *x, int64_t heads) {
 }
 
 TgTensor *onnx_seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor *lens, bool causal) {
-  TgTensor *key = tg_reshape(tg_arange(c->ctx, 0, (double)nk, .dtype = TG_I64), TG_SHAPE(1, 1, 1, nk));
+  TgTensor *key = tg_reshape(onnx_iota(c->ctx, nk), TG_SHAPE(1, 1, 1, nk));
   TgTensor *fits = lens ? tg_lt(key, tg_reshape(tg_long(lens), TG_SHAPE(-1, 1, 1, 1))) : NULL;
   if (!causal) return fits;
-  TgTensor *query = tg_reshape(tg_arange(c->ctx, 0, (double)nq, .dtype = TG_I64), TG_SHAPE(1, 1, nq, 1));
+  TgTensor *query = tg_reshape(onnx_iota(c->ctx, nq), TG_SHAPE(1, 1, nq, 1));
   TgTensor *last =
-      lens ? tg_add(query, tg_sub_scalar(tg_reshape(tg_long(lens), TG_SHAPE(-1, 1, 1, 1)), (double)nq))
-           : tg_add_scalar(query, (double)past);
+      lens
+          ? tg_add(query, tg_sub(tg_reshape(tg_long(lens), TG_SHAPE(-1, 1, 1, 1)), onnx_size_like(query, nq)))
+          : tg_add(query, onnx_size_like(query, past));
   TgTensor *order = tg_le(key, last);
   return fits ? tg_bitand(fits, order) : order;
 }
 
 /* A mask of fewer keys than there are hides the rest. */
-static TgTensor *mask_of(TgTensor *mask, int64_t nk) {
-  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, short_of = nk - tg_dim(mask, -1);
+static TgTensor *mask_of(OnnxCall *c, TgTensor *mask, int64_t nk) {
+  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0},
+          short_of = tg_size_sub(c->ctx, nk, tg_size_of(mask, -1));
+  if (onnx_is_symbolic(c, short_of))
+    return call_fail(c, TG_ERR_SHAPE, "a mask of another symbolic size than the keys");
   if (short_of <= 0) return mask;
   hi[tg_ndim(mask) - 1] = short_of;
   return tg_dtype(mask) == TG_BOOL ? tg_pad(mask, lo, hi) : tg_pad_value(mask, lo, hi, -INFINITY);
+}
+
+bool onnx_heads_known(OnnxCall *c, const Heads *h) {
+  TgTensor *all[] = {h->q, h->k, h->v};
+  for (int i = 0; i < 3; i++)
+    if (!all[i] || tg_ndim(all[i]) != 4 || tg_is_symbolic(all[i], 1) || tg_is_symbolic(all[i], 3))
+      return all[i]
+             ? call_fail(c, TG_ERR_SHAPE, "the number of heads, or their size, of %s", tg_describe(all[i])),
+             false : false;
+  return true;
 }
 
 static bool heads_of(OnnxCall *c, Heads *h) {
@@ -39,10 +54,10 @@ static bool heads_of(OnnxCall *c, Heads *h) {
   h->q = onnx_by_heads(c, c->in[0], nq);
   h->k = onnx_by_heads(c, c->in[1], nk);
   h->v = onnx_by_heads(c, c->in[2], nk);
-  if (!h->q || !h->k || !h->v) return false;
+  if (!onnx_heads_known(c, h)) return false;
   TgTensor *past_k = input(c, 4), *past_v = input(c, 5);
   if (past_k && past_v) {
-    h->past = tg_dim(past_k, 2);
+    h->past = tg_size_of(past_k, 2);
     h->k = tg_cat((TgTensor *[]){past_k, h->k}, 2, 2);
     h->v = tg_cat((TgTensor *[]){past_v, h->v}, 2, 2);
   }
@@ -54,8 +69,8 @@ static bool heads_of(OnnxCall *c, Heads *h) {
     return call_fail(c, TG_ERR_SHAPE, "heads of queries, keys and values"), false;
   h->k = onnx_heads_repeated(h->k, h->heads);
   h->v = onnx_heads_repeated(h->v, h->heads);
-  h->nq = tg_dim(h->q, 2);
-  h->nk = tg_dim(h->k, 2);
+  h->nq = tg_size_of(h->q, 2);
+  h->nk = tg_size_of(h->k, 2);
   return true;
 }
 
@@ -85,7 +100,8 @@ TgTensor *onnx_attend(const Heads *h, Scores *o) {
 }
 
 TgTensor *onnx_heads_joined(TgTensor *y) {
-  return tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(tg_dim(y, 0), tg_dim(y, 2), tg_dim(y, 1) * tg_dim(y, 3)));
+  return tg_reshape(tg_transpose(y, 1, 2),
+                    TG_SHAPE(tg_size_of(y, 0), tg_size_of(y, 2), tg_dim(y, 1) * tg_dim(y, 3)));
 }
 
 static TgTensor *op_attention(OnnxCall *c) {
@@ -95,7 +111,7 @@ static TgTensor *op_attention(OnnxCall *c) {
   o.shown_after = attr_i(c, "qk_matmul_output_mode", 0);
   attr_unused(c, "softmax_precision"); /* f32 at least, whatever is asked for */
   o.may = onnx_seen(c, h.nq, h.nk, h.past, input(c, 6), attr_i(c, "is_causal", 0));
-  if (o.mask) o.mask = mask_of(o.mask, h.nk);
+  if (o.mask && !(o.mask = mask_of(c, o.mask, h.nk))) return NULL;
   TgTensor *y = onnx_attend(&h, &o);
   if (c->nout > 3) c->out[3] = o.shown;
   return tg_ndim(c->in[0]) == 4 ? y : onnx_heads_joined(y);
@@ -132,10 +148,10 @@ static TgTensor *op_rotary(OnnxCall *c) {
     cosines = tg_take(cosines, at);
     sines = tg_take(sines, at);
   }
-  if (tg_ndim(cosines) != 3 || tg_dim(cosines, 1) != tg_dim(h, 2) || tg_dim(cosines, 2) != turned / 2)
+  if (tg_ndim(cosines) != 3 || tg_size_of(cosines, 1) != tg_size_of(h, 2) || tg_dim(cosines, 2) != turned / 2)
     return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
   TgTensor *y = onnx_turn(h, tg_unsqueeze(cosines, 1), tg_unsqueeze(sines, 1), turned, inner);
-  return tg_ndim(x) == 4 ? y : tg_reshape(tg_transpose(y, 1, 2), tg_ndim(x), tg_shape(x));
+  return tg_ndim(x) == 4 ? y : shaped_as(tg_transpose(y, 1, 2), x);
 }
 
 /* ---- losses of (n, classes, ..) and labels (n, ..) */
@@ -169,8 +185,8 @@ static TgTensor *op_softmax_loss(OnnxCall *c) {
   return loss_of(c, logp);
 }
 
-const OnnxOp onnx_ops_attention[] = {ONNX_OP("Attention", 23, 3, 7, op_attention),
-                                     ONNX_OP("RotaryEmbedding", 23, 3, 4, op_rotary),
-                                     ONNX_OP("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll),
-                                     ONNX_OP("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
+const OnnxOp onnx_ops_attention[] = {ONNX_SIZED("Attention", 23, 3, 7, op_attention),
+                                     ONNX_SIZED("RotaryEmbedding", 23, 3, 4, op_rotary),
+                                     ONNX_SIZED("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll),
+                                     ONNX_SIZED("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
                                      {0}};

@@ -54,7 +54,7 @@ const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise) {
 bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step) {
   double v[HOST_MAX];
   OnnxVal *x = c->raw[i];
-  if (!x->host || tg_numel(x->t) > HOST_MAX) return true;
+  if (!x->host || x->sizes || tg_numel(x->t) > HOST_MAX) return true;
   int64_t count = tg_numel(x->t);
   if (count && tg_read_f64(x->t, v, (size_t)count)) return false;
   for (int64_t k = column; k < count; k += step)
@@ -77,6 +77,14 @@ static bool from_host(OnnxCall *c, TgContext *where) { /* an error of either con
 }
 
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out) {
+  if (i >= 0 && i < c->nin && c->raw[i] && c->raw[i]->sizes)
+    return call_fail(c, TG_ERR_SHAPE,
+                     "input %d has a symbolic size among its numbers, which the operator does not take", i),
+           false;
+  return call_sizes(c, i, name, out);
+}
+
+bool call_sizes(OnnxCall *c, int i, const char *name, Ints *out) {
   const OnnxAttr *a = name ? call_attr(c, name, ONNX_INTS) : NULL;
 
   enum { CAP = sizeof out->v / sizeof *out->v };
@@ -87,6 +95,7 @@ bool call_ints(OnnxCall *c, int i, const char *name, Ints *out) {
     TgContext *where = tg_context(t);
     if (tg_ndim(t) > 1)
       return call_fail(c, TG_ERR_SHAPE, "input %d has %d axes, where a list is needed", i, tg_ndim(t)), false;
+    if (!c->raw[i]->sizes && !value_now(c->run, c->raw[i])) return from_host(c, c->run->m->ctx);
     if (tg_numel(t) > CAP)
       return call_fail(c, TG_ERR_SHAPE, "input %d is a list of %lld numbers, at most %d", i,
                        (long long)tg_numel(t), CAP),
@@ -109,6 +118,7 @@ bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n) {
   *n = 0;
   if (i >= c->nin || !c->raw[i]) return true;
   TgTensor *t = c->raw[i]->t;
+  if (!value_now(c->run, c->raw[i])) return from_host(c, c->run->m->ctx);
   if (tg_numel(t) > cap)
     return call_fail(c, TG_ERR_SHAPE, "input %d: %lld numbers, at most %d", i, (long long)tg_numel(t), cap),
            false;

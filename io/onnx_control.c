@@ -31,6 +31,7 @@ static OnnxVal *value_in(OnnxRun *r, const OnnxNode *n, int i) {
 bool value_number(OnnxRun *r, OnnxVal *v, double *out) {
   if (!v->t) return wrong(r, TG_ERR_VALUE, "a number is needed where a value is no tensor (%lld)", 0);
   TgContext *where = tg_context(v->t);
+  if (!value_now(r, v)) return false;
   *out = tg_item_f64(v->t);
   if (!tg_error(where)) return true;
   if (where == r->m->ctx) return false;
@@ -55,9 +56,10 @@ static OnnxGraph *branch_run(OnnxRun *r, const OnnxNode *n, const char *name) {
 }
 
 static TgTensor *chosen(OnnxRun *r, TgTensor *cond, int i, OnnxVal *yes, OnnxVal *no) {
+  int64_t x[TG_MAX_RANK], y[TG_MAX_RANK];
   TgTensor *a = yes->t ? val_main(r, yes) : NULL, *b = no->t ? val_main(r, no) : NULL;
   bool same = a && b && tg_dtype(a) == tg_dtype(b) && tg_ndim(a) == tg_ndim(b) &&
-              !memcmp(tg_shape(a), tg_shape(b), sizeof(int64_t) * (size_t)tg_ndim(a));
+              !memcmp(sizes_in(a, x), sizes_in(b, y), sizeof(int64_t) * (size_t)tg_ndim(a));
   if (same) return tg_where(tg_cast(tg_reshape(cond, TG_SCALAR), TG_BOOL), a, b);
   wrong(r, TG_ERR_STATE,
         "the condition depends on an input's values, and output %lld is not of one shape and dtype in both "
@@ -231,6 +233,8 @@ static bool control_scan(OnnxRun *r, const OnnxNode *n) {
     }
     int k = i - states;
     if (!call_axis(&c, listed(r, n, "scan_input_axes", k), tg_ndim(v->t), &axis[k])) return false;
+    if (tg_is_symbolic(v->t, axis[k]))
+      return wrong(r, TG_ERR_SHAPE, "input %lld is read along an axis of symbolic size", i);
     if (trips >= 0 && trips != tg_dim(v->t, axis[k]))
       return wrong(r, TG_ERR_SHAPE, "input %lld has another length", i);
     trips = tg_dim(v->t, axis[k]);
@@ -257,7 +261,7 @@ static bool control_scan(OnnxRun *r, const OnnxNode *n) {
   return rows_end(&rows, ok);
 }
 
-const OnnxOp onnx_ops_control[] = {ONNX_CONTROL("If", 1, 1, 1, control_if),
-                                   ONNX_CONTROL("Loop", 11, 0, -1, control_loop),
-                                   ONNX_CONTROL("Scan", 9, 1, -1, control_scan),
+const OnnxOp onnx_ops_control[] = {ONNX_SIZED_CONTROL("If", 1, 1, 1, control_if),
+                                   ONNX_SIZED_CONTROL("Loop", 11, 0, -1, control_loop),
+                                   ONNX_SIZED_CONTROL("Scan", 9, 1, -1, control_scan),
                                    {0}};

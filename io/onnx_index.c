@@ -4,7 +4,7 @@
 #include "onnx_private.h"
 
 static TgTensor *wrapped(TgTensor *index, int64_t n) {
-  return tg_where(tg_lt_scalar(index, 0), tg_add_scalar(index, (double)n), index);
+  return tg_where(tg_lt_scalar(index, 0), tg_add(index, onnx_size_like(index, n)), index);
 }
 
 static TgTensor *op_gather(OnnxCall *c) {
@@ -13,7 +13,7 @@ static TgTensor *op_gather(OnnxCall *c) {
   int axis, rank = tg_ndim(x);
   if (!rank) return call_fail(c, TG_ERR_SHAPE, "a tensor of no axes");
   if (!call_axis(c, attr_i(c, "axis", 0), rank, &axis)) return NULL;
-  if (!call_indices(c, 1, tg_dim(x, axis), 0, 1)) return NULL;
+  if (!call_indices(c, 1, tg_max_shape(x)[axis], 0, 1)) return NULL;
   at[axis] = (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = c->in[1]};
   return tg_getitem(x, at, axis + 1);
 }
@@ -21,15 +21,15 @@ static TgTensor *op_gather(OnnxCall *c) {
 static TgTensor *op_gather_elements(OnnxCall *c) {
   int axis;
   if (!call_axis(c, attr_i(c, "axis", 0), tg_ndim(c->in[0]), &axis)) return NULL;
-  return call_indices(c, 1, tg_dim(c->in[0], axis), 0, 1)
-             ? tg_gather(c->in[0], axis, wrapped(c->in[1], tg_dim(c->in[0], axis)))
+  return call_indices(c, 1, tg_max_shape(c->in[0])[axis], 0, 1)
+             ? tg_gather(c->in[0], axis, wrapped(c->in[1], tg_size_of(c->in[0], axis)))
              : NULL;
 }
 
 static TgTensor *op_gather_nd(OnnxCall *c) {
   TgTensor *x = c->in[0], *index = c->in[1];
   int batch = (int)attr_i(c, "batch_dims", 0), rank = tg_ndim(index), n = 0;
-  int64_t k = rank ? tg_dim(index, -1) : 0;
+  int64_t k = rank && !tg_is_symbolic(index, -1) ? tg_dim(index, -1) : 0;
   TgIndex at[TG_MAX_RANK] = {0};
   if (!rank || batch < 0 || batch >= rank || k < 1 || batch + k > tg_ndim(x))
     return call_fail(c, TG_ERR_SHAPE, "%lld indices and %d batch axes for %d axes", (long long)k, batch,
@@ -37,13 +37,12 @@ static TgTensor *op_gather_nd(OnnxCall *c) {
   for (; n < batch; n++) { /* each batch looks into itself */
     int64_t dims[TG_MAX_RANK];
     for (int a = 0; a < rank - 1; a++)
-      dims[a] = a == n ? tg_dim(index, a) : 1;
+      dims[a] = a == n ? tg_size_of(index, a) : 1;
     at[n] = (TgIndex){.kind = TG_INDEX_TENSOR,
-                      .tensor = tg_reshape(tg_arange(c->ctx, 0, (double)tg_dim(index, n), .dtype = TG_I64),
-                                           rank - 1, dims)};
+                      .tensor = tg_reshape(onnx_iota(c->ctx, tg_size_of(index, n)), rank - 1, dims)};
   }
   for (int64_t i = 0; i < k; i++)
-    if (!call_indices(c, 1, tg_dim(x, n + (int)i), i, k)) return NULL;
+    if (!call_indices(c, 1, tg_max_shape(x)[n + (int)i], i, k)) return NULL;
   for (int64_t i = 0; i < k; i++)
     at[n++] = (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = tg_select(index, rank - 1, i)};
   return tg_getitem(x, at, n);
@@ -68,8 +67,8 @@ static TgTensor *scatter(OnnxCall *c, TgTensor *x, int axis, TgTensor *index, Tg
 static TgTensor *op_scatter_elements(OnnxCall *c) {
   int axis;
   if (!call_axis(c, attr_i(c, "axis", 0), tg_ndim(c->in[0]), &axis)) return NULL;
-  return call_indices(c, 1, tg_dim(c->in[0], axis), 0, 1)
-             ? scatter(c, c->in[0], axis, wrapped(c->in[1], tg_dim(c->in[0], axis)), c->in[2])
+  return call_indices(c, 1, tg_max_shape(c->in[0])[axis], 0, 1)
+             ? scatter(c, c->in[0], axis, wrapped(c->in[1], tg_size_of(c->in[0], axis)), c->in[2])
              : NULL;
 }
 
@@ -77,25 +76,28 @@ static TgTensor *op_scatter_elements(OnnxCall *c) {
 static TgTensor *op_scatter_nd(OnnxCall *c) {
   TgTensor *x = c->in[0], *index = c->in[1], *line = NULL, *inside = NULL;
   int rank = tg_ndim(index);
-  int64_t k = rank ? tg_dim(index, -1) : 0, places = 1, rest = 1, n = k ? tg_numel(index) / k : 0;
+  int64_t k = rank && !tg_is_symbolic(index, -1) ? tg_dim(index, -1) : 0, places = 1, rest = 1, n = 1;
   if (!rank || k < 1 || k > tg_ndim(x))
     return call_fail(c, TG_ERR_SHAPE, "%lld indices for %d axes", (long long)k, tg_ndim(x));
-  for (int a = 0; a < tg_ndim(x); a++)
-    *(a < k ? &places : &rest) *= tg_dim(x, a);
+  for (int a = 0; a < tg_ndim(x); a++) {
+    int64_t *many = a < k ? &places : &rest;
+    *many = tg_size_mul(c->ctx, *many, tg_size_of(x, a));
+  }
+  for (int a = 0; a < rank - 1; a++)
+    n = tg_size_mul(c->ctx, n, tg_size_of(index, a));
   for (int64_t i = 0; i < k; i++) {
-    int64_t size = tg_dim(x, (int)i);
-    if (!call_indices(c, 1, size, i, k)) return NULL;
-    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size);
-    TgTensor *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt_scalar(one, (double)size));
-    line = line ? tg_add(tg_mul_scalar(line, (double)size), one) : one;
+    int64_t size = tg_size_of(x, (int)i);
+    if (!call_indices(c, 1, tg_max_shape(x)[i], i, k)) return NULL;
+    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size), *many = onnx_size_like(one, size);
+    TgTensor *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt(one, many));
+    line = line ? tg_add(tg_mul(line, many), one) : one;
     inside = inside ? tg_bitand(inside, fits) : fits;
   }
   /* outside of one axis is outside of all: nothing is written */
   line = tg_where(inside, line, tg_scalar_like(line, -1));
   line = tg_expand(tg_reshape(line, TG_SHAPE(n, 1)), TG_SHAPE(n, rest));
-  return tg_reshape(
-      scatter(c, tg_reshape(x, TG_SHAPE(places, rest)), 0, line, tg_reshape(c->in[2], TG_SHAPE(n, rest))),
-      tg_ndim(x), tg_shape(x));
+  return shaped_as(
+      scatter(c, tg_reshape(x, TG_SHAPE(places, rest)), 0, line, tg_reshape(c->in[2], TG_SHAPE(n, rest))), x);
 }
 
 static TgTensor *op_topk(OnnxCall *c) {
@@ -151,7 +153,7 @@ static TgTensor *steps_along(OnnxCall *c, int64_t n, int axis, int rank) {
   int64_t dims[TG_MAX_RANK];
   for (int a = 0; a < rank; a++)
     dims[a] = a == axis ? n : 1;
-  return tg_reshape(tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64), rank, dims);
+  return tg_reshape(onnx_iota(c->ctx, n), rank, dims);
 }
 
 /* The first lens[b] steps of each b backwards, the others as they are. */
@@ -160,15 +162,15 @@ static TgTensor *op_reverse_sequence(OnnxCall *c) {
   int batch = (int)attr_i(c, "batch_axis", 1), time = (int)attr_i(c, "time_axis", 0), rank = tg_ndim(x);
   if (rank < 2 || (batch != 0 && batch != 1) || time != 1 - batch)
     return call_fail(c, TG_ERR_SHAPE, "batch_axis %d and time_axis %d of %d axes", batch, time, rank);
-  if (tg_ndim(lens) != 1 || tg_dim(lens, 0) != tg_dim(x, batch))
+  if (tg_ndim(lens) != 1 || tg_size_of(lens, 0) != tg_size_of(x, batch))
     return call_fail(c, TG_ERR_SHAPE, "%lld lengths for %lld", (long long)tg_numel(lens),
                      (long long)tg_dim(x, batch));
   int64_t dims[TG_MAX_RANK];
   for (int a = 0; a < rank; a++)
-    dims[a] = a == batch ? tg_dim(x, batch) : 1;
-  TgTensor *step = steps_along(c, tg_dim(x, time), time, rank), *len = tg_reshape(lens, rank, dims);
+    dims[a] = a == batch ? tg_size_of(x, batch) : 1;
+  TgTensor *step = steps_along(c, tg_size_of(x, time), time, rank), *len = tg_reshape(lens, rank, dims);
   TgTensor *from = tg_where(tg_lt(step, len), tg_add_scalar(tg_sub(len, step), -1), step);
-  return tg_gather(x, time, tg_expand(from, rank, tg_shape(x)));
+  return tg_gather(x, time, tg_expand(from, rank, sizes_in(x, dims)));
 }
 
 /* A cache with an update written at a place of each batch; past the end it begins anew where it is circular.
@@ -180,15 +182,16 @@ static TgTensor *op_tensor_scatter(OnnxCall *c) {
   bool circular = !strcmp(mode, "circular");
   if (!circular && strcmp(mode, "linear")) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode);
   if (!call_axis(c, attr_i(c, "axis", -2), rank, &axis)) return NULL;
-  if (axis < 1 || tg_ndim(update) != rank || tg_dim(update, axis) > tg_dim(cache, axis))
+  if (axis < 1 || tg_ndim(update) != rank || tg_is_symbolic(update, axis) || tg_is_symbolic(cache, axis) ||
+      tg_dim(update, axis) > tg_dim(cache, axis))
     return call_fail(c, TG_ERR_SHAPE, "an update of %d axes along axis %d", tg_ndim(update), axis);
   int64_t dims[TG_MAX_RANK], n = tg_dim(cache, axis);
   for (int a = 0; a < rank; a++)
-    dims[a] = a ? 1 : tg_dim(cache, 0);
+    dims[a] = a ? 1 : tg_size_of(cache, 0);
   TgTensor *at = steps_along(c, tg_dim(update, axis), axis, rank);
   if (first) at = tg_add(at, tg_reshape(tg_long(first), rank, dims));
   if (circular) at = tg_where(tg_ge_scalar(at, (double)n), tg_add_scalar(at, -(double)n), at);
-  return tg_scatter(cache, axis, tg_expand(at, rank, tg_shape(update)), update);
+  return tg_scatter(cache, axis, tg_expand(at, rank, sizes_in(update, dims)), update);
 }
 
 /* ---- Unique: how many there are depends on the values, which are read now */
@@ -298,17 +301,17 @@ static TgTensor *op_unique(OnnxCall *c) {
   return y;
 }
 
-const OnnxOp onnx_ops_index[] = {ONNX_OP("Gather", 1, 2, 2, op_gather),
-                                 ONNX_OP("GatherElements", 11, 2, 2, op_gather_elements),
-                                 ONNX_BOTH("GatherND", 11, 2, 2, op_gather_nd),
-                                 ONNX_OP("ScatterElements", 11, 3, 3, op_scatter_elements),
-                                 ONNX_OP("Scatter", 9, 3, 3, op_scatter_elements),
-                                 ONNX_OP("ScatterND", 11, 3, 3, op_scatter_nd),
-                                 ONNX_OP("TopK", 1, 1, 2, op_topk),
+const OnnxOp onnx_ops_index[] = {ONNX_SIZED("Gather", 1, 2, 2, op_gather),
+                                 ONNX_SIZED("GatherElements", 11, 2, 2, op_gather_elements),
+                                 ONNX_SIZED_BOTH("GatherND", 11, 2, 2, op_gather_nd),
+                                 ONNX_SIZED("ScatterElements", 11, 3, 3, op_scatter_elements),
+                                 ONNX_SIZED("Scatter", 9, 3, 3, op_scatter_elements),
+                                 ONNX_SIZED("ScatterND", 11, 3, 3, op_scatter_nd),
+                                 ONNX_SIZED("TopK", 1, 1, 2, op_topk),
                                  ONNX_OP("NonZero", 9, 1, 1, op_nonzero),
-                                 ONNX_OP("OneHot", 9, 3, 3, op_onehot),
+                                 ONNX_SIZED("OneHot", 9, 3, 3, op_onehot),
                                  ONNX_OP("Compress", 9, 2, 2, op_compress),
-                                 ONNX_OP("ReverseSequence", 10, 2, 2, op_reverse_sequence),
-                                 ONNX_OP("TensorScatter", 24, 2, 3, op_tensor_scatter),
+                                 ONNX_SIZED("ReverseSequence", 10, 2, 2, op_reverse_sequence),
+                                 ONNX_SIZED("TensorScatter", 24, 2, 3, op_tensor_scatter),
                                  ONNX_BOTH("Unique", 11, 1, 1, op_unique),
                                  {0}};

@@ -238,5 +238,5 @@ const OnnxOp onnx_ops_list[] = {ONNX_CONTROL("SequenceEmpty", 11, 0, 0, list_emp
                                 ONNX_CONTROL("Optional", 15, 0, 1, optional_new),
                                 ONNX_CONTROL("OptionalHasElement", 15, 0, 1, optional_has),
                                 ONNX_CONTROL("OptionalGetElement", 15, 1, 1, optional_get),
-                                ONNX_CONTROL("Identity", 1, 1, 1, identity),
+                                ONNX_SIZED_CONTROL("Identity", 1, 1, 1, identity),
                                 {0}};

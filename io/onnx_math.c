@@ -23,7 +23,7 @@ static TgTensor *op_or(TgTensor *a, TgTensor *b) { return tg_bitor(as(a, TG_BOOL
 
 static TgTensor *op_xor(TgTensor *a, TgTensor *b) { return tg_bitxor(as(a, TG_BOOL), as(b, TG_BOOL)); }
 
-static TgTensor *op_identity(TgTensor *x) { return tg_reshape(x, tg_ndim(x), tg_shape(x)); }
+static TgTensor *op_identity(TgTensor *x) { return shaped_as(x, x); }
 
 static TgTensor *op_mod(OnnxCall *c) {
   return attr_i(c, "fmod", 0) ? tg_fmod(c->in[0], c->in[1]) : tg_mod(c->in[0], c->in[1]);
@@ -147,11 +147,7 @@ static TgTensor *along(OnnxCall *c, TgTensor *(*f)(TgTensor *x, int axis)) {
   int axis, rank = tg_ndim(x);
   if (!call_axis(c, attr_i(c, "axis", c->opset < 13 ? 1 : -1), rank, &axis)) return NULL;
   if (c->opset >= 13) return f(x, axis);
-  int64_t lead = 1;
-  for (int a = 0; a < axis; a++)
-    lead *= tg_dim(x, a);
-  int64_t rest = lead ? tg_numel(x) / lead : 0;
-  return tg_reshape(f(tg_reshape(x, TG_SHAPE(lead, rest)), 1), rank, tg_shape(x));
+  return shaped_as(f(onnx_matrix(x, axis), 1), x);
 }
 
 static TgTensor *f_softmax(TgTensor *x, int axis) { return tg_softmax(x, .axis = TG_AXES(axis)); }
@@ -159,9 +155,9 @@ static TgTensor *f_softmax(TgTensor *x, int axis) { return tg_softmax(x, .axis =
 static TgTensor *f_log_softmax(TgTensor *x, int axis) { return tg_log_softmax(x, .axis = TG_AXES(axis)); }
 
 static TgTensor *f_hardmax(TgTensor *x, int axis) {
-  if (!tg_dim(x, axis)) return op_identity(x); /* nothing is the largest of nothing */
+  if (!tg_size_of(x, axis)) return op_identity(x); /* nothing is the largest of nothing */
   /* (.., n): back to its place */
-  TgTensor *best = tg_one_hot(tg_argmax(x, .axis = TG_AXES(axis)), tg_dim(x, axis));
+  TgTensor *best = tg_one_hot(tg_argmax(x, .axis = TG_AXES(axis)), tg_size_of(x, axis));
   int64_t order[TG_MAX_RANK];
   int rank = tg_ndim(x);
   for (int a = 0; a < rank; a++)
@@ -212,7 +208,7 @@ static TgTensor *r_l2(TgTensor *x, TgAxes a, bool k) { return tg_sqrt(r_square(x
 static TgTensor *r_log(TgTensor *x, TgAxes a, bool k) { return tg_log(r_sum(x, a, k)); }
 
 static TgTensor *r_logexp(TgTensor *x, TgAxes a, bool k) {
-  if (!tg_numel(x)) return tg_log(r_sum(tg_exp(x), a, k));
+  if (!tg_max_numel(x)) return tg_log(r_sum(tg_exp(x), a, k));
   TgTensor *m = r_max(is_int(x) ? tg_float(x) : x, a, true);
   m = tg_where(tg_isfinite(m), m, tg_zeros_like(m));
   TgTensor *s = tg_add(tg_log(r_sum(tg_exp(tg_sub(x, m)), a, true)), m);
@@ -227,7 +223,8 @@ static TgTensor *arg_of(OnnxCall *c, bool max) {
   TgTensor *y = last ? tg_flip(x, 1, &(int64_t){axis}) : x;
   r = max ? tg_argmax(y, .axis = TG_AXES(axis), .keepdim = keep)
           : tg_argmin(y, .axis = TG_AXES(axis), .keepdim = keep);
-  return tg_long(last ? tg_rsub_scalar(r, (double)(tg_dim(x, axis) - 1)) : r);
+  TgTensor *n = last ? tg_size_tensor(c->ctx, tg_size_of(x, axis), TG_I64) : NULL;
+  return last ? tg_add_scalar(tg_sub(n, tg_long(r)), -1) : tg_long(r);
 }
 
 static TgTensor *op_argmax(OnnxCall *c) { return arg_of(c, true); }
@@ -244,7 +241,7 @@ static TgTensor *running(OnnxCall *c, TgTensor *(*f)(TgTensor *x, int axis), dou
   int64_t dims = axis;
   TgTensor *y = reverse ? tg_flip(x, 1, &dims) : x;
   s = keep_dtype(x, f(y, axis));
-  if (attr_i(c, "exclusive", 0) && tg_dim(x, axis)) {
+  if (attr_i(c, "exclusive", 0) && tg_size_of(x, axis)) {
     int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
     lo[axis] = 1;
     hi[axis] = -1;
@@ -313,31 +310,31 @@ const OnnxOp onnx_ops_math[] = {ONNX_UNARY("Abs", tg_abs),
                                 ONNX_BINARY("BitwiseAnd", tg_bitand),
                                 ONNX_BINARY("BitwiseOr", tg_bitor),
                                 ONNX_BINARY("BitwiseXor", tg_bitxor),
-                                ONNX_OP("Mod", 10, 2, 2, op_mod),
-                                ONNX_OP("BitShift", 11, 2, 2, op_bitshift),
+                                ONNX_SIZED("Mod", 10, 2, 2, op_mod),
+                                ONNX_SIZED("BitShift", 11, 2, 2, op_bitshift),
                                 ONNX_FOLD("Max", tg_maximum),
                                 ONNX_FOLD("Min", tg_minimum),
                                 ONNX_FOLD("Sum", tg_add),
-                                ONNX_OP("Mean", 1, 1, -1, op_mean),
-                                ONNX_OP("Where", 9, 3, 3, op_where),
-                                ONNX_OP("Cast", 1, 1, 1, op_cast),
-                                ONNX_OP("CastLike", 15, 2, 2, op_castlike),
+                                ONNX_SIZED("Mean", 1, 1, -1, op_mean),
+                                ONNX_SIZED("Where", 9, 3, 3, op_where),
+                                ONNX_SIZED("Cast", 1, 1, 1, op_cast),
+                                ONNX_SIZED("CastLike", 15, 2, 2, op_castlike),
                                 ONNX_OP("BitCast", 26, 1, 1, op_bitcast),
-                                ONNX_OP("Clip", 1, 1, 3, op_clip),
-                                ONNX_OP("LeakyRelu", 1, 1, 1, op_leaky),
-                                ONNX_OP("Elu", 1, 1, 1, op_elu),
-                                ONNX_OP("Celu", 12, 1, 1, op_celu),
-                                ONNX_OP("Selu", 1, 1, 1, op_selu),
-                                ONNX_OP("HardSigmoid", 1, 1, 1, op_hardsigmoid),
-                                ONNX_BOTH("Gelu", 1, 1, 1, op_gelu),
-                                ONNX_OP("PRelu", 1, 2, 2, op_prelu),
-                                ONNX_OP("ThresholdedRelu", 10, 1, 1, op_thresholded),
-                                ONNX_OP("Shrink", 9, 1, 1, op_shrink),
-                                ONNX_OP("Swish", 24, 1, 1, op_swish),
-                                ONNX_OP("IsInf", 10, 1, 1, op_isinf),
-                                ONNX_OP("Softmax", 1, 1, 1, onnx_softmax),
-                                ONNX_OP("LogSoftmax", 1, 1, 1, op_log_softmax),
-                                ONNX_OP("Hardmax", 1, 1, 1, op_hardmax),
+                                ONNX_SIZED("Clip", 1, 1, 3, op_clip),
+                                ONNX_SIZED("LeakyRelu", 1, 1, 1, op_leaky),
+                                ONNX_SIZED("Elu", 1, 1, 1, op_elu),
+                                ONNX_SIZED("Celu", 12, 1, 1, op_celu),
+                                ONNX_SIZED("Selu", 1, 1, 1, op_selu),
+                                ONNX_SIZED("HardSigmoid", 1, 1, 1, op_hardsigmoid),
+                                ONNX_SIZED_BOTH("Gelu", 1, 1, 1, op_gelu),
+                                ONNX_SIZED("PRelu", 1, 2, 2, op_prelu),
+                                ONNX_SIZED("ThresholdedRelu", 10, 1, 1, op_thresholded),
+                                ONNX_SIZED("Shrink", 9, 1, 1, op_shrink),
+                                ONNX_SIZED("Swish", 24, 1, 1, op_swish),
+                                ONNX_SIZED("IsInf", 10, 1, 1, op_isinf),
+                                ONNX_SIZED("Softmax", 1, 1, 1, onnx_softmax),
+                                ONNX_SIZED("LogSoftmax", 1, 1, 1, op_log_softmax),
+                                ONNX_SIZED("Hardmax", 1, 1, 1, op_hardmax),
                                 ONNX_REDUCE("ReduceSum", r_sum),
                                 ONNX_REDUCE("ReduceMean", r_mean),
                                 ONNX_REDUCE("ReduceMax", r_max),
@@ -348,9 +345,9 @@ const OnnxOp onnx_ops_math[] = {ONNX_UNARY("Abs", tg_abs),
                                 ONNX_REDUCE("ReduceSumSquare", r_square),
                                 ONNX_REDUCE("ReduceLogSum", r_log),
                                 ONNX_REDUCE("ReduceLogSumExp", r_logexp),
-                                ONNX_OP("ArgMax", 1, 1, 1, op_argmax),
-                                ONNX_OP("ArgMin", 1, 1, 1, op_argmin),
-                                ONNX_OP("CumSum", 11, 2, 2, op_cumsum),
-                                ONNX_OP("CumProd", 26, 2, 2, op_cumprod),
-                                ONNX_OP("LpNormalization", 1, 1, 1, op_lpnorm),
+                                ONNX_SIZED("ArgMax", 1, 1, 1, op_argmax),
+                                ONNX_SIZED("ArgMin", 1, 1, 1, op_argmin),
+                                ONNX_SIZED("CumSum", 11, 2, 2, op_cumsum),
+                                ONNX_SIZED("CumProd", 26, 2, 2, op_cumprod),
+                                ONNX_SIZED("LpNormalization", 1, 1, 1, op_lpnorm),
                                 {0}};

@@ -52,9 +52,9 @@ static TgTensor *op_embed_norm(OnnxCall *c) {
   if (tg_ndim(tokens) != 2 || tg_ndim(places) != 2 || !segments != !table)
     return call_fail(c, TG_ERR_SHAPE, "tokens of %d axes, segments %s a table of them", tg_ndim(tokens),
                      table ? "beside" : "without");
-  int64_t batch = tg_dim(tokens, 0), n = tg_dim(tokens, 1);
-  if (!at && n > tg_dim(places, 0))
-    return call_fail(c, TG_ERR_SHAPE, "%lld tokens, a table of %lld places", (long long)n,
+  int64_t batch = tg_size_of(tokens, 0), n = tg_size_of(tokens, 1), most = tg_max_shape(tokens)[1];
+  if (!at && most > tg_dim(places, 0))
+    return call_fail(c, TG_ERR_SHAPE, "%lld tokens, a table of %lld places", (long long)most,
                      (long long)tg_dim(places, 0));
   TgTensor *sum = tg_add(tg_take(c->in[2], tokens), at ? tg_take(places, at) : tg_slice(places, 0, 0, n));
   if (segments) sum = tg_add(sum, tg_take(table, segments));
@@ -131,29 +131,27 @@ static TgTensor *op_matmul_nbits(OnnxCall *c) {
  * each sequence (b), these and the first ones (2 b), or 1 for each key that is seen: (b, k), (b, q, k), or
  * (b, 1, most, most), of which the queries' rows count. */
 static bool hidden(OnnxCall *c, TgTensor *m, int64_t batch, const Heads *h, TgTensor **out) {
-  int64_t nq = h->nq, nk = h->nk;
+  int64_t nq = h->nq, nk = h->nk, first = m ? tg_size_of(m, 0) : 0, both = tg_size_mul(c->ctx, batch, 2);
   int rank = m ? tg_ndim(m) : 0;
   double less = attr_f(c, "mask_filter_value", -10000.f);
-  TgTensor *see = NULL,
-           *key = tg_reshape(tg_arange(c->ctx, 0, (double)nk, .dtype = TG_I64), TG_SHAPE(1, 1, 1, nk));
+  TgTensor *see = NULL, *key = tg_reshape(onnx_iota(c->ctx, nk), TG_SHAPE(1, 1, 1, nk));
   *out = NULL;
   if (!m) return true;
-  if (rank == 1 && (tg_numel(m) == batch || tg_numel(m) == 2 * batch)) {
+  if (rank == 1 && (first == batch || first == both)) {
     TgTensor *ends = tg_reshape(tg_long(tg_slice(m, 0, 0, batch)), TG_SHAPE(batch, 1, 1, 1));
     see = tg_lt(key, ends);
-    if (tg_numel(m) == 2 * batch)
-      see = tg_bitand(
-          see, tg_ge(key, tg_reshape(tg_long(tg_slice(m, 0, batch, 2 * batch)), TG_SHAPE(batch, 1, 1, 1))));
-  } else if (rank == 2 && tg_dim(m, 0) == batch && tg_dim(m, 1) == nk)
+    if (first == both)
+      see = tg_bitand(see,
+                      tg_ge(key, tg_reshape(tg_long(tg_slice(m, 0, batch, both)), TG_SHAPE(batch, 1, 1, 1))));
+  } else if (rank == 2 && first == batch && tg_size_of(m, 1) == nk)
     see = tg_gt_scalar(tg_reshape(m, TG_SHAPE(batch, 1, 1, nk)), 0);
-  else if (rank == 3 && tg_dim(m, 0) == batch && tg_dim(m, 1) == nq && tg_dim(m, 2) == nk)
+  else if (rank == 3 && first == batch && tg_size_of(m, 1) == nq && tg_size_of(m, 2) == nk)
     see = tg_gt_scalar(tg_unsqueeze(m, 1), 0);
-  else if (rank == 4 && tg_dim(m, 0) == batch && tg_dim(m, 1) == 1 && tg_dim(m, 2) >= nk &&
-           tg_dim(m, 3) >= nk)
-    see = tg_gt_scalar(tg_slice(tg_slice(m, 2, h->past, h->past + nq), 3, 0, nk), 0);
+  else if (rank == 4 && first == batch && tg_dim(m, 1) == 1 && tg_dim(m, 2) >= nk && tg_dim(m, 3) >= nk)
+    see = tg_gt_scalar(tg_slice(tg_slice(m, 2, h->past, tg_size_add(c->ctx, h->past, nq)), 3, 0, nk), 0);
   else
     return call_fail(c, TG_ERR_SHAPE, "a mask of %d axes and %lld elements for %lld sequences of %lld keys",
-                     rank, (long long)tg_numel(m), (long long)batch, (long long)nk),
+                     rank, (long long)tg_numel(m), (long long)tg_dim(h->q, 0), (long long)tg_dim(h->k, 2)),
            false;
   *out = tg_where(see, tg_zeros(c->ctx, TG_SCALAR), tg_full(c->ctx, TG_SCALAR, less));
   return true;
@@ -162,12 +160,12 @@ static bool hidden(OnnxCall *c, TgTensor *m, int64_t batch, const Heads *h, TgTe
 /* q, k, v by heads, with the past before the new keys. bias: an input that is added to the scores. */
 static TgTensor *attention_of(OnnxCall *c, Heads *h, TgTensor *mask, TgTensor *bias) {
   Scores o = {.scale = attr_f(c, "scale", 0)};
-  if (!h->q || !h->k || !h->v) return NULL;
-  int64_t batch = tg_dim(h->q, 0);
+  if (!onnx_heads_known(c, h)) return NULL;
+  int64_t batch = tg_size_of(h->q, 0);
   h->heads = tg_dim(h->q, 1);
-  h->nq = tg_dim(h->q, 2);
-  h->nk = tg_dim(h->k, 2);
-  if (tg_dim(h->k, 1) != h->heads || tg_dim(h->v, 1) != h->heads || tg_dim(h->v, 2) != h->nk ||
+  h->nq = tg_size_of(h->q, 2);
+  h->nk = tg_size_of(h->k, 2);
+  if (tg_dim(h->k, 1) != h->heads || tg_dim(h->v, 1) != h->heads || tg_size_of(h->v, 2) != h->nk ||
       tg_dim(h->k, 3) != tg_dim(h->q, 3))
     return call_fail(c, TG_ERR_SHAPE, "heads of queries, keys and values");
   if (!hidden(c, mask, batch, h, &o.mask)) return NULL;
@@ -178,7 +176,7 @@ static TgTensor *attention_of(OnnxCall *c, Heads *h, TgTensor *mask, TgTensor *b
 
 static bool past_joined(Heads *h, TgTensor *k, TgTensor *v) {
   if (!k || !v) return true;
-  h->past = tg_dim(k, 2);
+  h->past = tg_size_of(k, 2);
   h->k = tg_cat((TgTensor *[]){k, h->k}, 2, 2);
   h->v = tg_cat((TgTensor *[]){v, h->v}, 2, 2);
   return h->k && h->v;
@@ -319,10 +317,9 @@ static TgTensor *op_ms_rotary(OnnxCall *c) {
   if (turned_n != 2 * half || turned_n > tg_dim(h, 3) || tg_dim(sines, 1) != half)
     return call_fail(c, TG_ERR_SHAPE, "%lld turned numbers by tables of %lld", (long long)turned_n,
                      (long long)half);
-  int64_t n = tg_dim(h, 2);
-  if (tg_ndim(at) == 1 && tg_numel(at) == 1)
-    at = tg_unsqueeze(tg_add(tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64), at), 0);
-  if (tg_ndim(at) != 2 || tg_dim(at, 1) != n)
+  int64_t n = tg_size_of(h, 2);
+  if (tg_ndim(at) == 1 && tg_size_of(at, 0) == 1) at = tg_unsqueeze(tg_add(onnx_iota(c->ctx, n), at), 0);
+  if (tg_ndim(at) != 2 || tg_size_of(at, 1) != n)
     return call_fail(c, TG_ERR_SHAPE, "positions %s", tg_describe(at));
   TgTensor *y = onnx_turn(h, tg_unsqueeze(tg_take(cosines, at), 1), tg_unsqueeze(tg_take(sines, at), 1),
                           turned_n, inner);
@@ -432,27 +429,28 @@ static TgTensor *op_product_to_float(OnnxCall *c) { /* a, b, their scales, their
               input(c, 6));
 }
 
-const OnnxOp onnx_ops_microsoft[] = {ONNX_MICROSOFT("FastGelu", 1, 2, op_fast_gelu),
-                                     ONNX_MICROSOFT("QuickGelu", 1, 1, op_quick_gelu),
-                                     ONNX_MICROSOFT("BiasGelu", 2, 2, op_bias_gelu),
-                                     ONNX_MICROSOFT("SkipLayerNormalization", 3, 5, op_skip_norm),
-                                     ONNX_MICROSOFT("SkipSimplifiedLayerNormalization", 3, 4, op_skip_rms),
-                                     ONNX_MICROSOFT("EmbedLayerNormalization", 1, 9, op_embed_norm),
-                                     ONNX_MICROSOFT("FusedMatMul", 2, 2, op_fused_matmul),
-                                     ONNX_MICROSOFT("FusedGemm", 2, 3, op_fused_gemm),
-                                     ONNX_MICROSOFT("MatMulNBits", 3, 6, op_matmul_nbits),
-                                     ONNX_MICROSOFT("Attention", 2, 7, op_ms_attention),
-                                     ONNX_MICROSOFT("MultiHeadAttention", 1, 10, op_multi_head),
-                                     ONNX_MICROSOFT("GroupQueryAttention", 1, 9, op_group_query),
-                                     ONNX_MICROSOFT("RotaryEmbedding", 4, 4, op_ms_rotary),
-                                     ONNX_MICROSOFT("QLinearAdd", 1, 8, op_q_add),
-                                     ONNX_MICROSOFT("QLinearMul", 1, 8, op_q_mul),
-                                     ONNX_MICROSOFT("QLinearSigmoid", 1, 5, op_q_sigmoid),
-                                     ONNX_MICROSOFT("QLinearSoftmax", 1, 5, op_q_softmax),
-                                     ONNX_MICROSOFT("QLinearLeakyRelu", 1, 5, op_q_leaky),
-                                     ONNX_MICROSOFT("QLinearGlobalAveragePool", 1, 5, op_q_average),
-                                     ONNX_MICROSOFT("QLinearAveragePool", 4, 5, op_q_average_pool),
-                                     ONNX_MICROSOFT("QLinearConcat", 1, -1, op_q_concat),
-                                     ONNX_MICROSOFT("DynamicQuantizeMatMul", 3, 5, op_dynamic_product),
-                                     ONNX_MICROSOFT("MatMulIntegerToFloat", 4, 7, op_product_to_float),
-                                     {0}};
+const OnnxOp onnx_ops_microsoft[] = {
+    ONNX_SIZED_MICROSOFT("FastGelu", 1, 2, op_fast_gelu),
+    ONNX_SIZED_MICROSOFT("QuickGelu", 1, 1, op_quick_gelu),
+    ONNX_SIZED_MICROSOFT("BiasGelu", 2, 2, op_bias_gelu),
+    ONNX_SIZED_MICROSOFT("SkipLayerNormalization", 3, 5, op_skip_norm),
+    ONNX_SIZED_MICROSOFT("SkipSimplifiedLayerNormalization", 3, 4, op_skip_rms),
+    ONNX_SIZED_MICROSOFT("EmbedLayerNormalization", 1, 9, op_embed_norm),
+    ONNX_SIZED_MICROSOFT("FusedMatMul", 2, 2, op_fused_matmul),
+    ONNX_SIZED_MICROSOFT("FusedGemm", 2, 3, op_fused_gemm),
+    ONNX_SIZED_MICROSOFT("MatMulNBits", 3, 6, op_matmul_nbits),
+    ONNX_SIZED_MICROSOFT("Attention", 2, 7, op_ms_attention),
+    ONNX_SIZED_MICROSOFT("MultiHeadAttention", 1, 10, op_multi_head),
+    ONNX_MICROSOFT("GroupQueryAttention", 1, 9, op_group_query),
+    ONNX_SIZED_MICROSOFT("RotaryEmbedding", 4, 4, op_ms_rotary),
+    ONNX_SIZED_MICROSOFT("QLinearAdd", 1, 8, op_q_add),
+    ONNX_SIZED_MICROSOFT("QLinearMul", 1, 8, op_q_mul),
+    ONNX_SIZED_MICROSOFT("QLinearSigmoid", 1, 5, op_q_sigmoid),
+    ONNX_SIZED_MICROSOFT("QLinearSoftmax", 1, 5, op_q_softmax),
+    ONNX_SIZED_MICROSOFT("QLinearLeakyRelu", 1, 5, op_q_leaky),
+    ONNX_SIZED_MICROSOFT("QLinearGlobalAveragePool", 1, 5, op_q_average),
+    ONNX_SIZED_MICROSOFT("QLinearAveragePool", 4, 5, op_q_average_pool),
+    ONNX_SIZED_MICROSOFT("QLinearConcat", 1, -1, op_q_concat),
+    ONNX_SIZED_MICROSOFT("DynamicQuantizeMatMul", 3, 5, op_dynamic_product),
+    ONNX_SIZED_MICROSOFT("MatMulIntegerToFloat", 4, 7, op_product_to_float),
+    {0}};

@@ -176,13 +176,12 @@ static TgTensor *op_max_pool(OnnxCall *c) {
                     .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0),
                     .indices = two ? &places : NULL);
   if (!two) return y;
-  int64_t dims[TG_MAX_RANK], plane = 1, nc = tg_dim(x, 0) * tg_dim(x, 1);
+  int64_t dims[TG_MAX_RANK], plane = 1, nc = tg_size_mul(c->ctx, tg_size_of(x, 0), tg_size_of(x, 1));
   for (int a = 0; a < s.n + 2; a++) {
-    dims[a] = a < 2 ? tg_dim(x, a) : 1;
+    dims[a] = a < 2 ? tg_size_of(x, a) : 1;
     plane *= a < 2 ? 1 : tg_dim(x, a);
   }
-  TgTensor *base = tg_reshape(tg_mul_scalar(tg_arange(c->ctx, 0, (double)nc, .dtype = TG_I64), (double)plane),
-                              s.n + 2, dims);
+  TgTensor *base = tg_reshape(tg_mul_scalar(onnx_iota(c->ctx, nc), (double)plane), s.n + 2, dims);
   c->out[1] = tg_add(tg_long(places), base); /* ONNX counts from the start of the whole tensor */
   return y;
 }
@@ -381,7 +380,7 @@ static TgTensor *op_group_norm(OnnxCall *c) {
   if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   TgTensor *x = c->in[0], *w = c->in[1], *b = c->in[2];
   int rank = tg_ndim(x);
-  int64_t groups = attr_i(c, "num_groups", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1);
+  int64_t groups = attr_i(c, "num_groups", 0), n = tg_size_of(x, 0), ch = tg_dim(x, 1);
   if (rank < 2 || groups < 1 || ch % groups)
     return call_fail(c, TG_ERR_SHAPE, "%lld channels in %lld groups", (long long)ch, (long long)groups);
   if (c->opset < 21) {
@@ -390,8 +389,7 @@ static TgTensor *op_group_norm(OnnxCall *c) {
   } /* one per group */
   TgTensor *y = onnx_standard(tg_reshape(x, TG_SHAPE(n, groups, -1)), TG_AXES(2), attr_f(c, "epsilon", 1e-5f),
                               NULL, NULL);
-  return as(tg_add(tg_mul(tg_reshape(y, rank, tg_shape(x)), channels(w, rank)), channels(b, rank)),
-            tg_dtype(x));
+  return as(tg_add(tg_mul(shaped_as(y, x), channels(w, rank)), channels(b, rank)), tg_dtype(x));
 }
 
 static TgTensor *op_mvn(OnnxCall *c) {
@@ -425,10 +423,11 @@ static TgTensor *op_dropout(OnnxCall *c) {
   attr_unused(c, "ratio"), attr_unused(c, "seed"); /* of training */
   if (!call_ints(c, c->opset >= 12 ? 2 : -1, NULL, &on)) return NULL;
   if (on.n && on.v[0]) return call_fail(c, TG_ERR_VALUE, "training is not implemented");
+  int64_t room[TG_MAX_RANK];
   if (c->nout > 1)
-    c->out[1] = tg_ones(c->ctx, tg_ndim(c->in[0]), tg_shape(c->in[0]),
+    c->out[1] = tg_ones(c->ctx, tg_ndim(c->in[0]), sizes_in(c->in[0], room),
                         .dtype = c->opset >= 10 ? TG_BOOL : tg_dtype(c->in[0]));
-  return tg_reshape(c->in[0], tg_ndim(c->in[0]), tg_shape(c->in[0]));
+  return shaped_as(c->in[0], c->in[0]);
 }
 
 static TgTensor *op_einsum(OnnxCall *c) { return tg_einsum(attr_s(c, "equation", ""), c->in, c->nin); }
@@ -449,10 +448,10 @@ static TgTensor *beside(OnnxCall *c, TgTensor *x, TgTensor *v) {
       dims[a] = a == axis ? tg_dim(v, 0) : 1;
     return tg_reshape(v, rank, dims);
   }
-  int64_t n = tg_dim(x, axis);
+  int64_t n = tg_size_of(x, axis);
   for (int a = 0; a < rank; a++) {
-    int64_t want = a != axis ? tg_dim(x, a) : n / block + (n % block != 0);
-    if (tg_dim(v, a) != want)
+    int64_t want = a != axis ? tg_size_of(x, a) : n / block + (n % block != 0);
+    if (tg_size_of(v, a) != want)
       return call_fail(c, TG_ERR_SHAPE, "a scale of size %lld in axis %d, not %lld", (long long)tg_dim(v, a),
                        a, (long long)want);
   }
@@ -591,34 +590,34 @@ static TgTensor *op_qlinear_conv(OnnxCall *c) {
 }
 
 const OnnxOp onnx_ops_nn[] = {ONNX_BINARY("MatMul", op_matmul),
-                              ONNX_OP("Gemm", 1, 2, 3, onnx_gemm),
-                              ONNX_OP("Einsum", 12, 1, -1, op_einsum),
-                              ONNX_OP("Conv", 1, 2, 3, op_conv),
-                              ONNX_OP("ConvTranspose", 1, 2, 3, op_conv_transpose),
-                              ONNX_OP("MaxPool", 1, 1, 1, op_max_pool),
-                              ONNX_OP("AveragePool", 1, 1, 1, op_average_pool),
-                              ONNX_OP("LpPool", 2, 1, 1, op_lp_pool),
+                              ONNX_SIZED("Gemm", 1, 2, 3, onnx_gemm),
+                              ONNX_SIZED("Einsum", 12, 1, -1, op_einsum),
+                              ONNX_SIZED("Conv", 1, 2, 3, op_conv),
+                              ONNX_SIZED("ConvTranspose", 1, 2, 3, op_conv_transpose),
+                              ONNX_SIZED("MaxPool", 1, 1, 1, op_max_pool),
+                              ONNX_SIZED("AveragePool", 1, 1, 1, op_average_pool),
+                              ONNX_SIZED("LpPool", 2, 1, 1, op_lp_pool),
                               ONNX_OP("MaxUnpool", 9, 2, 3, op_max_unpool),
                               ONNX_OP("Col2Im", 18, 3, 3, op_col2im),
-                              ONNX_MICROSOFT("FusedConv", 2, 4, op_fused_conv),
-                              ONNX_OP("GlobalAveragePool", 1, 1, 1, op_global_average),
-                              ONNX_OP("GlobalMaxPool", 1, 1, 1, op_global_max),
-                              ONNX_OP("BatchNormalization", 1, 5, 5, op_batch_norm),
-                              ONNX_OP("InstanceNormalization", 1, 3, 3, op_instance_norm),
-                              ONNX_OP("LayerNormalization", 1, 2, 3, op_layer_norm),
-                              ONNX_OP("RMSNormalization", 23, 2, 2, op_rms_norm),
-                              ONNX_BOTH("SimplifiedLayerNormalization", 1, 2, 2, op_rms_norm),
-                              ONNX_OP("GroupNormalization", 18, 3, 3, op_group_norm),
-                              ONNX_OP("MeanVarianceNormalization", 9, 1, 1, op_mvn),
-                              ONNX_OP("LRN", 1, 1, 1, op_lrn),
-                              ONNX_OP("Dropout", 1, 1, 3, op_dropout),
-                              ONNX_OP("Resize", 10, 1, 4, onnx_resize),
-                              ONNX_OP("Upsample", 7, 1, 2, onnx_resize),
-                              ONNX_BOTH("QuantizeLinear", 10, 2, 3, op_quantize),
-                              ONNX_BOTH("DequantizeLinear", 10, 2, 3, op_dequantize),
-                              ONNX_OP("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize),
-                              ONNX_OP("MatMulInteger", 10, 2, 4, op_matmul_integer),
-                              ONNX_OP("ConvInteger", 10, 2, 4, op_conv_integer),
-                              ONNX_OP("QLinearMatMul", 10, 8, 8, op_qlinear_matmul),
-                              ONNX_OP("QLinearConv", 10, 8, 9, op_qlinear_conv),
+                              ONNX_SIZED_MICROSOFT("FusedConv", 2, 4, op_fused_conv),
+                              ONNX_SIZED("GlobalAveragePool", 1, 1, 1, op_global_average),
+                              ONNX_SIZED("GlobalMaxPool", 1, 1, 1, op_global_max),
+                              ONNX_SIZED("BatchNormalization", 1, 5, 5, op_batch_norm),
+                              ONNX_SIZED("InstanceNormalization", 1, 3, 3, op_instance_norm),
+                              ONNX_SIZED("LayerNormalization", 1, 2, 3, op_layer_norm),
+                              ONNX_SIZED("RMSNormalization", 23, 2, 2, op_rms_norm),
+                              ONNX_SIZED_BOTH("SimplifiedLayerNormalization", 1, 2, 2, op_rms_norm),
+                              ONNX_SIZED("GroupNormalization", 18, 3, 3, op_group_norm),
+                              ONNX_SIZED("MeanVarianceNormalization", 9, 1, 1, op_mvn),
+                              ONNX_SIZED("LRN", 1, 1, 1, op_lrn),
+                              ONNX_SIZED("Dropout", 1, 1, 3, op_dropout),
+                              ONNX_SIZED("Resize", 10, 1, 4, onnx_resize),
+                              ONNX_SIZED("Upsample", 7, 1, 2, onnx_resize),
+                              ONNX_SIZED_BOTH("QuantizeLinear", 10, 2, 3, op_quantize),
+                              ONNX_SIZED_BOTH("DequantizeLinear", 10, 2, 3, op_dequantize),
+                              ONNX_SIZED("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize),
+                              ONNX_SIZED("MatMulInteger", 10, 2, 4, op_matmul_integer),
+                              ONNX_SIZED("ConvInteger", 10, 2, 4, op_conv_integer),
+                              ONNX_SIZED("QLinearMatMul", 10, 8, 8, op_qlinear_matmul),
+                              ONNX_SIZED("QLinearConv", 10, 8, 9, op_qlinear_conv),
                               {0}};

@@ -88,20 +88,31 @@ typedef struct OnnxOp {
 
   int8_t since, min_in, max_in; /* max_in -1: any number */
   uint8_t form, domain;
+  bool sized; /* it takes inputs of symbolic sizes */
 } OnnxOp;
 
-#define ONNX_ROW(name, since, lo, hi, form, domain, ...)                                                     \
-  { name, {__VA_ARGS__}, since, lo, hi, form, domain }
-#define ONNX_OP(name, since, lo, hi, f) ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_ONNX, .fn = f)
-#define ONNX_UNARY(name, f)             ONNX_ROW(name, 1, 1, 1, FORM_UNARY, DOMAIN_ONNX, .unary = f)
-#define ONNX_BINARY(name, f)            ONNX_ROW(name, 1, 2, 2, FORM_BINARY, DOMAIN_ONNX, .binary = f)
-#define ONNX_FOLD(name, f)              ONNX_ROW(name, 1, 1, -1, FORM_FOLD, DOMAIN_ONNX, .binary = f)
-#define ONNX_REDUCE(name, f)            ONNX_ROW(name, 1, 1, 2, FORM_REDUCE, DOMAIN_ONNX, .reduce = f)
+#define ONNX_ROW(name, since, lo, hi, form, domain, sized, ...)                                              \
+  { name, {__VA_ARGS__}, since, lo, hi, form, domain, sized }
+#define ONNX_UNARY(name, f)  ONNX_ROW(name, 1, 1, 1, FORM_UNARY, DOMAIN_ONNX, true, .unary = f)
+#define ONNX_BINARY(name, f) ONNX_ROW(name, 1, 2, 2, FORM_BINARY, DOMAIN_ONNX, true, .binary = f)
+#define ONNX_FOLD(name, f)   ONNX_ROW(name, 1, 1, -1, FORM_FOLD, DOMAIN_ONNX, true, .binary = f)
+#define ONNX_REDUCE(name, f) ONNX_ROW(name, 1, 1, 2, FORM_REDUCE, DOMAIN_ONNX, true, .reduce = f)
+/* Operators whose inputs may have symbolic sizes, then those of which all sizes are numbers: they may use tg_dim. Rows
+ * of com.microsoft, and of both domains, where `since` is ai.onnx's. */
+#define ONNX_SIZED(name, since, lo, hi, f)                                                                   \
+  ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_ONNX, true, .fn = f)
+#define ONNX_SIZED_MICROSOFT(name, lo, hi, f)                                                                \
+  ONNX_ROW(name, 1, lo, hi, FORM_CALL, DOMAIN_MICROSOFT, true, .fn = f)
+#define ONNX_SIZED_BOTH(name, since, lo, hi, f)                                                              \
+  ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_BOTH, true, .fn = f)
+#define ONNX_SIZED_CONTROL(name, since, lo, hi, f)                                                           \
+  ONNX_ROW(name, since, lo, hi, FORM_CONTROL, DOMAIN_ONNX, true, .control = f)
+#define ONNX_OP(name, since, lo, hi, f) ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_ONNX, false, .fn = f)
+#define ONNX_MICROSOFT(name, lo, hi, f) ONNX_ROW(name, 1, lo, hi, FORM_CALL, DOMAIN_MICROSOFT, false, .fn = f)
+#define ONNX_BOTH(name, since, lo, hi, f)                                                                    \
+  ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_BOTH, false, .fn = f)
 #define ONNX_CONTROL(name, since, lo, hi, f)                                                                 \
-  ONNX_ROW(name, since, lo, hi, FORM_CONTROL, DOMAIN_ONNX, .control = f)
-/* Rows of com.microsoft, and of both domains, where `since` is ai.onnx's. */
-#define ONNX_MICROSOFT(name, lo, hi, f)   ONNX_ROW(name, 1, lo, hi, FORM_CALL, DOMAIN_MICROSOFT, .fn = f)
-#define ONNX_BOTH(name, since, lo, hi, f) ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_BOTH, .fn = f)
+  ONNX_ROW(name, since, lo, hi, FORM_CONTROL, DOMAIN_ONNX, false, .control = f)
 
 struct OnnxNode {
   const char *name, *op, *domain;
@@ -212,6 +223,8 @@ typedef struct OnnxVal {
   OnnxList *list;
   int narrow; /* as an OnnxTensor's */
   bool host, none, left_out;
+  TgDType
+      sizes; /* t, of i64 on the host, has symbolic sizes among its numbers (onnx_sizes.c); then its dtype */
   const OnnxTensor *of;     /* a tensor of the file, or NULL */
   const OnnxScaled *scaled; /* onnx_integer.c: t has integers, for which this says what they mean; or NULL */
 } OnnxVal;
@@ -225,6 +238,7 @@ struct OnnxList {
 
 struct OnnxRun {
   TgOnnx *m;
+  bool symbolic; /* an input has a symbolic size */
   OnnxVal *vals;
   OnnxList *lists;
   OnnxScaled *scaled; /* all of a run; the first member is the next */
@@ -246,6 +260,8 @@ struct OnnxCall {
   OnnxVal **raw;        /* the inputs wherever they are */
   bool *seen;           /* of each attribute: an operator has asked for it */
   int narrow;           /* of out[0], as an OnnxTensor's; fn sets it */
+  uint8_t lists;        /* bit i: input i is a list in which symbolic sizes may stand, and is i64 here */
+  TgDType sizes;        /* the outputs may be such lists, of this dtype; else 0 */
 };
 
 /* onnx_call.c. Whether the operator takes inputs of these dtypes; false: recorded */
@@ -275,6 +291,34 @@ typedef struct Ints {
  * !given: neither is there. false: an error. */
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out);
 
+/* The same, and symbolic sizes among them, which nothing may be computed of but by tg_size_add and the like. */
+bool call_sizes(OnnxCall *c, int i, const char *name, Ints *out);
+/* false, with an error: the value of v is needed now, which it has not if sizes are symbolic. */
+bool value_now(OnnxRun *r, const OnnxVal *v);
+
+/* ---- symbolic sizes (onnx_sizes.c) */
+typedef enum OnnxDone { DONE_NOT, DONE, DONE_ERROR } OnnxDone;
+
+enum { ALL_LISTS = 255 }; /* of OnnxCall.lists: every input */
+
+bool onnx_is_list(const OnnxCall *c, int i);
+/* A node of lists of sizes: outputs made, or left to do with these numbers as data of the device. */
+OnnxDone onnx_sizes_node(OnnxCall *c);
+bool onnx_sizes_fit(OnnxCall *c); /* whether the operator takes its inputs; false: recorded */
+TgTensor *onnx_sizes_main(OnnxRun *r, OnnxVal *v); /* such a list on the device */
+bool onnx_sizes_found(OnnxRun *r, OnnxVal *v); /* clears v->sizes where all are numbers. false: an error */
+/* y with the sizes of x, symbolic ones too */
+TgTensor *shaped_as(TgTensor *y, TgTensor *x);
+TgTensor *onnx_iota(TgContext *ctx, int64_t size);   /* 0, 1 .. size - 1, of i64 */
+TgTensor *onnx_size_like(TgTensor *x, int64_t size); /* that number, of x's dtype */
+/* x as a matrix: the axes before `axis` are its rows. */
+TgTensor *onnx_matrix(TgTensor *x, int axis);
+bool onnx_is_symbolic(OnnxCall *c, int64_t size);
+/* tg_size_of all axes of x, in room */
+const int64_t *sizes_in(const TgTensor *x, int64_t room[TG_MAX_RANK]);
+bool outputs_made(OnnxCall *c, bool *small); /* onnx.c */
+bool outputs_kept(OnnxCall *c);
+
 /* onnx_nn.c: strides, dilations, pads and auto_pad of a convolution or a pool over the axes from the third
  * on. padding: before and after, by axis, the last one first. kernel: of the weight; NULL: the attribute
  * kernel_shape. false: an error. */
@@ -299,6 +343,8 @@ typedef struct Scores {
   TgTensor *shown;
 } Scores;
 
+/* Heads of four axes, whose number and size are no variables. false: recorded, or one is NULL */
+bool onnx_heads_known(OnnxCall *c, const Heads *h);
 /* (b, s, heads d) -> (b, heads, s, d); what has four axes is that already */
 TgTensor *onnx_by_heads(OnnxCall *c, TgTensor *x, int64_t heads);
 TgTensor *onnx_heads_joined(TgTensor *y); /* and back: (b, s, heads d) */

@@ -162,7 +162,7 @@ typedef struct Sizes {
 static bool sizes_read(OnnxCall *c, bool old, const Way *w, int rank, Sizes *s) {
   const OnnxAttr *given = call_attr(c, "scales", ONNX_FLOATS);
   int nscales;
-  if (!call_ints(c, -1, "axes", &s->axes) || !call_ints(c, old ? -1 : 3, NULL, &s->want) ||
+  if (!call_ints(c, -1, "axes", &s->axes) || !call_sizes(c, old ? -1 : 3, NULL, &s->want) ||
       !call_doubles(c, old ? c->nin : 1, s->roi, 2 * TG_MAX_RANK, &s->nroi) ||
       !call_doubles(c, old ? 1 : 2, s->scales, TG_MAX_RANK, &nscales))
     return false;
@@ -188,6 +188,8 @@ static bool one_scale(OnnxCall *c, TgTensor *x, Sizes *s) {
   if (!s->by_size || !strcmp(policy, "stretch")) return true;
   for (int i = 0, axis; i < s->n; i++) {
     if (!size_axis(c, s, i, tg_ndim(x), &axis)) return false;
+    if (tg_is_symbolic(x, axis))
+      return call_fail(c, TG_ERR_SHAPE, "axis %d, of symbolic size, and a policy", axis);
     double scale = (double)s->want.v[i] / (double)tg_dim(x, axis);
     s->one = !i || (larger ? scale > s->one : scale < s->one) ? scale : s->one;
   }
@@ -205,6 +207,10 @@ TgTensor *onnx_resize(OnnxCall *c) {
   bool crop = !strcmp(w.transform, "tf_crop_and_resize"), part = s.nroi == 2 * s.n;
   for (int i = 0, axis; i < s.n; i++) {
     if (!size_axis(c, &s, i, tg_ndim(x), &axis)) return NULL;
+    bool kept = s.by_size ? s.want.v[i] == tg_size_of(x, axis) : s.scales[i] == 1;
+    if (tg_is_symbolic(x, axis) && kept && !crop && !s.one) continue;
+    if (tg_is_symbolic(x, axis))
+      return call_fail(c, TG_ERR_SHAPE, "axis %d, of symbolic size, is resized", axis);
     double in = (double)tg_dim(x, axis), begin = part ? s.roi[i] : 0, end = part ? s.roi[i + s.n] : 1;
     double scale = !s.by_size ? s.scales[i] : s.one > 0 ? s.one : (double)s.want.v[i] / in;
     double size = !s.by_size  ? floor(in * scale * (crop ? end - begin : 1))
@@ -215,5 +221,5 @@ TgTensor *onnx_resize(OnnxCall *c) {
     if ((int64_t)size == tg_dim(x, axis) && scale == 1 && !crop) continue;
     x = axis_resize(c, x, axis, &w, scale, (int64_t)size, begin, end);
   }
-  return !x ? NULL : tg_dtype(x) != d ? tg_cast(x, d) : tg_reshape(x, tg_ndim(x), tg_shape(x));
+  return !x ? NULL : tg_dtype(x) != d ? tg_cast(x, d) : shaped_as(x, x);
 }

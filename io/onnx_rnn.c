@@ -122,7 +122,8 @@ static bool attributes(Cell *k) {
     return call_fail(c, TG_ERR_SHAPE, "the input and the weights have three axes"), false;
   k->x = k->batch_first ? tg_transpose(x, 0, 1) : x;
   k->seq = tg_dim(k->x, 0);
-  k->batch = tg_dim(k->x, 1);
+  k->batch = tg_size_of(k->x, 1);
+  if (tg_is_symbolic(k->x, 0)) return call_fail(c, TG_ERR_SHAPE, "the number of steps is symbolic"), false;
   k->hidden = tg_dim(r, 2);
   if (attr_i(c, "hidden_size", k->hidden) != k->hidden || tg_dim(w, 0) != k->directions ||
       tg_dim(r, 0) != k->directions || tg_dim(w, 1) != gates * k->hidden ||
@@ -246,5 +247,7 @@ static TgTensor *op_gru(OnnxCall *c) { return run(c, GRU); }
 
 static TgTensor *op_rnn(OnnxCall *c) { return run(c, RNN); }
 
-const OnnxOp onnx_ops_rnn[] = {
-    ONNX_OP("LSTM", 7, 3, 8, op_lstm), ONNX_OP("GRU", 7, 3, 6, op_gru), ONNX_OP("RNN", 7, 3, 6, op_rnn), {0}};
+const OnnxOp onnx_ops_rnn[] = {ONNX_SIZED("LSTM", 7, 3, 8, op_lstm),
+                               ONNX_SIZED("GRU", 7, 3, 6, op_gru),
+                               ONNX_SIZED("RNN", 7, 3, 6, op_rnn),
+                               {0}};

@@ -2,36 +2,42 @@
  * views. Shape and Size answer in the host context, where what is computed from them is known at once. */
 #include "onnx_private.h"
 
-static TgTensor *same(TgTensor *x) { return tg_reshape(x, tg_ndim(x), tg_shape(x)); }
+static TgTensor *same(TgTensor *x) { return shaped_as(x, x); }
 
 static TgContext *known(OnnxCall *c) { return c->run->m->host ? c->run->m->host : c->ctx; }
 
 static TgTensor *op_shape(OnnxCall *c) {
-  const int64_t *dims = tg_shape(c->in[0]);
+  int64_t room[TG_MAX_RANK];
+  const int64_t *dims = sizes_in(c->in[0], room);
   int64_t n = tg_ndim(c->in[0]), from = attr_i(c, "start", 0), to = attr_i(c, "end", n);
   from = from < 0 ? from + n : from;
   to = to < 0 ? to + n : to;
   from = from < 0 ? 0 : from > n ? n : from;
   to = to < from ? from : to > n ? n : to;
+  c->sizes = TG_I64;
   return to > from ? tg_from(known(c), dims + from, TG_I64, TG_SHAPE(to - from))
                    : tg_zeros(known(c), TG_SHAPE(0), .dtype = TG_I64);
 }
 
 static TgTensor *op_size(OnnxCall *c) {
-  return tg_from(known(c), &(int64_t){tg_numel(c->in[0])}, TG_I64, TG_SCALAR);
+  int64_t n = 1;
+  for (int a = 0; a < tg_ndim(c->in[0]); a++)
+    n = tg_size_mul(c->ctx, n, tg_size_of(c->in[0], a));
+  c->sizes = TG_I64;
+  return tg_from(known(c), &n, TG_I64, TG_SCALAR);
 }
 
 static TgTensor *op_reshape(OnnxCall *c) {
   Ints s;
   TgTensor *x = c->in[0];
-  if (!call_ints(c, 1, "shape", &s)) return NULL;
+  if (!call_sizes(c, 1, "shape", &s)) return NULL;
   if (s.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", s.n, TG_MAX_RANK);
   bool zeros = attr_i(c, "allowzero", 0);
   for (int i = 0; i < s.n; i++)
     if (!s.v[i] && !zeros) {
       if (i >= tg_ndim(x))
         return call_fail(c, TG_ERR_SHAPE, "size 0 at axis %d copies a size that is not there", i);
-      s.v[i] = tg_dim(x, i);
+      s.v[i] = tg_size_of(x, i);
     }
   return tg_reshape(x, s.n, s.v);
 }
@@ -49,13 +55,10 @@ static TgTensor *op_transpose(OnnxCall *c) {
 
 static TgTensor *op_flatten(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  int64_t n = tg_ndim(x), axis = attr_i(c, "axis", 1), lead = 1, rest = 1;
+  int64_t n = tg_ndim(x), axis = attr_i(c, "axis", 1);
   if (axis < -n || axis > n)
     return call_fail(c, TG_ERR_SHAPE, "axis %lld of a tensor of %lld axes", (long long)axis, (long long)n);
-  if (axis < 0) axis += n;
-  for (int a = 0; a < n; a++)
-    *(a < axis ? &lead : &rest) *= tg_dim(x, a);
-  return tg_reshape(x, TG_SHAPE(lead, rest));
+  return onnx_matrix(x, (int)(axis < 0 ? axis + n : axis));
 }
 
 static TgTensor *op_squeeze(OnnxCall *c) {
@@ -66,15 +69,15 @@ static TgTensor *op_squeeze(OnnxCall *c) {
   bool drop[TG_MAX_RANK] = {0};
   if (!call_ints(c, c->opset >= 13 ? 1 : -1, "axes", &axes)) return NULL;
   for (int a = 0; a < rank; a++)
-    drop[a] = !axes.given && tg_dim(x, a) == 1;
+    drop[a] = !axes.given && tg_size_of(x, a) == 1;
   for (int i = 0; i < axes.n; i++) {
     if (!call_axis(c, axes.v[i], rank, &at)) return NULL;
-    if (tg_dim(x, at) != 1)
+    if (tg_size_of(x, at) != 1)
       return call_fail(c, TG_ERR_SHAPE, "axis %d is of size %lld", at, (long long)tg_dim(x, at));
     drop[at] = true;
   }
   for (int a = 0; a < rank; a++)
-    if (!drop[a]) dims[n++] = tg_dim(x, a);
+    if (!drop[a]) dims[n++] = tg_size_of(x, a);
   return tg_reshape(x, n, dims);
 }
 
@@ -92,7 +95,7 @@ static TgTensor *op_unsqueeze(OnnxCall *c) {
     is_new[at] = true;
   }
   for (int a = 0; a < rank; a++)
-    dims[a] = is_new[a] ? 1 : tg_dim(x, from++);
+    dims[a] = is_new[a] ? 1 : tg_size_of(x, from++);
   return tg_reshape(x, rank, dims);
 }
 
@@ -103,17 +106,31 @@ static TgTensor *op_concat(OnnxCall *c) {
                                                                        : tg_cat(c->in, c->nin, axis);
 }
 
+/* Parts of an axis of symbolic size: of equal sizes, or of those that are given. */
+static TgTensor *split_symbolic(OnnxCall *c, int axis, int64_t n, const Ints *given) {
+  int64_t at = 0, each = n;
+  if (!given->given && !tg_size_div(c->ctx, n, c->nout, &each))
+    return call_fail(c, TG_ERR_SHAPE, "%d equal parts of axis %d, whose size is symbolic", c->nout, axis);
+  for (int i = 0; i < c->nout; i++) {
+    int64_t next = tg_size_add(c->ctx, at, given->given ? given->v[i] : each);
+    if (!(c->out[i] = tg_slice(c->in[0], axis, at, next))) return NULL;
+    at = next;
+  }
+  return at == n ? c->out[0] : call_fail(c, TG_ERR_SHAPE, "the parts are not all of axis %d", axis);
+}
+
 static TgTensor *op_split(OnnxCall *c) {
   Ints s;
   TgTensor *x = c->in[0];
   int axis;
-  if (!call_ints(c, c->opset >= 13 ? 1 : -1, c->opset >= 13 ? NULL : "split", &s) ||
+  if (!call_sizes(c, c->opset >= 13 ? 1 : -1, c->opset >= 13 ? NULL : "split", &s) ||
       !call_axis(c, attr_i(c, "axis", 0), tg_ndim(x), &axis))
     return NULL;
-  int64_t n = tg_dim(x, axis), parts = attr_i(c, "num_outputs", c->nout), at = 0;
+  int64_t n = tg_size_of(x, axis), parts = attr_i(c, "num_outputs", c->nout), at = 0;
   if (parts != c->nout || (s.given && s.n != c->nout))
     return call_fail(c, TG_ERR_SHAPE, "%lld parts for %d outputs", (long long)(s.given ? s.n : parts),
                      c->nout);
+  if (tg_is_symbolic(x, axis)) return split_symbolic(c, axis, n, &s);
   int64_t each = parts ? (n + parts - 1) / parts : 0;
   for (int i = 0; i < c->nout; i++) {
     int64_t size = s.given ? s.v[i] : at + each <= n ? each : n - at;
@@ -126,14 +143,26 @@ static TgTensor *op_split(OnnxCall *c) {
                  : call_fail(c, TG_ERR_SHAPE, "parts add up to %lld of %lld", (long long)at, (long long)n);
 }
 
+/* Of an axis of n elements, where n or an end is symbolic: tg_getitem says what it cannot take. A step back along all
+ * of it, as a model reverses, ends far below zero. */
+static TgIndex slice_symbolic(OnnxCall *c, int64_t n, int64_t b, int64_t e, int64_t step) {
+  int64_t least, most = 0;
+  tg_size_bounds(c->ctx, n, NULL, &most);
+  bool far = e < -most && tg_size_bounds(c->ctx, e, &least, NULL) && least == e;
+  bool back = step < 0 && (b == -1 || b >= most - 1) && far;
+  if (!back && !onnx_is_symbolic(c, b) && b < -most) b = 0;
+  return (TgIndex){
+      .kind = TG_INDEX_STEP, .begin = back ? TG_OPEN : b, .end = back ? TG_OPEN : e, .step = step};
+}
+
 static TgTensor *op_slice(OnnxCall *c) {
   Ints starts, ends, axes, steps;
   bool input = c->opset >= 10;
   TgTensor *x = c->in[0];
   TgIndex index[TG_MAX_RANK] = {0};
   int rank = tg_ndim(x), axis;
-  if (!call_ints(c, input ? 1 : -1, input ? NULL : "starts", &starts) ||
-      !call_ints(c, input ? 2 : -1, input ? NULL : "ends", &ends) ||
+  if (!call_sizes(c, input ? 1 : -1, input ? NULL : "starts", &starts) ||
+      !call_sizes(c, input ? 2 : -1, input ? NULL : "ends", &ends) ||
       !call_ints(c, input ? 3 : -1, input ? NULL : "axes", &axes) ||
       !call_ints(c, input ? 4 : -1, NULL, &steps))
     return NULL;
@@ -142,7 +171,11 @@ static TgTensor *op_slice(OnnxCall *c) {
     return call_fail(c, TG_ERR_SHAPE, "%d starts, %d ends", starts.n, ends.n);
   for (int i = 0; i < starts.n; i++) {
     if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
-    int64_t n = tg_dim(x, axis), step = steps.given ? steps.v[i] : 1, b = starts.v[i], e = ends.v[i];
+    int64_t n = tg_size_of(x, axis), step = steps.given ? steps.v[i] : 1, b = starts.v[i], e = ends.v[i];
+    if (onnx_is_symbolic(c, n) || onnx_is_symbolic(c, b) || onnx_is_symbolic(c, e)) {
+      index[axis] = slice_symbolic(c, n, b, e, step);
+      continue;
+    }
     if (!step) return call_fail(c, TG_ERR_VALUE, "step 0");
     if (step > n + 1) step = n + 1; /* the same elements, and no overflow */
     if (step < -n - 1) step = -n - 1;
@@ -162,12 +195,12 @@ static TgTensor *op_slice(OnnxCall *c) {
 static TgTensor *op_expand(OnnxCall *c) {
   Ints s;
   TgTensor *x = c->in[0];
-  if (!call_ints(c, 1, NULL, &s)) return NULL;
+  if (!call_sizes(c, 1, NULL, &s)) return NULL;
   int rank = tg_ndim(x) > s.n ? tg_ndim(x) : s.n;
   int64_t dims[TG_MAX_RANK];
   if (rank > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", rank, TG_MAX_RANK);
   for (int a = 0; a < rank; a++) { /* both ways, from the last axis */
-    int64_t p = a - (rank - tg_ndim(x)) >= 0 ? tg_dim(x, a - (rank - tg_ndim(x))) : 1;
+    int64_t p = a - (rank - tg_ndim(x)) >= 0 ? tg_size_of(x, a - (rank - tg_ndim(x))) : 1;
     int64_t q = a - (rank - s.n) >= 0 ? s.v[a - (rank - s.n)] : 1;
     dims[a] = q == 1 ? p : q;
   }
@@ -176,7 +209,7 @@ static TgTensor *op_expand(OnnxCall *c) {
 
 static TgTensor *op_tile(OnnxCall *c) {
   Ints s;
-  if (!call_ints(c, 1, NULL, &s)) return NULL;
+  if (!call_sizes(c, 1, NULL, &s)) return NULL;
   if (s.n != tg_ndim(c->in[0]))
     return call_fail(c, TG_ERR_SHAPE, "%d repeats for %d axes", s.n, tg_ndim(c->in[0]));
   return s.n ? tg_repeat(c->in[0], s.n, s.v) : same(c->in[0]);
@@ -197,8 +230,9 @@ static TgTensor *wrapped(OnnxCall *c, TgTensor *x, const int64_t *lo, const int6
   }
   x = tg_pad(x, crop_lo, crop_hi);
   for (int a = 0; x && a < rank; a++) {
-    int64_t before = lo[a] > 0 ? lo[a] : 0, behind = hi[a] > 0 ? hi[a] : 0, n = tg_dim(x, a);
+    int64_t before = lo[a] > 0 ? lo[a] : 0, behind = hi[a] > 0 ? hi[a] : 0, n = tg_size_of(x, a);
     if (!before && !behind) continue;
+    if (onnx_is_symbolic(c, n)) return call_fail(c, TG_ERR_SHAPE, "axis %d, of symbolic size, wrapped", a);
     if (!n) return call_fail(c, TG_ERR_SHAPE, "axis %d has no elements to wrap", a);
     int64_t turns = (before + n - 1) / n, from = turns * n - before;
     for (int i = 0; i < rank; i++)
@@ -258,7 +292,7 @@ static TgTensor *op_constant(OnnxCall *c) {
 static TgTensor *op_constant_of_shape(OnnxCall *c) {
   Ints s;
   const OnnxAttr *a = call_attr(c, "value", ONNX_TENSOR);
-  if (!call_ints(c, 0, NULL, &s)) return NULL;
+  if (!call_sizes(c, 0, NULL, &s)) return NULL;
   if (s.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", s.n, TG_MAX_RANK);
   if (!a || !a->t) return tg_zeros(c->ctx, s.n, s.v);
   TgTensor *t = a->t->host ? a->t->host : a->t->main;
@@ -282,10 +316,23 @@ static TgTensor *range_of_whole(OnnxCall *c) {
   return tg_cast(tg_add(i, tg_from(c->ctx, v[0].v, TG_I64, TG_SCALAR)), tg_dtype(c->in[0]));
 }
 
+/* From one size to another, by one. */
+static TgTensor *range_of_sizes(OnnxCall *c) {
+  Ints v[3];
+  for (int i = 0; i < 3; i++)
+    if (!call_sizes(c, i, NULL, &v[i]) || v[i].n != 1) return NULL;
+  if (v[2].v[0] != 1)
+    return call_fail(c, TG_ERR_SHAPE, "step %lld between symbolic sizes", (long long)v[2].v[0]);
+  TgTensor *i = onnx_iota(c->ctx, tg_size_sub(c->ctx, v[1].v[0], v[0].v[0]));
+  return as(v[0].v[0] ? tg_add(i, onnx_size_like(i, v[0].v[0])) : i, tg_dtype(c->in[0]));
+}
+
 static TgTensor *op_range(OnnxCall *c) {
   double v[3];
   int n;
   TgDType d = tg_dtype(c->in[0]);
+  for (int i = 0; i < 3; i++)
+    if (c->raw[i]->sizes) return range_of_sizes(c);
   for (int i = 0; i < 3; i++)
     if (!call_doubles(c, i, &v[i], 1, &n)) return NULL;
   if (v[2] == 0) return call_fail(c, TG_ERR_VALUE, "step 0");
@@ -322,53 +369,53 @@ static TgTensor *op_depth_to_space(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t b = attr_i(c, "blocksize", 0);
   if (tg_ndim(x) != 4) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes, not 4", tg_ndim(x));
-  int64_t n = tg_dim(x, 0);
-  int64_t ch = tg_dim(x, 1);
-  int64_t h = tg_dim(x, 2);
-  int64_t w = tg_dim(x, 3);
-  if (b < 1 || b > 1 << 20 || ch % (b * b))
+  int64_t n = tg_size_of(x, 0);
+  int64_t ch = tg_size_of(x, 1);
+  int64_t h = tg_size_of(x, 2);
+  int64_t w = tg_size_of(x, 3);
+  if (b < 1 || b > 1 << 20 || tg_is_symbolic(x, 1) || ch % (b * b))
     return call_fail(c, TG_ERR_SHAPE, "%lld channels in blocks of %lld", (long long)ch, (long long)b);
   bool crd = !strcmp(attr_s(c, "mode", "DCR"), "CRD");
   int64_t r = ch / (b * b);
   x = crd ? tg_permute(tg_reshape(x, TG_SHAPE(n, r, b, b, h, w)), TG_SHAPE(0, 1, 4, 2, 5, 3))
           : tg_permute(tg_reshape(x, TG_SHAPE(n, b, b, r, h, w)), TG_SHAPE(0, 3, 4, 1, 5, 2));
-  return tg_reshape(x, TG_SHAPE(n, r, h * b, w * b));
+  return tg_reshape(x, TG_SHAPE(n, r, tg_size_mul(c->ctx, h, b), tg_size_mul(c->ctx, w, b)));
 }
 
 static TgTensor *op_space_to_depth(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t b = attr_i(c, "blocksize", 0);
   if (tg_ndim(x) != 4) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes, not 4", tg_ndim(x));
-  int64_t n = tg_dim(x, 0);
-  int64_t ch = tg_dim(x, 1);
-  int64_t h = tg_dim(x, 2);
-  int64_t w = tg_dim(x, 3);
-  if (b < 1 || b > 1 << 20 || h % b || w % b)
-    return call_fail(c, TG_ERR_SHAPE, "%lld by %lld in blocks of %lld", (long long)h, (long long)w,
-                     (long long)b);
-  x = tg_permute(tg_reshape(x, TG_SHAPE(n, ch, h / b, b, w / b, b)), TG_SHAPE(0, 3, 5, 1, 2, 4));
-  return tg_reshape(x, TG_SHAPE(n, ch * b * b, h / b, w / b));
+  int64_t n = tg_size_of(x, 0);
+  int64_t ch = tg_size_of(x, 1);
+  int64_t h = tg_size_of(x, 2);
+  int64_t w = tg_size_of(x, 3);
+  if (b < 1 || b > 1 << 20 || !tg_size_div(c->ctx, h, b, &h) || !tg_size_div(c->ctx, w, b, &w))
+    return call_fail(c, TG_ERR_SHAPE, "%lld by %lld in blocks of %lld", (long long)tg_dim(x, 2),
+                     (long long)tg_dim(x, 3), (long long)b);
+  x = tg_permute(tg_reshape(x, TG_SHAPE(n, ch, h, b, w, b)), TG_SHAPE(0, 3, 5, 1, 2, 4));
+  return tg_reshape(x, TG_SHAPE(n, tg_size_mul(c->ctx, ch, b * b), h, w));
 }
 
 /* onnx.c runs the branch */
-const OnnxOp onnx_ops_shape[] = {ONNX_OP("Shape", 1, 1, 1, op_shape),
-                                 ONNX_OP("Size", 1, 1, 1, op_size),
-                                 ONNX_OP("Reshape", 5, 2, 2, op_reshape),
-                                 ONNX_OP("Transpose", 1, 1, 1, op_transpose),
-                                 ONNX_OP("Flatten", 1, 1, 1, op_flatten),
-                                 ONNX_OP("Squeeze", 1, 1, 2, op_squeeze),
-                                 ONNX_OP("Unsqueeze", 1, 1, 2, op_unsqueeze),
-                                 ONNX_OP("Concat", 1, 1, -1, op_concat),
-                                 ONNX_OP("Split", 1, 1, 2, op_split),
-                                 ONNX_OP("Slice", 1, 1, 5, op_slice),
-                                 ONNX_OP("Expand", 8, 2, 2, op_expand),
-                                 ONNX_OP("Tile", 6, 2, 2, op_tile),
-                                 ONNX_OP("Pad", 1, 1, 4, op_pad),
+const OnnxOp onnx_ops_shape[] = {ONNX_SIZED("Shape", 1, 1, 1, op_shape),
+                                 ONNX_SIZED("Size", 1, 1, 1, op_size),
+                                 ONNX_SIZED("Reshape", 5, 2, 2, op_reshape),
+                                 ONNX_SIZED("Transpose", 1, 1, 1, op_transpose),
+                                 ONNX_SIZED("Flatten", 1, 1, 1, op_flatten),
+                                 ONNX_SIZED("Squeeze", 1, 1, 2, op_squeeze),
+                                 ONNX_SIZED("Unsqueeze", 1, 1, 2, op_unsqueeze),
+                                 ONNX_SIZED("Concat", 1, 1, -1, op_concat),
+                                 ONNX_SIZED("Split", 1, 1, 2, op_split),
+                                 ONNX_SIZED("Slice", 1, 1, 5, op_slice),
+                                 ONNX_SIZED("Expand", 8, 2, 2, op_expand),
+                                 ONNX_SIZED("Tile", 6, 2, 2, op_tile),
+                                 ONNX_SIZED("Pad", 1, 1, 4, op_pad),
                                  ONNX_OP("Constant", 1, 0, 0, op_constant),
-                                 ONNX_OP("ConstantOfShape", 9, 1, 1, op_constant_of_shape),
-                                 ONNX_BOTH("Range", 11, 3, 3, op_range),
+                                 ONNX_SIZED("ConstantOfShape", 9, 1, 1, op_constant_of_shape),
+                                 ONNX_SIZED_BOTH("Range", 11, 3, 3, op_range),
                                  ONNX_OP("EyeLike", 9, 1, 1, op_eyelike),
-                                 ONNX_BOTH("Trilu", 14, 1, 2, op_trilu),
-                                 ONNX_OP("DepthToSpace", 1, 1, 1, op_depth_to_space),
-                                 ONNX_OP("SpaceToDepth", 1, 1, 1, op_space_to_depth),
+                                 ONNX_SIZED_BOTH("Trilu", 14, 1, 2, op_trilu),
+                                 ONNX_SIZED("DepthToSpace", 1, 1, 1, op_depth_to_space),
+                                 ONNX_SIZED("SpaceToDepth", 1, 1, 1, op_space_to_depth),
                                  {0}};

@@ -231,7 +231,10 @@ TG_API TgStatus tg_ggml_encode(TgContext *ctx, int type, const float *x, int64_t
  * its folder and below (external data: not through .., links that lead out, or an absolute path; for a model
  * opened by its path). Sizes that depend on shapes and small constants are computed at once; one that depends
  * on an input's values is computed and read when tg_onnx_run is called. While a function is captured (tg_jit)
- * no value can be read: If then computes both branches, whose outputs must have the same shapes. Outputs are
+ * no value can be read: If then computes both branches, whose outputs must have the same shapes. An axis that
+ * the model leaves free may have a symbolic size (tg_size), as a batch or a length: one run of tg_onnx_run, and
+ * one capture, then serves all values of its variable. An operator that cannot take it, or a shape that would
+ * depend on an input's values, is refused by the name of its node (TG_ERR_SHAPE, TG_ERR_STATE). Outputs are
  * lazy tensors. Tensors of a file have its shapes and dtypes. TG_ERR_VALUE: what is no such file, with what
  * is wrong; TG_ERR_IO: it cannot be read. */
 typedef struct TgOnnx TgOnnx;
@@ -275,7 +278,7 @@ TG_API int64_t tg_onnx_weights(const TgOnnx *m);                                
 TG_API TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name);
 /* in[i] is the input in_names[i]; out: the first nout outputs, of the innermost scope. TG_ERR_VALUE: an input
  * that is missing, unknown or given twice, an operator that is not implemented; TG_ERR_DTYPE, TG_ERR_SHAPE:
- * an input unlike the model's, one of symbolic size, or a named size that is two things at once. */
+ * an input unlike the model's, or a named size that is two things at once. */
 TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin,
                             TgTensor **out, int nout);
 

@@ -219,7 +219,6 @@ void sha256(const void *p, size_t n, uint8_t out[32]);
  * failures. */
 typedef struct TgOs TgOs;
 extern const TgOs tg_os_default;
-extern const TgOs tg_os_unpinned; /* the same, but that threads stay where the system places them */
 
 /* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable.
  */
@@ -227,6 +226,7 @@ typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], profile[256], explain[256], viz[256], opts[512],
       skip[256];
   int debug, cc_limit, threads, fuse, noopt, invariant, spec, trace_rules, trace_choices, dev_set, cache;
+  bool unpinned;                  /* .unpinned of tg_open; no variable says so */
   int amx, dot;                   /* kernels may use this CPU's tiles; its dot products */
   char comm[256], comm_name[256]; /* how processes reach each other; which group, of those on a machine */
   double links

@@ -108,17 +108,6 @@ const TgOs tg_os_default = {
 #undef OS
 };
 
-/* The same, but for threads: the system places them. */
-static int stays_where_it_is(pthread_t t, int core) { return (void)t, (void)core, 0; }
-
-#undef call_thread_pin
-#define call_thread_pin stays_where_it_is
-const TgOs tg_os_unpinned = {
-#define OS(result, name, params, args, failed, err) .name = call_##name,
-#include "base/os.def"
-#undef OS
-};
-
 bool os_write_all(const TgOs *os, int fd, const void *p, size_t n) {
   for (const char *at = p; n;) {
     ssize_t k = os->write(fd, at, n);

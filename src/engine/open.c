@@ -43,7 +43,7 @@ TgContext *tg_open(const TgOpenOptions *options) {
     mem.release = a->release;
     mem.user = a->user;
   }
-  return context_open(options, o.unpinned ? &tg_os_unpinned : &tg_os_default, mem);
+  return context_open(options, &tg_os_default, mem);
 }
 
 /* A folder of the context's own in the one of TG_VIZ: c0, c1, .. */
@@ -82,6 +82,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     error_set(&ctx->err, TG_ERR_VALUE,
               "environment: TG_SKIP: '%.*s' is no pass of the scheduler that may be left out", length, bad);
   if (o.threads) ctx->env.threads = o.threads;
+  ctx->env.unpinned = o.unpinned;
   if (o.cores < 0) error_set(&ctx->err, TG_ERR_VALUE, "open: cores is %d", o.cores);
   const TgAllocator *a = o.allocator;
   if (a && (!a->allocate || !a->reallocate || !a->release))

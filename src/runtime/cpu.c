@@ -373,7 +373,7 @@ static Pool *pool_get(Device *d, Cpu *p) {
   pthread_mutex_lock(&p->pool_lock);
   if (!(pool = p->pool)) {
     int n = d->env && d->env->threads ? d->env->threads : d->target.cores;
-    pool = pool_new(d->mem, d->os, n);
+    pool = pool_new(d->mem, d->os, n, !(d->env && d->env->unpinned));
     __atomic_store_n(&p->pool, pool, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&p->pool_lock);

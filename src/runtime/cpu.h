@@ -169,7 +169,8 @@ void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
 /* ---- pool.c */
 typedef void (*KernelFn)(void *const *bufs, const int64_t *vars, int tid, void *scratch);
 typedef struct Pool Pool;
-Pool *pool_new(TgMem *mem, const TgOs *os, int nthread); /* nthread counts the caller */
+/* nthread counts the caller; pinned: each worker has a core of its own */
+Pool *pool_new(TgMem *mem, const TgOs *os, int nthread, bool pinned);
 void pool_free(Pool *p);
 /* Runs fn for tid 0 .. n-1; scratch of that many bytes for each thread at work. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes);

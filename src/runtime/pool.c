@@ -116,7 +116,7 @@ static void wake_all(Pool *p) {
   for (int i = 0; i < 3 && p->os->word_wake((uint32_t *)&p->wake) < 0; i++) {}
 }
 
-Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
+Pool *pool_new(TgMem *mem, const TgOs *os, int nthread, bool pinned) {
   Pool *p = mem_alloc(mem, sizeof *p);
   if (!p) return NULL;
   p->mem = mem;
@@ -131,7 +131,7 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old); /* the host's signals stay with the host's threads */
-  p->here = core_here();
+  p->here = pinned ? core_here() : -1;
   for (int i = 0, k = 0; i < want; i++) {
     Worker *w = &p->workers[i];
     *w = (Worker){.pool = p, .index = i + 1, .core = -1};

@@ -95,6 +95,10 @@ const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const
 TgAxes axes_or(const TgAxes *a, int axis); /* that axis, where none is given */
 bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]);
 
+/* begin and end of a slice of an axis in 0 .. its size, where sizes are symbolic: clamped where it is known on which
+ * side they lie. false: not known, recorded. */
+bool slice_bounds(const char *op, TgTensor *x, int axis, int64_t *begin, int64_t *end);
+
 /* ---- devices (place.c) */
 TgTensor *tensor_on(TgTensor *t, int device); /* moved there, if it is elsewhere */
 /* Whether sums of tg_dot4 take less than those of tg_dot2 where t is, if no byte of x is more than `most`. */

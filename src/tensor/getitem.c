@@ -21,7 +21,29 @@ typedef struct Plan {
   int64_t dims[TG_MAX_RANK];
 } Plan;
 
-static bool range_of(TgContext *ctx, const char *op, const TgIndex *i, int64_t size, Axis *a) {
+static bool is_symbolic(UOpStore *st, int64_t d) { return dim_symbolic(d) && dim_known(st, d); }
+
+/* Along an axis of symbolic size: all of it, or a slice of step 1. */
+static bool symbolic_range(const char *op, TgTensor *x, const TgIndex *i, int axis, Axis *a) {
+  UOpStore *st = x->ctx->store;
+  int64_t size = dims(x)[axis], b = i->begin == TG_OPEN ? 0 : i->begin, e = i->end == TG_OPEN ? size : i->end;
+  bool back = i->kind == TG_INDEX_STEP && i->step == -1 && i->begin == TG_OPEN && i->end == TG_OPEN;
+  *a = (Axis){'r', back ? dim_sub(st, size, 1) : 0, size, back ? -1 : 1, NULL};
+  if (back) return true;
+  TG_REQUIRE_OR(x->ctx, i->kind != TG_INDEX_STEP || i->step == 1, false, TG_ERR_SHAPE,
+                "%s: a slice of step %lld of axis %d of %s, whose size is symbolic", op, (long long)i->step,
+                axis, SHAPE_OF(x));
+  if (!slice_bounds(op, x, axis, &b, &e)) return false;
+  a->begin = b;
+  a->count = dim_sub(st, e, b);
+  return true;
+}
+
+static bool range_of(const char *op, TgTensor *x, const TgIndex *i, int axis, Axis *a) {
+  TgContext *ctx = x->ctx;
+  int64_t size = dims(x)[axis];
+  if (dim_symbolic(size) || is_symbolic(ctx->store, i->begin) || is_symbolic(ctx->store, i->end))
+    return symbolic_range(op, x, i, axis, a);
   int64_t step = i->step == 0 ? 1 : i->step, b = i->begin, e = i->end;
   TG_REQUIRE_OR(ctx, i->step != 0 || i->kind != TG_INDEX_STEP, false, TG_ERR_VALUE, "%s: a slice of step 0",
                 op);
@@ -38,16 +60,14 @@ static bool range_of(TgContext *ctx, const char *op, const TgIndex *i, int64_t s
 static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64_t size, Plan *p, Axis *a) {
   TG_REQUIRE_OR(ctx, t && t->ctx == ctx, false, TG_ERR_VALUE, "%s: index %d is NULL or of another context",
                 op, at);
-  TG_NUMBERS_OR(t, op, false);
   TG_REQUIRE_OR(ctx, dtype_is_int(dt(t)), false, TG_ERR_DTYPE, "%s: index %d is %s, not an integer", op, at,
                 dtype_name(dt(t)));
   const Ints *s = p->index_shape ? shape_broadcast(ctx, op, p->index_shape, t->uop->shape) : t->uop->shape;
   if (!s) return false;
-  if (!dtype_is_unsigned(dt(t)))
-    t = tg_where(tg_lt_scalar(t, 0),
-                 tg_add_scalar(tensor_cast(t, dtype_size(dt(t)) == 8 || size > INT32_MAX ? TG_I64 : TG_I32),
-                               (double)size),
-                 t);
+  if (!dtype_is_unsigned(dt(t))) {
+    TgDType wide = dtype_size(dt(t)) == 8 || dim_max(ctx->store, size) > INT32_MAX ? TG_I64 : TG_I32;
+    t = tg_where(tg_lt_scalar(t, 0), tg_add(tensor_cast(t, wide), tg_size_tensor(ctx, size, wide)), t);
+  }
   p->index_shape = s;
   p->ntensor++;
   *a = (Axis){.kind = 't', .index = t};
@@ -109,16 +129,19 @@ static bool axis_plan(const char *op, TgTensor *x, int i, const TgIndex *index, 
   int64_t size = dims(x)[axis];
   Axis *a = &p->axis[axis];
   if (index->kind == TG_INDEX_AT) {
-    int64_t at = index->begin < 0 ? index->begin + size : index->begin;
-    TG_REQUIRE_OR(ctx, at >= 0 && at < size, false, TG_ERR_SHAPE, "%s: index %lld on axis %d of %s", op,
-                  (long long)index->begin, axis, SHAPE_OF(x));
+    UOpStore *st = ctx->store;
+    int64_t at = is_negative(index->begin) ? dim_add(st, size, index->begin) : index->begin;
+    char text[96];
+    dim_print(st, index->begin, text, sizeof text);
+    TG_REQUIRE_OR(ctx, dim_le(st, 0, at) && dim_le(st, dim_add(st, at, 1), size), false, TG_ERR_SHAPE,
+                  "%s: index %s on axis %d of %s", op, text, axis, SHAPE_OF(x));
     *a = (Axis){'a', at, 1, 1, NULL};
     return true;
   }
   static const TgIndex whole = {.kind = TG_INDEX_SLICE, .begin = TG_OPEN, .end = TG_OPEN};
   bool is_tensor = index->kind == TG_INDEX_TENSOR;
   if (is_tensor ? !tensor_of(ctx, op, i, index->tensor, size, p, a)
-                : !range_of(ctx, op, index->kind == TG_INDEX_ALL ? &whole : index, size, a))
+                : !range_of(op, x, index->kind == TG_INDEX_ALL ? &whole : index, axis, a))
     return false;
   p->item[p->nitem++] = is_tensor ? 't' : 'r';
   return true;
@@ -161,7 +184,6 @@ static bool result_axes(const char *op, TgTensor *x, Plan *p) {
 /* The axes that no index names are whole: they stand for "...", or behind all others. */
 static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p) {
   *p = (Plan){0};
-  TG_NUMBERS_OR(x, op, false); /* tg_slice, tg_shrink and tg_select take symbolic sizes */
   Asked asked;
   if (!indices_count(x->ctx, op, x, idx, n, &asked)) return false;
   int axis = 0;
@@ -200,8 +222,8 @@ static UOp *every(UOpStore *st, UOp *u, int axis, int64_t low, int64_t count, in
     be[2 * i] = i == axis ? low : 0;
     be[2 * i + 1] = i == axis ? TG_MIN(end, size) : u->shape->v[i];
     d[i] = i == axis ? count : u->shape->v[i];
-    if (i < axis) before *= d[i];
-    if (i > axis) behind *= d[i];
+    if (i < axis) before = dim_mul(st, before, d[i]);
+    if (i > axis) behind = dim_mul(st, behind, d[i]);
   }
   int n = u->shape->n;
   u = u_pad(st, u_shrink(st, u, be), pad);
@@ -218,11 +240,11 @@ static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
   for (int i = 0; i < n; i++) { /* what is cut without a step, first */
     const Axis *a = &p->axis[i];
     bool steps = a->kind == 'r' && a->count > 1 && a->step != 1 && a->step != -1;
-    bool all = a->kind == 't' || steps;
+    bool all = a->kind == 't' || steps || (dim_symbolic(a->count) && a->step < 0);
     flip[i] = a->kind == 'r' && a->step < 0;
     int64_t low = a->count == 0 ? 0 : a->step < 0 && a->count > 1 ? a->begin - (a->count - 1) : a->begin;
     be[2 * i] = all ? 0 : low;
-    be[2 * i + 1] = all ? whole->v[i] : low + a->count;
+    be[2 * i + 1] = all ? whole->v[i] : dim_add(st, low, a->count);
   }
   u = u_shrink(st, u, be);
   for (int i = 0; i < n; i++) {
@@ -274,7 +296,7 @@ static bool places(TgTensor *x, const Plan *p, bool whole, UOp **at) {
       if (!whole) at[k++] = u_full(st, DT_I32, (Scalar){.i = 0}, shape);
       out++;
     } else {
-      bool wide = dims(x)[a] > INT32_MAX;
+      bool wide = dim_max(st, dims(x)[a]) > INT32_MAX;
       UOp *u = u_arange(st, shape, out++, wide ? DT_I64 : DT_I32);
       if (whole && u && ax->step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, (double)ax->step, u));
       if (whole && u && ax->begin) u = uop_alu2(st, OPS_ADD, u, u_num(st, (double)ax->begin, u));
@@ -313,7 +335,9 @@ static UOp *written(TgTensor *x, const Plan *p, TgTensor *value, bool add) {
 }
 
 static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *value) {
+  TG_NUMBERS_OR(x, op, false);
   TG_NUMBERS_OR(value, op, false);
+  if (!dims_numbers(x->ctx, op, p->ndim, p->dims)) return false;
   TgContext *ctx = x->ctx;
   const Ints *shape = ints_get(ctx->store, p->ndim, p->dims);
   TG_REQUIRE_OR(ctx, shape, false, TG_ERR_NOMEM, "%s: out of memory", op);

@@ -203,6 +203,20 @@ TgTensor *tg_flatten(TgTensor *x, int first, int last) {
   return tg_reshape(x, n, d);
 }
 
+bool slice_bounds(const char *op, TgTensor *x, int axis, int64_t *begin, int64_t *end) {
+  UOpStore *st = x->ctx->store;
+  int64_t size = dims(x)[axis], b = *begin, e = *end;
+  if (is_negative(b)) b = dim_add(st, size, b);
+  if (is_negative(e)) e = dim_add(st, size, e);
+  if (dim_le(st, size, e)) e = size;
+  if (dim_le(st, e, b)) e = b;
+  if (!dim_le(st, 0, b) || !dim_le(st, b, e) || !dim_le(st, e, size))
+    return part_refused(x, op, axis, *begin, *end), false;
+  *begin = b;
+  *end = e;
+  return true;
+}
+
 TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end) {
   if (!x) return NULL;
   int a = axis_get(x->ctx, "slice", axis, rank(x));
@@ -212,16 +226,10 @@ TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end) {
     b[i] = 0;
     e[i] = dims(x)[i];
   }
-  UOpStore *st = x->ctx->store;
-  /* clamped where it is known on which side it lies */
   if (dim_symbolic(size) || dim_symbolic(begin) || dim_symbolic(end)) {
-    b[a] = is_negative(begin) ? dim_add(st, size, begin) : begin;
-    e[a] = is_negative(end) ? dim_add(st, size, end) : end;
-    if (dim_le(st, size, e[a])) e[a] = size;
-    if (dim_le(st, e[a], b[a])) e[a] = b[a];
-    if (!dim_le(st, 0, b[a]) || !dim_le(st, b[a], e[a]) || !dim_le(st, e[a], size))
-      return part_refused(x, "slice", a, begin, end), NULL;
-    return tg_shrink(x, b, e);
+    b[a] = begin;
+    e[a] = end;
+    return slice_bounds("slice", x, a, &b[a], &e[a]) ? tg_shrink(x, b, e) : NULL;
   }
   b[a] = TG_MIN(TG_MAX(begin < 0 ? begin + size : begin, 0), size);
   e[a] = TG_MIN(TG_MAX(end < 0 ? end + size : end, 0), size);

@@ -114,6 +114,17 @@ int64_t tg_size_mul(TgContext *ctx, int64_t a, int64_t b) {
   return ctx ? known(ctx, "size_mul", dim_mul(ctx->store, a, b)) : DIM_BAD;
 }
 
+bool tg_size_div(TgContext *ctx, int64_t a, int64_t b, int64_t *q) {
+  return ctx && q && dim_div(ctx->store, a, b, q);
+}
+
+bool tg_size_bounds(const TgContext *ctx, int64_t size, int64_t *least, int64_t *most) {
+  if (!ctx || !dim_known(ctx->store, size)) return false;
+  if (least) *least = dim_min(ctx->store, size);
+  if (most) *most = dim_max(ctx->store, size);
+  return true;
+}
+
 TgTensor *tg_size_tensor(TgContext *ctx, int64_t size, TgDType dtype) {
   if (!ctx) return NULL;
   bool fits = dim_max(ctx->store, size) <= INT32_MAX && dim_min(ctx->store, size) >= INT32_MIN;

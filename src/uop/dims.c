@@ -247,6 +247,8 @@ int64_t dim_min(UOpStore *st, int64_t d) { return value(st, d, 0); }
 
 int64_t dim_now(UOpStore *st, int64_t d) { return value(st, d, 2); }
 
+bool dim_known(UOpStore *st, int64_t d) { return !dim_symbolic(d) || poly_at(st->dims, d); }
+
 bool dim_valid(UOpStore *st, int64_t d) { return d >= 0 || (poly_at(st->dims, d) && dim_min(st, d) >= 0); }
 
 bool dims_symbolic(const Ints *s) {

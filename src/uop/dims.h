@@ -36,6 +36,7 @@ int64_t dim_sub(UOpStore *st, int64_t a, int64_t b);
 int64_t dim_mul(UOpStore *st, int64_t a, int64_t b);
 bool dim_div(UOpStore *st, int64_t a, int64_t b, int64_t *q); /* a = b * q exactly; false: not */
 int64_t dim_product(UOpStore *st, const Ints *shape);
+bool dim_known(UOpStore *st, int64_t d); /* a number, or a symbolic size of this store */
 /* a number that is not negative, or a symbolic size that nowhere is */
 bool dim_valid(UOpStore *st, int64_t d);
 int64_t dim_max(UOpStore *st, int64_t d); /* bounds over all values of the variables; never too tight */

@@ -135,6 +135,12 @@ OP(log_running_sum, tg_logcumsumexp(x, 0))
 OP(scattered,
    tg_scatter(tg_contiguous(x), 1, tg_mod_scalar(tg_expand(tg_unsqueeze(i, 1), TG_SHAPE(n, 3)), 24),
               tg_slice(x, 1, 0, 3), .reduce = TG_SCATTER_ADD))
+OP(indexed, tg_getitem(x, TG_IDX(TG_ALL, TG_TENSOR(tg_mod_scalar(i, 24)))))
+OP(indexed_last, tg_getitem(x, TG_IDX(TG_TENSOR(tg_sub_scalar(tg_mul_scalar(i, 0), 1)))))
+OP(indexed_apart, tg_getitem(tg_reshape(x, TG_SHAPE(n, 4, 6)),
+                             TG_IDX(TG_TENSOR(tg_mul_scalar(i, 0)), TG_ALL, TG_TENSOR(tg_mod_scalar(i, 6)))))
+OP(in_steps, tg_contiguous(tg_getitem(x, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, -1), TG_SLICE(1, TG_OPEN, 3)))))
+OP(one_of_each, tg_contiguous(tg_getitem(x, TG_IDX(TG_AT(-1), TG_NEW, TG_SLICE(2, -2)))))
 OP(pad, tg_pad(x, D(2, 0), D(3, 1)))
 OP(pad_by_n, tg_pad(tg_slice(x, 1, 0, 2), D(n, 1), D(0, 0)))
 OP(pad_value, tg_pad_value(y, D(0, 1), D(0, 2), -1.5))
@@ -269,6 +275,11 @@ static const struct {
            ROW(layer_norm),
            ROW(attention),
            ROW(take),
+           ROW(indexed),
+           ROW(indexed_last),
+           ROW(indexed_apart),
+           ROW(in_steps),
+           ROW(one_of_each),
            ROW(gather),
            ROW(one_hot),
            ROW(size_value),
@@ -388,6 +399,15 @@ static void variables(void **state) {
   assert_true(tg_size_mul(C, tg_size_add(C, n, 1), tg_size_sub(C, n, 1)) ==
               tg_size_sub(C, tg_size_mul(C, n, n), 1));
   assert_true(tg_size_mul(C, e, n) == tg_size_mul(C, n, e));
+  int64_t q = 0, least, most;
+  assert_true(tg_size_div(C, tg_size_mul(C, 6, n), two, &q) && q == 3);
+  assert_true(tg_size_div(C, tg_size_mul(C, n, e), n, &q) && q == e);
+  assert_false(tg_size_div(C, tg_size_add(C, n, 1), 2, &q) || tg_size_div(C, n, e, &q) ||
+               tg_size_div(C, 7, 2, &q) || tg_size_div(C, n, 0, &q) || tg_size_div(NULL, 6, 2, &q));
+  assert_true(tg_size_bounds(C, tg_size_sub(C, two, e), &least, &most) && least == 2 - 20 &&
+              most == 2 * MOST - 4);
+  assert_true(tg_size_bounds(C, 5, &least, NULL) && least == 5 && !tg_size_bounds(C, n + 1, NULL, NULL));
+  FINE("sizes");
   bind_to(N, 7);
   assert_int_equal(tg_item_i64(tg_size_tensor(C, tg_size_add(C, tg_size_mul(C, e, n), 5), TG_DTYPE_DEFAULT)),
                    12 * 7 + 5);
@@ -472,6 +492,11 @@ static void refusals(void **state) {
   ERROR_IS(tg_slice(X, 0, 0, tg_size_add(C, n, 1)), TG_ERR_SHAPE, "0 .. n + 1 of axis 0 of (40, 24)");
   ERROR_IS(tg_slice(x, 0, 0, 2), TG_ERR_SHAPE, "0 .. 2 of axis 0 of (n, 24)"); /* n may be 1 */
   ERROR_IS(tg_select(X, 0, n), TG_ERR_SHAPE, "index n on axis 0");
+  ERROR_IS(tg_getitem(x, TG_IDX(TG_AT(1))), TG_ERR_SHAPE, "getitem: index 1 on axis 0 of (n, 24)");
+  ERROR_IS(tg_getitem(x, TG_IDX(TG_SLICE(0, TG_OPEN, 2))), TG_ERR_SHAPE, "step 2 of axis 0 of (n, 24)");
+  ERROR_IS(tg_getitem(x, TG_IDX(TG_SLICE(0, 2))), TG_ERR_SHAPE, "getitem: 0 .. 2 of axis 0");
+  ERROR_IS(tg_getitem(x, TG_IDX(TG_MASK(tg_gt_scalar(x, 0)))), TG_ERR_SHAPE, "nonzero: axis 0");
+  ERROR_IS(tg_setitem(tg_contiguous(X), TG_IDX(TG_SLICE(0, n)), x), TG_ERR_SHAPE, "setitem: axis 0");
   ERROR_IS(tg_zeros(C, TG_SHAPE(n + 1)), TG_ERR_SHAPE, "zeros"); /* not a size */
   ERROR_IS(tg_zeros(C, TG_SHAPE(tg_size_sub(C, n, 2))), TG_ERR_SHAPE, "below 0");
 }

@@ -249,7 +249,8 @@ static void test_small(void **s) {
   TgTensor *part = tg_slice(x, 1, 0, tg_size(n));
   tg_variable_bind(n, 2);
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &part, 1, &y, 1),
-          "axis 1 of input x has a symbolic size; a number is needed");
+          "axis 1 of input x has a symbolic size, the model takes 2");
+  refused(c, !tg_onnx_fix(o, "x", part), "axis 1 of input x has a symbolic size, the model takes 2");
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, (TgTensor *[2]){0}, 2),
           "2 outputs asked for, the model has 1");
   assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
@@ -272,6 +273,22 @@ static void test_named_sizes(void **s) {
   assert_string_equal(tg_to_text(y), "[[3.0, 3.0], [3.0, 3.0]]");
   refused(c, !tg_onnx_run(o, (const char *[]){"q", "p"}, (TgTensor *[]){bad, p}, 2, &y, 1),
           "dimension n is 2 in input p and 5 in input q");
+  TgVariable *n = tg_variable(c, "n", 1, 3), *other = tg_variable(c, "other", 1, 3);
+  TgTensor *nine = tg_contiguous(tg_ones(c, TG_SHAPE(3, 3)));
+  TgTensor *rows = tg_slice(nine, 0, 0, tg_size(n)), *columns = tg_slice(nine, 1, 0, tg_size(n));
+  TgTensor *others = tg_slice(nine, 1, 0, tg_size(other));
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"p", "q"}, (TgTensor *[]){rows, columns}, 2, &y, 1),
+                   TG_OK);
+  for (int64_t i = 1; i < 4; i++) {
+    assert_int_equal(tg_variable_bind(n, i), TG_OK);
+    assert_int_equal(tg_numel(y), i * i);
+    assert_true(tg_item_f64(tg_sum(y)) == (double)(3 * i * i));
+  }
+  refused(c, !tg_onnx_run(o, (const char *[]){"p", "q"}, (TgTensor *[]){rows, q}, 2, &y, 1),
+          "dimension n has different sizes in inputs p and q");
+  refused(c, !tg_onnx_run(o, (const char *[]){"p", "q"}, (TgTensor *[]){rows, others}, 2, &y, 1),
+          "dimension n has different sizes in inputs p and q");
+  refused(c, !tg_onnx_fix(o, "p", rows), "axis 0 of the value of input p has a symbolic size");
   assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_onnx_free(o), tg_close(c);
 }

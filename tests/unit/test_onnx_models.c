@@ -1,6 +1,7 @@
 /* test_onnx_models.c: whole ONNX models, captured. Each model gets inputs of random numbers, three different
  * sets; a captured run of each must have the bits of the plain one. Where a model is small enough the outputs
- * are also computed by INTERP, and where what they should be lies beside it, they are compared with that:
+ * are also computed by INTERP, and where what they should be lies beside it, they are compared with that; free
+ * sizes that have names are variables, of which one capture serves all values:
  *   test_data_set_N/input_K.pb, output_K.pb   as the model zoo has them
  *   NAME_output_0.pb for NAME.onnx            of the input 0/n, 1/n .. (the ONNX project's light models)
  *   io.npz                                    inputs and outputs by name
@@ -42,7 +43,7 @@ typedef struct Check {
   const char *names[MOST_IO];
   int nin, nout;
   char said[400]; /* what was found */
-  bool wrong, refused, captured, by_interp, expected;
+  bool wrong, refused, captured, by_interp, expected, varied;
 } Check;
 
 __attribute__((format(printf, 2, 3))) static bool say(Check *k, const char *form, ...) {
@@ -111,14 +112,14 @@ static uint64_t random_bits(uint64_t *state) { /* splitmix64 */
 }
 
 /* Floats in 0 .. 1, bytes, and whole numbers 0 and 1, which index anything; `ramp`: i / n. */
-static TgTensor *input_made(const Check *k, TgContext *ctx, const Input *in, int set, bool ramp) {
+static TgTensor *input_made(TgContext *ctx, const Input *in, uint64_t seed, bool ramp) {
   TgDType d = in->about.dtype;
   int64_t fixed;
   if (setting(in->about.name, &fixed)) {
     TgTensor *t = tg_full_i64(ctx, in->ndim, in->dims, fixed, d);
     return tg_contiguous(t);
   }
-  uint64_t state = (uint64_t)set * 1000 + (uint64_t)(in - k->in);
+  uint64_t state = seed;
   double *v = malloc(((size_t)in->n + 1) * sizeof *v);
   assert_non_null(v);
   for (int64_t i = 0; i < in->n; i++) {
@@ -187,7 +188,8 @@ static TgStatus run_model(TgContext *c, TgTensor *const *in, int nin, TgTensor *
 
 static bool inputs_made(const Check *k, TgContext *ctx, int set, bool ramp, TgTensor **in) {
   for (int i = 0; i < k->nin; i++)
-    if (!(in[i] = input_made(k, ctx, &k->in[i], set, ramp)) || tg_realize(in[i])) return false;
+    if (!(in[i] = input_made(ctx, &k->in[i], (uint64_t)set * 1000 + (uint64_t)i, ramp)) || tg_realize(in[i]))
+      return false;
   return true;
 }
 
@@ -256,6 +258,89 @@ static void runs_captured(Check *k) {
   k->captured = ok;
   tg_clear_error(k->ctx);
   tg_jit_free(jit), tg_jit_free(first);
+}
+
+/* ---- with free sizes as variables: one capture for all of them */
+typedef struct Free {
+  const char *name;
+  TgVariable *variable;
+  int64_t most;
+} Free;
+
+enum { MOST_FREE = 8 };
+
+/* The variable of axis a of an input; NULL: its size is a number. batch: of the first axes alone. */
+static Free *free_of(Check *k, Free *all, int *n, const Input *in, int a, bool batch) {
+  const char *name = in->about.dim_names ? in->about.dim_names[a] : NULL;
+  int64_t fixed;
+  int i = 0;
+  if (in->about.dims[a] >= 0 || !name || !*name || setting(name, &fixed)) return NULL;
+  while (i < *n && strcmp(all[i].name, name))
+    i++;
+  if (i == *n && ((batch && a) || i == MOST_FREE)) return NULL;
+  if (i == *n) {
+    all[i] = (Free){.name = name, .most = in->dims[a] + 4};
+    all[i].variable = tg_variable(k->ctx, name, 1, all[i].most);
+    *n += 1;
+  }
+  return &all[i];
+}
+
+/* An input at the sizes that are bound, and the same as the first rows of one of the largest sizes. */
+static bool input_varied(Check *k, Free *all, int *n, int i, bool batch, int set, TgTensor **plain,
+                         TgTensor **part) {
+  Input in = k->in[i];
+  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, value;
+  in.n = 1;
+  for (int a = 0; a < in.ndim; a++) {
+    Free *f = free_of(k, all, n, &in, a, batch);
+    if (f && tg_variable_value(f->variable, &value)) in.dims[a] = value, hi[a] = f->most - value;
+    in.n *= in.dims[a];
+  }
+  uint64_t seed = (uint64_t)set * 1000 + (uint64_t)i;
+  *plain = *part = input_made(k->ctx, &in, seed, false);
+  if (in.ndim) *part = tg_contiguous(tg_pad(*plain, lo, hi));
+  for (int a = 0; a < in.ndim; a++) {
+    Free *f = free_of(k, all, n, &in, a, batch);
+    if (f) *part = tg_slice(*part, a, 0, tg_size(f->variable));
+  }
+  return *plain && *part && !tg_realize(*plain);
+}
+
+/* false: refused, with what the model said; or wrong. */
+static bool runs_varied(Check *k, bool batch) {
+  Free all[MOST_FREE];
+  int n = 0;
+  for (int i = 0; i < k->nin; i++)
+    for (int a = 0; a < k->in[i].ndim; a++)
+      free_of(k, all, &n, &k->in[i], a, batch);
+  if (!n) return false;
+  TgJit *jit = tg_jit(k->ctx, run_model, k);
+  bool ok = jit != NULL;
+  for (int turn = 0; ok && turn < 5; turn++)
+    TG_SCOPE(k->ctx) {
+      TgTensor *plain[MOST_IO], *part[MOST_IO], *got[MOST_IO], *want[MOST_IO];
+      for (int f = 0; f < n; f++)
+        tg_variable_bind(all[f].variable, turn % 2 ? 1 + (turn + f) % all[f].most : all[f].most - turn / 2);
+      for (int i = 0; ok && i < k->nin; i++)
+        ok = input_varied(k, all, &n, i, batch, turn, &plain[i], &part[i]);
+      ok = ok && !run_model(k->ctx, plain, k->nin, want, k->nout, k) &&
+           !tg_realize_many(want, (size_t)k->nout);
+      if (!ok) wrong(k, "at other sizes: %s; ", tg_errmsg(k->ctx));
+      if (ok && tg_jit_run(jit, part, k->nin, got, k->nout)) {
+        ok = false;
+        say(k, "%s symbolic: %s; ", batch ? "batch" : "sizes", tg_errmsg(k->ctx));
+      }
+      for (int i = 0; ok && i < k->nout; i++)
+        ok = near(k, "symbolic", i, got[i], want[i], 1e-4);
+    }
+  tg_clear_error(k->ctx);
+  tg_jit_free(jit);
+  return ok;
+}
+
+static void runs_with_variables(Check *k) {
+  k->varied = runs_varied(k, false) || (!k->wrong && runs_varied(k, true));
 }
 
 /* ---- what lies beside it */
@@ -352,7 +437,7 @@ static Check checked(const char *path) {
   else if (!inputs_described(&k))
     k.refused = true;
   else if (runs_plainly(&k))
-    runs_captured(&k), expected_beside(&k);
+    runs_captured(&k), runs_with_variables(&k), expected_beside(&k);
   tg_onnx_free(k.m);
   tg_close(k.ctx);
   return k;
@@ -366,11 +451,12 @@ typedef struct Count {
 static void file_checked(const char *path, Count *c) {
   Check k = checked(path);
   const char *slash = strrchr(path, '/');
-  printf("%-60s %-8s %-8s %-6s %-8s %s\n", slash ? slash + 1 : path,
+  printf("%-60s %-8s %-8s %-6s %-8s %-8s %s\n", slash ? slash + 1 : path,
          k.wrong     ? "WRONG"
          : k.refused ? "refused"
                      : "ran",
-         k.captured ? "captured" : "", k.by_interp ? "interp" : "", k.expected ? "expected" : "", k.said);
+         k.captured ? "captured" : "", k.by_interp ? "interp" : "", k.varied ? "symbolic" : "",
+         k.expected ? "expected" : "", k.said);
   fflush(stdout);
   c->all++, c->ran += !k.refused, c->captured += k.captured, c->by_interp += k.by_interp;
   c->expected += k.expected, c->wrong += k.wrong;
@@ -407,13 +493,14 @@ static void test_models(void **state) {
   static const struct {
     const char *name;
     bool expected; /* answers lie beside it */
-  } models[] = {{"onnx-mnist/mnist.onnx", true},
-                {"fastestdet/FastestDet.onnx", false},
-                {"mobilenet/mobilenet_v1_0.25_128.onnx", false},
-                {"ultraface/version-RFB-320.onnx", false},
-                {"silero-vad/silero_vad_16k_op15.onnx", false},
+    bool varied;   /* it has free sizes */
+  } models[] = {{"onnx-mnist/mnist.onnx", true, false},
+                {"fastestdet/FastestDet.onnx", false, false},
+                {"mobilenet/mobilenet_v1_0.25_128.onnx", false, true},
+                {"ultraface/version-RFB-320.onnx", false, false},
+                {"silero-vad/silero_vad_16k_op15.onnx", false, true},
                 /* captured it computes both branches of its If */
-                {"silero-vad/silero_vad_op18_ifless.onnx", false}};
+                {"silero-vad/silero_vad_op18_ifless.onnx", false, true}};
 
   int n = 0;
   settings[0] = "sr=16000", settings[1] = "sequence=576", nsettings = 2;
@@ -425,6 +512,7 @@ static void test_models(void **state) {
     if (k.wrong || k.refused || !k.captured) fail_msg("%s: %s", models[i].name, k.said);
     assert_true(k.by_interp || k.captured);
     assert_int_equal(k.expected, models[i].expected);
+    if (k.varied != models[i].varied) fail_msg("%s with symbolic sizes: %s", models[i].name, k.said);
     n++;
   }
   if (n) return;

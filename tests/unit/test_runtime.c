@@ -1112,7 +1112,7 @@ static void test_worker_stands_aside(void **state) {
   assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
   move_to(core[0]);
   assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
-  Pool *p = pool_new(&mem, &os, 2);
+  Pool *p = pool_new(&mem, &os, 2, true);
   assert_non_null(p);
   for (int i = 0; i < 6; i++) {
     move_to(core[i % 3 == 1]);

@@ -191,7 +191,8 @@ static const CliOption options[] = {
         "wasm-simd (generic)"),
     CLI_TEXT_OF(Options, vectors, "vectors", "gnu|none",
                 "GNU C with vectors, or C99 (gnu for a target that has vectors, but for generic)"),
-    CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
+    CLI_TEXTS_OF(Options, sizes, "size", "NAME=N",
+                 "a free size of the model (1); NAME=LO..HI: it stays free"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "to capture on, instead of $TG_DEV"),
     CLI_FLAG_OF(Options, wasm, "wasm", "PATH.wasm too, and PATH.js that runs it; needs clang and wasm-ld"),
     CLI_FLAG_OF(Options, simd, "simd", "the module has vectors of 128 bits"),
@@ -211,4 +212,6 @@ const CliCommand command_compile = {
             "training. NAME=WHAT gives an input the value that it then always has, as tg run reads it: what "
             "decides a shape must be known. The text is C99 without extensions, for compilers of C++ too: "
             "NAME_reset(&m) and "
-            "NAME_run(&m, inputs.., outputs..); the header says the rest."};
+            "NAME_run(&m, inputs.., outputs..); the header says the rest. A size that stays free is an "
+            "argument behind "
+            "the outputs; the arrays have room for the largest."};

@@ -33,7 +33,7 @@ typedef struct Value {
   TgJitValue v;
   const char *name;
   char made[32];
-  int64_t nelem;
+  int64_t nelem, dims[TG_MAX_RANK]; /* the largest, where sizes vary */
 } Value;
 
 /* Input or output i; false: past the last. */
@@ -43,8 +43,11 @@ static bool value_at(const Along *a, bool output, size_t i, Value *x) {
   snprintf(x->made, sizeof x->made, "%s%zu", output ? "output" : "input", i);
   x->name = given && *given ? given : *x->v.name ? x->v.name : x->made;
   x->nelem = 1;
-  for (int k = 0; k < x->v.ndim; k++)
-    x->nelem *= x->v.dims[k];
+  for (int k = 0; k < x->v.ndim; k++) {
+    tg_size_bounds(tg_jit_context(a->jit), x->v.dims[k], NULL, &x->dims[k]);
+    x->nelem *= x->dims[k];
+  }
+  x->v.dims = x->dims;
   return true;
 }
 

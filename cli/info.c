@@ -125,13 +125,40 @@ void info_state_lines(const char *path, const char *kind, const TgState *s, bool
     info_tensor_line(name, t, json);
 }
 
+/* The sizes that vary: v0, v1 .. in the text, and their names as they stand there, quoted. */
+typedef struct Sizes {
+  char name[16][80];
+  int n;
+} Sizes;
+
+/* "v0, 3" as "rows, 3"; in JSON what is no number is a text. */
+static void sizes_put(const Sizes *s, const char *at, int n, bool json) {
+  for (const char *end = at + n; at < end;) {
+    int size = (int)strcspn(at, ",)");
+    bool number = (int)strspn(at, "0123456789") == size;
+    if (json && !number) putchar('"');
+    for (const char *stop = at + size; at < stop; at++) {
+      char *rest;
+      long v = *at == 'v' ? strtol(at + 1, &rest, 10) : -1;
+      if (v < 0 || v >= s->n)
+        putchar(*at);
+      else
+        printf("%.*s", (int)strlen(s->name[v]) - 2, s->name[v] + 1), at = rest - 1;
+    }
+    if (json && !number) putchar('"');
+    if (at < end) at += printf(", ");
+  }
+}
+
 /* "variable "rows" 1 64 1": a size that --size gives */
-static bool program_size(const char *line, bool json) {
+static bool program_size(const char *line, Sizes *s, bool json) {
   long long lo, hi, multiple;
   const char *end = strrchr(line, '"');
   if (strncmp(line, "variable \"", 10) || !end || sscanf(end + 1, "%lld %lld %lld", &lo, &hi, &multiple) != 3)
     return false;
   int n = (int)(end + 1 - (line + 9));
+  if (s->n < 16 && n < (int)sizeof s->name[0])
+    snprintf(s->name[s->n++], sizeof s->name[0], "%.*s", n, line + 9);
   if (json)
     printf("{\"size\":%.*s,\"least\":%lld,\"most\":%lld,\"multiple_of\":%lld}\n", n, line + 9, lo, hi,
            multiple);
@@ -143,7 +170,7 @@ static bool program_size(const char *line, bool json) {
 
 /* "m0 = input f32 (2, 3) "x"", or, of several devices, "m0 = input d1 f32 (2, 3) "x"": what it is called
  * stands quoted, as JSON has it, in both. */
-static void program_value(const char *line, bool json) {
+static void program_value(const char *line, const Sizes *s, bool json) {
   char what[16] = "", dtype[16] = "";
   int at = 0, device = -1;
   bool one = sscanf(line, "m%*d = %15[a-z] %15s (%n", what, dtype, &at) == 2 && at;
@@ -155,9 +182,11 @@ static void program_value(const char *line, bool json) {
   char on[32] = "";
   if (!one) snprintf(on, sizeof on, json ? ",\"device\":%d" : "  of device %d", device);
   if (json)
-    printf("{\"%s\":%s,\"dtype\":\"%s\",\"shape\":[%.*s]%s}\n", what, name, dtype, sizes, line + at, on);
+    printf("{\"%s\":%s,\"dtype\":\"%s\",\"shape\":[", what, name, dtype);
   else
-    printf("%-8s%-32s  %-7s  (%.*s)%s\n", what, name, dtype, sizes, line + at, on);
+    printf("%-8s%-32s  %-7s  (", what, name, dtype);
+  sizes_put(s, line + at, sizes, json);
+  printf(json ? "]%s}\n" : ")%s\n", on);
 }
 
 /* "device "CPU:1"": device n of a program of several. */
@@ -175,17 +204,18 @@ static bool program_device(const char *line, int n, bool json) {
 static void program_lines(const char *text, bool json) {
   size_t steps = 0;
   int devices = 0;
+  Sizes sizes = {.n = 0};
   for (const char *next; *text; text = next) {
     char line[4400]; /* a name has at most 4,096 bytes */
     size_t n = strcspn(text, "\n");
     next = text + n + (text[n] != 0);
     steps += !strncmp(text, "step ", 5) || !strncmp(text, "copy ", 5);
     snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : 0), text);
-    if (steps || program_size(line, json)) continue;
+    if (steps || program_size(line, &sizes, json)) continue;
     if (program_device(line, devices, json))
       devices++;
     else
-      program_value(line, json);
+      program_value(line, &sizes, json);
   }
   printf(json ? "{\"steps\":%zu}\n" : "steps: %zu\n", steps);
 }

@@ -243,6 +243,41 @@ static bool devices_named(const char *list, DeviceNames *d) {
   return strlen(list) < sizeof d->text || run_failed("--device", "too long a list");
 }
 
+RunVaried *run_varied(RunModel *m, const char *name) {
+  for (int i = 0; name && i < m->nvaried; i++)
+    if (!strcmp(m->varied[i].name, name)) return &m->varied[i];
+  return NULL;
+}
+
+bool run_size_bound(RunVaried *v, int64_t n) {
+  if (n < v->least || n > v->most || tg_variable_bind(v->v, n))
+    return cli_refuse(0, cli_running(), "size %s is %lld; it may be %lld to %lld", v->name, (long long)n,
+                      (long long)v->least, (long long)v->most);
+  return v->known = true;
+}
+
+/* NULL: said. */
+static RunVaried *varied_new(RunModel *m, TgVariable *n, const char *of) {
+  if (!n || m->nvaried == MOST_VARIED) return run_failed(of, "more than 16 sizes vary"), NULL;
+  RunVaried *v = &m->varied[m->nvaried++];
+  *v = (RunVaried){.name = tg_variable_name(n), .v = n};
+  tg_size_bounds(m->ctx, tg_size(n), &v->least, &v->most);
+  return v;
+}
+
+/* An input of a program as one of a model: an axis whose size is a variable has its name. */
+static void free_sizes_of(RunModel *m, int i) {
+  TgOnnxValue *about = &m->in_about[i];
+  for (int a = 0; a < about->ndim; a++) {
+    m->free_dims[i][a] = about->dims[a];
+    for (int k = 0; k < m->nvaried; k++)
+      if (tg_size(m->varied[k].v) == about->dims[a]) m->free_names[i][a] = m->varied[k].name;
+    if (m->free_names[i][a]) m->free_dims[i][a] = -1;
+  }
+  about->dims = m->free_dims[i];
+  about->dim_names = m->free_names[i];
+}
+
 static bool program_open(RunModel *m, const char *path, const DeviceNames *on) {
   TgJitValue v;
   m->program = tg_jit_load_file_on(m->ctx, path, on->at, on->n > 1 ? on->n : 0);
@@ -255,12 +290,12 @@ static bool program_open(RunModel *m, const char *path, const DeviceNames *on) {
     m->out_about[m->nout] = (TgOnnxValue){.name = v.name, .dtype = v.dtype, .ndim = v.ndim, .dims = v.dims};
   TgVariable *n;
   for (size_t i = 0; (n = tg_jit_variable(m->program, i)); i++) {
+    RunVaried *v = varied_new(m, n, path);
     int64_t size = run_size_given(m, tg_variable_name(n), -2);
-    if (size == -2)
-      return cli_refuse(0, cli_running(), "%s: a size is needed: --size %s=N (tg info tells which)", path,
-                        tg_variable_name(n));
-    if (size < 0 || tg_variable_bind(n, size)) return false;
+    if (!v || size == -1 || (size >= 0 && !run_size_bound(v, size))) return false;
   }
+  for (int i = 0; i < m->nin; i++)
+    free_sizes_of(m, i);
   return !tg_jit_input(m->program, MOST_IO, &v) && !tg_jit_output(m->program, MOST_IO, &v)
              ? true
              : run_failed(path, "more than 64 inputs or outputs");
@@ -306,7 +341,16 @@ static const char *free_size_at(const RunModel *m, int i) {
   return "";
 }
 
-bool run_sizes_known(const RunModel *m) {
+/* "=1..64" */
+static bool size_range(const char *text, int64_t *least, int64_t *most) {
+  const char *dots = strstr(text, "..");
+  char low[32];
+  if (!dots || (size_t)(dots - text) > sizeof low) return false;
+  snprintf(low, sizeof low, "%.*s", (int)(dots - text - 1), text + 1);
+  return cli_whole(low, 0, INT32_MAX, least) && cli_whole(dots + 2, *least, INT32_MAX, most);
+}
+
+bool run_sizes_known(RunModel *m) {
   for (int k = 0; k < m->o->sizes.n; k++) {
     const char *given = m->o->sizes.at[k], *name = NULL;
     size_t n = strcspn(given, "=");
@@ -315,6 +359,11 @@ bool run_sizes_known(const RunModel *m) {
       known = name && n && given[n] && strlen(name) == n && !strncmp(name, given, n);
       any |= name != NULL;
     }
+    int64_t least, most;
+    bool varies = known && !m->program && strstr(given + n, "..");
+    if (varies && !size_range(given + n, &least, &most))
+      return cli_refuse(0, cli_running(), "--size %s: bounds are LO..HI, LO not above HI", given);
+    if (varies && !varied_new(m, tg_variable(m->ctx, name, least, most), given)) return false;
     if (!known)
       return cli_refuse(0, cli_running(), "--size %s: %s", given,
                         !given[n] || !n ? "it is NAME=N"
@@ -439,7 +488,8 @@ static const RunOptions defaults = {
     .llm = LLM_USUAL, .score = 0.5, .overlap = 0.45, .top = 5, .runs = MOST_RUNS, .rows = 24};
 
 static const CliOption options[] = {
-    CLI_TEXTS_OF(RunOptions, sizes, "size", "NAME=N", "a free size of the model (1), or of a program"),
+    CLI_TEXTS_OF(RunOptions, sizes, "size", "NAME=N",
+                 "a free size of the model (1), or of a program; NAME=LO..HI: a capture takes all of these"),
     CLI_WHOLE_OF(RunOptions, image, "image", 1, 16384,
                  "the side of a picture where the model leaves it free (224)"),
     CLI_TEXT_OF(RunOptions, mean, "mean", "X[,X,X]", "of pictures, taken off pixel / 255 (0)"),

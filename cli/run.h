@@ -15,7 +15,16 @@ typedef struct RunOptions {
   bool bgr, bench, json, integers;
 } RunOptions;
 
-enum { MOST_IO = 64 };
+enum { MOST_IO = 64, MOST_VARIED = 16 };
+
+/* A size that varies: of a program, or a free one of a model that --size gives bounds. known: it is bound, to what
+ * --size says or the first input that has it. */
+typedef struct RunVaried {
+  const char *name;
+  TgVariable *v;
+  int64_t least, most;
+  bool known;
+} RunVaried;
 
 typedef struct RunModel {
   const RunOptions *o;
@@ -25,6 +34,11 @@ typedef struct RunModel {
   int nin, nout;
   TgOnnxValue in_about[MOST_IO], out_about[MOST_IO];
   const char *in_names[MOST_IO];
+  RunVaried varied[MOST_VARIED];
+  int nvaried;
+  int64_t free_dims[MOST_IO]
+                   [TG_MAX_RANK]; /* of a program's inputs: -1 where one varies, with its name in .. */
+  const char *free_names[MOST_IO][TG_MAX_RANK];
   CliWait *wait;
   char not_captured[400];                /* why */
   TgTensor *in[MOST_IO], *copy[MOST_IO]; /* kept */
@@ -45,8 +59,10 @@ bool run_model_captured(RunModel *m, RunCapture *c);
 void run_capture_end(RunModel *m, RunCapture *c);
 bool run_failed(const char *what, const char *why); /* says so; false */
 /* --size NAME=N of the name; fallback: there is none. -1: it says no size, which was said. */
-bool run_sizes_known(const RunModel *m); /* else says which --size is none of the model's */
+bool run_sizes_known(RunModel *m); /* else says which --size is none of the model's */
 int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback);
+RunVaried *run_varied(RunModel *m, const char *name); /* NULL: that size is a number */
+bool run_size_bound(RunVaried *v, int64_t n);         /* false: said */
 
 /* Each input from its argument, or random. */
 bool run_inputs_set(RunModel *m, char **argument, int n);

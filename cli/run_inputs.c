@@ -11,25 +11,31 @@ int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback) {
     const char *given = m->o->sizes.at[k], *equals = strchr(given, '=');
     if (!equals || strlen(name) != (size_t)(equals - given) || strncmp(given, name, strlen(name))) continue;
     int64_t n = -1;
-    if (!cli_whole(equals + 1, 0, INT32_MAX, &n)) run_failed(given, "no size");
+    const char *dots = m->program ? NULL : strstr(equals, "..");
+    if (!cli_whole(dots ? dots + 2 : equals + 1, 0, INT32_MAX, &n)) run_failed(given, "no size");
     return n;
   }
   return fallback;
 }
 
 /* ---- inputs */
-/* The sizes of an input: those of the model, --size for its free ones, else 1. */
-static bool dims_of(const RunModel *m, const TgOnnxValue *v, int64_t *dims) {
+/* The sizes of an input: those of the model, --size for its free ones, or what they are already, else 1. */
+static bool dims_of(RunModel *m, const TgOnnxValue *v, int64_t *dims) {
   for (int a = 0; a < v->ndim; a++) {
+    const char *name = v->dim_names ? v->dim_names[a] : NULL;
+    const RunVaried *varied = run_varied(m, name);
+    int64_t otherwise = varied && varied->least > 1 ? varied->least : 1;
     dims[a] = v->dims[a] >= 0 ? v->dims[a] : 1;
-    if (v->dims[a] < 0 && (dims[a] = run_size_given(m, v->dim_names ? v->dim_names[a] : NULL, 1)) < 0)
+    if (varied && varied->known)
+      tg_variable_value(varied->v, &dims[a]);
+    else if (v->dims[a] < 0 && (dims[a] = run_size_given(m, name, otherwise)) < 0)
       return false;
   }
   return v->ndim >= 0 || run_failed(v->name, "the model does not say its shape: give an array");
 }
 
 /* "random", or "random:1x576": the sizes too. */
-static TgTensor *random_of(const RunModel *m, const TgOnnxValue *about, const char *spec) {
+static TgTensor *random_of(RunModel *m, const TgOnnxValue *about, const char *spec) {
   int64_t dims[TG_MAX_RANK];
   TgOnnxValue given = *about, *v = &given;
   const char *p = strchr(spec, ':');
@@ -176,12 +182,39 @@ static TgTensor *placed(const RunModel *m, int i, TgTensor *t) {
   return v.ndevice > 1 ? tg_replicate(t, v.ndevice, v.devices) : tg_to(t, v.devices[0]);
 }
 
+/* t as the first rows of what has room for the largest, along each axis whose size varies. NULL: said. */
+static TgTensor *varied_of(RunModel *m, int i, TgTensor *t) {
+  const TgOnnxValue *about = &m->in_about[i];
+  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, is;
+  RunVaried *v[TG_MAX_RANK] = {0};
+  bool any = false;
+  if (!t || tg_ndim(t) != about->ndim) return t; /* which the run refuses */
+  for (int a = 0; a < about->ndim; a++) {
+    int64_t n = tg_dim(t, a);
+    v[a] = about->dims[a] < 0 && about->dim_names ? run_varied(m, about->dim_names[a]) : NULL;
+    if (!v[a]) continue;
+    if (!v[a]->known && !run_size_bound(v[a], n)) return NULL;
+    if (!tg_variable_value(v[a]->v, &is) || is != n)
+      return cli_refuse(0, cli_running(), "axis %d of input %s is %lld, and %s is %lld", a, about->name,
+                        (long long)n, v[a]->name, (long long)is),
+             NULL;
+    hi[a] = v[a]->most - n;
+    any = true;
+  }
+  if (!any) return t;
+  t = tg_contiguous(tg_pad(t, lo, hi));
+  for (int a = 0; t && a < about->ndim; a++)
+    if (v[a]) t = tg_slice(t, a, 0, tg_size(v[a]->v));
+  return t;
+}
+
 static bool input_set(RunModel *m, int i, const char *spec) {
   bool ok = false;
   TG_SCOPE(m->ctx) {
     TgTensor *t = input_of(m, &m->in_about[i], spec);
     if (t && m->in_about[i].dtype && tg_dtype(t) != m->in_about[i].dtype)
       t = tg_cast(t, m->in_about[i].dtype);
+    t = varied_of(m, i, t);
     t = tg_contiguous(placed(m, i, t));
     TgTensor *copy = m->o->bench ? tg_clone(t) : NULL;
     ok = t && !tg_realize(t) && (!copy || !tg_realize(copy)) && (m->in[i] = tg_keep(t));
@@ -213,5 +246,9 @@ bool run_inputs_set(RunModel *m, char **argument, int n) {
   }
   for (int i = 0; i < m->nin; i++)
     if (!m->in[i] && !m->in_about[i].has_default && !input_set(m, i, "random")) return false;
+  for (int k = 0; k < m->nvaried; k++)
+    if (!m->varied[k].known)
+      return cli_refuse(0, cli_running(), "a size is needed: --size %s=N (tg info tells which)",
+                        m->varied[k].name);
   return true;
 }

@@ -1523,7 +1523,7 @@ typedef struct TgJitValue {
   const char *name; /* "": it has none */
   TgDType dtype;
   int ndim;
-  const int64_t *dims;
+  const int64_t *dims; /* some may be symbolic sizes, of variables that tg_jit_variable tells */
   int ndevice;
   const char *const *devices;
   int axis;
@@ -1540,8 +1540,7 @@ TG_API TgStatus tg_jit_name(TgJit *jit, const char *const *inputs, const char *c
  * are "memory.0" and so on. A tensor that is split has a memory for each part, "w.part0" .., one that is
  * whole on several devices has as many of that name, with the same values. What was loaded keeps its names.
  * Valid until the next call with a tensor of the context. NULL: TG_ERR_STATE, nothing is captured yet;
- * TG_ERR_DEVICE: an input or output is on DISK; TG_ERR_SHAPE: one has a symbolic size; TG_ERR_VALUE: two
- * equal names. */
+ * TG_ERR_DEVICE: an input or output is on DISK; TG_ERR_VALUE: two equal names. */
 TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor *const *tensors, int n);
 /* Variable i of the last text, or of what was loaded, where it is unbound and to be bound before a run. NULL:
  * past the last. */

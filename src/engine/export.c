@@ -254,7 +254,7 @@ static bool memories_listed(Export *x) {
     const Memory *from = &j->memories.at[i];
     ExportMemory m = {.called = from->name, .dtype = from->buffer->dtype, .n = from->n};
     memcpy(m.dims, from->dims, sizeof m.dims);
-    m.nelem = dims_nelem(m.n, m.dims);
+    m.nelem = dims_nelem(j->ctx->store, m.n, m.dims);
     m.state = is_stored(j, from->buffer);
     if (!vec_push(&x->ctx->mem, &x->memories, m)) return no_memory(x);
     ExportMemory *in_list = &x->memories.at[i];
@@ -523,7 +523,7 @@ static bool copy_listed(Export *x, Step *s) {
   const Want *w = to.kind == IN_OUTPUT ? &x->planned->out[to.number] : NULL;
   if (!brought(x, &from)) return false;
   ExportCall c = {.kernel = CALL_COPY, .arg = x->args.len, .narg = 2, .scratch = -1};
-  c.nbytes = (w ? dims_nelem(w->n, w->dims) : s->to->nelem) * (int64_t)dtype_size(to.dtype);
+  c.nbytes = (w ? dims_nelem(x->ctx->store, w->n, w->dims) : s->to->nelem) * (int64_t)dtype_size(to.dtype);
   return arg_add(x, to, true) && arg_add(x, from, false) && call_add(x, c);
 }
 
@@ -531,7 +531,8 @@ static bool copy_listed(Export *x, Step *s) {
 static bool outputs_cleared(Export *x) {
   const TgJit *j = x->planned;
   for (int i = 0; j->cleared && i < j->nout; i++) {
-    int64_t nbytes = dims_nelem(j->out[i].n, j->out[i].dims) * (int64_t)dtype_size(j->out[i].dtype);
+    int64_t n = dims_nelem(j->ctx->store, j->out[i].n, j->out[i].dims);
+    int64_t nbytes = n * (int64_t)dtype_size(j->out[i].dtype);
     if (nbytes && !clear_add(x, (ExportPlace){IN_OUTPUT, i, 0, j->out[i].dtype, false}, nbytes)) return false;
   }
   return true;

@@ -25,25 +25,29 @@ static const char *header_type(DType d) {
   }
 }
 
-static void put_shape(Str *out, DType d, int n, const int64_t *dims) {
-  str_put(out, dtype_name(d));
-  str_put(out, " (");
-  for (int i = 0; i < n; i++)
-    str_printf(out, i ? ", %lld" : "%lld", (long long)dims[i]);
-  str_put(out, ")");
-}
-
 /* Names come from files: what would end a comment, or break a line, is left out. */
 static void put_quoted(Str *out, const char *s) {
   for (; s && *s; s++)
     if ((unsigned char)*s >= ' ' && (unsigned char)*s < 127 && *s != '*' && *s != '\\') str_putn(out, s, 1);
 }
 
+static void put_shape(const Export *x, Str *out, DType d, int n, const int64_t *dims) {
+  char size[200];
+  str_put(out, dtype_name(d));
+  str_put(out, " (");
+  for (int i = 0; i < n; i++) {
+    dim_print(x->planning->store, dims[i], size, sizeof size);
+    if (i) str_put(out, ", ");
+    put_quoted(out, size);
+  }
+  str_put(out, ")");
+}
+
 /* Shape and dtype of value i: the inputs come first, then the outputs. */
 static const Want *want_at(const TgJit *j, int i) { return i < j->nin ? &j->in[i] : &j->out[i - j->nin]; }
 
 static int64_t value_nelem(const TgJit *j, int i) {
-  return dims_nelem(want_at(j, i)->n, want_at(j, i)->dims);
+  return dims_nelem(j->ctx->store, want_at(j, i)->n, want_at(j, i)->dims);
 }
 
 static void put_upper(Str *out, const char *name) {
@@ -61,14 +65,20 @@ static void put_constant(Export *x, Str *out, const char *name, const char *what
 }
 
 /* ---- the header */
-static void put_values(Str *out, const char *what, const Given *g, int n, char *const *name) {
+/* true: a size of one of them varies. */
+static bool put_values(const Export *x, Str *out, const char *what, const Given *g, int n,
+                       char *const *name) {
+  bool varies = false;
   for (int i = 0; i < n; i++) {
     const Want *w = &g[i].want;
     str_printf(out, " *   %s %s: ", what, name[i]);
-    put_shape(out, w->dtype, w->n, w->dims);
+    put_shape(x, out, w->dtype, w->n, w->dims);
+    for (int k = 0; k < w->n; k++)
+      varies |= dim_symbolic(w->dims[k]);
     if (g[i].name && strcmp(g[i].name, name[i])) str_put(out, ", called "), put_quoted(out, g[i].name);
     str_put(out, "\n");
   }
+  return varies;
 }
 
 static void put_variables(Export *x, Str *out) {
@@ -91,9 +101,10 @@ static void put_about(Export *x, Str *out) {
   if (!x->gnu && *x->flags) str_printf(out, ", best with %s", x->flags);
   str_put(out, x->gnu ? "" : ".");
   str_put(out, " No licence of tinygrad-c is upon this text.\n");
-  put_values(out, "input ", j->given, j->nin, x->value);
-  put_values(out, "output", j->made, j->nout, x->value + j->nin);
+  bool in = put_values(x, out, "input ", j->given, j->nin, x->value);
+  bool made = put_values(x, out, "output", j->made, j->nout, x->value + j->nin);
   put_variables(x, out);
+  if (in || made) str_put(out, " * What a size makes smaller lies in memory as if it had the largest.\n");
   str_printf(out,
              " * %lld operations a run, %zu kernels. Bytes: weights %lld, state %lld, arena %lld (what lives "
              "at once is %lld).\n"
@@ -150,7 +161,7 @@ static void put_state(Export *x, Str *out) {
     const ExportMemory *m = &x->memories.at[i];
     if (m->unused || (!m->state && !x->o.weights_apart)) continue;
     str_printf(out, "/* %s %s: ", m->state ? "state" : "weight", m->name);
-    put_shape(out, m->dtype, m->n, m->dims);
+    put_shape(x, out, m->dtype, m->n, m->dims);
     if (m->packed) str_put(out, ", in the order in which a kernel reads it");
     if (strcmp(m->name, m->called)) str_put(out, ", called "), put_quoted(out, m->called);
     str_put(out, " */\n");

@@ -119,7 +119,7 @@ TgStatus jit_prepack(TgJit *j);
 
 /* jit_values.c: inputs and outputs, a memory for each part */
 bool buffers_have(Buffer *const *v, size_t n, const Buffer *b);
-int64_t dims_nelem(int n, const int64_t *dims);
+int64_t dims_nelem(UOpStore *st, int n, const int64_t *dims); /* of the largest sizes */
 TgStatus inputs_realized(TgContext *ctx, TgTensor *const *in, int nin);
 /* Realizes them, too. whole[i]: in[i], or, where that is a part of a memory, a copy. */
 TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole);

@@ -61,10 +61,10 @@ static bool given_of(TgTensor *t, Given *g) {
   return true;
 }
 
-int64_t dims_nelem(int n, const int64_t *dims) {
+int64_t dims_nelem(UOpStore *st, int n, const int64_t *dims) {
   int64_t nelem = 1;
   for (int k = 0; k < n; k++)
-    nelem *= dims[k];
+    nelem *= dim_max(st, dims[k]);
   return nelem;
 }
 

@@ -46,7 +46,8 @@ typedef struct Writer {
   TgTensor *const *tensors;
   int count; /* memories so far */
   DimTable *dims;
-  Vec(int) vars; /* by number in the text: the context's number */
+  UOpStore *sizes; /* over these */
+  Vec(int) vars;   /* by number in the text: the context's number */
 } Writer;
 
 static bool refused(Writer *w, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
@@ -87,14 +88,26 @@ static void put_device(const Writer *w, Str *o, int device) {
   if (several(w)) str_printf(o, " d%zu", i);
 }
 
+static int var_written(void *writer, int i);
+
+/* Sizes over the text's variables, which are declared before what is made of them. */
+static bool sizes_moved(Writer *w, int n, const int64_t *dims, int64_t *out) {
+  for (int i = 0; i < n; i++)
+    if ((out[i] = dim_moved(w->sizes, w->ctx->store, dims[i], var_written, w)) == DIM_BAD)
+      return no_memory(w);
+  return true;
+}
+
 static void put_shaped(Writer *w, const char *kind, int device, DType d, int n, const int64_t *dims,
                        const char *name) {
   Str *o = &w->head;
   str_printf(o, "m%d = %s", w->count++, kind);
   put_device(w, o, device);
   str_printf(o, " %s (", dtype_name(d));
-  for (int i = 0; i < n; i++)
-    str_printf(o, i ? ", %lld" : "%lld", (long long)dims[i]);
+  for (int i = 0; i < n; i++) {
+    if (i) str_put(o, ", ");
+    dim_put(o, w->sizes, dims[i]);
+  }
   str_put(o, ") ");
   put_quoted(o, name);
   str_put(o, "\n");
@@ -104,19 +117,15 @@ static void put_shaped(Writer *w, const char *kind, int device, DType d, int n, 
 static bool put_values(Writer *w, const char *kind, const Given *g, int n, const Want *part) {
   for (int i = 0; i < n; i++) {
     char own[32];
-    for (int d = 0; d < part->n; d++)
-      if (dim_symbolic(part->dims[d]))
-        return refused(
-            w, TG_ERR_SHAPE,
-            "axis %d of %s %d has a symbolic size; let the function read, or assign to, a part of a "
-            "memory that it knows",
-            d, kind, i);
+    int64_t dims[TG_MAX_RANK];
     snprintf(own, sizeof own, "%s%d", kind, i);
     if (g[i].at.n > 1) str_printf(&w->head, "parts %d", g[i].at.n);
     if (g[i].at.n > 1 && g[i].at.axis >= 0) str_printf(&w->head, " axis %d", g[i].at.axis);
     if (g[i].at.n > 1) str_put(&w->head, "\n");
-    for (int p = 0; p < g[i].at.n; p++, part++)
-      put_shaped(w, kind, part->device, part->dtype, part->n, part->dims, g[i].name ? g[i].name : own);
+    for (int p = 0; p < g[i].at.n; p++, part++) {
+      if (!sizes_moved(w, part->n, part->dims, dims)) return false;
+      put_shaped(w, kind, part->device, part->dtype, part->n, dims, g[i].name ? g[i].name : own);
+    }
   }
   return true;
 }
@@ -363,7 +372,7 @@ static bool put_copy(Writer *w, Step *s) {
   const Want *v = output && (int)number > j->nin ? &j->out[(int)number - 1 - j->nin] : NULL;
   if (NEVER(output && !v)) return refused(w, TG_ERR_INTERNAL, "a copy to an input");
   DType d = v ? v->dtype : s->to->dtype;
-  int64_t nelem = v ? dims_nelem(v->n, v->dims) : s->to->nelem;
+  int64_t nelem = v ? dims_nelem(w->ctx->store, v->n, v->dims) : s->to->nelem;
   str_put(&w->steps, "copy");
   int home =
       s->to ? s->to->device : j->devices.at[0]; /* of what was loaded and never ran: none is in a file */
@@ -478,12 +487,14 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
   str_init(&w.head, &ctx->mem), str_init(&w.steps, &ctx->mem);
   map_init(&w.number, &ctx->mem), map_init(&w.named, &ctx->mem), map_init(&w.taken, &ctx->mem);
   w.dims = dims_new(&ctx->mem, NULL);
-  bool ok = w.dims || no_memory(&w);
+  w.sizes = store_new(&ctx->mem);
+  bool ok = (w.dims && w.sizes) || no_memory(&w);
+  if (ok) store_set_dims(w.sizes, w.dims);
   ok = ok && put_all(&w, n) && variables_noted(&w);
   str_putn(&w.head, str_text(&w.steps), w.steps.len);
   if (ok && (w.head.oom || w.steps.oom)) ok = no_memory(&w);
   map_free(&w.number), map_free(&w.named), map_free(&w.taken);
-  dims_free(w.dims), vec_free(&ctx->mem, &w.vars);
+  store_free(w.sizes), dims_free(w.dims), vec_free(&ctx->mem, &w.vars);
   str_free(&w.steps), str_free(&ctx->text);
   if (ok)
     ctx->text = w.head;
@@ -555,7 +566,7 @@ TgTensor *tg_jit_memory(TgJit *j, size_t i, const char **name) {
   const Memory *m = &j->memories.at[i];
   UOpStore *st = ctx->store;
   if (!memory_flush(ctx, m->buffer)) return NULL;
-  int64_t n = dims_nelem(m->n, m->dims), start = (int64_t)(m->offset / dtype_size(m->buffer->dtype));
+  int64_t n = dims_nelem(st, m->n, m->dims), start = (int64_t)(m->offset / dtype_size(m->buffer->dtype));
   UOp *u = memory_node(ctx, m->buffer);
   if (u && n != m->buffer->nelem) u = u_shrink(st, u, (int64_t[]){start, start + n});
   u = u ? u_reshape(st, u, m->n, m->dims) : NULL;

@@ -122,9 +122,10 @@ static bool scratch_bound(Reader *r, Declared *m) {
   return program_no_memory(r);
 }
 
-static Want want_of(const Reader *r, const Declared *m) {
+static Want want_of(Reader *r, const Declared *m) {
   Want w = {.device = r->device[m->device], .dtype = m->dtype, .n = m->n};
-  memcpy(w.dims, m->dims, sizeof w.dims);
+  for (int i = 0; i < m->n; i++)
+    w.dims[i] = dim_moved(r->ctx->store, r->sizes, m->dims[i], program_variable, r);
   return w;
 }
 

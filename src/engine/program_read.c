@@ -82,14 +82,54 @@ static bool dtype_read(Reader *r, DType *d) {
   return expected(r, "a dtype");
 }
 
+/* 12, v0 or 2*v0*v1 */
+static bool size_term(Reader *r, int64_t *out) {
+  int64_t v;
+  uint64_t var;
+  *out = 1;
+  do {
+    if (!accept(r, "v")) {
+      if (!size_read(r, &v)) return false;
+    } else if (!number(r, INT32_MAX, &var))
+      return false;
+    else if (var >= (uint64_t)r->nvars)
+      return program_bad(r, TG_ERR_VALUE, "v%llu, but there are %d variables", (unsigned long long)var,
+                         r->nvars);
+    else
+      v = dim_unit(r->sizes, (int)var);
+    *out = dim_mul(r->sizes, *out, v);
+  } while (accept(r, "*"));
+  return true;
+}
+
+/* A size of an input or output, as dim_put writes it: nowhere negative, somewhere above 1 if it varies. */
+static bool size_of_value(Reader *r, int64_t *out) {
+  int64_t term;
+  bool less = accept(r, "-"), more;
+  *out = 0;
+  do {
+    if (!size_term(r, &term)) return false;
+    *out = less ? dim_sub(r->sizes, *out, term) : dim_add(r->sizes, *out, term);
+    less = accept(r, "-");
+    more = less || accept(r, "+");
+  } while (more);
+  bool varies = dim_symbolic(*out);
+  if (!dim_valid(r->sizes, *out) || (varies && dim_max(r->sizes, *out) < 2))
+    return program_bad(r, TG_ERR_SHAPE, "a size that is negative, never above 1, or too long a sum");
+  return true;
+}
+
 static bool sizes_read(Reader *r, Declared *m) {
   int64_t nelem = 1;
+  bool varies = m->kind == INPUT || m->kind == OUTPUT;
   if (!accept(r, "(")) return expected(r, "the sizes, such as (2, 3)");
   while (!accept(r, ")")) {
     if (m->n && !accept(r, ",")) return expected(r, "',' or ')'");
     if (m->n == TG_MAX_RANK) return program_bad(r, TG_ERR_SHAPE, "more than %d axes", TG_MAX_RANK);
-    if (!size_read(r, &m->dims[m->n])) return false;
-    if (__builtin_mul_overflow(nelem, m->dims[m->n++], &nelem) || nelem > INT64_C(1) << MOST_ELEMENTS_LOG2)
+    int64_t *size = &m->dims[m->n++];
+    if (!(varies ? size_of_value(r, size) : size_read(r, size))) return false;
+    if (__builtin_mul_overflow(nelem, dim_max(r->sizes, *size), &nelem) || nelem > INT64_C(1)
+                                                                                       << MOST_ELEMENTS_LOG2)
       return program_bad(r, TG_ERR_SHAPE, "more than 2^%d elements", MOST_ELEMENTS_LOG2);
   }
   m->nelem = nelem;
@@ -222,6 +262,9 @@ static bool part_fits(Reader *r, Declared *m) {
   bool first = r->whole == r->memory.len;
   const Declared *o = first ? m : &r->memory.at[r->whole];
   if (m->kind > OUTPUT) return program_bad(r, TG_ERR_VALUE, "a part of an input or output is missing");
+  for (int k = 0; k < m->n; k++)
+    if (dim_symbolic(m->dims[k]))
+      return program_bad(r, TG_ERR_SHAPE, "axis %d of what is on several devices varies", k);
   if (r->axis >= m->n) return program_bad(r, TG_ERR_SHAPE, "no axis %d, of which it is a part", r->axis);
   bool same = o->kind == m->kind && o->dtype == m->dtype && o->n == m->n;
   for (int k = 0; same && k < m->n; k++)
@@ -411,7 +454,7 @@ static bool suits_vectors(const Reader *r, const UOp *u) {
   return (size_t)p->start * dtype_size((DType)u->dtype) % (ren ? (size_t)ren->vec_align : 1) == 0;
 }
 
-static int var_read(void *reader, int i) { /* the context's number of the text's variable i */
+int program_variable(void *reader, int i) { /* the context's number of the text's variable i */
   Reader *r = reader;
   return (size_t)i < r->j->variables.len ? r->j->variables.at[i] : -1;
 }
@@ -421,7 +464,7 @@ static int var_read(void *reader, int i) { /* the context's number of the text's
 static bool graph_placed(Reader *r, UOpStore *from, UOpStore *st, UOpVec *roots, bool *whole) {
   UOpVec order = {0};
   TgMem *mem = &r->ctx->mem;
-  Renumber context = {from, var_read, r};
+  Renumber context = {from, program_variable, r};
   UOpMap *now = uop_map_begin(from, st);
   bool ok = now && uop_toposort(from, mem, roots->at, roots->len, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
@@ -605,6 +648,7 @@ static void reader_free(Reader *r) {
   for (int i = 0; i < MOST_DEVICES; i++)
     mem_free(mem, r->device_name[i]);
   vec_free(mem, &r->memory), vec_free(mem, &r->slots), vec_free(mem, &r->roots);
+  store_free(r->sizes);
   map_free(&r->names), dims_free(r->dims);
 }
 
@@ -629,8 +673,10 @@ TgJit *tg_jit_from_text_on(TgContext *ctx, const char *text, const char *const *
   map_init(&r.names, &ctx->mem);
   r.j->loaded = true;
   r.dims = dims_new(&ctx->mem, NULL);
+  r.sizes = store_new(&ctx->mem);
   size_t size = strlen(text);
-  bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims) || program_no_memory(&r);
+  bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims && r.sizes) || program_no_memory(&r);
+  if (ok) store_set_dims(r.sizes, r.dims);
   ok = ok && all_read(&r, text, size, true) && program_bound(&r, devices, ndevice, names, tensors, n);
   /* places in steps are pointed at */
   ok = ok && (vec_reserve(&ctx->mem, &r.j->c.steps, r.step + 1) || program_no_memory(&r));

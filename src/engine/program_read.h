@@ -49,12 +49,14 @@ typedef struct Reader {
   Draws draws[MOST_DEVICES]; /* order 0: it does not draw */
   int count[SCRATCH + 1];    /* of each kind */
   DimTable *dims;            /* of the text: variables by their number there */
+  UOpStore *sizes;           /* over these */
   int nvars;
 } Reader;
 
 /* Records s with the line and the text; false. */
 bool program_bad(Reader *r, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
 bool program_no_memory(Reader *r);
+int program_variable(void *reader, int i); /* the context's number of the text's variable i; -1: none */
 /* program_check.c: whether the graph of the step at hand, well formed by uop/spec.c, is one that the front
  * end could have built over the step's memories; notes which of them it stores to. false: recorded */
 bool program_graph_fits(Reader *r, UOpStore *st, const UOpVec *roots);

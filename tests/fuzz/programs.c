@@ -26,6 +26,7 @@ typedef struct Body {
   TgTensor *state[STATE];
   TgVariable *n;
   int split; /* the axis along which the input is split on two devices; -1: all is on one */
+  bool rows; /* the first n rows are the input, and an output */
 } Body;
 
 static const char *const two[] = {"INTERP", "INTERP:1"};
@@ -68,13 +69,15 @@ static TgTensor *step_of(TgContext *c, Body *f, int k, TgTensor **v) {
 
 static TgStatus body(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   Body *f = user;
-  TgTensor *v[VALUES] = {in[0]};
+  int64_t n = tg_size(f->n), less[] = {0, 0}, more[] = {tg_size_sub(c, SIDE, n), 0};
+  TgTensor *v[VALUES] = {f->rows ? tg_pad(in[0], less, more) : in[0]};
   (void)nin, (void)nout;
   for (int i = 0; i < STATE; i++)
     v[1 + i] = f->state[i];
   for (int k = 0; k < STEPS; k++)
     if (!(v[1 + STATE + k] = step_of(c, f, k, v))) return tg_error(c) ? tg_error(c) : TG_ERR_VALUE;
-  out[0] = v[STATE + STEPS], out[1] = tg_sum(v[STATE + STEPS - 1]);
+  out[0] = f->rows ? tg_slice(v[STATE + STEPS], 0, 0, n) : v[STATE + STEPS];
+  out[1] = tg_sum(v[STATE + STEPS - 1]);
   return tg_error(c);
 }
 
@@ -108,6 +111,13 @@ typedef struct Out {
   int32_t v[RUNS][SIDE * SIDE + 1];
 } Out;
 
+static TgVariable *called_n(TgJit *j) {
+  TgVariable *v = NULL;
+  for (size_t i = 0; (v = tg_jit_variable(j, i)) && strcmp(tg_variable_name(v), "n");)
+    i++;
+  return v;
+}
+
 /* Some value for each variable, that a damaged text may have changed; false: none was found. */
 static bool bound(TgContext *c, TgJit *j, TgVariable *own, int to) {
   if (own) return !tg_variable_bind(own, to);
@@ -121,14 +131,18 @@ static bool bound(TgContext *c, TgJit *j, TgVariable *own, int to) {
 }
 
 /* j from run `first` on, each with the input and the size of its number; of what was loaded `of` is NULL. */
-static bool run(TgContext *c, TgJit *j, const Body *of, int first, int n, Out *o) {
+static bool run(TgContext *c, TgJit *j, const Body *of, bool rows, int first, int n, Out *o) {
   TgVariable *own = of ? of->n : NULL;
   bool ok = true;
   for (int i = first; ok && i < first + n; i++)
     TG_SCOPE(c) {
       bound(c, j, own, 1 + i % SIDE);
-      TgTensor *x = placed(j, 0, numbers(c, i), of), *out[2];
-      ok = !tg_jit_run(j, &x, 1, out, 2) && !tg_read(out[0], o->v[i - first], sizeof o->v[0] - 4) &&
+      TgTensor *x = numbers(c, i), *out[2];
+      TgVariable *n = rows ? own ? own : called_n(j) : NULL;
+      x = n ? tg_slice(x, 0, 0, tg_size(n)) : placed(j, 0, x, of);
+      memset(o->v[i - first], 0, sizeof o->v[0]);
+      ok = !tg_jit_run(j, &x, 1, out, 2) && tg_nbytes(out[0]) < sizeof o->v[0] &&
+           !tg_read(out[0], o->v[i - first], tg_nbytes(out[0])) &&
            !tg_read(out[1], &o->v[i - first][SIDE * SIDE], 4);
     }
   return ok;
@@ -266,6 +280,7 @@ static bool harmless(TgContext *c, TgJit *j, const Text *t) {
 static TgJit *program_of(TgContext *c, Body *f, bool several) {
   body_draw(f);
   f->split = several && below(2) ? (int)below(2) : -1;
+  f->rows = f->split < 0 && below(2);
   tg_variable(c, "other", 1, 3);
   f->n = tg_variable(c, "n", 1, SIDE);
   for (int i = 0; i < STATE; i++)
@@ -283,7 +298,7 @@ bool fuzz_program(uint64_t seed, bool broken) {
   Body f = {0};
   Out want, got;
   TgJit *j = program_of(c, &f, true);
-  bool ok = run(c, j, &f, 0, 3, &want);
+  bool ok = run(c, j, &f, f.rows, 0, 3, &want);
   const char *s = ok ? tg_jit_to_text(j, NULL, NULL, 0) : NULL;
   if (!s || strlen(s) >= ROOM) {
     /* the function is none: a value is needed on both sides of a store, .. */
@@ -309,12 +324,12 @@ bool fuzz_program(uint64_t seed, bool broken) {
   }
   /* last, since random numbers go on with it: the same bits as what it was made of */
   k = ok ? loaded(c, &whole, j) : NULL;
-  ok = ok && (run(c, k, NULL, 3, RUNS, &got) || wrong(c, "the loaded one fails", &whole));
+  ok = ok && (run(c, k, NULL, f.rows, 3, RUNS, &got) || wrong(c, "the loaded one fails", &whole));
   tg_jit_free(k);
   /* the counter goes back to where the text was written */
   k = ok ? loaded(c, &whole, j) : NULL;
   tg_jit_free(k);
-  ok = ok && (run(c, j, &f, 3, RUNS, &want) || wrong(c, "the captured one fails", &whole));
+  ok = ok && (run(c, j, &f, f.rows, 3, RUNS, &want) || wrong(c, "the captured one fails", &whole));
   if (broken) got.v[0][0] ^= 1;
   if (ok && memcmp(&want, &got, sizeof want)) ok = wrong(c, "other numbers", &whole);
   tg_close(c);
@@ -322,13 +337,14 @@ bool fuzz_program(uint64_t seed, bool broken) {
 }
 
 /* Runs `first` on of what was compiled: with the inputs and sizes of run(). */
-static bool run_compiled(Exported *e, int first, Out *o) {
+static bool run_compiled(Exported *e, bool rows, int first, Out *o) {
   bool ok = true;
   for (int i = first; ok && i < first + RUNS; i++) {
     int32_t x[SIDE * SIDE];
     int64_t n = 1 + i % SIDE;
     numbers_put(x, i);
     ok = !exported_run(e, e->m, (void *[]){x, o->v[i - first], &o->v[i - first][SIDE * SIDE], &n});
+    if (rows) memset(o->v[i - first] + n * SIDE, 0, (size_t)(SIDE - n) * SIDE * 4);
   }
   return ok;
 }
@@ -365,12 +381,13 @@ bool fuzz_export(uint64_t seed, const char *folder, bool broken) {
   Text none = {.n = 0};
   TgJit *j = program_of(c, &f, false);
   Exported e = {0};
-  bool captured = run(c, j, &f, 0, 3, &want), ok = true;
+  bool captured = run(c, j, &f, f.rows, 0, 3, &want), ok = true;
   TgCOptions o = export_options(seed);
   if (captured && seed % 4 == 1) memory_bounded(c, j, &o);
   if (captured) ok = exported_new(&e, j, folder, export_compiler(seed), o) || wrong(c, "no C of it", &none);
   if (captured && ok)
-    ok = (run(c, j, &f, 3, RUNS, &want) && run_compiled(&e, 3, &got)) || wrong(c, "it fails", &none);
+    ok = (run(c, j, &f, f.rows, 3, RUNS, &want) && run_compiled(&e, f.rows, 3, &got)) ||
+         wrong(c, "it fails", &none);
   if (broken && captured) got.v[0][0] ^= 1;
   if (captured && ok && memcmp(&want, &got, sizeof want)) ok = wrong(c, "other numbers", &none);
   if (captured && !ok) {

@@ -421,9 +421,9 @@ static void file_write(const char *name, const void *p, size_t n) {
   fclose(f);
 }
 
-/* y = Frobnicate(Relu(Relu(x))), x (batch, 3) */
-static void model_write(const char *name) {
-  static const char *const op[] = {"Relu", "Relu", "Frobnicate"}, *const value[] = {"x", "a", "b", "y"};
+/* y = Frobnicate(Relu(Relu(x))), or another function last, x (batch, 3) */
+static void model_write(const char *name, const char *last) {
+  const char *op[] = {"Relu", "Relu", last}, *value[] = {"x", "a", "b", "y"};
   Msg g = {0}, m = {0}, set = {0};
   for (int i = 0; i < 3; i++) {
     Msg n = {0};
@@ -445,7 +445,7 @@ static void model_write(const char *name) {
 static void test_info_files(void **state) {
   (void)state;
   device = "INTERP";
-  model_write("odd.onnx");
+  model_write("odd.onnx", "Frobnicate");
   assert_int_equal(run(TG "info odd.onnx"), 0);
   says("ONNX"), says("3 nodes"), says("opset   17 of ai.onnx"), says("(batch, 3)");
   says("      2 Relu"), says("      1 Frobnicate  not implemented: node the odd one");
@@ -987,6 +987,39 @@ static void test_run(void **state) {
   assert_true(first && second && first < second);
 }
 
+/* A free size that --size gives bounds: one capture, and one text, for all of them. */
+static void test_free_size(void **state) {
+  (void)state;
+  device = "INTERP";
+  model_write("rows.onnx", "Exp");
+  assert_int_equal(run(TG "run rows.onnx --size batch=2..6 '[[0, 1, -2], [3, 0, 0], [0, 0, 0]]' --out all_ "
+                          "--capture v.safetensors"),
+                   0);
+  says("(3, 3)");
+  assert_int_equal(run(TG "info v.safetensors"), 0);
+  says("size    \"batch\": 2 .. 6"), says("(batch, 3)");
+  assert_int_equal(run(TG "info v.safetensors --json"), 0), json_lines(4), says("\"shape\":[\"batch\", 3]");
+  assert_int_equal(
+      run(TG "run v.safetensors '[[0, 1, -2], [3, 0, 0], [0, 0, 0]]' --out one_ && cmp all_y.npy one_y.npy"),
+      0);
+  assert_int_equal(run(TG "run v.safetensors --size batch=5"), 0), says("(5, 3)");
+  assert_int_equal(run(TG "run v.safetensors"), 0), says("(2, 3)"); /* the least */
+  assert_int_equal(run(TG "run v.safetensors zeros:7x3"), 1), says("size batch is 7; it may be 2 to 6");
+  assert_int_equal(run(TG "run v.safetensors --size batch=3 zeros:4x3"), 1),
+      says("axis 0 of input x is 4, and batch is 3");
+  assert_int_equal(run(TG "run v.safetensors --size batch=2..4"), 1), says("no size");
+  assert_int_equal(run(TG "run rows.onnx --size batch=6..2"), 1), says("LO not above HI");
+  assert_int_equal(run(TG "compile rows.onnx --size batch=2..6 -o rows && grep -c 'f32 (batch, 3)' rows.h"),
+                   0),
+      says("2\n");
+  static const char source[] = "#include \"rows.h\"\n#include <stdio.h>\nstatic rows m;\n"
+                               "int main(void) {\n  float x[18] = {0}, y[18];\n  rows_reset(&m);\n"
+                               "  int all = rows_run(&m, x, y, 6), few = rows_run(&m, x, y, 1);\n"
+                               "  printf(\"%d %d %d\\n\", all, few, y[17] == 1);\n}\n";
+  file_write("rows_main.c", source, sizeof source - 1);
+  assert_int_equal(run("cc -o rows_main rows_main.c rows.c -lm && ./rows_main"), 0), says("0 2 1");
+}
+
 /* The boxes of a trained detector on a photograph are those that its readme says; they are drawn where they
  * are. */
 static void test_boxes(void **state) {
@@ -1112,6 +1145,7 @@ int main(void) {
                                      cmocka_unit_test(test_output_full),
                                      cmocka_unit_test(test_profile_sum),
                                      cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_free_size),
                                      cmocka_unit_test(test_boxes),
                                      cmocka_unit_test(test_eval),
                                      cmocka_unit_test(test_fetch),

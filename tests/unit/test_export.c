@@ -905,6 +905,56 @@ static void test_sizes(void **state) {
   tg_close(c);
 }
 
+/* An input and outputs whose sizes vary: they lie in arrays of the largest. */
+enum { RESULTS = 3 };
+
+/* x (n, ROW) -> x w (n, RESULTS), 2 x turned (ROW, n) */
+static TgStatus rows_varied(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
+  (void)nin, (void)nout;
+  out[0] = tg_matmul(in[0], user);
+  out[1] = tg_transpose(tg_mul_scalar(in[0], 2), 0, 1);
+  return tg_error(c);
+}
+
+static void test_varied(void **state) {
+  (void)state;
+  TgContext *c = interpreter();
+  TgVariable *n = tg_variable(c, "rows", 0, MOST_ROWS);
+  float x[MOST_ROWS * ROW], factor[ROW * RESULTS];
+  for (int i = 0; i < MOST_ROWS * ROW; i++)
+    x[i] = (float)(i % 11) / 8 - 0.25f;
+  for (int i = 0; i < ROW * RESULTS; i++)
+    factor[i] = (float)(i % 7) / 4 - 0.5f;
+  TgTensor *all = tg_keep(tg_from(c, x, TG_F32, TG_SHAPE(MOST_ROWS, ROW)));
+  TgJit *jit = tg_jit(c, rows_varied, tg_keep(tg_from(c, factor, TG_F32, TG_SHAPE(ROW, RESULTS))));
+  Exported e = {0};
+  for (int turn = 0; turn < 2 + MOST_ROWS; turn++)
+    TG_SCOPE(c) {
+      int64_t rows = turn < 2 ? 5 : turn - 1;
+      float want[2][MOST_ROWS * ROW] = {{0}}, got[2][MOST_ROWS * ROW] = {{0}};
+      if (turn == 2) assert_true(exported_new(&e, jit, folder, trapping, (TgCOptions){0}));
+      tg_variable_bind(n, rows);
+      TgTensor *in = tg_slice(all, 0, 0, tg_size(n)), *out[2];
+      assert_int_equal(tg_jit_run(jit, &in, 1, out, 2), TG_OK);
+      tg_read(out[0], want[0], (size_t)rows * RESULTS * 4), tg_read(out[1], want[1], (size_t)rows * ROW * 4);
+      fine(c);
+      if (turn < 2) continue;
+      void *values[] = {x, got[0], got[1], &rows};
+      assert_int_equal(exported_run(&e, e.m, values), 0);
+      assert_memory_equal(got[0], want[0], (size_t)rows * RESULTS * 4);
+      for (int k = 0; k < ROW; k++)
+        assert_memory_equal(got[1] + k * MOST_ROWS, want[1] + k * rows, (size_t)rows * 4);
+      assert_int_equal(exported_run(&e, e.m, (void *[]){x, got[0], got[1], &(int64_t){MOST_ROWS + 1}}), 2);
+    }
+  TgCText t;
+  assert_int_equal(tg_jit_to_c(jit, &t), TG_OK);
+  assert_non_null(strstr(t.header, "f32 (rows, 6)\n")), assert_non_null(strstr(t.header, "f32 (6, rows)\n"));
+  exported_free(&e);
+  tg_jit_free(jit);
+  tg_close(c);
+}
+
 /* ---- what the compilers say, and that the text is the same each time */
 static void test_text(void **state) {
   (void)state;
@@ -1547,14 +1597,14 @@ int main(void) {
       cmocka_unit_test(test_order),          cmocka_unit_test(test_small_kept),
       cmocka_unit_test(test_plans),          cmocka_unit_test(test_one_place),
       cmocka_unit_test(test_stream),         cmocka_unit_test(test_stack),
-      cmocka_unit_test(test_sizes),          cmocka_unit_test(test_text),
-      cmocka_unit_test(test_integers),       cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_models),         cmocka_unit_test(test_some_nodes),
-      cmocka_unit_test(test_wasm),           cmocka_unit_test(test_bands),
-      cmocka_unit_test(test_targets),        cmocka_unit_test(test_incbin),
-      cmocka_unit_test(test_vectors),        cmocka_unit_test(test_fixed),
-      cmocka_unit_test(test_names),          cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_lanes)};
+      cmocka_unit_test(test_sizes),          cmocka_unit_test(test_varied),
+      cmocka_unit_test(test_text),           cmocka_unit_test(test_integers),
+      cmocka_unit_test(test_refused),        cmocka_unit_test(test_models),
+      cmocka_unit_test(test_some_nodes),     cmocka_unit_test(test_wasm),
+      cmocka_unit_test(test_bands),          cmocka_unit_test(test_targets),
+      cmocka_unit_test(test_incbin),         cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_fixed),          cmocka_unit_test(test_names),
+      cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_lanes)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -58,7 +58,7 @@ static TgTensor *moved(TgOnnx *m, TgTensor *t) {
 
 TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   if (!v->host || v->moved) return v->host ? v->moved : v->t;
-  if (v->sizes) return v->moved = onnx_sizes_main(r, v);
+  if (has_symbolic(r) && v->sizes) return v->moved = onnx_sizes_main(r, v);
   TgDType d = tg_dtype(v->t);
   if (tg_numel(v->t) != 1)
     v->moved =
@@ -176,7 +176,7 @@ bool outputs_kept(OnnxCall *c) {
       return call_fail(c, TG_ERR_VALUE, "integers alone: output %d is of floats", i), false;
     OnnxVal *v = &c->run->vals[n->out[i]];
     *v = (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host, .narrow = i ? 0 : c->narrow};
-    v->sizes = c->run->symbolic && v->host ? c->sizes : TG_DTYPE_DEFAULT;
+    v->sizes = has_symbolic(c->run) && v->host ? c->sizes : TG_DTYPE_DEFAULT;
     if (v->sizes && !onnx_sizes_found(c->run, v)) return false;
   }
   return true;
@@ -223,7 +223,7 @@ static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scrat
                 .raw = raw,
                 .seen = seen};
   if (!inputs_taken(&c, &host)) return node_fail(r, n);
-  if (r->symbolic) {
+  if (has_symbolic(r)) {
     OnnxDone done = onnx_sizes_node(&c);
     for (int i = 0; i < c.nin; i++)
       host = host && !(c.raw[i] && c.raw[i]->sizes);

@@ -244,6 +244,15 @@ struct OnnxRun {
   OnnxScaled *scaled; /* all of a run; the first member is the next */
 };
 
+/* Whether an input has a symbolic size; a build without INTERP, which computes with such sizes, takes none. */
+static inline bool has_symbolic(const OnnxRun *r) {
+#ifdef TG_NO_INTERP
+  return (void)r, false;
+#else
+  return r->symbolic;
+#endif
+}
+
 OnnxList *list_new(OnnxRun *r, size_t n);                  /* onnx_list.c; NULL: an error */
 OnnxVal *node_value(OnnxRun *r, const OnnxNode *n, int i); /* of any kind; NULL: left out, or without value */
 bool value_number(OnnxRun *r, OnnxVal *v, double *out);    /* read now */

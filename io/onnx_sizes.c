@@ -40,7 +40,7 @@ TgTensor *onnx_matrix(TgTensor *x, int axis) {
 }
 
 bool onnx_is_symbolic(OnnxCall *c, int64_t size) {
-  return c->run->symbolic && is_symbolic(c->run->m->ctx, size);
+  return has_symbolic(c->run) && is_symbolic(c->run->m->ctx, size);
 }
 
 /* ---- lists of sizes */
@@ -78,7 +78,7 @@ TgTensor *onnx_sizes_main(OnnxRun *r, OnnxVal *v) {
 }
 
 bool value_now(OnnxRun *r, const OnnxVal *v) {
-  if (!r->symbolic || v->of || (v->host && !v->sizes) || !tg_max_numel(v->t)) return true;
+  if (!has_symbolic(r) || v->of || (v->host && !v->sizes) || !tg_max_numel(v->t)) return true;
   return ctx_fail(r->m->ctx, TG_ERR_STATE,
                   "a number is needed now that depends on a symbolic size, or on an input's values");
 }

@@ -25,14 +25,18 @@ typedef struct Row {
 struct Layers {
   Row *row;
   int nrow, at, runs;
-  bool uneven, planned, no_room; /* a run had other launches; the plan is that of the runs */
+  bool varies, uneven, planned, no_room; /* uneven: a run had other launches; the plan is that of the runs */
   Node *node;
   TgTensor **part; /* kept */
   int *node_of;    /* of a part */
   int nnode, npart;
 };
 
-Layers *layers_new(void) { return calloc(1, sizeof(Layers)); }
+Layers *layers_new(bool varies) {
+  Layers *l = calloc(1, sizeof *l);
+  if (l) l->varies = varies;
+  return l;
+}
 
 void layers_free(Layers *l) {
   if (!l) return;
@@ -92,7 +96,10 @@ static void medians_taken(Layers *l) {
 
 /* ---- what is computed */
 static bool part_add(Layers *l, TgTensor *t) {
-  TgTensor *own = tg_reshape(t, tg_ndim(t), tg_shape(t)); /* a handle that nobody else has */
+  int64_t sizes[TG_MAX_RANK];
+  for (int a = 0; a < tg_ndim(t); a++)
+    sizes[a] = tg_size_of(t, a);
+  TgTensor *own = tg_reshape(t, tg_ndim(t), sizes); /* a handle that nobody else has */
   bool ok = own && more(l, (void **)&l->part, l->npart, sizeof *l->part) &&
             more(l, (void **)&l->node_of, l->npart, sizeof *l->node_of);
   if (ok) {
@@ -168,7 +175,8 @@ static int by_time(const void *a, const void *b) {
 
 static void row_json(const Layers *l, const Row *r, double all) {
   printf("{\"kernel\":"), cli_json_text(stdout, r->name);
-  printf(",\"us\":%.3f,\"share\":%.5f,\"flops\":%.0f", r->us, all > 0 ? r->us / all : 0, r->flops);
+  printf(",\"us\":%.3f,\"share\":%.5f", r->us, all > 0 ? r->us / all : 0);
+  if (!l->varies) printf(",\"flops\":%.0f", r->flops);
   for (int i = 0; l->planned && i < r->nnodes; i++) {
     printf(i ? "," : ",\"nodes\":[");
     cli_json_text(stdout, l->node[r->node[i]].name);
@@ -182,7 +190,8 @@ static void head_text(const Layers *l, int wide) {
   if (wide && wide < NARROW)
     printf("%11s %8s  %s\n", "us", "share", l->planned ? "kernel, nodes" : "kernel");
   else
-    printf("%11s %8s %8s  %-32s  %s\n", "us", "share", "GFLOPS", "kernel", l->planned ? "nodes" : "");
+    printf("%11s %8s %8s  %-32s  %s\n", "us", "share", l->varies ? "" : "GFLOPS", "kernel",
+           l->planned ? "nodes" : "");
 }
 
 static void row_text(const Layers *l, const Row *r, double all, int wide) {
@@ -193,8 +202,11 @@ static void row_text(const Layers *l, const Row *r, double all, int wide) {
   if (narrow)
     printf("%11.2f %6.1f %%  %.*s%s%*s", us, share, wide > 40 ? wide - 22 : 18, r->name, *nodes ? "\n" : "",
            *nodes ? before : 0, "");
-  else
-    printf("%11.2f %6.1f %% %8.2f  %-32.32s  ", us, share, us > 0 ? r->flops / us / 1e3 : 0, r->name);
+  else {
+    char rate[32];
+    snprintf(rate, sizeof rate, l->varies ? "" : "%.2f", us > 0 ? r->flops / us / 1e3 : 0);
+    printf("%11.2f %6.1f %% %8s  %-32.32s  ", us, share, rate, r->name);
+  }
   if (wide && (int)strlen(nodes) > room)
     printf("%.*s..\n", room > 3 ? room - 2 : 1, nodes);
   else

@@ -5,7 +5,8 @@
 #include "tg_io.h"
 
 typedef struct Layers Layers;
-Layers *layers_new(void); /* NULL: out of memory */
+Layers *layers_new(
+    bool varies); /* varies: work is counted for the largest sizes, and not told. NULL: out of memory */
 void layers_free(Layers *l);
 void layers_run_begin(Layers *l);                  /* then the launches of one run, .. */
 void layers_launch(const TgLaunch *k, void *user); /* .. for tg_watch_launches .. */

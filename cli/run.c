@@ -161,16 +161,19 @@ static void measured_say(const RunModel *m, double *ms, int runs, bool captured,
   if (*m->not_captured) fprintf(stderr, "not captured: %s\n", m->not_captured);
   cli_sort(ms, runs);
   double median = ms[runs / 2], flops = (double)c->flops / runs, kernels = (double)c->launches / runs;
+  bool known = !m->nvaried; /* else they are counted for the largest sizes */
   if (m->o->json)
-    printf(
-        "{\"runs\":%d,\"median_ms\":%.4f,\"least_ms\":%.4f,\"most_ms\":%.4f,\"gflops\":%.2f,\"kernels\":%.0f,"
-        "\"captured\":%s,\"peak_bytes\":%llu}\n",
-        runs, median, ms[0], ms[runs - 1], flops / median / 1e6, kernels, captured ? "true" : "false",
-        (unsigned long long)c->peak_bytes);
+    printf("{\"runs\":%d,\"median_ms\":%.4f,\"least_ms\":%.4f,\"most_ms\":%.4f,", runs, median, ms[0],
+           ms[runs - 1]);
   else
-    printf("median %.3f ms  (%.3f .. %.3f, %d runs, %s)  %.1f GFLOPS  %.0f kernels  peak %s\n", median, ms[0],
-           ms[runs - 1], runs, captured ? "captured" : "not captured", flops / median / 1e6, kernels,
-           cli_bytes((double)c->peak_bytes, memory));
+    printf("median %.3f ms  (%.3f .. %.3f, %d runs, %s)", median, ms[0], ms[runs - 1], runs,
+           captured ? "captured" : "not captured");
+  if (known) printf(m->o->json ? "\"gflops\":%.2f," : "  %.1f GFLOPS", flops / median / 1e6);
+  if (m->o->json)
+    printf("\"kernels\":%.0f,\"captured\":%s,\"peak_bytes\":%llu}\n", kernels, captured ? "true" : "false",
+           (unsigned long long)c->peak_bytes);
+  else
+    printf("  %.0f kernels  peak %s\n", kernels, cli_bytes((double)c->peak_bytes, memory));
 }
 
 static bool measure(RunModel *m) {
@@ -180,7 +183,7 @@ static bool measure(RunModel *m) {
   TgJit *jit = m->program ? m->program : tg_jit(m->ctx, run_graph, m);
   bool ok = jit && runs_measured(m, &jit, in, n, ms, &runs);
   TgCounters c = tg_counters(m->ctx);
-  Layers *l = ok ? layers_new() : NULL;
+  Layers *l = ok ? layers_new(m->nvaried > 0) : NULL;
   cli_wait_what(m->wait, "measuring each kernel");
   if (ok && !l) ok = run_failed("--bench", "out of memory");
   bool each = ok && layers_measured(m, jit, in, n, l);

@@ -203,6 +203,7 @@ static TgTensor *varied_of(RunModel *m, int i, TgTensor *t) {
   }
   if (!any) return t;
   t = tg_contiguous(tg_pad(t, lo, hi));
+  if (tg_realize(t)) return NULL;
   for (int a = 0; t && a < about->ndim; a++)
     if (v[a]) t = tg_slice(t, a, 0, tg_size(v[a]->v));
   return t;
@@ -214,8 +215,8 @@ static bool input_set(RunModel *m, int i, const char *spec) {
     TgTensor *t = input_of(m, &m->in_about[i], spec);
     if (t && m->in_about[i].dtype && tg_dtype(t) != m->in_about[i].dtype)
       t = tg_cast(t, m->in_about[i].dtype);
-    t = varied_of(m, i, t);
     t = tg_contiguous(placed(m, i, t));
+    t = varied_of(m, i, t);
     TgTensor *copy = m->o->bench ? tg_clone(t) : NULL;
     ok = t && !tg_realize(t) && (!copy || !tg_realize(copy)) && (m->in[i] = tg_keep(t));
     m->copy[i] = tg_keep(copy);

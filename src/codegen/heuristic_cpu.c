@@ -416,12 +416,12 @@ static bool by_cost_of(Kernel *k, KernelShape *c, int ncores, OptVec *out, bool 
 
 /* Loops of unknown length: for the least, the most, and the middle of them. */
 static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
-  static const double at[] = {0.5, 0, 1};
-  KernelShape *c = mem_alloc(k->mem, TG_COUNT(at) * sizeof *c);
+  static const double at[LENGTHS] = {0.5, 0, 1};
+  KernelShape *c = mem_alloc(k->mem, LENGTHS * sizeof *c);
   *chosen = false;
   if (!c) return false;
   bool ok = true, known = kernel_shape(k, at[0], c);
-  for (size_t i = 1; known && c->open && i < TG_COUNT(at); i++) {
+  for (size_t i = 1; known && c->open && i < LENGTHS; i++) {
     known = kernel_shape(k, at[i], &c[i]);
     c[i - 1].also = &c[i];
   }

@@ -92,9 +92,11 @@ static bool splits_lines(const Plan *p, int loop, int ncores) {
   return false;
 }
 
+enum { ANY_LOOP = -2 };
+
 /* The loops that can be distributed to threads: outer ones, such that shares differ least. Their number; the
- * share of the thread that has most. */
-static int deal(const Plan *p, int ncores, int *at, double *share) {
+ * share of the thread that has most. `only`: that loop alone, whether each thread has a part of it or not. */
+static int deal(const Plan *p, int ncores, int only, int *at, double *share) {
   int n = 0, last = p->first_stage < 0 ? p->n : p->first_stage;
   double each[MOST_LEVELS];
   *share = ncores;
@@ -108,8 +110,8 @@ static int deal(const Plan *p, int ncores, int *at, double *share) {
     double whole = floor(l->trips), tile = p->up[l->loop];
     /* what is left of the last block is a nest of its own */
     if (tile > 1 && (int64_t)p->c->size[l->loop] % (int64_t)tile) whole = ceil(l->trips) - 1;
-    if (whole < ncores) continue;
-    each[n] = ceil(whole / ncores) * ncores / whole;
+    if (only == ANY_LOOP ? whole < ncores : l->loop != only) continue;
+    each[n] = ceil(whole / ncores) * ncores / fmax(whole, 1);
     at[n] = i;
     if (splits_lines(p, l->loop, ncores)) each[n] *= LINES_SPLIT;
     *share = fmin(*share, each[n++]);
@@ -122,8 +124,9 @@ static int deal(const Plan *p, int ncores, int *at, double *share) {
 }
 
 /* What one thread has to do where the loop at a level is distributed. */
-static void plan_deal(Plan *p, int at, int ncores) {
+static void plan_deal(Plan *p, int at, double ncores) {
   int loop = p->level[at].loop;
+  ncores = fmax(1, fmin(ncores, floor(p->level[at].trips)));
   p->level[at].trips /= ncores;
   p->whole[loop] /= ncores;
   for (int i = 0; i < at; i++)
@@ -160,7 +163,8 @@ static double copies_of(const Plan *p, int distributed, double share) {
   return all;
 }
 
-static bool cost_of_lengths(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
+static bool cost_of_length(const KernelShape *c, const Taken *t, int ncores, int only, double most,
+                           Cost *out) {
   Plan p;
   double tile, share = 1;
   int at[MOST_LEVELS], nat = 0;
@@ -169,7 +173,7 @@ static bool cost_of_lengths(const KernelShape *c, const Taken *t, int ncores, do
   out->compute = compute_of(&p, &tile);
   if (out->compute / ncores > most) return false;
   out->stores = stores_of(&p, tile);
-  if (ncores > 1) nat = deal(&p, ncores, at, &share);
+  if (ncores > 1) nat = deal(&p, ncores, only, at, &share);
   double lines = 1 + LINE_WORTH * c->nests * text_of(&p); /* whatever it reads, it takes this long: */
   for (int i = 0; i < TG_MAX(nat, 1); i++) {
     Cost one = *out;
@@ -189,21 +193,41 @@ static bool cost_of_lengths(const KernelShape *c, const Taken *t, int ncores, do
 
 /* Of loops of unknown length: the geometric mean over several lengths, because a list that takes twice as long
  * as another for one length, and half as long for another, is as good. */
-bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
-  if (!c->also) return cost_of_lengths(c, t, ncores, most, out);
-  double product = 1, n = 0;
+static double mean_of_lengths(const KernelShape *c, const Taken *t, int ncores, int only, Cost *out,
+                              int *loop) {
+  double product = 1;
+  int n = 0;
   for (const KernelShape *s = c; s; s = s->also, n++) {
     Cost one;
-    bool is = cost_of_lengths(s, t, ncores, INFINITY, &one);
+    bool is = cost_of_length(s, t, ncores, only, INFINITY, &one);
     if (s == c) *out = one;
+    loop[n] = one.thread;
     product *= is ? one.cycles : INFINITY;
   }
-  out->cycles = pow(product, 1 / n);
+  return out->cycles = pow(product, 1.0 / n);
+}
+
+/* One loop is distributed whatever the length is: of those that are best for some length, the best for all. */
+bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
+  int best[LENGTHS], none[LENGTHS], n = 0;
+  if (!c->also) return cost_of_length(c, t, ncores, ANY_LOOP, most, out);
+  mean_of_lengths(c, t, ncores, ANY_LOOP, out, best);
+  for (const KernelShape *s = c; s; s = s->also)
+    n++;
+  bool alike = true;
+  for (int i = 1; i < n; i++)
+    alike = alike && best[i] == best[0];
+  for (int i = 0; !alike && i < n; i++) {
+    Cost one;
+    mean_of_lengths(c, t, ncores, best[i], &one, none);
+    one.thread = best[i];
+    if (!i || one.cycles < out->cycles) *out = one;
+  }
   return out->cycles <= most && out->cycles < INFINITY;
 }
 
 /* All that can be copied is, for nothing, and each core has its part of the rest. */
-static double least_of_lengths(const KernelShape *c, const Taken *last, int ncores) {
+static double least_of_length(const KernelShape *c, const Taken *last, int ncores) {
   static const double ROUNDED = 1 - 1e-9;
   Plan p;
   double tile;
@@ -219,6 +243,6 @@ static double least_of_lengths(const KernelShape *c, const Taken *last, int ncor
 double cost_least(const KernelShape *c, const Taken *last, int ncores) {
   double product = 1, n = 0;
   for (const KernelShape *s = c; s; s = s->also, n++)
-    product *= least_of_lengths(s, last, ncores);
+    product *= least_of_length(s, last, ncores);
   return n == 1 ? product : pow(product, 1 / n);
 }

@@ -69,6 +69,10 @@ typedef struct Body {
 /* Reductions over the loops `reduce`, or none; one or more stores over all others. Reductions of the same
  * loops, of which none needs another, are one body. Where a reduction needs another one in each of its
  * iterations, that one is of an inner body: sums are nested. Body 0 is the outermost. */
+enum {
+  LENGTHS = 3
+}; /* that a kernel with loops of unknown length is planned for: the middle, least and most */
+
 typedef struct KernelShape {
   const Target *target;
   Target eight;           /* .. where sums are of 8 bytes */

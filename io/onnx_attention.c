@@ -32,7 +32,7 @@ TgTensor *onnx_seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor 
 static TgTensor *mask_of(OnnxCall *c, TgTensor *mask, int64_t nk) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0},
           short_of = tg_size_sub(c->ctx, nk, tg_size_of(mask, -1));
-  if (onnx_is_symbolic(c, short_of))
+  if (has_symbolic(c->run) && onnx_is_symbolic(c, short_of))
     return call_fail(c, TG_ERR_SHAPE, "a mask of another symbolic size than the keys");
   if (short_of <= 0) return mask;
   hi[tg_ndim(mask) - 1] = short_of;

@@ -322,7 +322,7 @@ TgTensor *onnx_iota(TgContext *ctx, int64_t size);   /* 0, 1 .. size - 1, of i64
 TgTensor *onnx_size_like(TgTensor *x, int64_t size); /* that number, of x's dtype */
 /* x as a matrix: the axes before `axis` are its rows. */
 TgTensor *onnx_matrix(TgTensor *x, int axis);
-bool onnx_is_symbolic(OnnxCall *c, int64_t size);
+bool onnx_is_symbolic(OnnxCall *c, int64_t size); /* asked where has_symbolic is true */
 /* tg_size_of all axes of x, in room */
 const int64_t *sizes_in(const TgTensor *x, int64_t room[TG_MAX_RANK]);
 bool outputs_made(OnnxCall *c, bool *small); /* onnx.c */

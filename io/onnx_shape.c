@@ -130,7 +130,7 @@ static TgTensor *op_split(OnnxCall *c) {
   if (parts != c->nout || (s.given && s.n != c->nout))
     return call_fail(c, TG_ERR_SHAPE, "%lld parts for %d outputs", (long long)(s.given ? s.n : parts),
                      c->nout);
-  if (tg_is_symbolic(x, axis)) return split_symbolic(c, axis, n, &s);
+  if (has_symbolic(c->run) && tg_is_symbolic(x, axis)) return split_symbolic(c, axis, n, &s);
   int64_t each = parts ? (n + parts - 1) / parts : 0;
   for (int i = 0; i < c->nout; i++) {
     int64_t size = s.given ? s.v[i] : at + each <= n ? each : n - at;
@@ -172,7 +172,8 @@ static TgTensor *op_slice(OnnxCall *c) {
   for (int i = 0; i < starts.n; i++) {
     if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
     int64_t n = tg_size_of(x, axis), step = steps.given ? steps.v[i] : 1, b = starts.v[i], e = ends.v[i];
-    if (onnx_is_symbolic(c, n) || onnx_is_symbolic(c, b) || onnx_is_symbolic(c, e)) {
+    if (has_symbolic(c->run) &&
+        (onnx_is_symbolic(c, n) || onnx_is_symbolic(c, b) || onnx_is_symbolic(c, e))) {
       index[axis] = slice_symbolic(c, n, b, e, step);
       continue;
     }
@@ -232,7 +233,8 @@ static TgTensor *wrapped(OnnxCall *c, TgTensor *x, const int64_t *lo, const int6
   for (int a = 0; x && a < rank; a++) {
     int64_t before = lo[a] > 0 ? lo[a] : 0, behind = hi[a] > 0 ? hi[a] : 0, n = tg_size_of(x, a);
     if (!before && !behind) continue;
-    if (onnx_is_symbolic(c, n)) return call_fail(c, TG_ERR_SHAPE, "axis %d, of symbolic size, wrapped", a);
+    if (has_symbolic(c->run) && onnx_is_symbolic(c, n))
+      return call_fail(c, TG_ERR_SHAPE, "axis %d, of symbolic size, wrapped", a);
     if (!n) return call_fail(c, TG_ERR_SHAPE, "axis %d has no elements to wrap", a);
     int64_t turns = (before + n - 1) / n, from = turns * n - before;
     for (int i = 0; i < rank; i++)
@@ -332,7 +334,7 @@ static TgTensor *op_range(OnnxCall *c) {
   int n;
   TgDType d = tg_dtype(c->in[0]);
   for (int i = 0; i < 3; i++)
-    if (c->raw[i]->sizes) return range_of_sizes(c);
+    if (has_symbolic(c->run) && c->raw[i]->sizes) return range_of_sizes(c);
   for (int i = 0; i < 3; i++)
     if (!call_doubles(c, i, &v[i], 1, &n)) return NULL;
   if (v[2] == 0) return call_fail(c, TG_ERR_VALUE, "step 0");

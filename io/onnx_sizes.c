@@ -39,9 +39,7 @@ TgTensor *onnx_matrix(TgTensor *x, int axis) {
   return tg_reshape(x, TG_SHAPE(rows, columns));
 }
 
-bool onnx_is_symbolic(OnnxCall *c, int64_t size) {
-  return has_symbolic(c->run) && is_symbolic(c->run->m->ctx, size);
-}
+bool onnx_is_symbolic(OnnxCall *c, int64_t size) { return is_symbolic(c->run->m->ctx, size); }
 
 /* ---- lists of sizes */
 /* The numbers of such a list, to be freed; NULL: recorded. */

@@ -8,7 +8,6 @@
  * alone reads (its query) is strided from row to row: blocks of rows copy it, transposed. */
 #include "codegen/heuristic.h"
 #include "plan/tile.h"
-#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -152,18 +151,15 @@ static int64_t odd_along(Rows *w, UOp *r) {
   return odd;
 }
 
-/* How many rows there are; the middle of those that there may be, if a variable says so: fewer than lanes leave lanes
- * idle. */
-static int64_t usual_rows(const UOp *r) {
-  return (int64_t)sqrt((double)TG_MAX(r->src[0]->vmin, 1) * (double)r->src[0]->vmax);
-}
-
+/* Fewer rows than lanes leave lanes idle. Where a variable says how many there are, their geometric middle counts. */
 static bool find_lane(Rows *w, int64_t least) {
   const RInfo *best = NULL;
   int64_t fewest = 0;
   for (int i = 0; i < w->f->nr; i++) {
     const RInfo *r = &w->f->r[i];
-    if (!r->grid || TG_MIN(r->n, usual_rows(r->r)) < least || r->nout != w->k->sink->nsrc) continue;
+    const UOp *rows = r->r->src[0];
+    bool few = (double)rows->vmax * (double)TG_MAX(rows->vmin, 1) < (double)(least * least);
+    if (!r->grid || r->n < least || few || r->nout != w->k->sink->nsrc) continue;
     int64_t odd = odd_along(w, r->r);
     if (odd && !products_fit(w, r->r)) continue;
     if (!best || odd < fewest || (odd == fewest && r->n > best->n)) {

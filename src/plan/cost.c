@@ -193,36 +193,31 @@ static bool cost_of_length(const KernelShape *c, const Taken *t, int ncores, int
 
 /* Of loops of unknown length: the geometric mean over several lengths, because a list that takes twice as long
  * as another for one length, and half as long for another, is as good. */
-static double mean_of_lengths(const KernelShape *c, const Taken *t, int ncores, int only, Cost *out,
-                              int *loop) {
+static void mean_of_lengths(const KernelShape *c, const Taken *t, int ncores, int only, Cost *out,
+                            int *loop) {
   double product = 1;
-  int n = 0;
-  for (const KernelShape *s = c; s; s = s->also, n++) {
+  for (const KernelShape *s = c; s; s = s->also) {
     Cost one;
-    bool is = cost_of_length(s, t, ncores, only, INFINITY, &one);
+    cost_of_length(s, t, ncores, only, INFINITY, &one);
     if (s == c) *out = one;
-    loop[n] = one.thread;
-    product *= is ? one.cycles : INFINITY;
+    *loop++ = one.thread;
+    product *= one.cycles;
   }
-  return out->cycles = pow(product, 1.0 / n);
+  out->cycles = cbrt(product);
 }
 
 /* One loop is distributed whatever the length is: of those that are best for some length, the best for all. */
 bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
-  int best[LENGTHS], none[LENGTHS], n = 0;
+  int best[LENGTHS], same[LENGTHS];
   if (!c->also) return cost_of_length(c, t, ncores, ANY_LOOP, most, out);
   mean_of_lengths(c, t, ncores, ANY_LOOP, out, best);
-  for (const KernelShape *s = c; s; s = s->also)
-    n++;
-  bool alike = true;
-  for (int i = 1; i < n; i++)
-    alike = alike && best[i] == best[0];
-  for (int i = 0; !alike && i < n; i++) {
-    Cost one;
-    mean_of_lengths(c, t, ncores, best[i], &one, none);
-    one.thread = best[i];
-    if (!i || one.cycles < out->cycles) *out = one;
-  }
+  if (best[0] != best[1] || best[0] != best[2])
+    for (int i = 0; i < LENGTHS; i++) {
+      Cost one;
+      mean_of_lengths(c, t, ncores, best[i], &one, same);
+      one.thread = best[i];
+      if (!i || one.cycles < out->cycles) *out = one;
+    }
   return out->cycles <= most && out->cycles < INFINITY;
 }
 
@@ -241,8 +236,8 @@ static double least_of_length(const KernelShape *c, const Taken *last, int ncore
 }
 
 double cost_least(const KernelShape *c, const Taken *last, int ncores) {
-  double product = 1, n = 0;
-  for (const KernelShape *s = c; s; s = s->also, n++)
+  double product = 1;
+  for (const KernelShape *s = c; s; s = s->also)
     product *= least_of_length(s, last, ncores);
-  return n == 1 ? product : pow(product, 1 / n);
+  return c->also ? cbrt(product) : product;
 }

@@ -659,7 +659,7 @@ static const struct {
     {"input f32", "input f33", TG_ERR_VALUE, "expected a dtype"},
     {"input f32", "input index", TG_ERR_VALUE, "expected a dtype"},
     {"(2, 3) \"x\"", "(2, 3 \"x\"", TG_ERR_VALUE, "expected ',' or ')'"},
-    {"(2, 3) \"x\"", "(2, -3) \"x\"", TG_ERR_VALUE, "expected a number"},
+    {"(2, 3) \"x\"", "(2, -3) \"x\"", TG_ERR_SHAPE, "a size that is negative"},
     {"(2, 3) \"x\"", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2,3) \"x\"", TG_ERR_SHAPE, "axes"},
     {"(2, 3) \"x\"", "(99999999999, 99999999999) \"x\"", TG_ERR_SHAPE, "2^48"},
     {"(2, 3) \"x\"", "(999999999999999, 3) \"x\"", TG_ERR_VALUE, "is more than"},

@@ -200,7 +200,7 @@ bool onnx_types_fit(OnnxCall *c) {
   for (int i = 0; types && i < c->nin; i++) {
     if (!c->raw[i]) continue;
     char letter = types[(size_t)i < strlen(types) ? (size_t)i : strlen(types) - 1];
-    TgDType d = tg_dtype(c->raw[i]->t);
+    TgDType d = c->raw[i]->sizes ? c->raw[i]->sizes : tg_dtype(c->raw[i]->t);
     if (!type_fits(letter, d))
       return call_fail(c, TG_ERR_DTYPE, "input %d is %s, which the operator does not take", i,
                        tg_dtype_name(d)),

@@ -85,10 +85,9 @@ bool value_now(OnnxRun *r, const OnnxVal *v) {
 static const struct Mover {
   char op[15];
   uint8_t lists;
-} movers[] = {{"Cast", 1},      {"Gather", 1},    {"GatherElements", 1}, {"GatherND", 1},
-              {"Slice", 1},     {"Unsqueeze", 1}, {"Squeeze", 1},        {"Reshape", 1},
-              {"Transpose", 1}, {"Flatten", 1},   {"Split", 1},          {"Expand", 1},
-              {"Tile", 1},      {"Where", 6},     {"Concat", ALL_LISTS}};
+} movers[] = {{"Gather", 1},  {"GatherElements", 1}, {"GatherND", 1},  {"Slice", 1},         {"Unsqueeze", 1},
+              {"Squeeze", 1}, {"Reshape", 1},        {"Transpose", 1}, {"Flatten", 1},       {"Split", 1},
+              {"Expand", 1},  {"Tile", 1},           {"Where", 6},     {"Concat", ALL_LISTS}};
 
 bool onnx_is_list(const OnnxCall *c, int i) { return c->lists == ALL_LISTS || (i < 8 && c->lists >> i & 1); }
 
@@ -105,8 +104,7 @@ static bool moves(OnnxCall *c) {
     if (!v->host || (v->sizes && !list) || (list && !v->sizes && !is_whole(tg_dtype(v->t)))) return false;
     if (v->sizes) c->sizes = v->sizes;
   }
-  if (!strcmp(c->n->op, "Cast")) c->sizes = onnx_dtype(attr_i(c, "to", 0));
-  return c->lists && is_whole(c->sizes);
+  return c->lists;
 }
 
 /* ---- arithmetic of sizes, element by element. From EQUAL on the result is a bool. */
@@ -196,7 +194,7 @@ static OnnxDone paired(OnnxCall *c, Pair p) {
 static OnnxDone product(OnnxCall *c) {
   TgContext *ctx = c->run->m->ctx;
   const OnnxVal *v = c->raw[0];
-  if (tg_ndim(v->t) != 1) return DONE_NOT;
+  if (tg_ndim(v->t) != 1 || attr_i(c, "noop_with_empty_axes", 0)) return DONE_NOT;
   int64_t *list = list_read(c->run, v->t), all = 1;
   for (int64_t i = 0; list && i < tg_numel(v->t); i++)
     all = tg_size_mul(ctx, all, list[i]);
@@ -207,13 +205,25 @@ static OnnxDone product(OnnxCall *c) {
   return list_made(c, &all, keep ? tg_slice(v->t, 0, 0, 1) : tg_select(v->t, 0, 0), false);
 }
 
+/* Cast to 32 or 64 bits: the list stays as it is, for a symbolic size has no 32 bits. */
+static OnnxDone cast(OnnxCall *c) {
+  TgTensor *t = c->raw[0]->t;
+  c->sizes = onnx_dtype(attr_i(c, "to", 0));
+  memset(c->out, 0, (size_t)c->n->nout * sizeof *c->out);
+  if (!is_whole(c->sizes)) return DONE_NOT;
+  return (c->out[0] = shaped_as(t, t)) && outputs_kept(c) ? DONE : DONE_ERROR;
+}
+
 OnnxDone onnx_sizes_node(OnnxCall *c) {
   bool any = false, small;
   for (int i = 0; i < c->nin; i++)
     any = any || (c->raw[i] && c->raw[i]->sizes);
   if (!any || c->n->def->domain == DOMAIN_MICROSOFT || c->n->def->form == FORM_CONTROL) return DONE_NOT;
   Pair pair = pair_of(c);
-  OnnxDone done = pair < PAIRS ? paired(c, pair) : !strcmp(c->n->op, "ReduceProd") ? product(c) : DONE_NOT;
+  OnnxDone done = pair < PAIRS                      ? paired(c, pair)
+                  : !strcmp(c->n->op, "ReduceProd") ? product(c)
+                  : !strcmp(c->n->op, "Cast")       ? cast(c)
+                                                    : DONE_NOT;
   if (done != DONE_NOT) return done;
   bool moved = moves(c);
   if (moved) {

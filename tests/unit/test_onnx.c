@@ -308,6 +308,44 @@ static void test_unknown_sizes(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* Sizes in 32 bits, as models of TensorFlow compute with them: x (n, 4) -> y (n, 2, 2), and n + 1, 4 + 2 as data. */
+static void test_narrow_sizes(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  static const int32_t less[] = {0, 2}, two = 2;
+  Msg g = {0}, to32 = {0}, to64 = {0}, axis = {0}, n;
+  put_text(&to32, 1, "to"), put_int(&to32, 20, 2), put_int(&to32, 3, 6);
+  put_text(&to64, 1, "to"), put_int(&to64, 20, 2), put_int(&to64, 3, 7);
+  put_text(&axis, 1, "axis"), put_int(&axis, 20, 2), put_int(&axis, 3, 0);
+  n = node("Shape", "x", NULL, "shape"), put(&g, 1, &n);
+  n = node("Cast", "shape", NULL, "narrow"), put(&n, 5, &to32), put(&g, 1, &n);
+  n = node("Sub", "narrow", "less", "part"), put(&g, 1, &n);
+  n = node("Concat", "part", "two", "all"), put(&n, 5, &axis), put(&g, 1, &n);
+  n = node("Cast", "all", NULL, "wide"), put(&n, 5, &to64), put(&g, 1, &n);
+  n = node("Reshape", "x", "wide", "y"), put(&g, 1, &n);
+  n = node("Add", "narrow", "w", "z"), put(&g, 1, &n);
+  n = weight("less", 6, 2, less, sizeof less), put(&g, 5, &n);
+  n = weight("two", 6, 1, &two, sizeof two), put(&g, 5, &n);
+  input(&g, 11, "x", 1, 2, (const char *[]){"n", "4"}), input(&g, 11, "w", 6, 1, (const char *[]){"2"});
+  input(&g, 12, "y", 1, 0, NULL), input(&g, 12, "z", 6, 0, NULL);
+  Msg m = model(&g, 13);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgVariable *rows = tg_variable(c, "rows", 1, 5);
+  TgTensor *x = tg_slice(tg_contiguous(tg_ones(c, TG_SHAPE(5, 4))), 0, 0, tg_size(rows)), *out[2];
+  TgTensor *w = tg_from(c, (const int32_t[]){1, 2}, TG_I32, TG_SHAPE(2));
+  if (tg_onnx_run(o, (const char *[]){"x", "w"}, (TgTensor *[]){x, w}, 2, out, 2))
+    fail_msg("%s", tg_errmsg(c));
+  for (int64_t i = 1; i < 6; i++) {
+    int32_t z[2];
+    assert_int_equal(tg_variable_bind(rows, i), TG_OK);
+    assert_true(tg_ndim(out[0]) == 3 && tg_dim(out[0], 0) == i && tg_dim(out[0], 1) == 2 &&
+                tg_dim(out[0], 2) == 2);
+    assert_int_equal(tg_read(out[1], z, sizeof z), TG_OK);
+    if (z[0] != i + 1 || z[1] != 6) fail_msg("%d %d", z[0], z[1]);
+  }
+  tg_onnx_free(o), tg_close(c);
+}
+
 /* ---- loops */
 /* x, doubled `count` times */
 static Msg doubling(int64_t count) {
@@ -1463,23 +1501,39 @@ static void test_mnist(void **s) {
 
 int main(int argc, char **argv) {
   if (argc > 1) golden_device = argv[1];
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small),         cmocka_unit_test(test_named_sizes),
-      cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_loops_end),
-      cmocka_unit_test(test_rows_gathered), cmocka_unit_test(test_shapes_on_the_host),
-      cmocka_unit_test(test_refused),       cmocka_unit_test(test_unnamed),
-      cmocka_unit_test(test_left_out),      cmocka_unit_test(test_said),
-      cmocka_unit_test(test_blocks),        cmocka_unit_test(test_hardmax_of_nothing),
-      cmocka_unit_test(test_lp_pools),      cmocka_unit_test(test_quantised_pool),
-      cmocka_unit_test(test_wrapped),       cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_misfits),       cmocka_unit_test(test_scan_backwards),
-      cmocka_unit_test(test_kinds),         cmocka_unit_test(test_peepholes),
-      cmocka_unit_test(test_strict),        cmocka_unit_test(test_edges),
-      cmocka_unit_test(test_deform),        cmocka_unit_test(test_regions),
-      cmocka_unit_test(test_damaged),       cmocka_unit_test(test_ops_by_name),
-      cmocka_unit_test(test_domains),       cmocka_unit_test(test_bits),
-      cmocka_unit_test(test_group_query),   cmocka_unit_test(test_goldens),
-      cmocka_unit_test(test_microsoft),     cmocka_unit_test(test_no_sequences),
-      cmocka_unit_test(test_mnist)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
+                                     cmocka_unit_test(test_named_sizes),
+                                     cmocka_unit_test(test_narrow_sizes),
+                                     cmocka_unit_test(test_unknown_sizes),
+                                     cmocka_unit_test(test_loops_end),
+                                     cmocka_unit_test(test_rows_gathered),
+                                     cmocka_unit_test(test_shapes_on_the_host),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_unnamed),
+                                     cmocka_unit_test(test_left_out),
+                                     cmocka_unit_test(test_said),
+                                     cmocka_unit_test(test_blocks),
+                                     cmocka_unit_test(test_hardmax_of_nothing),
+                                     cmocka_unit_test(test_lp_pools),
+                                     cmocka_unit_test(test_quantised_pool),
+                                     cmocka_unit_test(test_wrapped),
+                                     cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_misfits),
+                                     cmocka_unit_test(test_scan_backwards),
+                                     cmocka_unit_test(test_kinds),
+                                     cmocka_unit_test(test_peepholes),
+                                     cmocka_unit_test(test_strict),
+                                     cmocka_unit_test(test_edges),
+                                     cmocka_unit_test(test_deform),
+                                     cmocka_unit_test(test_regions),
+                                     cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_ops_by_name),
+                                     cmocka_unit_test(test_domains),
+                                     cmocka_unit_test(test_bits),
+                                     cmocka_unit_test(test_group_query),
+                                     cmocka_unit_test(test_goldens),
+                                     cmocka_unit_test(test_microsoft),
+                                     cmocka_unit_test(test_no_sequences),
+                                     cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,11 +308,12 @@ static void test_unknown_sizes(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
-/* Sizes in 32 bits, as models of TensorFlow compute with them: x (n, 4) -> y (n, 2, 2), and n + 1, 4 + 2 as data. */
+/* Sizes in 32 bits, as models of TensorFlow compute with them: x (n, 4) -> y (n, 2, 2), and as data n + 1, 4 + 2 and
+ * whether they are 3, 4. What an input's value decides is refused. */
 static void test_narrow_sizes(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
-  static const int32_t less[] = {0, 2}, two = 2;
+  static const int32_t less[] = {0, 2}, two = 2, other[] = {3, 4};
   Msg g = {0}, to32 = {0}, to64 = {0}, axis = {0}, n;
   put_text(&to32, 1, "to"), put_int(&to32, 20, 2), put_int(&to32, 3, 6);
   put_text(&to64, 1, "to"), put_int(&to64, 20, 2), put_int(&to64, 3, 7);
@@ -324,26 +325,40 @@ static void test_narrow_sizes(void **s) {
   n = node("Cast", "all", NULL, "wide"), put(&n, 5, &to64), put(&g, 1, &n);
   n = node("Reshape", "x", "wide", "y"), put(&g, 1, &n);
   n = node("Add", "narrow", "w", "z"), put(&g, 1, &n);
+  n = node("Equal", "narrow", "other", "equal"), put(&g, 1, &n);
+  n = node("Cast", "equal", NULL, "e"), put(&n, 5, &to32), put(&g, 1, &n);
+  n = weight("other", 6, 2, other, sizeof other), put(&g, 5, &n);
   n = weight("less", 6, 2, less, sizeof less), put(&g, 5, &n);
   n = weight("two", 6, 1, &two, sizeof two), put(&g, 5, &n);
   input(&g, 11, "x", 1, 2, (const char *[]){"n", "4"}), input(&g, 11, "w", 6, 1, (const char *[]){"2"});
-  input(&g, 12, "y", 1, 0, NULL), input(&g, 12, "z", 6, 0, NULL);
+  input(&g, 12, "y", 1, 0, NULL), input(&g, 12, "z", 6, 0, NULL), input(&g, 12, "e", 6, 0, NULL);
   Msg m = model(&g, 13);
   TgOnnx *o = load(c, m.b, m.n);
   TgVariable *rows = tg_variable(c, "rows", 1, 5);
-  TgTensor *x = tg_slice(tg_contiguous(tg_ones(c, TG_SHAPE(5, 4))), 0, 0, tg_size(rows)), *out[2];
+  TgTensor *x = tg_slice(tg_contiguous(tg_ones(c, TG_SHAPE(5, 4))), 0, 0, tg_size(rows)), *out[3];
   TgTensor *w = tg_from(c, (const int32_t[]){1, 2}, TG_I32, TG_SHAPE(2));
-  if (tg_onnx_run(o, (const char *[]){"x", "w"}, (TgTensor *[]){x, w}, 2, out, 2))
+  if (tg_onnx_run(o, (const char *[]){"x", "w"}, (TgTensor *[]){x, w}, 2, out, 3))
     fail_msg("%s", tg_errmsg(c));
   for (int64_t i = 1; i < 6; i++) {
-    int32_t z[2];
+    int32_t z[2], e[2];
     assert_int_equal(tg_variable_bind(rows, i), TG_OK);
     assert_true(tg_ndim(out[0]) == 3 && tg_dim(out[0], 0) == i && tg_dim(out[0], 1) == 2 &&
                 tg_dim(out[0], 2) == 2);
     assert_int_equal(tg_read(out[1], z, sizeof z), TG_OK);
     if (z[0] != i + 1 || z[1] != 6) fail_msg("%d %d", z[0], z[1]);
+    assert_int_equal(tg_read(out[2], e, sizeof e), TG_OK);
+    assert_true(e[0] == (i == 3) && e[1] == 1);
   }
-  tg_onnx_free(o), tg_close(c);
+  Msg h = {0};
+  n = node("Reshape", "x", "k", "y"), put(&h, 1, &n);
+  input(&h, 11, "x", 1, 2, (const char *[]){"n", "4"}), input(&h, 11, "k", 7, 1, (const char *[]){"2"});
+  input(&h, 12, "y", 1, 0, NULL);
+  m = model(&h, 13);
+  TgOnnx *decided = load(c, m.b, m.n);
+  TgTensor *k = tg_from(c, (const int64_t[]){0, 4}, TG_I64, TG_SHAPE(2));
+  refused(c, !tg_onnx_run(decided, (const char *[]){"x", "k"}, (TgTensor *[]){x, k}, 2, out, 1),
+          "a number is needed now that depends on a symbolic size, or on an input's values");
+  tg_onnx_free(decided), tg_onnx_free(o), tg_close(c);
 }
 
 /* ---- loops */

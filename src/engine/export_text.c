@@ -104,7 +104,8 @@ static void put_about(Export *x, Str *out) {
   bool in = put_values(x, out, "input ", j->given, j->nin, x->value);
   bool made = put_values(x, out, "output", j->made, j->nout, x->value + j->nin);
   put_variables(x, out);
-  if (in || made) str_put(out, " * What a size makes smaller lies in memory as if it had the largest.\n");
+  if (in || made)
+    str_put(out, " * Arrays have room for the largest sizes; the first elements of an axis count.\n");
   str_printf(out,
              " * %lld operations a run, %zu kernels. Bytes: weights %lld, state %lld, arena %lld (what lives "
              "at once is %lld).\n"

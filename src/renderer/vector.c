@@ -16,9 +16,10 @@ static const char shr_vec[] =
 static const char sar_vec[] = "INL $T $F($T a, $T b) {\n  $U in = ($U)(($U)b <= $M);\n  return a >> "
                               "($T)((($U)b & in) | (~in & $M));\n}";
 static const char trunc_vec[] = /* $I: as wide as the float; $L: from here on every value is whole */
-    "INL $T $F($T x) {\n  $I b = ($I)x, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
+    "INL $T $F($T a) {\n#if 0\n$P$Q$R"
+    "#else\n  $I b = ($I)a, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
     "  $I t = ($I)__builtin_convertvector(__builtin_convertvector(($T)y, $I), $T);\n  return ($T)((t & m) | "
-    "(b & ~m) | s);\n}";
+    "(b & ~m) | s);\n#endif\n}";
 /* c and the products: one instruction, where the processor has it; $U: unsigned lanes, which wrap. */
 static const char dot4_vec[] =
     "INL $T $F($T c, $T a, $T b) {\n#if $N == 16 && defined(__AVX512VNNI__)\n"
@@ -80,6 +81,12 @@ static const char f2i_vec[] =
     "INL $T $F($S x) {\n  $I lo = ($I)(x <= $A), hi = ($I)(x >= $B), ok = ~lo & ~hi & ($I)(x == x);\n"
     "  $T r = __builtin_convertvector(($S)(($I)x & ok), $T);\n  $J l = $C, h = $D;\n"
     "  return ($T)((($J)r & ~l & ~h) | (l & ($J)$Y) | (h & ($J)$Z));\n}";
+/* f32 to 32 bits or fewer: brought between $A and $B first. $D: the greatest float that fits; $E: what it lacks */
+static const char f2i_near_vec[] =
+    "INL $I $F($S x) {\n  $I in = ($I)(x > $A);\n"
+    "  $S y = ($S)((in & ($I)x) | (~in & ($I)(($S){0} + $A)));\n  $I hi = ($I)(y >= $B);\n"
+    "  y = ($S)((hi & ($I)(($S){0} + $D)) | (~hi & ($I)y));\n"
+    "  return (__builtin_convertvector(y, $I)$E) & ($I)(x == x);\n}";
 static const char bf2f_vec[] = "INL $T $F($S a) { return ($T)(__builtin_convertvector(a, $U) << 16); }";
 static const char f2bf_vec[] = "INL $T $F($S x) {\n  $U b = ($U)x, q = (b >> 16) | 64, m = ($U)(x != x), r = "
                                "(b + 0x7fff + ((b >> 16) & 1)) >> 16;\n"
@@ -177,9 +184,29 @@ static void vec_select(C *c, const UOp *u, const char *m, const char *a, const c
   cs_put(c, "(%s)((%s & (%s)%s) | (~%s & (%s)%s))", cs_type(c, (DType)u->dtype, u->lanes), m, i, a, m, i, b);
 }
 
+/* f32 to i32 or to less: what C leaves undefined is brought into range before the conversion. */
+static void vec_f32_to_int(C *c, DType to, int n, const char *a) {
+  static const char *const low[] = {"-128.0f", "0.0f", "-32768.0f", "0.0f", "-2147483648.0f"};
+  static const char *const high[] = {"127.0f", "255.0f", "32767.0f", "65535.0f", "2147483648.0f"};
+  int i = to - DT_I8;
+  const char *name = cs_text(c, "%sx%d_f32", dtype_name(to), n);
+  const char *m[26] = {M('S') cs_type(c, DT_F32, n),
+                       M('I') cs_type(c, DT_I32, n),
+                       M('A') low[i],
+                       M('B') high[i],
+                       M('D') to == DT_I32 ? "2147483520.0f" : high[i],
+                       M('E') to == DT_I32 ? " | (hi & 127)" : ""};
+  cs_helper(c, name, f2i_near_vec, m, n);
+  cs_put(c, to == DT_I32 ? "%s(%s)" : "__builtin_convertvector(%s(%s), %s)", name, a, cs_type(c, to, n));
+}
+
 /* Saturates, NaN to 0: what C leaves undefined is taken out before the conversion and put in again after it.
  */
 static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
+  if (from == DT_F32 && to <= DT_I32) {
+    vec_f32_to_int(c, to, n, a);
+    return;
+  }
   static const char *const lo32[] = {
       "-128.0f", "0.0f", "-32768.0f", "0.0f", "-2147483648.0f", "0.0f", "-9223372036854775808.0f", "0.0f"};
   static const char *const hi32[] = {"128.0f",
@@ -366,28 +393,39 @@ static void vec_of_masks(C *c, const UOp *u) {
 }
 
 /* A way to do all lanes: in parts of so many bits, where the machine has an instruction for them. */
-static const char *rounded_in_parts(C *c, const VecOp *v, bool is_sqrt, int bits) {
-  int all = v->nbytes * v->u->lanes * 8;
-  const char *kind = v->dtype == DT_F64 ? "d" : "s";
-  const char *has = bits == 512 ? "__AVX512F__" : !is_sqrt ? "__FMA__" : bits == 256 ? "__AVX__" : "__SSE2__";
+static const char *in_parts(C *c, const VecOp *v, int bits) {
+  static const char *const names[] = {"FMA", "SQRT", "TRUNC"}, *const more[] = {", PART(b), PART(c)", "", ""};
+  int all = v->nbytes * v->u->lanes * 8, i = v->u->op == OPS_SQRT ? 1 : v->u->op == OPS_TRUNC ? 2 : 0;
+  const char *has = bits == 512   ? "__AVX512F__"
+                    : i == 0      ? "__FMA__"
+                    : bits == 256 ? "__AVX__"
+                    : i == 1      ? "__SSE2__"
+                                  : "__SSE4_1__";
   if (all % bits) return "";
   return cs_text(c, "#elif defined(%s)\n  IN_PARTS(%s, %d, %d, %s%d(%s, PART(a)%s))\n", has,
-                 cs_scalar[v->dtype], bits / 8, all / bits, is_sqrt ? "SQRT" : "FMA", bits, kind,
-                 is_sqrt ? "" : ", PART(b), PART(c)");
+                 cs_scalar[v->dtype], bits / 8, all / bits, names[i], bits, v->dtype == DT_F64 ? "d" : "s",
+                 more[i]);
 }
 
-/* MULACC and SQRT of floats: correctly rounded. */
-static void vec_rounded_once(C *c, const VecOp *v) {
-  bool is_sqrt = v->u->op == OPS_SQRT;
-  const char *name = cs_text(c, "%s_%s", op_c((Ops)v->u->op), v->type);
-  const char *m[26] = {
-      M('T') v->type, M('G') cs_scalar[v->dtype], M('P') rounded_in_parts(c, v, is_sqrt, 512),
-      M('Q') rounded_in_parts(c, v, is_sqrt, 256), M('R') rounded_in_parts(c, v, is_sqrt, 128)};
-  cs_helper(c, name, is_sqrt ? sqrt_vec : fma_vec, m, v->u->lanes);
-  if (is_sqrt)
-    cs_put(c, "%s(%s)", name, v->a);
-  else
+/* MULACC, SQRT and TRUNC of floats, each with one rounding. */
+static void vec_by_parts(C *c, const VecOp *v) {
+  static const char *const sign[] = {"(-2147483647 - 1)", "(-9223372036854775807l - 1)"};
+  Ops op = (Ops)v->u->op;
+  bool f64 = v->dtype == DT_F64;
+  const char *name = cs_text(c, "%s_%s", op_c(op), v->type);
+  const char *m[26] = {M('T') v->type,
+                       M('G') cs_scalar[v->dtype],
+                       M('I') cs_type(c, cs_int_of(v->nbytes), v->u->lanes),
+                       M('M') sign[f64],
+                       M('L') f64 ? "0x1p52" : "0x1p23f",
+                       M('P') in_parts(c, v, 512),
+                       M('Q') in_parts(c, v, 256),
+                       M('R') in_parts(c, v, 128)};
+  cs_helper(c, name, op == OPS_SQRT ? sqrt_vec : op == OPS_TRUNC ? trunc_vec : fma_vec, m, v->u->lanes);
+  if (op == OPS_MULACC)
     cs_put(c, "%s(%s, %s, %s)", name, v->a, v->b, cs_ref(c, v->u->src[2]));
+  else
+    cs_put(c, "%s(%s)", name, v->a);
 }
 
 static void vec_max(C *c, const VecOp *v) {
@@ -397,20 +435,6 @@ static void vec_max(C *c, const VecOp *v) {
                        M('Q') wide ? max_fixed : "", M('E') wide ? "#endif\n" : ""};
   cs_helper(c, name, max_vec, m, v->u->lanes);
   cs_put(c, "%s(%s, %s)", name, v->a, v->b);
-}
-
-static void vec_trunc(C *c, const VecOp *v) {
-  if (!v->is_float) {
-    cs_put(c, "%s", v->a);
-    return;
-  }
-  bool f64 = v->dtype == DT_F64;
-  const char *name = cs_text(c, "trunc_%s", v->type);
-  const char *m[26] = {M('T') v->type, M('I') cs_type(c, cs_int_of(v->nbytes), v->u->lanes),
-                       M('M') f64 ? "(-9223372036854775807l - 1)" : "(-2147483647 - 1)",
-                       M('L') f64 ? "0x1p52" : "0x1p23f"};
-  cs_helper(c, name, trunc_vec, m, v->u->lanes);
-  cs_put(c, "%s(%s)", name, v->a);
 }
 
 /* C's operator for a constant, which a compiler multiplies by, where it rounds as the op does; else through
@@ -512,8 +536,8 @@ static void vec_infix(C *c, const VecOp *v) {
 
 static void vec_number(C *c, const VecOp *v) {
   const UOp *u = v->u;
-  if (v->is_float && (u->op == OPS_MULACC || u->op == OPS_SQRT)) {
-    vec_rounded_once(c, v);
+  if (v->is_float && (u->op == OPS_MULACC || u->op == OPS_SQRT || u->op == OPS_TRUNC)) {
+    vec_by_parts(c, v);
     return;
   }
   switch (u->op) {
@@ -529,7 +553,7 @@ static void vec_number(C *c, const VecOp *v) {
     else
       cs_fail(c, u, "not an op of this target");
     return;
-  case OPS_TRUNC: vec_trunc(c, v); return;
+  case OPS_TRUNC: cs_put(c, "%s", v->a); return;
   case OPS_MAX:
     if (v->is_float)
       vec_max(c, v);

@@ -298,13 +298,15 @@ TgTensor *tg_ceil(TgTensor *x) {
   return x && dtype_is_float(dt(x)) ? tg_neg(tg_floor(tg_neg(x))) : tensor_result(x, x);
 }
 
+/* To the nearest whole number, of two the even one: the last place of |x| + 2^23 is 1 (2^52 in double precision).
+ * From there on every number is whole. -0.3 gives -0. */
 TgTensor *tg_round(TgTensor *x) {
   if (!x || !dtype_is_float(dt(x))) return tensor_result(x, x);
-  TgTensor *f = tg_floor(x), *d = tg_sub(x, f), *up = tg_add_scalar(f, 1); /* d is exact */
-  TgTensor *half = tg_scalar_like(x, 0.5), *hf = tg_mul_scalar(f, 0.5);
-  TgTensor *even = tg_eq(tg_floor(hf), hf);
-  TgTensor *r = tg_where(tg_lt(half, d), up, tg_where(tg_eq(d, half), tg_where(even, f, up), f));
-  return tg_copysign(r, x); /* -0.3 gives -0 */
+  TgTensor *w = tg_detach(as_wide(x)), *minus = tg_signbit(w), *a = tg_where(minus, tg_neg(w), w);
+  double whole = dt(x) == DT_F64 ? 0x1p52 : 0x1p23;
+  TgTensor *near = tg_sub_scalar(tg_add_scalar(a, whole), whole);
+  TgTensor *r = tg_where(tg_lt_scalar(a, whole), near, a);
+  return as_narrow(tg_where(minus, tg_neg(r), r), x);
 }
 
 TgTensor *tg_isnan(TgTensor *x) { return tg_ne(x, x); }

@@ -22,8 +22,16 @@ static uint32_t loops_of(const KernelShape *c, const UOp *u) {
   return on;
 }
 
+/* Whether lanes along the loop that a clause moves with are cut where it changes. */
+static bool is_cut(Kernel *k, const KernelShape *c, const UOp *clause, uint32_t on) {
+  bool holds;
+  int64_t at;
+  return on && !(on & (on - 1)) &&
+         changes_at(k, clause_of(clause, &holds), (UOp *)c->range[__builtin_ctz(on)], &at);
+}
+
 /* Clauses that bound the loops of a product, for all its factors alike, are no gate of one. */
-static void gate_settle(Access *a, const KernelShape *c, const Clauses *asked) {
+static void gate_settle(Kernel *k, Access *a, const KernelShape *c, const Clauses *asked) {
   Clauses own;
   own.n = a->index->arg.i ? gate_clauses(index_gate(a->index), own.at) : 0;
   for (int i = 0; i < own.n; i++) {
@@ -33,6 +41,7 @@ static void gate_settle(Access *a, const KernelShape *c, const Clauses *asked) {
       continue;
     }
     a->gated = true;
+    if (!c->reduce && is_cut(k, c, own.at[i], on)) continue;
     a->gate_moves |= on;
     for (int r = 0; r < c->n; r++)
       if (on >> r & 1) a->edges[r] |= on;
@@ -73,7 +82,7 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
                 .found = index_is_data(x),
                 .in_sum = in_sum};
   a->stays = param_stays(k, memory);
-  gate_settle(a, c, asked);
+  gate_settle(k, a, c, asked);
   int64_t step = 1;
   for (int d = a->naxis - 1; d >= 0; d--) {
     a->extent[d] = memory->nsrc ? memory->src[d]->arg.v.i : memory->arg.param.nelem;

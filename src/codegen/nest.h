@@ -125,6 +125,10 @@ static inline const UOp *clause_of(const UOp *g, bool *holds) {
 /* How much e grows when r does by one: the same everywhere, or false. */
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step);
 
+/* Whether u is a condition, or a choice between two places, that is another from one iteration of r on, which is
+ * known: *at. */
+bool changes_at(Kernel *k, const UOp *u, UOp *r, int64_t *at);
+
 static inline UOp *memory_of(const UOp *index) {
   UOp *m = index->src[0];
   while (m->op == OPS_AFTER)

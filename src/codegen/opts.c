@@ -160,7 +160,7 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
     if (!parts_made(p, 1)) return false;
     return in_parts(k, tile ? front(k, u) : u, u, p, 1, tile);
   }
-  int n = is_const(r->src[0]) ? parts_of_known(k, o, r, inner, p) : parts_of_unknown(k, o, r, inner, p);
+  int n = is_const(r->src[0]) ? parts_of_known(k, o, u, inner, p) : parts_of_unknown(k, o, r, inner, p);
   if (!parts_made(p, n)) return false;
   if (inner == AXIS_GROUP && (!is_const_int(p[0].blocks, 1) || is_inside(k, u)))
     return group_parts(k, o, u, p, n);

@@ -321,12 +321,14 @@ int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part
   return n;
 }
 
-int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
+/* o->n iterations at a time of `size` from `from` on. */
+static int parts_between(Kernel *k, const Opt *o, const UOp *r, AxisType inner, int64_t from, int64_t size,
+                         Part *p) {
   enum {
     MOST_PIECES_TEXT = 400
   }; /* operations written for the lanes that are left, else they run one by one */
 
-  int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size);
+  int64_t n = TG_MIN(o->n, size);
   bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
   int64_t written = lanes ? operations_along(k, r) : 0;
   while (lanes && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT)
@@ -335,12 +337,63 @@ int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *
   if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of one size and of one less */
     int64_t large = (size + tiles - 1) / tiles, small = size / tiles;
     int64_t nlarge = large == small ? tiles : size - tiles * small;
-    p[0] = (Part){num(k, 0), num(k, nlarge), num(k, large), inner, NULL, false};
-    p[1] = (Part){num(k, nlarge * large), num(k, tiles - nlarge), num(k, small), inner, NULL, false};
+    p[0] = (Part){num(k, from), num(k, nlarge), num(k, large), inner, NULL, false};
+    p[1] = (Part){num(k, from + nlarge * large), num(k, tiles - nlarge), num(k, small), inner, NULL, false};
     return nlarge == tiles ? 1 : 2;
   }
-  p[0] = (Part){num(k, 0), num(k, whole), num(k, n), inner, NULL, o->op == OPT_UPCASTTOP};
-  p[1] = (Part){num(k, whole * n), num(k, 1), num(k, rest), inner, NULL, false};
+  p[0] = (Part){num(k, from), num(k, whole), num(k, n), inner, NULL, o->op == OPT_UPCASTTOP};
+  p[1] = (Part){num(k, from + whole * n), num(k, 1), num(k, rest), inner, NULL, false};
   if (written * pieces(rest) > MOST_PIECES_TEXT) p[1].inner = (AxisType)r->arg.range.type;
   return rest ? 2 : 1;
+}
+
+bool changes_at(Kernel *k, const UOp *u, UOp *r, int64_t *at) {
+  int64_t step;
+  if ((u->op != OPS_CMPLT && u->op != OPS_MAX) || u->src[0]->dtype != DT_INDEX || !is_const(r->src[0]))
+    return false;
+  UOp *d = ix(k, OPS_SUB, u->src[0], u->src[1]), *zero = num(k, 0); /* the sign of d decides */
+  UOp *first = d && zero && depends(k, d, r) && moves_evenly(k, d, r, &step) && step
+                   ? kernel_with(k, d, 1, &r, &zero)
+                   : NULL;
+  first = first ? simp(k, first) : NULL;
+  if (!first || !is_const(first)) return false;
+  int64_t n = step > 0 ? -first->arg.v.i : first->arg.v.i + 1; /* the least i with i * |step| >= n */
+  *at = n <= 0 ? 0 : (n - 1) / (step > 0 ? step : -step) + 1;
+  return true;
+}
+
+/* The iterations of a loop in which a condition begins or ceases to hold, in order: how many; -1: out of memory. */
+static int changes_of(Kernel *k, UOp *u, int64_t *at) {
+  UOpVec order = {0};
+  UOp *r = u->src[0];
+  int n = 0;
+  bool ok = kernel_nodes(k, u, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    int64_t new;
+    int to = n;
+    if (!changes_at(k, order.at[i], r, &new) || new <= 0 || new >= r->src[0]->arg.v.i) continue;
+    while (to > 0 && at[to - 1] >= new)
+      to--;
+    if (to < n && at[to] == new) continue;
+    if (n == MOST_CHANGES) {
+      n = 0;
+      break;
+    }
+    memmove(at + to + 1, at + to, (size_t)(n++ - to) * sizeof *at);
+    at[to] = new;
+  }
+  vec_free(k->mem, &order);
+  return ok ? n : -1;
+}
+
+/* Blocks of lanes that a condition holds for all of, or for none, so that none is asked for each lane. */
+int parts_of_known(Kernel *k, const Opt *o, UOp *u, AxisType inner, Part *p) {
+  UOp *r = u->src[0];
+  int64_t size = r->src[0]->arg.v.i, at[MOST_CHANGES + 1], from = 0;
+  int changes = inner == AXIS_VEC && o->n < size ? changes_of(k, u, at) : 0, n = 0;
+  if (changes < 0) return 0;
+  at[changes] = size;
+  for (int i = 0; i <= changes; from = at[i++])
+    n += parts_between(k, o, r, inner, from, at[i] - from, p + n);
+  return n;
 }

@@ -29,7 +29,8 @@ typedef struct Part {
   bool top;
 } Part;
 
-enum { MOST_PARTS = 3 };
+/* MOST_CHANGES: of conditions along a loop of lanes, that it is cut at. */
+enum { MOST_CHANGES = 8, MOST_PARTS = 2 * (MOST_CHANGES + 1) };
 
 /* Loop u, found in `nest`, over one part of its range. -> the statements, as a SINK. */
 UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile);
@@ -41,6 +42,6 @@ bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool tile);
 UOp *front(Kernel *k, UOp *u);
 
 /* A loop of constant, or symbolic, length in parts of o->n iterations: how many parts; 0: out of memory. */
-int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p);
+int parts_of_known(Kernel *k, const Opt *o, UOp *loop, AxisType inner, Part *p);
 int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p);
 #endif

@@ -260,6 +260,11 @@ int cs_mask_size(C *c, const UOp *u) {
 
 const char *cs_mask(C *c, const UOp *u, int nbytes) {
   if (uop_base(u)->op == OPS_CONST) return cs_splat(c, cs_int_of(nbytes), u->lanes, u->arg.v.i ? "-1" : "0");
+  if (uop_base(u)->op == OPS_VECTORIZE && uop_base(u)->nsrc == 1) {
+    DType bits = cs_int_of(nbytes);
+    return cs_splat(c, bits, u->lanes,
+                    cs_text(c, "(%s)-%s", cs_scalar[bits], cs_ref(c, uop_base(u)->src[0])));
+  }
   const char *r = cs_ref(c, u);
   return cs_mask_size(c, u) == nbytes
              ? r

@@ -91,6 +91,32 @@ static TgTensor *weights_of(OnnxCall *c, const double *v, TgDType d, int rank, c
   return t;
 }
 
+static int64_t common_factor(int64_t a, int64_t b) { return b ? common_factor(b, a % b) : a; }
+
+/* Places in an axis of `in` elements, one for each of `out` new ones: arithmetic, if some b has
+ * at[i] = floor((a i + b) / d) for all of them, a / d = in / out, but at the ends; else what the table says. */
+static TgTensor *places_of(OnnxCall *c, const int64_t *at, int64_t in, int64_t out) {
+  int64_t factor = common_factor(in, out), a = 2 * in / factor, d = 2 * out / factor, least = -d,
+          most = 2 * d;
+  for (int64_t i = 0; i < out; i++) {
+    int64_t b = at[i] * d - a * i;
+    if (at[i] > 0 && b > least) least = b;
+    if (at[i] < in - 1 && b + d - 1 < most) most = b + d - 1;
+  }
+  int64_t b = least <= 0 && most >= 0 ? 0 : least, end = a * (out - 1) + b;
+  TgTensor *t;
+  if (least <= most)
+    t = tg_floordiv_scalar(tg_add_scalar(tg_mul_scalar(tg_arange(c->ctx, 0, (double)out,
+                                                                 .dtype = end > INT32_MAX ? TG_I64 : TG_I32),
+                                                       (double)a),
+                                         (double)b),
+                           (double)d);
+  else
+    t = call_constant(c, at, TG_I64, TG_SHAPE(out));
+  bool inside = least <= most && b >= 0 && end / d < in;
+  return inside ? t : tg_clamp(t, 0, (double)(in - 1)); /* then no read asks whether it is inside */
+}
+
 static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, double scale, int64_t out,
                              double begin, double end) {
   int64_t in = tg_dim(x, axis), dims[TG_MAX_RANK];
@@ -104,7 +130,7 @@ static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, d
   bool made = taps_make(c, &taps, w, in, scale, out, begin, end);
   for (int t = 0; made && t < w->taps; t++) {
     TgIndex index[TG_MAX_RANK] = {0};
-    TgTensor *at = call_constant(c, taps.at + t * out, TG_I64, TG_SHAPE(out));
+    TgTensor *at = places_of(c, taps.at + t * out, in, out);
     index[axis] = (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = at};
     TgTensor *part = tg_getitem(x, index, axis + 1);
     bool between = w->taps == 2 && w->whole && !w->exclude;

@@ -10,11 +10,18 @@ static UOp *without_const(UOp *u, int64_t *c) {
   return is_const(u) ? NULL : u->op == OPS_ADD && is_const(u->src[1]) ? u->src[0] : u;
 }
 
-bool is_past(Exp *x, UOp *b, UOp *a, int n) {
+/* *n: how far place b is behind place a. False: not known. */
+static bool distance(Exp *x, UOp *b, UOp *a, int64_t *n) {
   int64_t ca, cb;
-  if (without_const(a, &ca) == without_const(b, &cb)) return cb - ca == n;
-  UOp *d = simple(x, uop_alu2(x->k->st, OPS_SUB, b, a));
-  return d && is_const_int(d, n);
+  bool alike = without_const(a, &ca) == without_const(b, &cb);
+  UOp *d = alike ? NULL : simple(x, uop_alu2(x->k->st, OPS_SUB, b, a));
+  *n = alike ? cb - ca : d && is_const(d) ? d->arg.v.i : 0;
+  return alike || (d && is_const(d));
+}
+
+bool is_past(Exp *x, UOp *b, UOp *a, int n) {
+  int64_t by;
+  return distance(x, b, a, &by) && by == n;
 }
 
 /* A table of 16 bytes by bytes that are data and below 16: the table is a vector, and one instruction takes
@@ -43,36 +50,36 @@ static UOp *vector_at(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int
   return uop_new(st, OPS_LOAD, (DType)memory->dtype, lanes, 1, &i, ARG0);
 }
 
-/* Lanes from .. to of a load, each `by` elements behind the one before, all with one gate or NULL. Of the
- * other lanes it is known that they are not read. */
-typedef struct Ramp {
+/* Lanes from .. to of a load, all near each other and with one gate or NULL. Of the other lanes it is known that
+ * they are not read. */
+typedef struct Near {
   int from, to;
-  int64_t by;
-  UOp *gate;
-} Ramp;
+  int64_t place[MAX_VECTOR], span; /* place[l]: elements behind the first that is read, of `span` */
+  UOp *first, *gate;
+} Near;
 
-/* Whether lanes at[] are a ramp for ramp_load. gate[0] NULL: they have no gates. */
-static bool is_ramp(Exp *x, UOp *const *at, UOp *const *gate, int lanes, Ramp *r) {
+/* Whether lanes at[] are such. gate[0] NULL: they have no gates. */
+static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, int lanes, Near *r) {
   bool vectors = x->k->ren && x->k->ren->vec_bytes >= 32 && lanes >= 4 && !(lanes & (lanes - 1));
+  int64_t least = 0, most = 0;
   int n = 0;
-  *r = (Ramp){.from = lanes, .to = -1};
-  for (int l = 0; l < lanes; l++) {
+  *r = (Near){.from = lanes, .to = -1};
+  for (int l = 0; l < lanes && vectors; l++) {
     if (gate[l] && is_const(gate[l]) && !gate[l]->arg.v.i) continue;
     if (n && gate[l] != r->gate) return false;
     r->from = TG_MIN(r->from, l), r->to = l;
     r->gate = gate[l];
-    n++;
+    if (n++ != r->to - r->from || !distance(x, at[l], at[r->from], &r->place[l])) return false;
+    least = TG_MIN(least, r->place[l]), most = TG_MAX(most, r->place[l]);
   }
-  if (!vectors || n < 2 || n != r->to - r->from + 1) return false;
+  r->span = most - least + 1;
+  if (n < 2 || r->span < 2 || r->span > MOST_STRIDE * (int64_t)lanes) return false;
   if (r->gate && is_const(r->gate)) r->gate = NULL;
-  int64_t first, second;
-  UOp *same = without_const(at[r->from], &first);
-  if (without_const(at[r->from + 1], &second) != same) return false;
-  r->by = second - first;
-  bool few = r->by == -1 || (r->by && llabs(r->by) <= TG_MIN(MOST_STRIDE, lanes));
-  for (int l = 2; few && l < n; l++)
-    few = is_past(x, at[r->from + l], at[r->from], (int)r->by * l);
-  return few;
+  for (int l = r->from; l <= r->to; l++) {
+    r->place[l] -= least;
+    if (r->place[l] == 0) r->first = at[l];
+  }
+  return true;
 }
 
 /* Whether a vector `past` elements after a place lies in the memory, wherever the gate lets it through. */
@@ -81,13 +88,8 @@ static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int
   return from && uop_within(from, gate, memory->arg.param.nelem - lanes + 1);
 }
 
-/* Place of lane l of a ramp among the elements that the ramp spans. */
-static int64_t ramp_place(const Ramp *r, int l) {
-  return llabs(r->by) * (r->by < 0 ? r->to - l : l - r->from);
-}
-
-/* Lanes of v that are no lanes of the ramp are 0. */
-static UOp *only_ramp(Exp *x, UOp *v, int lanes, const Ramp *r) {
+/* Lanes of v that are none of these are 0. */
+static UOp *only_near(Exp *x, UOp *v, int lanes, const Near *r) {
   int64_t lane[MAX_VECTOR];
   UOp *zero = v ? splat(x, uop_const_int(x->k->st, (DType)v->dtype, 0), lanes) : NULL;
   for (int l = 0; l < lanes; l++)
@@ -95,40 +97,36 @@ static UOp *only_ramp(Exp *x, UOp *v, int lanes, const Ramp *r) {
   return zero ? shuffle(x, v, zero, lanes, lane) : NULL;
 }
 
-/* A ramp that spans less than a vector: two shorter ones, one that begins with it and one that ends with it. */
-static UOp *short_load(Exp *x, UOp *memory, UOp *first, int64_t span, int lanes, const Ramp *r) {
+/* Lanes that span less than a vector: two shorter ones, one that begins with them and one that ends with them. */
+static UOp *short_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   int64_t lane[MAX_VECTOR] = {0}, n = 1;
-  while (2 * n <= span)
+  while (2 * n <= r->span)
     n *= 2;
-  UOp *begin = vector_at(x, memory, first, 0, r->gate, (int)n);
-  UOp *end = vector_at(x, memory, first, span - n, r->gate, (int)n);
-  for (int l = r->from; l <= r->to; l++) {
-    int64_t e = ramp_place(r, l);
-    lane[l] = e < n ? e : e + 2 * n - span;
-  }
-  return begin && end ? only_ramp(x, shuffle(x, begin, end, lanes, lane), lanes, r) : NULL;
+  UOp *begin = vector_at(x, memory, r->first, 0, r->gate, (int)n);
+  UOp *end = n == r->span ? begin : vector_at(x, memory, r->first, r->span - n, r->gate, (int)n);
+  for (int l = r->from; l <= r->to; l++)
+    lane[l] = r->place[l] < n ? r->place[l] : r->place[l] + 2 * n - r->span;
+  return begin && end ? only_near(x, shuffle(x, begin, end, lanes, lane), lanes, r) : NULL;
 }
 
-/* A ramp of lanes: the vectors that all of them lie in, of which shuffles take the lanes; others are 0. The
- * last vector ends with the last lane, so that nothing outside the lanes is read; where they are fewer than
- * a vector, it is one that stands inside the memory, or two shorter ones. NULL: out of memory. */
-static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp *r) {
-  int64_t step = llabs(r->by), span = step * (r->to - r->from) + 1, parts = (span + lanes - 1) / lanes;
-  int64_t lane[MAX_VECTOR], back = 0;
+/* Lanes near each other: the vectors that all of them lie in, of which shuffles take the lanes; others are 0. The
+ * last vector ends with the last element, so that nothing else is read; where these are fewer than a vector, it
+ * is one that stands inside the memory, or two shorter ones. NULL: out of memory. */
+static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
+  int64_t parts = (r->span + lanes - 1) / lanes, lane[MAX_VECTOR], back = 0;
   bool whole = r->from == 0 && r->to == lanes - 1;
-  UOp *first = at[r->by < 0 ? r->to : r->from], *all = NULL;
-  if (span < lanes && !is_inside(x, memory, first, 0, r->gate, lanes)) {
-    back = lanes - span;
-    if (!is_inside(x, memory, first, -back, r->gate, lanes))
-      return short_load(x, memory, first, span, lanes, r);
+  UOp *all = NULL;
+  if (r->span < lanes && !is_inside(x, memory, r->first, 0, r->gate, lanes)) {
+    back = lanes - r->span;
+    if (!is_inside(x, memory, r->first, -back, r->gate, lanes)) return short_load(x, memory, lanes, r);
   }
   UOp *zero = whole ? NULL : splat(x, uop_const_int(x->k->st, (DType)memory->dtype, 0), lanes);
   for (int64_t p = 0; p < parts; p++) {
-    int64_t begin = p + 1 < parts ? p * lanes : parts > 1 ? span - lanes : -back;
-    UOp *v = vector_at(x, memory, first, begin, r->gate, lanes);
+    int64_t begin = p + 1 < parts ? p * lanes : parts > 1 ? r->span - lanes : -back;
+    UOp *v = vector_at(x, memory, r->first, begin, r->gate, lanes);
     for (int l = 0; l < lanes; l++) {
       bool in = l >= r->from && l <= r->to;
-      int64_t e = in ? ramp_place(r, l) : 0, part = TG_MIN(e / lanes, parts - 1);
+      int64_t e = in ? r->place[l] : 0, part = TG_MIN(e / lanes, parts - 1);
       lane[l] = part > p ? 0 : p && part == p ? lanes + e - begin : p <= 1 ? e - TG_MIN(begin, 0) : l;
       if (!in) lane[l] = parts == 1 ? lanes : 0;
     }
@@ -136,7 +134,7 @@ static UOp *ramp_load(Exp *x, UOp *memory, UOp *const *at, int lanes, const Ramp
     if (parts == 1) return shuffle(x, v, whole ? v : zero, lanes, lane);
     all = p ? shuffle(x, all, v, lanes, lane) : v;
   }
-  return whole || !all ? all : only_ramp(x, all, lanes, r);
+  return whole || !all ? all : only_near(x, all, lanes, r);
 }
 
 UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
@@ -162,8 +160,8 @@ UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
     UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, n, gated ? 3 : 2, src, (Arg){.i = gated});
     return uop_new(st, OPS_LOAD, (DType)index->dtype, n, 1, &i, ARG0);
   }
-  Ramp ramp;
-  if (is_ramp(x, at, gate, lanes, &ramp)) found = ramp_load(x, index->src[0], at, lanes, &ramp);
+  Near near;
+  if (are_near(x, at, gate, lanes, &near)) found = near_load(x, index->src[0], lanes, &near);
   if (found) return found;
   for (int l = 0; l < lanes; l++) {
     UOp *src[3] = {index->src[0], at[l], gate[l]};

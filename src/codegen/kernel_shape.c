@@ -9,10 +9,28 @@
 
 enum { NOT_EVEN = INT32_MIN };
 
-static int64_t coefficient(Kernel *k, UOp *e, UOp *r) {
+/* The same in the longest part of the loop, where that is cut into few: lanes are cut there, too. */
+static bool moves_in_part(Kernel *k, UOp *e, UOp *r, int64_t *by) {
+  int64_t at[MOST_CUTS + 1], from = 0, longest = 0, size = 0;
+  int n = changes_of(k, e, r, at);
+  at[n] = n ? r->src[0]->arg.v.i : 0;
+  for (int i = 0; i <= n; i++) {
+    if (at[i] - from > size) longest = from, size = at[i] - from;
+    from = at[i];
+  }
+  Arg arg = r->arg;
+  arg.range.id = k->next_range;
+  UOp *extent = num(k, size),
+      *part = n && extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
+  UOp *to = part ? add(k, part, num(k, longest)) : NULL, *now = to ? kernel_with(k, e, 1, &r, &to) : NULL;
+  now = now ? simp(k, now) : NULL;
+  return now && moves_evenly(k, now, part, by);
+}
+
+static int64_t coefficient(Kernel *k, UOp *e, UOp *r, bool parts) {
   int64_t by;
   if (!depends(k, e, r)) return 0;
-  return moves_evenly(k, e, r, &by) ? by : NOT_EVEN;
+  return moves_evenly(k, e, r, &by) || (parts && moves_in_part(k, e, r, &by)) ? by : NOT_EVEN;
 }
 
 static uint32_t loops_of(const KernelShape *c, const UOp *u) {
@@ -25,9 +43,10 @@ static uint32_t loops_of(const KernelShape *c, const UOp *u) {
 /* Whether lanes along the loop that a clause moves with are cut where it changes. */
 static bool is_cut(Kernel *k, const KernelShape *c, const UOp *clause, uint32_t on) {
   bool holds;
-  int64_t at;
-  return on && !(on & (on - 1)) &&
-         changes_at(k, clause_of(clause, &holds), (UOp *)c->range[__builtin_ctz(on)], &at);
+  int64_t at[MOST_CUTS + 1];
+  UOp *less = (UOp *)clause_of(clause, &holds);
+  bool alone = on && !(on & (on - 1)) && less->op == OPS_CMPLT;
+  return alone && changes_of(k, less, (UOp *)c->range[__builtin_ctz(on)], at);
 }
 
 /* Clauses that bound the loops of a product, for all its factors alike, are no gate of one. */
@@ -90,7 +109,7 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
     step *= a->extent[d];
     if (uop_has(x->src[1 + d], INDEX)) a->even = false;
     for (int r = 0; r < c->n; r++) {
-      int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r]);
+      int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r], !c->reduce);
       if (by == NOT_EVEN) {
         a->even = false;
         by = a->extent[d];

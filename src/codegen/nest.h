@@ -125,9 +125,11 @@ static inline const UOp *clause_of(const UOp *g, bool *holds) {
 /* How much e grows when r does by one: the same everywhere, or false. */
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step);
 
-/* Whether u is a condition, or a choice between two places, that is another from one iteration of r on, which is
- * known: *at. */
-bool changes_at(Kernel *k, const UOp *u, UOp *r, int64_t *at);
+/* The iterations of r in which something that u computes of r alone changes, a comparison, a quotient, which of two
+ * is the greater: how many. 0: there are none, or more than MOST_CUTS, which at[] has room for. */
+enum { MOST_CUTS = 15 };
+
+int changes_of(Kernel *k, UOp *u, UOp *r, int64_t *at);
 
 static inline UOp *memory_of(const UOp *index) {
   UOp *m = index->src[0];

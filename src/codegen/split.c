@@ -321,13 +321,12 @@ int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part
   return n;
 }
 
+/* Operations written for lanes that are left, else they run one by one; and for all parts of a loop of lanes. */
+enum { MOST_PIECES_TEXT = 400 };
+
 /* o->n iterations at a time of `size` from `from` on. */
 static int parts_between(Kernel *k, const Opt *o, const UOp *r, AxisType inner, int64_t from, int64_t size,
                          Part *p) {
-  enum {
-    MOST_PIECES_TEXT = 400
-  }; /* operations written for the lanes that are left, else they run one by one */
-
   int64_t n = TG_MIN(o->n, size);
   bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
   int64_t written = lanes ? operations_along(k, r) : 0;
@@ -347,51 +346,65 @@ static int parts_between(Kernel *k, const Opt *o, const UOp *r, AxisType inner, 
   return rest ? 2 : 1;
 }
 
-bool changes_at(Kernel *k, const UOp *u, UOp *r, int64_t *at) {
-  int64_t step;
-  if ((u->op != OPS_CMPLT && u->op != OPS_MAX) || u->src[0]->dtype != DT_INDEX || !is_const(r->src[0]))
-    return false;
-  UOp *d = ix(k, OPS_SUB, u->src[0], u->src[1]), *zero = num(k, 0); /* the sign of d decides */
-  UOp *first = d && zero && depends(k, d, r) && moves_evenly(k, d, r, &step) && step
-                   ? kernel_with(k, d, 1, &r, &zero)
-                   : NULL;
-  first = first ? simp(k, first) : NULL;
-  if (!first || !is_const(first)) return false;
-  int64_t n = step > 0 ? -first->arg.v.i : first->arg.v.i + 1; /* the least i with i * |step| >= n */
-  *at = n <= 0 ? 0 : (n - 1) / (step > 0 ? step : -step) + 1;
+/* ---- where what is computed of a loop's iteration changes */
+typedef struct Changes {
+  int n;
+  int64_t *at;
+} Changes;
+
+static bool change_add(Changes *c, int64_t at) {
+  int to = c->n;
+  while (to > 0 && c->at[to - 1] >= at)
+    to--;
+  if (to < c->n && c->at[to] == at) return true;
+  if (c->n == MOST_CUTS) return false;
+  memmove(c->at + to + 1, c->at + to, (size_t)(c->n++ - to) * sizeof *c->at);
+  c->at[to] = at;
   return true;
 }
 
-/* The iterations of a loop in which a condition begins or ceases to hold, in order: how many; -1: out of memory. */
-static int changes_of(Kernel *k, UOp *u, int64_t *at) {
-  UOpVec order = {0};
-  UOp *r = u->src[0];
-  int n = 0;
-  bool ok = kernel_nodes(k, u, &order);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    int64_t new;
-    int to = n;
-    if (!changes_at(k, order.at[i], r, &new) || new <= 0 || new >= r->src[0]->arg.v.i) continue;
-    while (to > 0 && at[to - 1] >= new)
-      to--;
-    if (to < n && at[to] == new) continue;
-    if (n == MOST_CHANGES) {
-      n = 0;
-      break;
-    }
-    memmove(at + to + 1, at + to, (size_t)(n++ - to) * sizeof *at);
-    at[to] = new;
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+
+/* Those of one node: where a comparison is decided otherwise, another of two is the greater, a quotient becomes
+ * the next. False: there are too many. */
+static bool changes_add(Kernel *k, const UOp *u, UOp *r, Changes *c) {
+  int64_t size = r->src[0]->arg.v.i, step, every = 0;
+  bool divides = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;
+  if ((u->op != OPS_CMPLT && u->op != OPS_MAX && !divides) || u->src[0]->dtype != DT_INDEX) return true;
+  if (divides && !(is_const(u->src[1]) && (every = u->src[1]->arg.v.i) > 0)) return true;
+  UOp *d = divides ? u->src[0] : ix(k, OPS_SUB, u->src[0], u->src[1]), *zero = num(k, 0);
+  if (!d || !zero || !depends(k, d, r) || !moves_evenly(k, d, r, &step) || !step) return true;
+  UOp *first = kernel_with(k, d, 1, &r, &zero);
+  first = first ? simp(k, first) : NULL;
+  if (!first || !is_const(first)) return true;
+  if (step < 0 && divides) return true;
+  int64_t from = first->arg.v.i; /* d is step * r + from; it reaches 0, or leaves it */
+  if (!divides) {
+    int64_t at = step > 0 ? ceil_div(-from, step) : ceil_div(from + 1, -step);
+    return at <= 0 || at >= size || change_add(c, at);
   }
+  for (int64_t j = from - (from % every + every) % every + every, at; (at = ceil_div(j - from, step)) < size;
+       j += every)
+    if (!change_add(c, at)) return false;
+  return true;
+}
+
+int changes_of(Kernel *k, UOp *u, UOp *r, int64_t *at) {
+  UOpVec order = {0};
+  Changes c = {.at = at};
+  bool few = true, ok = is_const(r->src[0]) && kernel_nodes(k, u, &order);
+  for (size_t i = 0; ok && few && i < order.len; i++)
+    few = changes_add(k, order.at[i], r, &c);
   vec_free(k->mem, &order);
-  return ok ? n : -1;
+  return ok && few ? c.n : 0;
 }
 
 /* Blocks of lanes that a condition holds for all of, or for none, so that none is asked for each lane. */
 int parts_of_known(Kernel *k, const Opt *o, UOp *u, AxisType inner, Part *p) {
   UOp *r = u->src[0];
-  int64_t size = r->src[0]->arg.v.i, at[MOST_CHANGES + 1], from = 0;
-  int changes = inner == AXIS_VEC && o->n < size ? changes_of(k, u, at) : 0, n = 0;
-  if (changes < 0) return 0;
+  int64_t size = r->src[0]->arg.v.i, at[MOST_CUTS + 1], from = 0;
+  int changes = inner == AXIS_VEC && o->n < size ? changes_of(k, u, r, at) : 0, n = 0;
+  if (changes && (changes + 1) * operations_along(k, r) > MOST_PIECES_TEXT) changes = 0;
   at[changes] = size;
   for (int i = 0; i <= changes; from = at[i++])
     n += parts_between(k, o, r, inner, from, at[i] - from, p + n);

@@ -29,8 +29,7 @@ typedef struct Part {
   bool top;
 } Part;
 
-/* MOST_CHANGES: of conditions along a loop of lanes, that it is cut at. */
-enum { MOST_CHANGES = 8, MOST_PARTS = 2 * (MOST_CHANGES + 1) };
+enum { MOST_PARTS = 2 * (MOST_CUTS + 1) };
 
 /* Loop u, found in `nest`, over one part of its range. -> the statements, as a SINK. */
 UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile);

@@ -638,18 +638,26 @@ static bool lanes_apart(const KernelShape *c, int lane) {
   return apart;
 }
 
+/* Whether a place is computed of the lane's loop: written out, it is known. */
+static bool places_known(const KernelShape *c, int lane) {
+  bool known = false;
+  for (int a = c->nstore; a < c->naccess; a++)
+    known |= place_known(&c->access[a], lane);
+  return known;
+}
+
 /* One vector, which is work enough where lanes are strided, two, or, where that decides a condition, all of a
  * short loop. */
 static bool plain_lanes(Search *s, int lane) {
   enum { MOST_WRITTEN = 8 };
 
   const KernelShape *c = s->c;
-  int64_t size = c->size[lane], whole = size / LANES, most = lanes_apart(c, lane) ? 1 : 2;
+  int64_t size = c->size[lane], whole = (size + LANES - 1) / LANES, most = lanes_apart(c, lane) ? 1 : 2;
   bool ok = true;
   Roles r = {.lane = lane};
   if (size < LEAST_LANES) return true;
   for (int64_t v = 1; ok && v <= (is_open(c, lane) ? 1 : MOST_WRITTEN); v++) {
-    bool decides = v == whole && (c->decides >> lane & 1);
+    bool decides = v == whole && ((c->decides >> lane & 1) || places_known(c, lane));
     if ((v > most && !decides) || (v > 1 && v > whole)) continue;
     r.lanes = TG_MIN(v * LANES, size);
     ok = plain_tiles(s, &r);

@@ -11,6 +11,13 @@ enum { LANES = TILE_LANES };
 
 int64_t access_step(const Access *a, int loop) { return a->by[loop]; }
 
+bool place_known(const Access *a, int loop) {
+  bool known = !a->even && !a->found && (a->moves >> loop & 1);
+  for (int d = 0; d < a->naxis; d++)
+    known &= !(a->on[d] >> loop & 1) || a->on[d] == 1u << loop;
+  return known;
+}
+
 int access_vectors(const Access *a, int loop) {
   int64_t step = llabs(a->by[loop]);
   return a->by[loop] == 1 ? 1 : a->even && step <= MOST_STRIDE ? (int)step : 0;

@@ -130,6 +130,8 @@ int64_t access_step(const Access *a, int loop); /* elements that it moves by whe
 /* Vectors that lanes along a loop lie in: 1 where they are contiguous, else their stride, up to MOST_STRIDE;
  * 0: they are read lane by lane. */
 int access_vectors(const Access *a, int loop);
+/* Whether its place along a loop is computed of that one alone, not a step from the one before. */
+bool place_known(const Access *a, int loop);
 
 /* Whether one copy of what an access reads can serve: its index is a sum of loops, its gate an interval of
  * them, and if something else reads its buffer, there is a loop that the access alone moves with. *loop: that

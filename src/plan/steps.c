@@ -14,6 +14,8 @@ enum { LANES = TILE_LANES };
 static const double APART = 2.5, APART_FOUND = 5;
 /* Loads that one is worth that begins anywhere in a line, as mostly does what lanes are taken out of. */
 static const double ANYWHERE = 1.5;
+/* Vectors that lanes at known places lie in. */
+static const double VECTORS_KNOWN = 2;
 /* .. of a row whose first and last vectors are not whole, which is known where they are written. */
 static const double LOADS_OF_EDGES = 4;
 /* Steps that two pieces of a loop take with what stands before them: 3 taps of a window's gradient, 4 rows by
@@ -68,6 +70,7 @@ static double loads_of_vector(const Plan *p, int access) {
   double n = access_vectors(&p->c->access[access], p->vec);
   for (uint32_t edges = edges_of(p, access); edges; edges &= edges - 1)
     if (!is_written_out(p, __builtin_ctz(edges))) return 0;
+  if (n == 0 && is_written_out(p, p->vec) && place_known(&p->c->access[access], p->vec)) n = VECTORS_KNOWN;
   return lanes_contiguous(p, access) ? (crosses_lines(p, access) ? 2 : 1) : ANYWHERE * n;
 }
 

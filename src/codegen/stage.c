@@ -31,6 +31,8 @@ static bool range_add(Staged *s, UOp *r) {
 
 DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index) {
   DType own = (DType)index->dtype, to = own;
+  for (size_t i = 0; i < k->list.len; i++)
+    if (k->list.at[i].op == OPT_TC) return own; /* a matrix unit takes factors as they are */
   for (size_t i = 0; !has_grid(k->ren) && i < order->len; i++) {
     const UOp *u = order->at[i];
     for (int r = 0; r < u->nsrc; r++) {

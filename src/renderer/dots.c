@@ -9,7 +9,8 @@
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-enum { REGISTERS = 32, LANES = 16 }; /* vectors, words of one */
+/* Vectors; of pairs as many as AVX2 has; words of one. */
+enum { REGISTERS = 32, REGISTERS_OF_PAIRS = 8, LANES = 16 };
 
 enum { VECTORS = 2, MOST_VECTORS = 4 }; /* of columns, in a tile of many rows, of few */
 
@@ -38,18 +39,55 @@ static const char begin[] =
     "16)))\n"
     "#endif";
 
+/* Pairs of 16 bits: AVX2 has half a vector in a register. */
+static const char begin_pairs[] =
+    "#if defined(__AVX2__) && !defined(__AVX512BW__)\n"
+    "typedef u32 pairs_half __attribute__((vector_size(32)));\n"
+    "typedef i16 pairs_words __attribute__((vector_size(32)));\n"
+    "typedef struct { pairs_half v[2]; } pairs_t;\n"
+    "typedef pairs_t pairs_at __attribute__((aligned(4), may_alias));\n"
+    "#define PAIRS_ALL(X) ((pairs_t){{(pairs_half){0} + (u32)(X), (pairs_half){0} + (u32)(X)}})\n"
+    "INL void pairs_add(pairs_half *c, pairs_half a, pairs_half b) {\n  pairs_half t;\n"
+    "  __asm__(\"vpmaddwd %3, %2, %1\\n\\tvpaddd %1, %0, %0\" : \"+x\"(*c), \"=&x\"(t) : \"x\"(a), "
+    "\"x\"(b));\n}\n"
+    "#define PAIRS_I16(C, A, B) (pairs_add(&C.v[0], A.v[0], B.v[0]), pairs_add(&C.v[1], A.v[1], B.v[1]))\n"
+    "#else\n"
+    "typedef u32 pairs_t __attribute__((vector_size(64)));\n"
+    "typedef u32 pairs_at __attribute__((vector_size(64), aligned(4), may_alias));\n"
+    "#define PAIRS_ALL(X) ((pairs_t){0} + (u32)(X))\n"
+    "#ifdef __AVX512VNNI__\n"
+    "#define PAIRS_I16(C, A, B) __asm__(\"vpdpwssd %2, %1, %0\" : \"+v\"(C) : \"v\"(A), \"v\"(B))\n"
+    "#elif defined(__AVX512BW__)\n"
+    "INL void pairs_add(pairs_t *c, pairs_t a, pairs_t b) {\n  pairs_t t;\n"
+    "  __asm__(\"vpmaddwd %3, %2, %1\\n\\tvpaddd %1, %0, %0\" : \"+v\"(*c), \"=&v\"(t) : \"v\"(a), "
+    "\"v\"(b));\n}\n"
+    "#define PAIRS_I16(C, A, B) pairs_add(&C, A, B)\n"
+    "#else\n"
+    "typedef i32 pairs_signed __attribute__((vector_size(64)));\n"
+    "#define PAIRS_LOW(X) (pairs_t)((pairs_signed)((X) << 16) >> 16)\n"
+    "#define PAIRS_HIGH(X) (pairs_t)((pairs_signed)(X) >> 16)\n"
+    "#define PAIRS_I16(C, A, B) (C += PAIRS_LOW(A) * PAIRS_LOW(B) + PAIRS_HIGH(A) * PAIRS_HIGH(B))\n"
+    "#endif\n#endif\n"
+    "typedef i32 pairs_word __attribute__((aligned(1), may_alias));";
+
+static bool of_pairs(const MatrixShape *s) { return s->operand[MATRIX_A].dtype == DT_I16; }
+
 /* By what a's panel holds, and b's. */
 static const char *instruction(const MatrixShape *s) {
   DType a = s->operand[MATRIX_A].dtype;
   if (a == DT_BF16) return "DOTS_BF16";
-  return a == DT_U8 ? "DOTS_US" : "DOTS_SU";
+  return of_pairs(s) ? "PAIRS_I16" : a == DT_U8 ? "DOTS_US" : "DOTS_SU";
 }
 
 /* Beside results, registers hold a row of b and a word of a. */
-static int most_rows(int vectors) { return (REGISTERS - 1 - vectors) / vectors; }
+static int most_rows(const MatrixShape *s, int vectors) {
+  return ((of_pairs(s) ? REGISTERS_OF_PAIRS : REGISTERS) - 1 - vectors) / vectors;
+}
 
-static int vectors_for(int rows, int left) {
-  int n = rows <= most_rows(MOST_VECTORS) ? MOST_VECTORS : VECTORS;
+static int vectors_for(const MatrixShape *s, int rows, int left) {
+  int n = MOST_VECTORS, least = of_pairs(s) ? 1 : VECTORS;
+  while (n > least && most_rows(s, n) < rows)
+    n -= of_pairs(s) ? 1 : 2;
   return TG_MIN(n, left);
 }
 
@@ -71,23 +109,25 @@ static const char *tile(C *c, const Tile *t) {
   str_init(out, c->body.mem);
   const MatrixShape *s = t->s;
   const char *name = name_of(c, t), *none[26] = {NULL};
+  const char *kind = of_pairs(s) ? "pairs" : "dots", *all = of_pairs(s) ? "PAIRS_ALL" : "DOTS_ALL";
   cs_fmt(out, "INL void %s(%s *to, const %s *a, i64 pitch, const %s *b, i64 panel, ", name, t->type, t->a,
          t->b);
   cs_fmt(out, "i64 steps) {\n");
   for (int i = 0; i < t->rows * t->vectors; i++)
-    cs_fmt(out, "  dots_t c%d = {0};\n", i);
-  cs_fmt(out, "  for (i64 k = 0; k < steps; k += %d, a += %d, b += %d) {\n    dots_t x;\n", s->k, s->k,
-         s->k * s->n);
+    cs_fmt(out, "  %s_t c%d = {0};\n", kind, i);
+  cs_fmt(out, "  for (i64 k = 0; k < steps; k += %d, a += %d, b += %d) {\n    %s_t x;\n", s->k, s->k,
+         s->k * s->n, kind);
   for (int v = 0; v < t->vectors; v++)
-    cs_fmt(out, "    dots_t b%d = *(const dots_at *)(b + %d * panel);\n", v, v);
+    cs_fmt(out, "    %s_t b%d = *(const %s_at *)(b + %d * panel);\n", kind, v, kind, v);
   for (int r = 0; r < t->rows; r++) {
-    cs_fmt(out, "    x = DOTS_ALL(*(const dots_word *)(a + %d * pitch));\n", r);
+    cs_fmt(out, "    x = %s(*(const %s_word *)(a + %d * pitch));\n", all, kind, r);
     for (int v = 0; v < t->vectors; v++)
       cs_fmt(out, "    %s(c%d, x, b%d);\n", instruction(s), r * t->vectors + v, v);
   }
   cs_fmt(out, "  }\n");
   for (int i = 0; i < t->rows * t->vectors; i++)
-    cs_fmt(out, "  *(dots_at *)(to + %d) = c%d;\n", i / t->vectors * t->pitch + i % t->vectors * LANES, i);
+    cs_fmt(out, "  *(%s_at *)(to + %d) = c%d;\n", kind, i / t->vectors * t->pitch + i % t->vectors * LANES,
+           i);
   cs_fmt(out, "}");
   cs_helper(c, name, str_text(out), none, 0);
   if (out->oom) c->body.oom = true;
@@ -97,7 +137,7 @@ static const char *tile(C *c, const Tile *t) {
 
 /* Tiles of all rows, of two heights that are one apart at most. */
 static void columns(C *c, Str *out, Tile *t, int rows) {
-  int tiles = (rows + most_rows(t->vectors) - 1) / most_rows(t->vectors), high = rows % tiles, i = 0;
+  int most = most_rows(t->s, t->vectors), tiles = (rows + most - 1) / most, high = rows % tiles, i = 0;
   for (int part = 0; part < 2; part++) {
     int n = part ? tiles - high : high;
     t->rows = rows / tiles + !part;
@@ -126,13 +166,13 @@ void cs_dots(C *c, const UOp *store) {
             .type = cs_stored((DType)u->dtype),
             .pitch = pitch};
   const char *name = cs_text(c, "dots_%s_%dx%d_%s", s->name, rows, pitch, t.type), *none[26] = {NULL};
-  cs_helper(c, "dots", begin, none, 0);
+  cs_helper(c, of_pairs(s) ? "pairs" : "dots", of_pairs(s) ? begin_pairs : begin, none, 0);
   Str text;
   str_init(&text, c->body.mem);
   cs_fmt(&text, "INL void %s(%s *to, const %s *a, i64 pitch, const %s *b, i64 panel, i64 steps) {\n", name,
          t.type, t.a, t.b);
   for (int left = pitch / LANES; left > 0; left -= t.vectors) {
-    t.vectors = vectors_for(rows, left);
+    t.vectors = vectors_for(s, rows, left);
     columns(c, &text, &t, rows);
   }
   cs_fmt(&text, "}");

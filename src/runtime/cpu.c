@@ -120,7 +120,10 @@ static TgStatus cpu_open(Device *d) {
   else if (d->env && d->env->dot)
     d->target.matrices = matrix_rows(MATRIX_DOT, processor_dots());
   if (!(d->env && d->env->dot)) d->target.dots = TG_MIN(d->target.dots, DOTS_PAIRS);
-  const char *units = d->target.matrices ? ", matrix units of bf16 and 8 bits" : "";
+  bool pairs = d->target.matrices == matrix_rows(MATRIX_DOT, DOTS_PAIRS);
+  const char *units = pairs && d->target.matrices ? ", sums of pairs of 16 bits"
+                      : d->target.matrices        ? ", matrix units of bf16 and 8 bits"
+                                                  : "";
   snprintf(p->text, sizeof p->text, "%d cores, %s%s; %.200s", d->target.cores, p->names, units,
            *p->cc.path ? p->cc.path : "no C compiler: kernels of the cache and of bundles");
   d->describe = p->text;

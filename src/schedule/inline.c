@@ -1,4 +1,6 @@
 /* inline.c: stages written into their readers. In: stages with hazards and an order. Out: the same, less
+#include <stdio.h>
+#include <stdlib.h>
  * those that cost less where they are read than in memory. */
 #include "schedule/stage.h"
 
@@ -83,10 +85,14 @@ static bool is_cheap(Sched *s, const Stage *g) {
   return (full <= 1 && !g->deps.len) || is_spread(s, g);
 }
 
-/* One element of memory, or a constant behind a gate, along which lanes and tiles can go. */
-static bool is_read(const UOp *v) {
+/* One element of memory, or a constant behind a gate, along which lanes and tiles can go; or what a matrix unit
+ * takes as it is. */
+static bool is_read(Sched *s, const UOp *v) {
   while (gated_value(v))
     v = gated_value(v);
+  bool widened = v->op == OPS_CAST && v->dtype == DT_I32;
+  if (widened && unit_takes(s->opt->target, (DType)v->src[0]->dtype)) v = v->src[0];
+  if (v->op == OPS_BITCAST) v = v->src[0];
   bool even = v->op == OPS_INDEX && !index_is_data(v);
   for (int d = 1; even && d < v->nsrc; d++)
     even = !divides_sum(v->src[d]);
@@ -99,7 +105,7 @@ static bool makes_factor(Sched *s, const Stage *g) {
   bool factor = false;
   for (size_t j = 0; j < g->readers.len; j++)
     factor |= stage_at(s, g->readers.at[j])->nproduct > 0;
-  return factor && g->reads.len && !is_read(g->value);
+  return factor && g->reads.len && !is_read(s, g->value);
 }
 
 bool for_lanes(Sched *s, int i) {

@@ -1,12 +1,12 @@
 /* narrow.c: values that are kept as they were before they were widened. In: stages in kernels. Out: the same;
- * one that other kernels read, and that is a narrow float made wide, is written narrow and widened by who
- * reads it. It is the same value in less memory, and, as a factor of a product, one that a matrix unit takes;
+ * one that other kernels read, and that is a narrow float made wide, or a factor whose numbers are small, is
+ * written narrow and widened by who reads it. It is the same value in less memory, and, as a factor of a product, one that a matrix unit takes;
  * so it is done where the machine has units that do. */
 #include "schedule/stage.h"
 #include "uop/matrix.h"
 #include <string.h>
 
-static bool unit_takes(const Target *t, DType d) {
+bool unit_takes(const Target *t, DType d) {
   for (int i = 0; i < MATRIX_COUNT; i++)
     if ((t->matrices >> i & 1) &&
         (matrix_shapes[i].operand[MATRIX_A].dtype == d || matrix_widens(&matrix_shapes[i], MATRIX_A, d)))
@@ -20,13 +20,24 @@ static bool crosses(Sched *s, const Stage *g) { /* another kernel reads it */
   return false;
 }
 
-static bool may_narrow(Sched *s, const Stage *g) {
-  const UOp *v = g->value;
-  if (g->inlined || g->is_store || g->update || g->fixed || g->is_reduce || g->root >= 0) return false;
-  return v->op == OPS_CAST && dtype_is_float((DType)v->dtype) &&
-         dtype_is_narrow_float((DType)v->src[0]->dtype) &&
-         dtype_size((DType)v->src[0]->dtype) < dtype_size((DType)v->dtype) &&
-         unit_takes(s->opt->target, (DType)v->src[0]->dtype) && crosses(s, g);
+static bool is_factor(Sched *s, const Stage *g) { /* somebody who reads it sums products */
+  for (size_t r = 0; r < g->readers.len; r++)
+    if (stage_at(s, g->readers.at[r])->nproduct) return true;
+  return false;
+}
+
+/* The value as it is written; NULL: as it is. */
+static UOp *narrowed(Sched *s, const Stage *g) {
+  static const DType whole[] = {DT_I8, DT_U8, DT_I16};
+  UOp *v = g->value, *from = v->op == OPS_CAST ? v->src[0] : NULL;
+  if (g->inlined || g->is_store || g->update || g->fixed || g->is_reduce || g->root >= 0) return NULL;
+  for (size_t i = 0; i < TG_COUNT(whole) && v->dtype == DT_I32 && is_factor(s, g); i++)
+    if (v->vmin >= dtype_min(whole[i]) && v->vmax <= dtype_max(whole[i]) &&
+        unit_takes(s->opt->target, whole[i]))
+      return crosses(s, g) ? uop_cast(s->st, v, whole[i]) : NULL;
+  bool narrow = from && dtype_is_float((DType)v->dtype) && dtype_is_narrow_float((DType)from->dtype) &&
+                dtype_size((DType)from->dtype) < dtype_size((DType)v->dtype);
+  return narrow && unit_takes(s->opt->target, (DType)from->dtype) && crosses(s, g) ? from : NULL;
 }
 
 /* The read, of a stage that is written as `narrow`. */
@@ -59,9 +70,10 @@ bool narrow_stages(Sched *s) {
   bool ok = true;
   for (size_t i = 0; ok && s->opt->target->matrices && i < s->stages.len; i++) {
     Stage *g = stage_at(s, (int)i);
-    if (!may_narrow(s, g)) continue;
-    DType narrow = (DType)g->value->src[0]->dtype;
-    g->value = g->value->src[0];
+    UOp *v = narrowed(s, g);
+    if (!v) continue;
+    DType narrow = (DType)v->dtype;
+    g->value = v;
     ok = stage_scan(s, (int)i);
     for (size_t r = 0; ok && r < s->stages.len; r++)
       if (!stage_at(s, (int)r)->inlined && ints_have(&stage_at(s, (int)r)->deps, (int)i))

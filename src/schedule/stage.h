@@ -215,6 +215,7 @@ typedef struct Gmap {
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool narrow_stages(Sched *s);
+bool unit_takes(const Target *t, DType d); /* factors of this dtype */
 bool build_kernels(Sched *s, const StageSets *ks, Schedule *out);
 
 /* A store to be: loops in order, of which the first nshared are other stores' as well. */

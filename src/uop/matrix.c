@@ -117,7 +117,7 @@ enum { CUDA_BYTES = 2048 };
    .cycles = 32},
 
 /* A block is a few tiles of registers: what is made of it is stored while the next one is computed. */
-#define DOT(name_, since_, a, b, out, word, wait_, flipped_)                                                 \
+#define DOT(name_, since_, a, b, out, word, cycles_, wait_, flipped_)                                        \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_DOT,                                                                                      \
    .threads = 1,                                                                                             \
@@ -128,7 +128,7 @@ enum { CUDA_BYTES = 2048 };
    .k = word,                                                                                                \
    .operand = {IN_MEMORY(a, 1, word, word), IN_MEMORY(b, word, 16, word), IN_MEMORY(out, 1, 16, 1)},         \
    .blocks = {.most = {32, 32}, .few = {6, 16}, .thin = {64, 64}},                                           \
-   .cycles = 0.55,                                                                                           \
+   .cycles = cycles_,                                                                                        \
    .wait = wait_},
 
 const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, GROUP, SIMD, TILE, DOT)};
@@ -176,7 +176,9 @@ int64_t matrix_in_lines(const MatrixOperand *o, int64_t begin, int at, int deep)
 }
 
 bool matrix_widens(const MatrixShape *s, MatrixRole role, DType d) {
-  return !matrix_in_memory(s) && s->operand[role].dtype == DT_F16 && (d == DT_FP8E4M3 || d == DT_FP8E5M2);
+  DType to = s->operand[role].dtype;
+  if (to == DT_I16) return d == DT_I8 || d == DT_U8;
+  return !matrix_in_memory(s) && to == DT_F16 && (d == DT_FP8E4M3 || d == DT_FP8E5M2);
 }
 
 uint32_t matrix_rows(MatrixMaker maker, int age) {

@@ -79,7 +79,8 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
  * in 32 bits).
  * Dot products of AVX-512: a word of a row of a by the words of 16 columns. One factor of a byte has a sign
  * and the other has none: two that are alike are one row more, with a's sign bits flipped. DOT(name, since,
- * dtype of a, of b, of c, steps of k in 32 bits, cycles until a sum can be added to, flipped).
+ * dtype of a, of b, of c, steps of k in 32 bits, cycles of a step, cycles until a sum can be added to,
+ * flipped). AVX2 has those of 16 bits, which bytes become.
  * A build without a kind of GPU has no rows for it. */
 #ifdef TG_NO_CUDA
 #define MATRICES_OF_CUDA(MMA, GROUP)
@@ -118,11 +119,12 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
   TILE(m16n16k64_s8u8_s32, AMX_FIRST, I8, U8, I32, 64, 4)                                                    \
   TILE(m16n16k64_u8s8_s32, AMX_FIRST, U8, I8, I32, 64, 4)                                                    \
   TILE(m16n16k64_u8_s32, AMX_FIRST, U8, U8, I32, 64, 4)                                                      \
-  DOT(m1n16k2_bf16_f32, DOTS_BF16, BF16, BF16, F32, 2, 6, 0)                                                 \
-  DOT(m1n16k4_s8u8_s32, DOTS_BYTES, I8, U8, I32, 4, 4, 0)                                                    \
-  DOT(m1n16k4_u8s8_s32, DOTS_BYTES, U8, I8, I32, 4, 4, 0)                                                    \
-  DOT(m1n16k4_s8_s32, DOTS_BYTES, I8, I8, I32, 4, 4, MATRIX_m1n16k4_u8s8_s32)                                \
-  DOT(m1n16k4_u8_s32, DOTS_BYTES, U8, U8, I32, 4, 4, MATRIX_m1n16k4_s8u8_s32)
+  DOT(m1n16k2_bf16_f32, DOTS_BF16, BF16, BF16, F32, 2, 0.55, 6, 0)                                           \
+  DOT(m1n16k4_s8u8_s32, DOTS_BYTES, I8, U8, I32, 4, 0.55, 4, 0)                                              \
+  DOT(m1n16k4_u8s8_s32, DOTS_BYTES, U8, I8, I32, 4, 0.55, 4, 0)                                              \
+  DOT(m1n16k4_s8_s32, DOTS_BYTES, I8, I8, I32, 4, 0.55, 4, MATRIX_m1n16k4_u8s8_s32)                          \
+  DOT(m1n16k4_u8_s32, DOTS_BYTES, U8, U8, I32, 4, 0.55, 4, MATRIX_m1n16k4_s8u8_s32)                          \
+  DOT(m1n16k2_s16_s32, DOTS_PAIRS, I16, I16, I32, 2, 1.1, 1, 0)
 
 typedef enum Matrix {
 

@@ -38,6 +38,7 @@ VECTOR(f32, 16)
 #define H_f32x16_splat
 INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 #endif
+VECTOR(i32, 16)
 #ifndef H_sqrt_f32x16
 #define H_sqrt_f32x16
 INL f32x16 sqrt_f32x16(f32x16 a) {

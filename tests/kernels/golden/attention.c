@@ -12,6 +12,10 @@ INL i8x8 i8x8_splat(i8 x) { return (i8x8){x, x, x, x, x, x, x, x}; }
 VECTOR(f32, 4)
 VECTOR(f32, 2)
 VECTOR(i32, 8)
+#ifndef H_i32x8_splat
+#define H_i32x8_splat
+INL i32x8 i32x8_splat(i32 x) { return (i32x8){x, x, x, x, x, x, x, x}; }
+#endif
 void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
   f32 *p2 = (f32 *)bufs[2];
@@ -113,28 +117,28 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       f32 v72 = l1[0l];
       f32x8 v73 = f32x8_splat(v72);
       f32x8 v74 = v73 * v3;
-      f32x8 v75 = (f32x8)((__builtin_convertvector(v1, i32x8) & (i32x8)v0) | (~__builtin_convertvector(v1, i32x8) & (i32x8)v74));
+      f32x8 v75 = (f32x8)((i32x8_splat((i32)-0) & (i32x8)v0) | (~i32x8_splat((i32)-0) & (i32x8)v74));
       f32x8 v76 = v0 + v75;
       u8 v77 = r1 < 1l;
       i8x8 v78 = i8x8_splat((i8)-v77);
       f32 v79 = l1[1l];
       f32x8 v80 = f32x8_splat(v79);
       f32x8 v81 = v80 * v5;
-      f32x8 v82 = (f32x8)((__builtin_convertvector(v78, i32x8) & (i32x8)v0) | (~__builtin_convertvector(v78, i32x8) & (i32x8)v81));
+      f32x8 v82 = (f32x8)((i32x8_splat((i32)-v77) & (i32x8)v0) | (~i32x8_splat((i32)-v77) & (i32x8)v81));
       f32x8 v83 = v76 + v82;
       u8 v84 = r1 < 2l;
       i8x8 v85 = i8x8_splat((i8)-v84);
       f32 v86 = l1[2l];
       f32x8 v87 = f32x8_splat(v86);
       f32x8 v88 = v87 * v7;
-      f32x8 v89 = (f32x8)((__builtin_convertvector(v85, i32x8) & (i32x8)v0) | (~__builtin_convertvector(v85, i32x8) & (i32x8)v88));
+      f32x8 v89 = (f32x8)((i32x8_splat((i32)-v84) & (i32x8)v0) | (~i32x8_splat((i32)-v84) & (i32x8)v88));
       f32x8 v90 = v83 + v89;
       u8 v91 = r1 < 3l;
       i8x8 v92 = i8x8_splat((i8)-v91);
       f32 v93 = l1[3l];
       f32x8 v94 = f32x8_splat(v93);
       f32x8 v95 = v94 * v9;
-      f32x8 v96 = (f32x8)((__builtin_convertvector(v92, i32x8) & (i32x8)v0) | (~__builtin_convertvector(v92, i32x8) & (i32x8)v95));
+      f32x8 v96 = (f32x8)((i32x8_splat((i32)-v91) & (i32x8)v0) | (~i32x8_splat((i32)-v91) & (i32x8)v95));
       f32x8 v97 = v90 + v96;
       *(f32x8u *)(l2 + 0l) = v97;
       f32x8 v98 = *(const f32x8u *)(l2 + 0l);

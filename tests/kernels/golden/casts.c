@@ -2,71 +2,69 @@
 VECTOR(f32, 16)
 VECTOR(u8, 16)
 VECTOR(i32, 16)
-#ifndef H_i32x16_splat
-#define H_i32x16_splat
-INL i32x16 i32x16_splat(i32 x) { return (i32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
-#endif
 #ifndef H_u8x16_f32
 #define H_u8x16_f32
 INL i32x16 u8x16_f32(f32x16 x) {
-  i32x16 lo = (i32x16)(x <= 0.0f), hi = (i32x16)(x >= 256.0f), ok = ~lo & ~hi & (i32x16)(x == x);
-  i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
-  i32x16 l = lo, h = hi;
-  return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat(0)) | (h & (i32x16)i32x16_splat(255)));
+  i32x16 in = (i32x16)(x > 0.0f);
+  f32x16 y = (f32x16)((in & (i32x16)x) | (~in & (i32x16)((f32x16){0} + 0.0f)));
+  i32x16 hi = (i32x16)(y >= 255.0f);
+  y = (f32x16)((hi & (i32x16)((f32x16){0} + 255.0f)) | (~hi & (i32x16)y));
+  return (__builtin_convertvector(y, i32x16)) & (i32x16)(x == x);
 }
 #endif
 #ifndef H_i32x16_f32
 #define H_i32x16_f32
 INL i32x16 i32x16_f32(f32x16 x) {
-  i32x16 lo = (i32x16)(x <= -2147483648.0f), hi = (i32x16)(x >= 2147483648.0f), ok = ~lo & ~hi & (i32x16)(x == x);
-  i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
-  i32x16 l = lo, h = hi;
-  return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat((-2147483647 - 1))) | (h & (i32x16)i32x16_splat(2147483647)));
+  i32x16 in = (i32x16)(x > -2147483648.0f);
+  f32x16 y = (f32x16)((in & (i32x16)x) | (~in & (i32x16)((f32x16){0} + -2147483648.0f)));
+  i32x16 hi = (i32x16)(y >= 2147483648.0f);
+  y = (f32x16)((hi & (i32x16)((f32x16){0} + 2147483520.0f)) | (~hi & (i32x16)y));
+  return (__builtin_convertvector(y, i32x16) | (hi & 127)) & (i32x16)(x == x);
 }
 #endif
 VECTOR(i8, 16)
 #ifndef H_i8x16_f32
 #define H_i8x16_f32
 INL i32x16 i8x16_f32(f32x16 x) {
-  i32x16 lo = (i32x16)(x <= -128.0f), hi = (i32x16)(x >= 128.0f), ok = ~lo & ~hi & (i32x16)(x == x);
-  i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
-  i32x16 l = lo, h = hi;
-  return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat((-128))) | (h & (i32x16)i32x16_splat(127)));
+  i32x16 in = (i32x16)(x > -128.0f);
+  f32x16 y = (f32x16)((in & (i32x16)x) | (~in & (i32x16)((f32x16){0} + -128.0f)));
+  i32x16 hi = (i32x16)(y >= 127.0f);
+  y = (f32x16)((hi & (i32x16)((f32x16){0} + 127.0f)) | (~hi & (i32x16)y));
+  return (__builtin_convertvector(y, i32x16)) & (i32x16)(x == x);
 }
 #endif
 VECTOR(f32, 2)
 VECTOR(u8, 2)
 VECTOR(i32, 2)
-#ifndef H_i32x2_splat
-#define H_i32x2_splat
-INL i32x2 i32x2_splat(i32 x) { return (i32x2){x, x}; }
-#endif
 #ifndef H_u8x2_f32
 #define H_u8x2_f32
 INL i32x2 u8x2_f32(f32x2 x) {
-  i32x2 lo = (i32x2)(x <= 0.0f), hi = (i32x2)(x >= 256.0f), ok = ~lo & ~hi & (i32x2)(x == x);
-  i32x2 r = __builtin_convertvector((f32x2)((i32x2)x & ok), i32x2);
-  i32x2 l = lo, h = hi;
-  return (i32x2)(((i32x2)r & ~l & ~h) | (l & (i32x2)i32x2_splat(0)) | (h & (i32x2)i32x2_splat(255)));
+  i32x2 in = (i32x2)(x > 0.0f);
+  f32x2 y = (f32x2)((in & (i32x2)x) | (~in & (i32x2)((f32x2){0} + 0.0f)));
+  i32x2 hi = (i32x2)(y >= 255.0f);
+  y = (f32x2)((hi & (i32x2)((f32x2){0} + 255.0f)) | (~hi & (i32x2)y));
+  return (__builtin_convertvector(y, i32x2)) & (i32x2)(x == x);
 }
 #endif
 #ifndef H_i32x2_f32
 #define H_i32x2_f32
 INL i32x2 i32x2_f32(f32x2 x) {
-  i32x2 lo = (i32x2)(x <= -2147483648.0f), hi = (i32x2)(x >= 2147483648.0f), ok = ~lo & ~hi & (i32x2)(x == x);
-  i32x2 r = __builtin_convertvector((f32x2)((i32x2)x & ok), i32x2);
-  i32x2 l = lo, h = hi;
-  return (i32x2)(((i32x2)r & ~l & ~h) | (l & (i32x2)i32x2_splat((-2147483647 - 1))) | (h & (i32x2)i32x2_splat(2147483647)));
+  i32x2 in = (i32x2)(x > -2147483648.0f);
+  f32x2 y = (f32x2)((in & (i32x2)x) | (~in & (i32x2)((f32x2){0} + -2147483648.0f)));
+  i32x2 hi = (i32x2)(y >= 2147483648.0f);
+  y = (f32x2)((hi & (i32x2)((f32x2){0} + 2147483520.0f)) | (~hi & (i32x2)y));
+  return (__builtin_convertvector(y, i32x2) | (hi & 127)) & (i32x2)(x == x);
 }
 #endif
 VECTOR(i8, 2)
 #ifndef H_i8x2_f32
 #define H_i8x2_f32
 INL i32x2 i8x2_f32(f32x2 x) {
-  i32x2 lo = (i32x2)(x <= -128.0f), hi = (i32x2)(x >= 128.0f), ok = ~lo & ~hi & (i32x2)(x == x);
-  i32x2 r = __builtin_convertvector((f32x2)((i32x2)x & ok), i32x2);
-  i32x2 l = lo, h = hi;
-  return (i32x2)(((i32x2)r & ~l & ~h) | (l & (i32x2)i32x2_splat((-128))) | (h & (i32x2)i32x2_splat(127)));
+  i32x2 in = (i32x2)(x > -128.0f);
+  f32x2 y = (f32x2)((in & (i32x2)x) | (~in & (i32x2)((f32x2){0} + -128.0f)));
+  i32x2 hi = (i32x2)(y >= 127.0f);
+  y = (f32x2)((hi & (i32x2)((f32x2){0} + 127.0f)) | (~hi & (i32x2)y));
+  return (__builtin_convertvector(y, i32x2)) & (i32x2)(x == x);
 }
 #endif
 void e_18(void *const *bufs, const i64 *vars, int tid, void *scratch) {

@@ -19,6 +19,10 @@ VECTOR(f32, 2)
 static const f32 zeros_f32x2[2] = {0};
 #endif
 VECTOR(i32, 4)
+#ifndef H_i32x4_splat
+#define H_i32x4_splat
+INL i32x4 i32x4_splat(i32 x) { return (i32x4){x, x, x, x}; }
+#endif
 void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
   f32 *p1 = (f32 *)bufs[1];
@@ -39,7 +43,7 @@ void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v12 = *(const f32x2u *)(v9 ? p2 + v11 : zeros_f32x2);
     f32x4 v13 = __builtin_shufflevector(v10, v12, 0, 0, 1, 3);
     f32x4 v14 = __builtin_shufflevector(v13, v0, 4, 1, 2, 3);
-    f32x4 v15 = (f32x4)((__builtin_convertvector(v3, i32x4) & (i32x4)v4) | (~__builtin_convertvector(v3, i32x4) & (i32x4)v14));
+    f32x4 v15 = (f32x4)((i32x4_splat((i32)-v2) & (i32x4)v4) | (~i32x4_splat((i32)-v2) & (i32x4)v14));
     i64 v16 = v1 + 4l;
     f32 v17 = v2 ? p1[v16] : 0;
     i64 v18 = v5 + (-3l);

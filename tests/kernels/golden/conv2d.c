@@ -4,6 +4,7 @@ VECTOR(f32, 4)
 #define H_f32x4_splat
 INL f32x4 f32x4_splat(f32 x) { return (f32x4){x, x, x, x}; }
 #endif
+VECTOR(i32, 4)
 #ifndef H_fma_f32x4
 #define H_fma_f32x4
 INL f32x4 fma_f32x4(f32x4 a, f32x4 b, f32x4 c) {

@@ -4,6 +4,7 @@ VECTOR(f32, 16)
 #define H_f32x16_splat
 INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 #endif
+VECTOR(i32, 16)
 #ifndef H_fma_f32x16
 #define H_fma_f32x16
 INL f32x16 fma_f32x16(f32x16 a, f32x16 b, f32x16 c) {

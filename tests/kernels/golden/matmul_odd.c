@@ -9,6 +9,7 @@ VECTOR(f32, 2)
 #define H_f32x2_splat
 INL f32x2 f32x2_splat(f32 x) { return (f32x2){x, x}; }
 #endif
+VECTOR(i32, 4)
 #ifndef H_fma_f32x4
 #define H_fma_f32x4
 INL f32x4 fma_f32x4(f32x4 a, f32x4 b, f32x4 c) {
@@ -21,6 +22,7 @@ INL f32x4 fma_f32x4(f32x4 a, f32x4 b, f32x4 c) {
 #endif
 }
 #endif
+VECTOR(i32, 2)
 #ifndef H_fma_f32x2
 #define H_fma_f32x2
 INL f32x2 fma_f32x2(f32x2 a, f32x2 b, f32x2 c) {

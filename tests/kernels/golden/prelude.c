@@ -22,6 +22,9 @@ PARTS for (int i = 0; i < N; i++) PART(a) = VALUE; return a;
 #define FMA512(K, a, b, c) __builtin_ia32_vfmaddp##K##512_mask(a, b, c, -1, 4)
 #define SQRT128(K, a) __builtin_ia32_sqrtp##K(a)
 #define SQRT256(K, a) __builtin_ia32_sqrtp##K##256(a)
+#define TRUNC128(K, a) __builtin_ia32_roundp##K(a, 11)
+#define TRUNC256(K, a) __builtin_ia32_roundp##K##256(a, 11)
+#define TRUNC512(K, a) __builtin_ia32_rndscalep##K##_mask(a, 11, a, -1, 4)
 #ifdef __clang__
 #define SQRT512(K, a) __builtin_ia32_sqrtp##K##512(a, 4)
 #else

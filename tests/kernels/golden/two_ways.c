@@ -10,6 +10,10 @@ VECTOR(f32, 16)
 INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 #endif
 VECTOR(i32, 16)
+#ifndef H_i32x16_splat
+#define H_i32x16_splat
+INL i32x16 i32x16_splat(i32 x) { return (i32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+#endif
 #ifndef H_any_i32x16
 #define H_any_i32x16
 INL int any_i32x16(i32x16 m) {
@@ -27,7 +31,7 @@ void e_32(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x16 v1 = *(const f32x16u *)(p1 + 0l);
   f32x16 v2 = f32x16_splat(3.5f);
   i32x16 v3 = (i32x16)(v1 < v2);
-  i32x16 v4 = v3 ^ __builtin_convertvector(v0, i32x16);
+  i32x16 v4 = v3 ^ i32x16_splat((i32)-1);
   f32x16 v5 = v1 * v1;
   f32x16 v6 = f32x16_splat(1.0f);
   f32x16 v7 = v1 + v6;
@@ -94,7 +98,7 @@ void e_32(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x16 v64 = acc0;
   f32x16 v65 = *(const f32x16u *)(p1 + 16l);
   i32x16 v66 = (i32x16)(v65 < v2);
-  i32x16 v67 = v66 ^ __builtin_convertvector(v0, i32x16);
+  i32x16 v67 = v66 ^ i32x16_splat((i32)-1);
   f32x16 v68 = v65 * v65;
   f32x16 v69 = v65 + v6;
   f32x16 v70 = v68 * v69;

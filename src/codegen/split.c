@@ -404,7 +404,10 @@ int parts_of_known(Kernel *k, const Opt *o, UOp *u, AxisType inner, Part *p) {
   UOp *r = u->src[0];
   int64_t size = r->src[0]->arg.v.i, at[MOST_CUTS + 1], from = 0;
   int changes = inner == AXIS_VEC && o->n < size ? changes_of(k, u, r, at) : 0, n = 0;
-  if (changes && (changes + 1) * operations_along(k, r) > MOST_PIECES_TEXT) changes = 0;
+  bool between = false; /* a block ends where it changes, as panels do */
+  for (int i = 0; i < changes; i++)
+    between |= at[i] % o->n != 0;
+  if (!between || (changes + 1) * operations_along(k, r) > MOST_PIECES_TEXT) changes = 0;
   at[changes] = size;
   for (int i = 0; i <= changes; from = at[i++])
     n += parts_between(k, o, r, inner, from, at[i] - from, p + n);

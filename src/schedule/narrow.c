@@ -29,8 +29,8 @@ static bool is_factor(Sched *s, const Stage *g) { /* somebody who reads it sums 
 /* The value as it is written; NULL: as it is. */
 static UOp *narrowed(Sched *s, const Stage *g) {
   static const DType whole[] = {DT_I8, DT_U8, DT_I16};
-  UOp *v = g->value, *from = v->op == OPS_CAST ? v->src[0] : NULL;
   if (g->inlined || g->is_store || g->update || g->fixed || g->is_reduce || g->root >= 0) return NULL;
+  UOp *v = g->value, *from = v->op == OPS_CAST ? v->src[0] : NULL;
   for (size_t i = 0; i < TG_COUNT(whole) && v->dtype == DT_I32 && is_factor(s, g); i++)
     if (v->vmin >= dtype_min(whole[i]) && v->vmax <= dtype_max(whole[i]) &&
         unit_takes(s->opt->target, whole[i]))

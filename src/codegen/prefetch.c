@@ -57,16 +57,17 @@ static int64_t step_of(const Rows *r, int d) {
                                                                                          : llabs(by);
 }
 
-/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has (who wrote it, and how long
- * ago, is not known), and no loop around reads again what L2 still has. */
-static bool streams(const Ahead *a, const Rows *r, int d, double run) {
+/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has, or, of what is not decoded, more
+ * than any cache (who wrote it, and how long ago, is not known), and no loop around reads again what L2 still
+ * has. Sums of f32 rows of 12 KB that L3 had took 1.4 times as long with a PREFETCH, on a Zen 3. */
+static bool streams(const Ahead *a, const Rows *r, int d, double run, bool decoded) {
   const Target *t = a->k->opt->target;
   for (; d >= 0; d--) {
     bool again = !r->at.by[d] && loop_type(a->loop[d]) != AXIS_THREAD && trips(a, d) > 1;
     if (again && run <= (double)t->cache[LEVEL_L2]) return false;
     run += (double)step_of(r, d) * (double)(trips(a, d) - 1);
   }
-  return run > (double)t->cache[LEVEL_L1];
+  return run > (double)t->cache[LEVEL_L1] && (decoded || target_level(t, run) == LEVEL_MEMORY);
 }
 
 /* Elements that are decoded, be it to f32: what that takes leaves a processor less time to run ahead by
@@ -134,11 +135,11 @@ static bool has_rows(const Ahead *a, Rows *r) {
   if (run.bytes >= LONG_ROW) {
     r->ahead = (int64_t)TG_MAX(AHEAD + run.again, run.period) / bytes_of(r->index);
     r->next = -1;
-    return decoded && streams(a, r, d, run.bytes);
+    return decoded && streams(a, r, d, run.bytes, decoded);
   }
   if (!plain || d < 0 || trips(a, d) < LEAST_ROWS || step_of(r, d) < LEAST_JUMP) return false;
   r->ahead = r->at.by[d];
-  return streams(a, r, d, run.bytes);
+  return streams(a, r, d, run.bytes, decoded);
 }
 
 /* Whether the line is asked for already: by a load of the same memory that moves alike. */

@@ -279,7 +279,10 @@ static bool nesting_pays(Sched *s, int i, bool *pays) {
   q->is_reduce = old.is_reduce;
   memcpy(q->red, old.red, sizeof q->red);
   if (!stage_scan(s, reader)) return false;
-  *pays = nested.us < (own.us + apart.us) * (is_swollen(s, &old, stage_at(s, i)) ? 2 : LEAST_GAIN);
+  double gain = is_swollen(s, &old, stage_at(s, i))       ? 2
+                : q->nproduct || stage_at(s, i)->nproduct ? LEAST_GAIN
+                                                          : 1;
+  *pays = nested.us < (own.us + apart.us) * gain;
   if (s->opt->explain) {
     str_printf(s->opt->explain, "%s s%d in s%d: apart ", *pays ? "nest " : "no   ", i, reader);
     cost_print(s->opt->explain, &own), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &apart);

@@ -23,7 +23,7 @@ static bool refuse(Kernel *k, const Opt *o, const char *why) {
 
 /* ---- GROUP on a CPU: each lane has a register of its own, joined when the whole reduction is done */
 typedef struct Partial {
-  UOpVec from, to, starts, merges;
+  UOpVec from, to, starts, merges; /* from: registers as ACCs have them; to: with lanes */
 } Partial;
 
 static UOp *group_range(const UOp *acc) {
@@ -75,6 +75,36 @@ static bool push_all(Kernel *k, UOpVec *to, UOp *const *from, size_t n) {
   return true;
 }
 
+/* What is left of the loop, in the first of the lanes, by whole vectors, of which some lanes add nothing. */
+enum { WHOLE_VECTOR = 16 };
+
+static UOp *group_rest(Kernel *k, UOp *u, const Part *first, const Part *rest, const Partial *p) {
+  UOp *copy = nest_copy(k, u, 0, NULL, NULL);
+  int64_t lanes_left = (rest->n->arg.v.i + WHOLE_VECTOR - 1) / WHOLE_VECTOR * WHOLE_VECTOR;
+  UOp *n = num(k, TG_MIN(lanes_left, first->n->arg.v.i));
+  Part last = {rest->base, num(k, 1), n, first->inner, u->src[0]->src[0], false};
+  bool lanes = rest->inner == first->inner && is_const(rest->n) && rest->n->arg.v.i > 1;
+  UOp *nest = copy ? part_of(k, copy, copy, lanes ? &last : rest, false) : NULL;
+  PlaceVec at = {0};
+  UOpVec from = {0}, to = {0};
+  bool ok = nest && nest_places(k, nest, &at);
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *acc = at.at[i].u, *lane = acc->op == OPS_ACC ? group_range(acc) : NULL, *place[MAX_LIST + 1];
+    UOp *x = acc->src[0];
+    size_t had = 0;
+    while (had < p->from.len && (!lane || p->from.at[had]->src[0] != x->src[0]))
+      had++;
+    if (had == p->from.len) continue;
+    memcpy(place, x->src + 1, (size_t)(x->nsrc - 1) * sizeof *place);
+    place[x->nsrc - 1] = lane;
+    ok =
+        vec_push(k->mem, &from, x) && vec_push(k->mem, &to, reg_at(k, p->to.at[had]->src[0], x->nsrc, place));
+  }
+  nest = ok ? kernel_with(k, nest, (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &at), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return nest;
+}
+
 static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n) {
   Partial p = {0};
   PlaceVec at = {0};
@@ -92,11 +122,7 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
   }
   if (ok && !one) ok = refuse(k, o, "it belongs to reductions that begin in different loops");
   if (ok) head = kernel_with(k, head, (int)p.from.len, p.from.at, p.to.at);
-  if (ok && n > 1) {
-    UOp *copy = nest_copy(k, u, 0, NULL, NULL);
-    rest = copy ? part_of(k, copy, copy, &part[1], false) : NULL;
-    ok = rest != NULL;
-  }
+  if (ok && n > 1) ok = (rest = group_rest(k, u, &part[0], &part[1], &p)) != NULL;
   ok = ok && head && push_all(k, &all, head->src, head->nsrc) &&
        (!rest || push_all(k, &all, rest->src, rest->nsrc));
   UOp *now = ok && whole != u ? nest_replace(k, whole, u, (int)all.len, all.at) : NULL;
@@ -162,7 +188,7 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   }
   int n = is_const(r->src[0]) ? parts_of_known(k, o, u, inner, p) : parts_of_unknown(k, o, r, inner, p);
   if (!parts_made(p, n)) return false;
-  if (inner == AXIS_GROUP && (!is_const_int(p[0].blocks, 1) || is_inside(k, u)))
+  if (inner == AXIS_GROUP && (n > 1 || !is_const_int(p[0].blocks, 1) || is_inside(k, u)))
     return group_parts(k, o, u, p, n);
   return in_parts(k, tile ? front(k, u) : u, u, p, n, tile);
 }

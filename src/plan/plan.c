@@ -15,7 +15,7 @@ static const double COPY_SHOWN = 1.5;
 static double trips_of(const Plan *p, int loop, double n) {
   static const double STEP_LEFT = 0.6;
   double size = p->ext[loop], less = loop == p->group ? 1 : (double)tile_left((int64_t)n);
-  if (n == 1 || !is_open(p->c, loop)) return loop == p->group ? size / n : ceil(size / n);
+  if (n == 1 || !is_open(p->c, loop)) return ceil(size / n);
   double left = size < n ? size : (n - 1) / 2, last = fmin(left, (less - 1) / 2);
   return (size - left) / n + STEP_LEFT * ((left - last) / less + last);
 }

@@ -21,6 +21,8 @@ static const double LOADS_OF_EDGES = 4;
 /* Steps that two pieces of a loop take with what stands before them: 3 taps of a window's gradient, 4 rows by
  * 16 lanes, took 5 times as long as without on a Zen 3, and with a copy 2.6 times. */
 static const double STEPS_OF_PIECES = 6;
+/* Cycles to add what is left of lanes along a sum to the first lanes. */
+static const double ADDED_TO_FIRST = 2;
 /* Cycles in which an inner loop begins and ends. */
 static const double LOOP_BEGUN = 6;
 /* The next two are of nested sums. Single sums of integers have the constants of floats, which their lists were
@@ -265,19 +267,20 @@ static double step_of_body(const Plan *p, int body, double registers[MAX_BODIES]
   return tile_step(t, &step) * pieces_of(p, body) * (over > 0 ? SPILLED_SOME + SPILLED_INTEGERS * over : 1);
 }
 
-/* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each iteration
- * of the loops around. Where sums are nested so is an inner one, which is a number to the next. */
+/* Lanes along a reduction of unknown length: what is left is added up across its lanes, in each iteration of the
+ * loops around; of a known one, it is added to the first lanes. Where sums are nested, an inner one is added up
+ * across, which is a number to the next. */
 static double across_of(const Plan *p) {
   double cycles = 0;
   for (int b = 0; p->group >= 0 && b < p->c->nbody; b++) {
     const Body *body = &p->c->body[b];
     double trips = 1;
     if (!(body->own >> p->group & 1)) continue;
-    if (b == 0 && !is_open(p->c, p->group) && p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0)
-      continue;
+    bool counted = b == 0 && !is_open(p->c, p->group);
+    if (counted && p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) continue;
     for (int i = 0; i < p->n; i++)
       if (p->level[i].loop != p->group && is_around(p, b, i)) trips *= p->level[i].trips;
-    cycles += trips * sums_of(p, b) * ADDED_ACROSS;
+    cycles += trips * sums_of(p, b) * (counted ? ADDED_TO_FIRST : ADDED_ACROSS);
   }
   return cycles;
 }

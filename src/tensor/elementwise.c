@@ -82,11 +82,20 @@ TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   return tg_custom_gradient(value, (TgTensor *[]){x, y}, 2, gradient_of_mod, NULL);
 }
 
+/* Whether a power is a few products: exact for integers, quick for floats. */
+static bool is_product(double v) { return v == floor(v) && v > 0 && v <= 64; }
+
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
   if (!ctx_two("pow", a, b)) return NULL;
   DType d = dtype_join(dt(a), dt(b));
   Pair p = operands("pow", a, b, d == DT_BOOL ? DT_I32 : d);
-  return p.ctx ? tensor_new(p.ctx, uop_alu2(p.st, OPS_POW, p.a, p.b)) : NULL;
+  if (!p.ctx) return NULL;
+  const UOp *u = p.b;
+  while (u->op == OPS_RESHAPE || u->op == OPS_EXPAND || u->op == OPS_CAST)
+    u = u->src[0];
+  double v = u->op != OPS_CONST ? 0 : dtype_is_float((DType)u->dtype) ? u->arg.v.f : (double)u->arg.v.i;
+  if (is_product(v)) return tg_pow_scalar(tensor_new(p.ctx, p.a), v);
+  return tensor_new(p.ctx, uop_alu2(p.st, OPS_POW, p.a, p.b));
 }
 
 TgTensor *tg_maximum(TgTensor *a, TgTensor *b) {
@@ -183,7 +192,7 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   if (v == 0.5) return tg_sqrt(x);
   if (v == -0.5) return tg_rsqrt(x);
   if (v == -1) return tg_reciprocal(x);
-  if (v == floor(v) && v > 0 && v <= 64) { /* repeated squaring: exact for integers, quick for floats */
+  if (is_product(v)) { /* repeated squaring */
     TgTensor *r = NULL, *p = dt(x) == DT_BOOL ? tensor_cast(x, TG_I32) : x;
     for (int e = (int)v; e && p; e >>= 1, p = e ? tg_mul(p, p) : p)
       if (e & 1) r = r ? tg_mul(r, p) : p;

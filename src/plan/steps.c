@@ -37,8 +37,8 @@ static const double SPILLED_SOME = 1.12, SPILLED_INTEGERS = 0.3;
  * channels. */
 static double vectors(const Plan *p) {
   if (p->vec < 0) return 1;
-  return p->c->body[p->c->nbody - 1].fused ? tile_vectors(p->ext[p->vec])
-                                           : tile_pieces(p->c->target, p->ext[p->vec]);
+  bool whole = p->c->body[p->c->nbody - 1].fused && p->c->target != &p->c->eight;
+  return whole ? tile_vectors(p->ext[p->vec]) : tile_pieces(p->c->target, p->ext[p->vec]);
 }
 
 /* Whether vectors of an access begin anywhere in a line: each is then a load of two. */

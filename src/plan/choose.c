@@ -542,7 +542,7 @@ static bool lanes_along(Search *s, int lane) {
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
     for (int64_t v = c->target == &c->eight ? 0 : 1; ok && v <= MOST_WRITTEN; v++) {
       if (v > 1 && (v > whole || is_open(c, lane))) break;
-      if (v > 4 && v < whole) continue; /* else all of a short loop: rows are read from end to end */
+      if (v > 4 && v < whole) continue;    /* else all of a short loop: rows are read from end to end */
       r.lanes = v ? LANES * v : LANES / 2; /* of 8 bytes each, as many bytes */
       ok = tiles_of(s, &r, apart);
     }

@@ -134,6 +134,143 @@ static void test_windows(void **state) {
   unsetenv("TG_SPEC");
 }
 
+/* ---- rows of which each part is made otherwise: lanes are cut where one part ends */
+typedef enum Made { JOINED, EDGES, MIRRORED, AROUND, REPEATED, ROLLED, LARGER, LARGER_BY_HALF, MADE } Made;
+
+enum { PARTS_ROWS = 3 };
+
+static TgTensor *row_made(TgTensor *x, Made how, int n, int by) {
+  TgTensor *both[2] = {x, tg_slice(tg_add_scalar(x, 1000), 1, 0, by)};
+  int64_t lo[2] = {0, by}, hi[2] = {0, by - 1}, shift = by, axis = 1;
+  switch (how) {
+  case JOINED: return tg_cat(both, 2, 1);
+  case EDGES: return tg_pad_mode(x, lo, hi, TG_PAD_REPLICATE);
+  case MIRRORED: return tg_pad_mode(x, lo, hi, TG_PAD_REFLECT);
+  case AROUND: return tg_pad_mode(x, lo, hi, TG_PAD_CIRCULAR);
+  case REPEATED: return tg_repeat(x, TG_SHAPE(1, by));
+  case ROLLED: return tg_roll(x, 1, &shift, &axis);
+  case LARGER: return tg_interpolate(x, TG_SHAPE(n * by), .mode = TG_NEAREST);
+  default: return tg_interpolate(x, TG_SHAPE(n + n / 2), .mode = TG_NEAREST);
+  }
+}
+
+/* Where element i of a new row of `is` is from. */
+static int32_t element_made(const int32_t *row, Made how, int n, int by, int is, int i) {
+  int at = i - by;
+  switch (how) {
+  case JOINED: return i < n ? row[i] : row[i - n] + 1000;
+  case EDGES: return row[at < 0 ? 0 : at < n ? at : n - 1];
+  case MIRRORED: return row[at < 0 ? -at : at < n ? at : 2 * n - 2 - at];
+  case AROUND: return row[(at + n) % n];
+  case REPEATED: return row[i % n];
+  case ROLLED: return row[(at % n + n) % n];
+  default: return row[(int64_t)i * n / is];
+  }
+}
+
+static void made_of_parts(TgContext *ctx, TgDType d, Made how, int n, int by) {
+  static int32_t x[PARTS_ROWS * 200], got[PARTS_ROWS * 3000];
+  for (int i = 0; i < PARTS_ROWS * n; i++)
+    x[i] = i % 101;
+  TgTensor *t = tg_cast(tg_from(ctx, x, TG_I32, TG_SHAPE(PARTS_ROWS, n)), d);
+  if (tg_realize(t)) fail_msg("%s", tg_errmsg(ctx));
+  TgTensor *y = tg_cast(row_made(t, how, n, by), TG_I32);
+  if (tg_read(y, got, (size_t)tg_numel(y) * sizeof *got)) fail_msg("%s", tg_errmsg(ctx));
+  int is = (int)tg_dim(y, 1);
+  for (int i = 0; i < PARTS_ROWS * is; i++) {
+    int32_t want = element_made(x + i / is * n, how, n, by, is, i % is);
+    if (got[i] != want)
+      fail_msg("%d of %d by %d, %s, at %d: %d, not %d", (int)how, n, by, tg_dtype_name(d), i, got[i], want);
+  }
+}
+
+static void test_parts(void **state) {
+  (void)state;
+  static const int sizes[] = {17, 33, 50, 64, 130, 200}, by[] = {1, 2, 3, 7, 12};
+  static const TgDType of[] = {TG_F32, TG_I16};
+  setenv("TG_SPEC", "1", 1);
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+      for (size_t b = 0; b < sizeof by / sizeof *by; b++)
+        for (Made how = JOINED; how < MADE; how++)
+          for (size_t d = 0; d < (k ? 1 : sizeof of / sizeof *of); d++)
+            TG_SCOPE(ctx) made_of_parts(ctx, of[d], how, sizes[s], by[b]);
+    tg_close(ctx);
+  }
+  unsetenv("TG_SPEC");
+}
+
+/* ---- lanes along a sum of any length: what is left is added to the first of them */
+static void summed(TgContext *ctx, int n) {
+  enum { ROWS = 7 };
+
+  static float x[ROWS * 300], got[4 * ROWS];
+  for (int i = 0; i < ROWS * n; i++)
+    x[i] = (float)(i % 37 - 40); /* below 0: lanes that are none must not be a maximum */
+  TgTensor *t = tg_from(ctx, x, TG_F32, TG_SHAPE(ROWS, n)), *squares = tg_mul(t, t);
+  TgTensor *all[] = {tg_sum(t, .axis = TG_AXES(1)), tg_max(t, .axis = TG_AXES(1)),
+                     tg_sum(squares, .axis = TG_AXES(1)), tg_min(t, .axis = TG_AXES(1))};
+  if (tg_read(tg_stack(all, 4, 0), got, sizeof got)) fail_msg("%s", tg_errmsg(ctx));
+  for (int r = 0; r < ROWS; r++) {
+    float want[4] = {0, -1000, 0, 1000};
+    for (const float *v = x + r * n; v < x + (r + 1) * n; v++) {
+      want[0] += *v;
+      want[1] = *v > want[1] ? *v : want[1];
+      want[2] += *v * *v;
+      want[3] = *v < want[3] ? *v : want[3];
+    }
+    for (int i = 0; i < 4; i++)
+      if (got[i * ROWS + r] != want[i])
+        fail_msg("row %d of %d, %d: %g, not %g", r, n, i, (double)got[i * ROWS + r], (double)want[i]);
+  }
+}
+
+static void test_lengths(void **state) {
+  (void)state;
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    for (int n = 1; n < 300; n += n < 140 ? 1 : 23)
+      if (k == 0 || n % 5 == 1) TG_SCOPE(ctx) summed(ctx, n);
+    tg_close(ctx);
+  }
+}
+
+/* ---- bytes less their zero points, multiplied: exact, whatever the processor multiplies by */
+static void bytes(TgContext *ctx, int m, int depth, int n, bool edge) {
+  static uint8_t a[40 * 300];
+  static int8_t b[300 * 70];
+  static int32_t got[40 * 70];
+  for (int i = 0; i < m * depth; i++)
+    a[i] = edge ? (i % 3 ? 255 : 0) : (uint8_t)(i * 37 % 256);
+  for (int i = 0; i < depth * n; i++)
+    b[i] = edge ? (i % 2 ? -128 : 127) : (int8_t)(i * 29 % 256 - 128);
+  TgTensor *x = tg_cast(tg_from(ctx, a, TG_U8, TG_SHAPE(m, depth)), TG_I32);
+  TgTensor *w = tg_cast(tg_from(ctx, b, TG_I8, TG_SHAPE(depth, n)), TG_I32);
+  TgTensor *zero = tg_cast(tg_from(ctx, (uint8_t[]){edge ? 0 : 131}, TG_U8, TG_SHAPE(1)), TG_I32);
+  TgTensor *y = tg_matmul(tg_sub(x, zero), w);
+  if (tg_read(y, got, (size_t)(m * n) * sizeof *got)) fail_msg("%s", tg_errmsg(ctx));
+  for (int i = 0; i < m * n; i++) {
+    int32_t want = 0;
+    for (int k = 0; k < depth; k++)
+      want += (a[i / n * depth + k] - (edge ? 0 : 131)) * b[k * n + i % n];
+    if (got[i] != want) fail_msg("%d x %d x %d, at %d: %d, not %d", m, depth, n, i, got[i], want);
+  }
+}
+
+static void test_bytes(void **state) {
+  (void)state;
+  static const int forms[][3] = {{1, 64, 64},  {3, 1, 17},    {7, 33, 16},
+                                 {16, 64, 32}, {33, 300, 40}, {40, 129, 70}};
+  for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+    TgContext *ctx = open_on(devices[k]);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+      for (int edge = 0; edge < 2; edge++)
+        TG_SCOPE(ctx) bytes(ctx, forms[i][0], forms[i][1], forms[i][2], edge);
+    tg_close(ctx);
+  }
+}
+
 /* ---- the text: vectors alone */
 static void count_alone(const TgKernelText *k, void *user) {
   for (const char *p = strstr(k->source, "void "); p && (p = strstr(p, "p1[")); p++)
@@ -221,8 +358,9 @@ static void test_numbers(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every), cmocka_unit_test(test_windows),
-                                     cmocka_unit_test(test_vectors), cmocka_unit_test(test_greater),
-                                     cmocka_unit_test(test_numbers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every),   cmocka_unit_test(test_windows),
+                                     cmocka_unit_test(test_parts),   cmocka_unit_test(test_lengths),
+                                     cmocka_unit_test(test_bytes),   cmocka_unit_test(test_vectors),
+                                     cmocka_unit_test(test_greater), cmocka_unit_test(test_numbers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

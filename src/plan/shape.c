@@ -115,7 +115,11 @@ Footprint access_footprint(const Access *a, const double *ext) {
   for (int d = 0; d < a->naxis; d++)
     if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
       stride = (double)a->step[d];
-  double rows = n / elements * access_reads(a), lines = lines_of(run * a->bytes);
+  double rows = n / elements * access_reads(a), lines = lines_of(run * a->bytes), reads = access_reads(a);
+  for (int r = 0; r < MAX_LOOPS; r++)
+    if (a->moves >> r & 1) reads *= ext[r];
+  if (!a->even && reads < rows * lines) /* places that are computed: each may be a line of its own */
+    return (Footprint){reads * LINE, a->bytes, reads, reads, 1, LINE};
   return (Footprint){.bytes = rows * lines * LINE,
                      .run = run * a->bytes,
                      .rows = rows,

@@ -166,12 +166,12 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   bool tile = o->op == OPT_TILE, grid = r->arg.range.type == AXIS_GLOBAL;
   Part p[MOST_PARTS] = {{0}};
   if (tile) inner = (AxisType)r->arg.range.type;
-  if (tile && !k->ren->has_grid && carries(k, u)) {
+  if (tile && !has_grid(k->ren) && carries(k, u)) {
     const char *why;
     bool is, done = opt_tile_sum(k, u, o->n, &is, &why);
     if (is) return done || (why && refuse(k, o, why));
   }
-  if (k->ren->has_grid && (grid || inner == AXIS_LOCAL)) { /* a fixed number of iterations */
+  if (has_grid(k->ren) && (grid || inner == AXIS_LOCAL)) { /* a fixed number of iterations */
     UOp *end = r->src[0], *up = NULL;
     int64_t n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, end->vmax);
     UOp *blocks = (up = uop_alu2(k->st, OPS_ADD, end, num(k, n - 1)))
@@ -228,11 +228,11 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     if (!is_loop(u)) continue;
     const UOp *r = u->src[0];
     bool named = range_root(r) == o->r || (o->op == OPT_THREAD && block_root(r) == o->r);
-    bool scan = o->op == OPT_GROUP && k->ren->has_grid && is_scan(k, u);
+    bool scan = o->op == OPT_GROUP && has_grid(k->ren) && is_scan(k, u);
     *ordered |=
         loop_type(u) == AXIS_ORDERED && !scan && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
     bool blocks = o->op == OPT_TILE || o->op == OPT_TC || o->op == OPT_TC4; /* of a length that is known */
-    if (!named || r->src[0]->ranges || (k->ren->has_grid && blocks && !is_const(r->src[0]))) continue;
+    if (!named || r->src[0]->ranges || (has_grid(k->ren) && blocks && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }
   vec_free(k->mem, &at);
@@ -290,7 +290,7 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
 static bool in_online(const Kernel *k) { return k->list.len && k->list.at[0].op == OPT_ONLINE; }
 
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
-  bool gpu = k->ren->has_grid, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
+  bool gpu = has_grid(k->ren), threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
   if (o->op == OPT_TILE) return NULL;
   if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
   if (threads && block_threads(k, o, loop) > k->opt->target->most.block) {
@@ -328,7 +328,7 @@ static AxisType inner_type(const Kernel *k, OptOp op) {
   case OPT_LOCAL: return AXIS_LOCAL;
   case OPT_VEC: return AXIS_VEC;
   case OPT_UNROLL: return AXIS_UNROLL;
-  case OPT_GROUP: return k->ren->has_grid ? AXIS_LOCAL : AXIS_GROUP;
+  case OPT_GROUP: return has_grid(k->ren) ? AXIS_LOCAL : AXIS_GROUP;
   default: return AXIS_UPCAST;
   }
 }
@@ -463,7 +463,7 @@ bool opts_fit(Kernel *k, const OptVec *list) {
   trial.strict = false;
   trial.stays = 0;
   trial.list = *list;
-  bool ok = nest_build(&trial) && (!k->ren->has_grid || pad_grid(&trial)) && opts_apply(&trial, list) &&
+  bool ok = nest_build(&trial) && (!has_grid(k->ren) || pad_grid(&trial)) && opts_apply(&trial, list) &&
             block_fits(&trial);
   str_free(&trial.opts);
   return ok;
@@ -504,6 +504,6 @@ bool choose_opts(Kernel *k, const CodegenOptions *opt) {
 bool apply_opts(Kernel *k, const CodegenOptions *opt) {
   if (!k->ren) return true;
   if (opt->opts && !k->list.len && !choose_opts(k, opt)) return false; /* a pass alone, by its name */
-  if (k->ren->has_grid && !opt->noopt && !pad_grid(k)) return false;
+  if (has_grid(k->ren) && !opt->noopt && !pad_grid(k)) return false;
   return opts_apply(k, &k->list);
 }

@@ -103,7 +103,7 @@ bool cs_find_copies(C *c, TgMem *mem) {
   }
   for (int i = 0; ok && i < c->lin->n; i++) /* rows that a warp reads for a FRAGMENT: no thread holds them */
     if (c->lin->at[i]->op == OPS_FRAGMENT) c->copied[c->lin->at[i]->src[0]->id] = 1;
-  if (ok) cs_find_groups(c);
+  if (ok && HAS_GRIDS) cs_find_groups(c);
   mem_free(mem, uses);
   return ok;
 }

@@ -646,7 +646,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     cs_fail(c, u, "this number of lanes does not exist");
     return;
   }
-  if (c->groups) cs_group_waits(c, u, at);
+  if (HAS_GRIDS && c->groups) cs_group_waits(c, u, at);
   if (without_statement(c, u)) return;
   if (cs_is_group(u)) {
     cs_group(c, u, at);

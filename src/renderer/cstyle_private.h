@@ -3,6 +3,7 @@
  */
 #ifndef TG_CSTYLE_PRIVATE_H
 #define TG_CSTYLE_PRIVATE_H
+#include "uop/matrix.h"
 #include "renderer/cstyle.h"
 
 enum { NTMP = 64, TMP_LEN = 192, MOST_NAMED_LANES = 16, TYPE_LEN = 8 };
@@ -83,9 +84,13 @@ static inline const UOp *cs_word_of(const UOp *v) {
 }
 
 void cs_copy(C *c, const UOp *store); /* its statement */
+
 /* ---- groups.c: steps of units of four warps, which read shared memory by themselves and are waited for. */
+static inline bool cs_is_group(const UOp *u) { /* a WMMA of such a unit */
+  return HAS_GRIDS && u->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[u->arg.i]);
+}
+
 void cs_find_groups(C *c);
-bool cs_is_group(const UOp *u);           /* a WMMA of such a unit */
 const UOp *cs_sum_of(C *c, const UOp *u); /* the register that it steps */
 void cs_group(C *c, const UOp *u, int at);
 void cs_group_waits(C *c, const UOp *u, int at); /* in front of the statement at a place */

@@ -41,7 +41,7 @@ static const char begin[] =
 
 /* Pairs of 16 bits: AVX2 has half a vector in a register. */
 static const char begin_pairs[] =
-    "#if defined(__AVX2__) && !defined(__AVX512BW__)\n"
+    "#if defined(__AVX2__) && !defined(__AVX512VNNI__)\n"
     "typedef u32 pairs_half __attribute__((vector_size(32)));\n"
     "typedef i16 pairs_words __attribute__((vector_size(32)));\n"
     "typedef struct { pairs_half v[2]; } pairs_t;\n"
@@ -57,11 +57,6 @@ static const char begin_pairs[] =
     "#define PAIRS_ALL(X) ((pairs_t){0} + (u32)(X))\n"
     "#ifdef __AVX512VNNI__\n"
     "#define PAIRS_I16(C, A, B) __asm__(\"vpdpwssd %2, %1, %0\" : \"+v\"(C) : \"v\"(A), \"v\"(B))\n"
-    "#elif defined(__AVX512BW__)\n"
-    "INL void pairs_add(pairs_t *c, pairs_t a, pairs_t b) {\n  pairs_t t;\n"
-    "  __asm__(\"vpmaddwd %3, %2, %1\\n\\tvpaddd %1, %0, %0\" : \"+v\"(*c), \"=&v\"(t) : \"v\"(a), "
-    "\"v\"(b));\n}\n"
-    "#define PAIRS_I16(C, A, B) pairs_add(&C, A, B)\n"
     "#else\n"
     "typedef i32 pairs_signed __attribute__((vector_size(64)));\n"
     "#define PAIRS_LOW(X) (pairs_t)((pairs_signed)((X) << 16) >> 16)\n"

@@ -9,8 +9,6 @@
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-bool cs_is_group(const UOp *u) { return u->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[u->arg.i]); }
-
 /* From a place on. */
 static const UOp *sum_after(C *c, const UOp *u, int at) {
   for (int i = at; i < c->lin->n; i++)

@@ -694,9 +694,11 @@ static bool slices_open(Rangeify *r, UOp *n) {
   return k > 0;
 }
 
-/* What is seen in another shape, in memory of the same layout: that of symbolic sizes may have gaps. */
+/* What is seen in another shape, or asked for as it is, in memory of the same layout: that of symbolic sizes may
+ * have gaps. */
 static UOp *reshaped(UOp *n) {
-  while (n->op == OPS_RESHAPE && n->src[0]->is_tensor && !dims_symbolic(n->shape))
+  while ((n->op == OPS_RESHAPE || n->op == OPS_CONTIGUOUS) && n->src[0]->is_tensor &&
+         !dims_symbolic(n->shape))
     n = n->src[0];
   return n;
 }

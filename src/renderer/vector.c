@@ -4,9 +4,9 @@
 #include "renderer/cstyle_private.h"
 
 static const char per_lane1[] =
-    "INL $T $F($S a) { $T r; for (int i = 0; i < $N; i++) r[i] = $G(a[i]); return r; }";
+    "INL $T $F($S a) { $T r; PARTS for (int i = 0; i < $N; i++) r[i] = $G(a[i]); return r; }";
 static const char per_lane2[] =
-    "INL $T $F($T a, $T b) { $T r; for (int i = 0; i < $N; i++) r[i] = $G(a[i], b[i]); return r; }";
+    "INL $T $F($T a, $T b) { $T r; PARTS for (int i = 0; i < $N; i++) r[i] = $G(a[i], b[i]); return r; }";
 /* By a width or more: 0, or for a negative number -1. $U: unsigned lanes. A loop over the lanes would stay
  * one. */
 static const char shl_vec[] =

@@ -371,9 +371,10 @@ static bool changes_add(Kernel *k, const UOp *u, UOp *r, Changes *c) {
   int64_t size = r->src[0]->arg.v.i, step, every = 0;
   bool divides = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;
   if ((u->op != OPS_CMPLT && u->op != OPS_MAX && !divides) || u->src[0]->dtype != DT_INDEX) return true;
+  if ((u->src[0]->ranges | u->src[1]->ranges) != range_bit(r->arg.range.id)) return true;
   if (divides && !(is_const(u->src[1]) && (every = u->src[1]->arg.v.i) > 0)) return true;
   UOp *d = divides ? u->src[0] : ix(k, OPS_SUB, u->src[0], u->src[1]), *zero = num(k, 0);
-  if (!d || !zero || !depends(k, d, r) || !moves_evenly(k, d, r, &step) || !step) return true;
+  if (!d || !zero || !uop_coefficient(d, r, &step) || !step) return true;
   UOp *first = kernel_with(k, d, 1, &r, &zero);
   first = first ? simp(k, first) : NULL;
   if (!first || !is_const(first)) return true;

@@ -188,8 +188,7 @@ static void render_vectorize(C *c, const UOp *u, int id) {
     return;
   }
   if (c->lang->gnu_vec && u->nsrc == 1) {
-    const char *s = cs_ref(c, u->src[0]);
-    cs_put(c, "%s v%d = %s;\n", t, id, cs_splat(c, d, n, mask ? cs_text(c, "(i8)-%s", s) : s));
+    cs_put(c, "%s v%d = %s;\n", t, id, cs_splat(c, d, n, cs_ref(c, u->src[0])));
     return;
   }
   cs_put(c, c->lang->gnu_vec ? "%s v%d = (%s){" : "%s v%d = %s", t, id, t);
@@ -548,6 +547,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_LOAD: return cs_is_copied(c, u);
   case OPS_WMMA: return is_block(u) && c->lang->block;
   case OPS_STORE: return u == c->written || cs_is_group(u->src[1]);
+  case OPS_VECTORIZE: return cs_is_splat_mask(c, u);
   case OPS_GEP:
     if (cs_word_of(u) || (c->lang->lane_loops && u->lanes == 1)) return true;
     if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;

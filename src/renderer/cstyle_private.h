@@ -60,9 +60,10 @@ const char *cs_const(C *c, DType d, Scalar v);
 int cs_place(C *c, const UOp *u);       /* in the list; fails where u comes later */
 const char *cs_ref(C *c, const UOp *u); /* a value or a memory by its name */
 const char *cs_splat(C *c, DType d, int lanes, const char *scalar);
-bool cs_is_mask(C *c, const UOp *u);                    /* GNU C: a vector of bools is 0 / -1 integers .. */
-int cs_mask_size(C *c, const UOp *u);                   /* .. of so many bytes each, */
-const char *cs_any(C *c, const UOp *cond);              /* whether it holds, of any lane */
+bool cs_is_mask(C *c, const UOp *u);       /* GNU C: a vector of bools is 0 / -1 integers .. */
+int cs_mask_size(C *c, const UOp *u);      /* .. of so many bytes each, */
+const char *cs_any(C *c, const UOp *cond); /* whether it holds, of any lane */
+bool cs_is_splat_mask(C *c, const UOp *u);
 const char *cs_mask(C *c, const UOp *u, int nbytes);    /* made as wide as what it selects */
 const char *cs_zero(C *c, const UOp *u);                /* of its type */
 void cs_line(C *c);                                     /* begins one */

@@ -230,8 +230,19 @@ const char *cs_splat(C *c, DType d, int lanes, const char *scalar) {
   return cs_text(c, "%s(%s)", name, scalar);
 }
 
+/* A condition that all lanes share has no variable: it is made as wide as each place asks. */
+bool cs_is_splat_mask(C *c, const UOp *u) {
+  return c->lang->gnu_vec && u->op == OPS_VECTORIZE && u->nsrc == 1 && cs_is_mask(c, u);
+}
+
+static const char *splat_mask(C *c, const UOp *u, int nbytes) {
+  DType bits = cs_int_of(nbytes);
+  return cs_splat(c, bits, u->lanes, cs_text(c, "(%s)-%s", cs_scalar[bits], cs_ref(c, u->src[0])));
+}
+
 const char *cs_ref(C *c, const UOp *u) {
   u = uop_base(u);
+  if (cs_is_splat_mask(c, u)) return splat_mask(c, u, 1);
   if (cs_has_lanes(c, u)) return cs_lane(c, u, "l");
   if (u->op == OPS_CONST) {
     if (u->lanes == 1) return cs_const(c, (DType)u->dtype, u->arg.v);
@@ -255,16 +266,12 @@ const char *cs_ref(C *c, const UOp *u) {
 
 int cs_mask_size(C *c, const UOp *u) {
   u = uop_base(u);
-  return u->op == OPS_CONST ? 1 : c->mask_bytes[cs_place(c, u)];
+  return u->op == OPS_CONST || cs_is_splat_mask(c, u) ? 1 : c->mask_bytes[cs_place(c, u)];
 }
 
 const char *cs_mask(C *c, const UOp *u, int nbytes) {
   if (uop_base(u)->op == OPS_CONST) return cs_splat(c, cs_int_of(nbytes), u->lanes, u->arg.v.i ? "-1" : "0");
-  if (uop_base(u)->op == OPS_VECTORIZE && uop_base(u)->nsrc == 1) {
-    DType bits = cs_int_of(nbytes);
-    return cs_splat(c, bits, u->lanes,
-                    cs_text(c, "(%s)-%s", cs_scalar[bits], cs_ref(c, uop_base(u)->src[0])));
-  }
+  if (cs_is_splat_mask(c, uop_base(u))) return splat_mask(c, uop_base(u), nbytes);
   const char *r = cs_ref(c, u);
   return cs_mask_size(c, u) == nbytes
              ? r

@@ -106,11 +106,12 @@ static TgTensor *places_of(OnnxCall *c, const int64_t *at, int64_t in, int64_t o
   int64_t b = least <= 0 && most >= 0 ? 0 : least, end = a * (out - 1) + b;
   TgTensor *t;
   if (least <= most)
-    t = tg_floordiv_scalar(tg_add_scalar(tg_mul_scalar(tg_arange(c->ctx, 0, (double)out,
-                                                                 .dtype = end > INT32_MAX ? TG_I64 : TG_I32),
-                                                       (double)a),
-                                         (double)b),
-                           (double)d);
+    t = tg_floordiv_scalar(
+        tg_add_scalar(tg_mul_scalar(tg_arange(c->ctx, 0, (double)out,
+                                              .dtype = end > INT32_MAX || a > INT32_MAX ? TG_I64 : TG_I32),
+                                    (double)a),
+                      (double)b),
+        (double)d);
   else
     t = call_constant(c, at, TG_I64, TG_SHAPE(out));
   bool inside = least <= most && b >= 0 && end / d < in;

@@ -13,15 +13,15 @@ enum { NOT_EVEN = INT32_MIN };
 static bool moves_in_part(Kernel *k, UOp *e, UOp *r, int64_t *by) {
   int64_t at[MOST_CUTS + 1], from = 0, longest = 0, size = 0;
   int n = changes_of(k, e, r, at);
-  at[n] = n ? r->src[0]->arg.v.i : 0;
+  if (!n) return false;
+  at[n] = r->src[0]->arg.v.i;
   for (int i = 0; i <= n; i++) {
     if (at[i] - from > size) longest = from, size = at[i] - from;
     from = at[i];
   }
   Arg arg = r->arg;
   arg.range.id = k->next_range;
-  UOp *extent = num(k, size),
-      *part = n && extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
+  UOp *extent = num(k, size), *part = extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
   UOp *to = part ? add(k, part, num(k, longest)) : NULL, *now = to ? kernel_with(k, e, 1, &r, &to) : NULL;
   now = now ? simp(k, now) : NULL;
   return now && moves_evenly(k, now, part, by);

@@ -240,6 +240,36 @@ static bool split_loops(Kernel *k) {
   return true;
 }
 
+/* Ranges are numbered 0, 1, .. in their order, where merges have used up the numbers with a bit of their own in
+ * `ranges`: by these bits the choosers of opts tell loops apart. */
+static bool number_ranges(Kernel *k) {
+  enum { OWN_BITS = 63 };
+
+  if (k->next_range <= OWN_BITS) return true;
+  UOpVec order = {0}, from = {0}, to = {0};
+  int64_t *number = mem_alloc(k->mem, (size_t)k->next_range * sizeof *number),
+          n = 0; /* 1: there is such a range */
+  bool ok = number && kernel_nodes(k, k->sink, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (order.at[i]->op == OPS_RANGE) number[order.at[i]->arg.range.id] = 1;
+  for (int64_t id = 0; ok && id < k->next_range; id++)
+    if (number[id]) number[id] = n++;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *r = order.at[i];
+    if (r->op != OPS_RANGE) continue;
+    UOp *extent = kernel_with(k, r->src[0], (int)from.len, from.at, to.at);
+    Arg arg = r->arg;
+    arg.range.id = number[arg.range.id];
+    UOp *now = extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
+    ok = now && vec_push(k->mem, &from, r) && vec_push(k->mem, &to, now);
+  }
+  UOp *sink = ok ? kernel_with(k, k->sink, (int)from.len, from.at, to.at) : NULL;
+  if (sink) k->next_range = n;
+  mem_free(k->mem, number);
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return sink && (k->sink = simp(k, sink)) != NULL;
+}
+
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
   if (!share_loops(k) || !split_loops(k)) return false;
@@ -277,5 +307,5 @@ bool simplify_ranges(Kernel *k) {
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
   if (merged && !(k->sink = graph_rewrite(&rw, pm_one_axis, k->sink))) return false;
   if (merged && !(k->sink = graph_rewrite(&rw, pm_rejoin, k->sink))) return false;
-  return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
+  return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL && number_ranges(k);
 }

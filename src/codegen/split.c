@@ -324,13 +324,12 @@ int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part
 /* Operations written for lanes that are left, else they run one by one; and for all parts of a loop of lanes. */
 enum { MOST_PIECES_TEXT = 400 };
 
-/* o->n iterations at a time of `size` from `from` on. */
-static int parts_between(Kernel *k, const Opt *o, const UOp *r, AxisType inner, int64_t from, int64_t size,
-                         Part *p) {
+/* o->n iterations at a time of `size` from `from` on. written: operations of each lane; 0: they are no lanes. own:
+ * the type of the loop. */
+static int parts_between(Kernel *k, const Opt *o, AxisType own, AxisType inner, int64_t written, int64_t from,
+                         int64_t size, Part *p) {
   int64_t n = TG_MIN(o->n, size);
-  bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
-  int64_t written = lanes ? operations_along(k, r) : 0;
-  while (lanes && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT)
+  while (written && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT)
     n &= n - 1;
   int64_t whole = size / n, rest = size % n, tiles = (size + n - 1) / n;
   if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of one size and of one less */
@@ -342,7 +341,7 @@ static int parts_between(Kernel *k, const Opt *o, const UOp *r, AxisType inner, 
   }
   p[0] = (Part){num(k, from), num(k, whole), num(k, n), inner, NULL, o->op == OPT_UPCASTTOP};
   p[1] = (Part){num(k, from + whole * n), num(k, 1), num(k, rest), inner, NULL, false};
-  if (written * pieces(rest) > MOST_PIECES_TEXT) p[1].inner = (AxisType)r->arg.range.type;
+  if (written * pieces(rest) > MOST_PIECES_TEXT) p[1].inner = own;
   return rest ? 2 : 1;
 }
 
@@ -365,20 +364,22 @@ static bool change_add(Changes *c, int64_t at) {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
-/* Those of one node: where a comparison is decided otherwise, another of two is the greater, a quotient becomes
- * the next. False: there are too many. */
+/* The iterations in which one node changes: a comparison flips, a MAX takes its other operand, a quotient goes up
+ * by one. False: there are too many. */
 static bool changes_add(Kernel *k, const UOp *u, UOp *r, Changes *c) {
+  static const int64_t MOST_PLACE = INT64_MAX / 4;
   int64_t size = r->src[0]->arg.v.i, step, every = 0;
   bool divides = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;
   if ((u->op != OPS_CMPLT && u->op != OPS_MAX && !divides) || u->src[0]->dtype != DT_INDEX) return true;
   if ((u->src[0]->ranges | u->src[1]->ranges) != range_bit(r->arg.range.id)) return true;
   if (divides && !(is_const(u->src[1]) && (every = u->src[1]->arg.v.i) > 0)) return true;
   UOp *d = divides ? u->src[0] : ix(k, OPS_SUB, u->src[0], u->src[1]), *zero = num(k, 0);
-  if (!d || !zero || !uop_coefficient(d, r, &step) || !step) return true;
+  if (!d || !zero || !uop_coefficient(d, r, &step) || !step || (divides && step < 0)) return true;
+  if (d->vmin < -MOST_PLACE || d->vmax > MOST_PLACE || every > MOST_PLACE)
+    return true; /* sums below do not wrap */
   UOp *first = kernel_with(k, d, 1, &r, &zero);
   first = first ? simp(k, first) : NULL;
   if (!first || !is_const(first)) return true;
-  if (step < 0 && divides) return true;
   int64_t from = first->arg.v.i; /* d is step * r + from; it reaches 0, or leaves it */
   if (!divides) {
     int64_t at = step > 0 ? ceil_div(-from, step) : ceil_div(from + 1, -step);
@@ -405,12 +406,14 @@ int parts_of_known(Kernel *k, const Opt *o, UOp *u, AxisType inner, Part *p) {
   UOp *r = u->src[0];
   int64_t size = r->src[0]->arg.v.i, at[MOST_CUTS + 1], from = 0;
   int changes = inner == AXIS_VEC && o->n < size ? changes_of(k, u, r, at) : 0, n = 0;
-  bool between = false; /* a block ends where it changes, as panels do */
+  bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP, between = false;
+  int64_t written = lanes ? operations_along(k, r) : 0;
   for (int i = 0; i < changes; i++)
     between |= at[i] % o->n != 0;
-  if (!between || (changes + 1) * operations_along(k, r) > MOST_PIECES_TEXT) changes = 0;
+  /* nothing to cut where blocks end there anyway, as with panels */
+  if (!between || (changes + 1) * written > MOST_PIECES_TEXT) changes = 0;
   at[changes] = size;
   for (int i = 0; i <= changes; from = at[i++])
-    n += parts_between(k, o, r, inner, from, at[i] - from, p + n);
+    n += parts_between(k, o, (AxisType)r->arg.range.type, inner, written, from, at[i] - from, p + n);
   return n;
 }

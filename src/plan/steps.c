@@ -14,10 +14,10 @@ enum { LANES = TILE_LANES };
 static const double APART = 2.5, APART_FOUND = 5;
 /* Loads that one is worth that begins anywhere in a line, as mostly does what lanes are taken out of. */
 static const double ANYWHERE = 1.5;
-/* Vectors that lanes at known places lie in. */
-static const double VECTORS_KNOWN = 2;
 /* .. of a row whose first and last vectors are not whole, which is known where they are written. */
 static const double LOADS_OF_EDGES = 4;
+/* Vectors that lanes at known places lie in. */
+static const double VECTORS_KNOWN = 2;
 /* Steps that two pieces of a loop take with what stands before them: 3 taps of a window's gradient, 4 rows by
  * 16 lanes, took 5 times as long as without on a Zen 3, and with a copy 2.6 times. */
 static const double STEPS_OF_PIECES = 6;

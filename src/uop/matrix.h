@@ -80,7 +80,7 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
  * Dot products of AVX-512: a word of a row of a by the words of 16 columns. One factor of a byte has a sign
  * and the other has none: two that are alike are one row more, with a's sign bits flipped. DOT(name, since,
  * dtype of a, of b, of c, steps of k in 32 bits, cycles of a step, cycles until a sum can be added to,
- * flipped). AVX2 has those of 16 bits, which bytes become.
+ * flipped). AVX2 multiplies words of two factors of 16 bits: factors of 8 bits are widened.
  * A build without a kind of GPU has no rows for it. */
 #ifdef TG_NO_CUDA
 #define MATRICES_OF_CUDA(MMA, GROUP)

@@ -857,6 +857,7 @@ static int on_named(void) {
 int main(int argc, char **argv) {
   int failed = 0;
   const char *device = argc > 1 ? argv[1] : getenv("TG_DEV");
+  setenv("TG_SPEC", "1", 0); /* a list of opts that is chosen and then refused is an error */
   if (device && (strstr(device, "CUDA") || strstr(device, "METAL"))) {
     named = device;
     return on_named();

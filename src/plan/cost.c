@@ -26,7 +26,9 @@ static const double SUM_KEPT = 2.6;
 static const double LEFT_OF_SUM = 0.1;
 /* Of the time of threads that write parts of the same lines. */
 static const double LINES_SPLIT = 1.05;
-/* Of the traffic into a level, what is not hidden behind anything. */
+/* Of the traffic into a level, what is not hidden behind anything. A copy is read from end to end, so that
+ * hardware asks for all of it ahead: f32 matrices of 512, 768 and 2048 take .88, .90 and .92 of the time on a
+ * Zen 3 since that is left out here. */
 static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 
 /* Of the lanes that all blocks of them have, those that there are. */
@@ -140,10 +142,11 @@ static double traffic_and_all(const Plan *p, Cost *out, int ncores, double share
   double slowest = 0, sum = 0, compute = out->compute * share;
   footprints_of(p, &footprints);
   for (int l = 0; l < LEVEL_MEMORY; l++) {
-    out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &footprints, l) : 0;
+    double copied = 0;
+    out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &footprints, l, &copied) : 0;
     if (l + 1 == LEVEL_MEMORY) out->traffic[l] /= streams_gain(p, &footprints, ncores);
     slowest = fmax(slowest, out->traffic[l]);
-    sum += shown[l] * out->traffic[l];
+    sum += shown[l] * (out->traffic[l] - copied);
     if (fmax(compute, slowest) + sum + out->stores * share > most) return INFINITY;
   }
   sum += waits_of(p, &footprints);

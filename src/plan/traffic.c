@@ -172,7 +172,7 @@ static double lines_awaited(const Plan *p, const Footprints *footprints) {
   return cycles;
 }
 
-double traffic_of(const Plan *p, const Footprints *footprints, int level) {
+double traffic_of(const Plan *p, const Footprints *footprints, int level, double *copied) {
   const Target *t = p->c->target;
   int fits = p->n; /* below the loop before this one, all operands together fit */
   double all = 0;
@@ -187,8 +187,11 @@ double traffic_of(const Plan *p, const Footprints *footprints, int level) {
     each[x->beside] = fmax(each[x->beside], each[a]);
     each[a] = 0;
   }
-  for (int a = 0; a < p->c->naccess; a++)
+  *copied = 0;
+  for (int a = 0; a < p->c->naccess; a++) {
     all += each[a];
+    if (p->staged_at[a] >= 0) *copied += each[a] / cycle_bytes(t, level + 1);
+  }
   return all / cycle_bytes(t, level + 1);
 }
 

@@ -100,7 +100,8 @@ double access_spans(const Access *a, const double *ext, double *span) {
 }
 
 /* Its axes, the one with the smallest step first, are one run as long as less than a line lies between what
- * is touched: then every line is, as of rows of 34 bytes of which 32 are read. */
+ * is touched: then every line is, as of rows of 34 bytes of which 32 are read. Rows may overlap: an index that
+ * steps over an edge, as 2 p + q - 1 does, seems to reach into the row before. */
 Footprint access_footprint(const Access *a, const double *ext) {
   double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, elements = 1, stride = 0;
   int i = a->naxis - 1;
@@ -108,7 +109,7 @@ Footprint access_footprint(const Access *a, const double *ext) {
     int d = a->by_step[i];
     double gap = (double)a->step[d] - run;
     if (span[d] <= 1) continue;
-    if (gap < 0 || gap * a->bytes >= LINE) break;
+    if (gap * a->bytes >= LINE) break;
     run += (double)a->step[d] * (span[d] - 1);
     elements *= span[d];
   }

@@ -112,6 +112,7 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
       int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r], !c->reduce);
       if (by == NOT_EVEN) {
         a->even = false;
+        a->computed |= 1u << r;
         by = a->extent[d];
       }
       a->coef[d][r] = by;

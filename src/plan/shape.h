@@ -23,6 +23,7 @@ typedef struct Access {
   uint32_t on[MAX_AXES];     /* bit r: the index of the axis moves with loop r */
   double whole;              /* bytes that it touches in the whole kernel */
   uint32_t moves;            /* bit r: it moves with loop r */
+  uint32_t computed;         /* bit r: .. but not by the same in each iteration */
   uint32_t gate_moves;       /* bit r: its gate does */
   uint32_t edges[MAX_LOOPS]; /* of the clauses of its gate that move with loop r, all loops */
   uint32_t asks;             /* bit r: what all factors of the product ask moves with loop r */

@@ -126,8 +126,9 @@ static double loads_of(const Plan *p, int access) {
     if (__builtin_ctz(own) != p->vec) n *= written_out(p, __builtin_ctz(own));
   double each = lanes ? loads_of_vector(p, access) : 1;
   bool gated = a->gated && p->staged_at[access] < 0, apart = each == 0;
+  bool known = !lanes || !(a->computed >> p->vec & 1); /* how far one lane is from the next */
   if (apart)
-    n *= p->ext[p->vec] * (a->even || is_written_out(p, p->vec) ? APART : APART_FOUND);
+    n *= p->ext[p->vec] * (known || is_written_out(p, p->vec) ? APART : APART_FOUND);
   else if (lanes)
     n *= vectors(p) * tile_registers(p->c->target) * each + (edges_of(p, access) ? LOADS_OF_EDGES : 0);
   if (lanes && is_far(p->c, a) && a->streamed && is_nested(p->c))

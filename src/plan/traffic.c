@@ -121,9 +121,13 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   int64_t step = access_step(x, around->loop);
   bool whole = (double)step * x->bytes * around->ext[around->loop] == f.run;
   bool goes_on = step == 1 || (whole && is_summed_over(p->c, around->loop));
+  Footprint outside = footprints->of[own - 1][a];
   if (goes_on && f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
     bytes = f.rows * f.run;
     if (run == f.run) run *= around->trips;
+  } else if ((x->computed >> around->loop & 1) && !x->found && outside.bytes < bytes * around->trips) {
+    bytes = outside.bytes / around->trips; /* places that are computed go on mostly, too */
+    run = outside.run;
   }
   int at = own - 1;
   while (at >= 0 && !(x->moves >> p->level[at].loop & 1))

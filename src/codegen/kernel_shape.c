@@ -85,6 +85,18 @@ static bool is_further(Kernel *k, const KernelShape *c, const Access *a, const A
 }
 
 /* asked: by all that is summed of a product. */
+/* How far one loop moves an index in all; `most`: where that is not known. */
+static int64_t reach_of(Kernel *k, const KernelShape *c, UOp *index, int loop, int64_t most) {
+  UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *zero = num(k, 0);
+  int n = 0;
+  for (int r = 0; r < c->n; r++)
+    if (r != loop) from[n] = (UOp *)c->range[r], to[n++] = zero;
+  UOp *alone = zero ? kernel_with(k, index, n, from, to) : NULL;
+  alone = alone ? simp(k, alone) : NULL;
+  bool known = alone && alone->vmin > -most && alone->vmax < most;
+  return known ? TG_MIN(alone->vmax - alone->vmin, most) : most;
+}
+
 static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, const Clauses *asked,
                        const UOpVec *order) {
   const UOp *memory = x->src[0];
@@ -113,7 +125,8 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
       if (by == NOT_EVEN) {
         a->even = false;
         a->computed |= 1u << r;
-        by = a->extent[d];
+        a->reach[d][r] = reach_of(k, c, x->src[1 + d], r, a->extent[d] - 1);
+        by = a->reach[d][r] ? a->extent[d] : 0;
       }
       a->coef[d][r] = by;
       if (by) a->moves |= 1u << r;

@@ -613,14 +613,29 @@ static bool is_run(const KernelShape *c, int lane, int u) {
   return run;
 }
 
+/* Whether a short loop is written out: where that decides a condition, or where what its iterations read lies
+ * between the lanes of the first, as the channels of a picture do. */
+static bool is_interleaved(const KernelShape *c, int lane, int u) {
+  bool found = c->decides >> u & 1;
+  for (int a = c->nstore; a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    int64_t by = llabs(access_step(x, u)), apart = access_vectors(x, lane);
+    found |= by > 0 && by < apart;
+  }
+  return found && c->size[u] <= MOST_STRIDE;
+}
+
 static bool plain_tiles(Search *s, Roles *r) {
   const KernelShape *c = s->c;
   r->tile = -1;
   r->rows = 1;
   bool ok = tiling_add(s, r, false);
-  for (int u = 0; ok && r->lanes <= LANES && u < c->n; u++) {
-    if (!is_out(c, u) || u == r->lane || is_open(c, u) || !is_run(c, r->lane, u)) continue;
+  for (int u = 0; ok && u < c->n; u++) {
+    if (!is_out(c, u) || u == r->lane || is_open(c, u)) continue;
     r->tile = u;
+    r->rows = c->size[u];
+    if (r->rows > 1 && is_interleaved(c, r->lane, u)) ok = tiling_add(s, r, false);
+    if (r->lanes > LANES || !is_run(c, r->lane, u)) continue;
     for (r->rows = 2; ok && r->rows <= TG_MIN(c->size[u], MOST_TILE); r->rows *= 2)
       ok = tiling_add(s, r, false);
   }

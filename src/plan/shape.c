@@ -91,7 +91,8 @@ double access_spans(const Access *a, const double *ext, double *span) {
     span[d] = 1;
     for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
       int r = __builtin_ctz(moves);
-      span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
+      double by = fabs((double)a->coef[d][r]) * (ext[r] - 1);
+      span[d] += a->reach[d][r] ? fmin(by, (double)a->reach[d][r]) : by;
     }
     if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
     n *= span[d];

@@ -18,6 +18,8 @@ typedef struct Access {
   int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
   int more;         /* other reads that it stands for: a constant further, of elements of their own */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
+  /* by how much in all a loop moves an index that it moves unevenly; 0: it moves it evenly */
+  int64_t reach[MAX_AXES][MAX_LOOPS];
   int64_t by[MAX_LOOPS];     /* elements that it moves by when the loop does */
   int by_step[MAX_AXES];     /* axes, the largest step first */
   uint32_t on[MAX_AXES];     /* bit r: the index of the axis moves with loop r */

@@ -120,7 +120,7 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   const Level *around = &p->level[own - 1];
   int64_t step = access_step(x, around->loop);
   bool whole = (double)step * x->bytes * around->ext[around->loop] == f.run;
-  bool goes_on = step == 1 || (whole && is_summed_over(p->c, around->loop));
+  bool goes_on = step == 1 || (whole && (!p->c->reduce || is_summed_over(p->c, around->loop)));
   Footprint outside = footprints->of[own - 1][a];
   if (goes_on && f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
     bytes = f.rows * f.run;

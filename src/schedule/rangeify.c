@@ -34,120 +34,18 @@ typedef struct Rangeify {
   bool failed;
 } Rangeify;
 
-static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) {
-  return uop_simplify_top(s->st, s->mem, uop_alu2(s->st, op, a, b));
-}
-
-static UOp *ixc(Sched *s, Ops op, UOp *a, int64_t c) {
-  return ix(s, op, a, dim_uop(s->st, s->mem, c));
-} /* c: a number or a size */
-
-/* Split both shapes into groups of equal product: an axis alone in its group passes through, only real splits
- * and merges make div and mod. */
-static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *idx, UOp **to) {
-  UOpStore *st = s->st;
-  UOp *zero = uop_index_const(st, 0);
-  int i = 0, j = 0;
-  while (i < in->n || j < out->n) {
-    int i0 = i, j0 = j;
-    int64_t pi = i < in->n ? in->v[i++] : 1, pj = j < out->n ? out->v[j++] : 1;
-    /* equal products end it; the larger values find that early */
-    while (pi != pj) {
-      if (dim_max(st, pi) < dim_max(st, pj) && i < in->n)
-        pi = dim_mul(st, pi, in->v[i++]);
-      else if (j < out->n)
-        pj = dim_mul(st, pj, out->v[j++]);
-      else if (i < in->n)
-        pi = dim_mul(st, pi, in->v[i++]);
-      else
-        break;
-    }
-    if (i - i0 == 1 && j - j0 == 1) {
-      to[i0] = idx[j0];
-      continue;
-    }
-    UOp *flat = zero;
-    int64_t stride = 1;
-    for (int k = j - 1; k >= j0; k--) {
-      if (out->v[k] != 1) flat = ix(s, OPS_ADD, flat, ixc(s, OPS_MUL, idx[k], stride));
-      stride = dim_mul(st, stride, out->v[k]);
-    }
-    stride = 1;
-    for (int k = i - 1; k >= i0; k--) {
-      if (in->v[k] == 1) {
-        to[k] = zero;
-        continue;
-      }
-      UOp *e = stride == 1 ? flat : ixc(s, OPS_FLOORDIV, flat, stride);
-      int64_t above = dim_mul(st, stride, in->v[k]);
-      to[k] = above == pi ? e : ixc(s, OPS_FLOORMOD, e, in->v[k]);
-      stride = above;
-    }
-  }
-}
-
 /* The index tuple of n's source for an index tuple of n; *gate is non-NULL where a PAD puts zeros. */
 static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
-  Sched *s = r->s;
   *gate = NULL;
   if (!tuple) return r->failed = true, NULL;
-  static const Ints scalar; /* a CONST has no shape of its own */
-  const Ints *p = n->arg.ints, *in = n->src[0]->is_tensor ? n->src[0]->shape : &scalar;
-  uint64_t key = (uint64_t)n->id << 32 | tuple->id;
-  UOp *hit;
-  uint64_t v;
-  if (map_get(&r->moved, key, &v)) {
-    hit = (UOp *)(uintptr_t)v;
-    if (n->op == OPS_PAD) *gate = hit->src[hit->nsrc - 1];
-    if (*gate && is_const(*gate) && (*gate)->arg.v.i) *gate = NULL;
-    return n->op == OPS_PAD ? uop_new(s->st, OPS_TUPLE, DT_VOID, 1, hit->nsrc - 1, hit->src, ARG0) : hit;
-  }
-  UOp *to[MAX_RANK + 1], *g = NULL, *zero = uop_index_const(s->st, 0);
-  for (int i = 0; i < in->n; i++)
-    to[i] = i < tuple->nsrc ? tuple->src[i] : zero;
-  switch (n->op) {
-  case OPS_RESHAPE: move_reshape(s, in, p, tuple->src, to); break;
-  case OPS_PERMUTE:
-    for (int i = 0; i < p->n; i++)
-      to[p->v[i]] = tuple->src[i];
-    break;
-  case OPS_EXPAND:
-    for (int i = 0; i < in->n; i++)
-      if (in->v[i] == 1) to[i] = zero;
-    break;
-  case OPS_SHRINK:
-    for (int i = 0; i < in->n; i++)
-      to[i] = ixc(s, OPS_ADD, tuple->src[i], p->v[2 * i]);
-    break;
-  case OPS_FLIP:
-    for (int i = 0; i < in->n; i++)
-      if (p->v[i]) to[i] = ix(s, OPS_SUB, dim_uop(s->st, s->mem, dim_sub(s->st, in->v[i], 1)), tuple->src[i]);
-    break;
-  case OPS_PAD:
-    g = uop_const_int(s->st, DT_BOOL, 1);
-    for (int i = 0; i < in->n; i++) {
-      UOp *e = ixc(s, OPS_ADD, tuple->src[i], dim_sub(s->st, 0, p->v[2 * i]));
-      if (p->v[2 * i]) /* not (e < 0) */
-        g = uop_alu2(s->st, OPS_AND, g,
-                     uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero),
-                              uop_const_int(s->st, DT_BOOL, 1)));
-      if (p->v[2 * i + 1])
-        g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, dim_uop(s->st, s->mem, in->v[i])));
-      to[i] = e;
-    }
-    g = uop_simplify(s->st, s->mem, g);
-    break;
-  default: break; /* DETACH and the like: same indices */
-  }
-  UOp *t = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, in->n, to, ARG0);
-  if (n->op == OPS_PAD) {
-    to[in->n] = g;
-    hit = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, in->n + 1, to, ARG0);
-    *gate = g && is_const(g) && g->arg.v.i ? NULL : g;
-  } else
-    hit = t;
-  if (!t || !hit || !map_put_ptr(&r->moved, (uintptr_t)key, hit)) r->failed = true;
-  return t;
+  uint64_t key = (uint64_t)n->id << 32 | tuple->id, v;
+  bool had = map_get(&r->moved, key, &v);
+  UOp *to = had ? (UOp *)(uintptr_t)v : movement_index(r->s, n, tuple);
+  if (!had && (!to || !map_put_ptr(&r->moved, (uintptr_t)key, to))) r->failed = true;
+  if (!to || n->op != OPS_PAD) return to;
+  *gate = to->src[to->nsrc - 1];
+  if (*gate && is_const(*gate) && (*gate)->arg.v.i) *gate = NULL;
+  return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, to->nsrc - 1, to->src, ARG0);
 }
 
 /* The reduction that n keeps, whatever its shape: it has memory of its own, so no copy is made of it.
@@ -272,7 +170,7 @@ static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {
       at[g->node->arg.reduce.axes->v[k]] = g->red[k];
   const Slice *slice = slice_of(r, i);
   for (int k = 0; slice && k < g->nout; k++)
-    if (slice->axis[k].from) at[k] = ixc(r->s, OPS_ADD, at[k], slice->axis[k].from);
+    if (slice->axis[k].from) at[k] = index_by(r->s, OPS_ADD, at[k], slice->axis[k].from);
   return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, g->nout, at, ARG0);
 }
 
@@ -298,7 +196,7 @@ static int stage_with(Rangeify *r, const UOp *n, UOp **tuple) {
   UOp *at[MAX_RANK];
   memcpy(at, (*tuple)->src, (*tuple)->nsrc * sizeof *at);
   for (int k = 0; k < (*tuple)->nsrc; k++)
-    if (slice->axis[k].from) at[k] = ixc(s, OPS_SUB, at[k], slice->axis[k].from);
+    if (slice->axis[k].from) at[k] = index_by(s, OPS_SUB, at[k], slice->axis[k].from);
   *tuple = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, (*tuple)->nsrc, at, ARG0);
   return i;
 }

@@ -281,6 +281,11 @@ int64_t stage_iterations(const Stage *g);
  * two the index is flat. */
 UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents,
                   UOp *const *idx);
+/* a op c, simplified; c: a number or a size */
+UOp *index_by(Sched *s, Ops op, UOp *a, int64_t c);
+/* The index tuple of a movement op's source for one of the op: OPS_TUPLE of an index per axis; of a PAD one
+ * more, the condition under which it is inside. */
+UOp *movement_index(Sched *s, UOp *n, UOp *tuple);
 
 #define fit_one(r, s) ((r).n + (s).n <= MAX_RANK) /* lists of loops, for one reduction */
 

@@ -124,9 +124,9 @@ static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, con
       int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r], !c->reduce);
       if (by == NOT_EVEN) {
         a->even = false;
-        a->computed |= 1u << r;
         a->reach[d][r] = reach_of(k, c, x->src[1 + d], r, a->extent[d] - 1);
         by = a->reach[d][r] ? a->extent[d] : 0;
+        if (by) a->computed |= 1u << r;
       }
       a->coef[d][r] = by;
       if (by) a->moves |= 1u << r;

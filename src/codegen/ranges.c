@@ -240,13 +240,13 @@ static bool split_loops(Kernel *k) {
   return true;
 }
 
-/* Ranges are numbered 0, 1, .. in their order, where merges have used up the numbers with a bit of their own in
- * `ranges`: by these bits the choosers of opts tell loops apart. A kernel that came with higher numbers keeps
- * them, because lists of opts name its loops. */
-static bool number_ranges(Kernel *k, int64_t came) {
+/* Numbers ranges 0, 1, .. in their order, where merges have used up the numbers that have a bit of their own in
+ * `ranges`: the planner tells loops apart by these bits. given: next_range before the merges. A kernel that had
+ * higher numbers already keeps them, because lists of opts name its loops. */
+static bool number_ranges(Kernel *k, int64_t given) {
   enum { OWN_BITS = 63 };
 
-  if (k->next_range <= OWN_BITS || came > OWN_BITS) return true;
+  if (k->next_range <= OWN_BITS || given > OWN_BITS) return true;
   UOpVec order = {0}, from = {0}, to = {0};
   int64_t *number = mem_alloc(k->mem, (size_t)k->next_range * sizeof *number),
           n = 0; /* 1: there is such a range */
@@ -274,7 +274,7 @@ static bool number_ranges(Kernel *k, int64_t came) {
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
   if (!share_loops(k) || !split_loops(k)) return false;
-  int64_t came = k->next_range;
+  int64_t given = k->next_range;
   bool merged = false;
   for (bool again = true; again;) {
     UOpVec order = {0};
@@ -309,5 +309,5 @@ bool simplify_ranges(Kernel *k) {
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
   if (merged && !(k->sink = graph_rewrite(&rw, pm_one_axis, k->sink))) return false;
   if (merged && !(k->sink = graph_rewrite(&rw, pm_rejoin, k->sink))) return false;
-  return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL && number_ranges(k, came);
+  return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL && number_ranges(k, given);
 }

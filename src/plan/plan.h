@@ -65,7 +65,7 @@ void footprints_of(const Plan *p, Footprints *footprints);
 bool is_far(const KernelShape *c, const Access *a);
 /* Elements of a run of a store that is written at once, where a tile of it is turned in registers; else 0. */
 double turned_run(const Plan *p, const Access *x);
-/* Cycles in which what all accesses move comes into a level; *copied: those of accesses that have a copy. */
+/* Cycles of all accesses' traffic into a level; *copied: the part of accesses that read a copy. */
 double traffic_of(const Plan *p, const Footprints *footprints, int level, double *copied);
 /* How much faster memory is read by several streams than by one: of each a core has lines under way. */
 double streams_gain(const Plan *p, const Footprints *footprints, int ncores);

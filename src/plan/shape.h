@@ -18,14 +18,14 @@ typedef struct Access {
   int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
   int more;         /* other reads that it stands for: a constant further, of elements of their own */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
-  /* by how much in all a loop moves an index that it moves unevenly; 0: it moves it evenly */
+  /* of a loop whose iterations move an index by different steps: how far in all; 0: the steps are equal */
   int64_t reach[MAX_AXES][MAX_LOOPS];
   int64_t by[MAX_LOOPS];     /* elements that it moves by when the loop does */
   int by_step[MAX_AXES];     /* axes, the largest step first */
   uint32_t on[MAX_AXES];     /* bit r: the index of the axis moves with loop r */
   double whole;              /* bytes that it touches in the whole kernel */
   uint32_t moves;            /* bit r: it moves with loop r */
-  uint32_t computed;         /* bit r: .. but not by the same in each iteration */
+  uint32_t computed;         /* bit r: .. by different steps */
   uint32_t gate_moves;       /* bit r: its gate does */
   uint32_t edges[MAX_LOOPS]; /* of the clauses of its gate that move with loop r, all loops */
   uint32_t asks;             /* bit r: what all factors of the product ask moves with loop r */

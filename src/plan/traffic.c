@@ -126,7 +126,7 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
     bytes = f.rows * f.run;
     if (run == f.run) run *= around->trips;
   } else if ((x->computed >> around->loop & 1) && !x->found && outside.bytes < bytes * around->trips) {
-    bytes = outside.bytes / around->trips; /* places that are computed go on mostly, too */
+    bytes = outside.bytes / around->trips; /* an iteration's share: the next mostly reads near this one */
     run = outside.run;
   }
   int at = own - 1;

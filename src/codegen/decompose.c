@@ -53,33 +53,20 @@ static int mantissa_bits(const B *b) { return wide(b) ? 52 : 23; }
 static int exponent_bias(const B *b) { return wide(b) ? 1023 : 127; }
 
 /* The nearest whole number n for |n| < 2^21 (f32) or 2^50 (f64), as a float, and an integer whose low bits
- * are n + 2 bias: adding 1.5 * 2^mantissa leaves no room for a fraction. NaN gives NaN and any bits; that is
+ * are n + `more`: adding 1.5 * 2^mantissa leaves no room for a fraction. NaN gives NaN and any bits; that is
  * cheaper than a conversion, which has to saturate. */
 typedef struct Whole {
-  UOp *f, *biased;
+  UOp *f, *bits;
 } Whole;
 
 static Whole whole_of(B *b, UOp *sum, UOp *big) {
   return (Whole){op2(b, OPS_SUB, sum, big), bitcast(b, sum, int_of(b->d))};
 }
 
-static UOp *rounds(B *b) { return c(b, 1.5 * ldexp(1, mantissa_bits(b)) + 2 * exponent_bias(b)); }
-
-static Whole round_near(B *b, UOp *x) { return whole_of(b, op2(b, OPS_ADD, x, rounds(b)), rounds(b)); }
-
-static Whole round_product(B *b, UOp *x, double by) { /* of x and by */
-  return whole_of(b, mul_add(b, x, c(b, by), rounds(b)), rounds(b));
-}
+static UOp *rounds(B *b, int more) { return c(b, 1.5 * ldexp(1, mantissa_bits(b)) + more); }
 
 static UOp *power_of_two(B *b, UOp *biased) { /* from an exponent with its bias in the low bits */
   return bitcast(b, op2(b, OPS_SHL, biased, ci(b, int_of(b->d), mantissa_bits(b))), b->d);
-}
-
-/* p 2^n in two steps, so that subnormal and overflowing results are right: each has half of n, and of the two
- * biases one. The bits above are shifted out. */
-static UOp *scale(B *b, UOp *p, Whole n) {
-  UOp *half = op2(b, OPS_SHR, n.biased, ci(b, int_of(b->d), 1)), *rest = op2(b, OPS_SUB, n.biased, half);
-  return op2(b, OPS_MUL, op2(b, OPS_MUL, p, power_of_two(b, half)), power_of_two(b, rest));
 }
 
 static UOp *horner(B *b, UOp *x, const double *k, int n) { /* k[0] + k[1] x + .. */
@@ -135,7 +122,18 @@ static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0},
                     half_pi_end[2] = {-0x1.ee59dap-50, -0x1.f1976b7ed8fbcp-110};
 static const double third_lo[2] = {-0x1.555556p-27, 0x1.5555555555555p-56};
 
-static UOp *poly(B *b, UOp *x, const Poly *p) { return horner(b, x, p[wide(b)].k, p[wide(b)].n); }
+/* Odd and even terms apart: half as many steps wait for one another, and a processor that has to wait is what
+ * makes functions slow. */
+static UOp *poly(B *b, UOp *x, const Poly *p) {
+  const double *k = p[wide(b)].k;
+  int n = p[wide(b)].n;
+  if (n < 4) return horner(b, x, k, n);
+  double part[2][5];
+  for (int i = 0; i < n; i++)
+    part[i % 2][i / 2] = k[i];
+  UOp *square = op2(b, OPS_MUL, x, x);
+  return mul_add(b, horner(b, square, part[1], n / 2), x, horner(b, square, part[0], n - n / 2));
+}
 
 static UOp *add(B *b, UOp *x, UOp *y) { return op2(b, OPS_ADD, x, y); }
 
@@ -182,39 +180,77 @@ static UOp *exp2_small(B *b, UOp *r, UOp *lo) { /* 2^(r + lo), |r| <= 1/2 */
   return exp_small(b, t.hi, lo ? mul_add(b, lo, c(b, M_LN2), t.lo) : t.lo);
 }
 
-static UOp *clamp(B *b, UOp *x, double lo, double hi) { /* NaN stays NaN */
-  x = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);
-  return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x);
+static UOp *at_most(B *b, UOp *x, double hi) { return sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x); }
+
+static UOp *at_least(B *b, UOp *x, double lo) { return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x); }
+
+/* How p 2^n is made, where y = n + a fraction: `rounds` rounds y to n, and leaves n + a bias in the low bits. What
+ * is known of y decides the rest. Between the exponents that a float has, 2^n is one. Where y is at most 0, 2^n is
+ * 2^(n + shift) times `rest` = 2^-shift, so that a subnormal result is rounded once, and what is below them all is
+ * multiplied by an exact 0: a product that underflows takes some processors a hundred times as long, and masked
+ * scores are all of it. Where y is at least 0, 2^(n - 1) times 2, because 2^128 (f64: 2^1024) times what is below 1
+ * is a number. Else 2^n is two halves, and where `tiny`, 0 is chosen. */
+typedef struct Power {
+  UOp *y, *rounds, *rest, *tiny;
+} Power;
+
+/* Of 2^y, where y = x unit lies in the bounds of x. NaN stays NaN. */
+static Power power_of(B *b, UOp *x, double unit) {
+  int bias = exponent_bias(b), down = mantissa_bits(b) + 2;
+  Bounds is = bounds_of(x);
+  double lo = is.lo * unit, hi = is.hi * unit, top = bias + 2, bottom = -bias - down;
+  if (lo > 1 - bias && hi < bias) return (Power){x, rounds(b, bias), NULL, NULL};
+  if (hi < bias - down) {
+    UOp *y = lo >= bottom ? x : at_least(b, x, bottom / unit);
+    return (Power){y, rounds(b, bias + down), c(b, ldexp(1, -down)), NULL};
+  }
+  UOp *y = at_most(b, x, top / unit);
+  if (lo > 2 - bias) return (Power){y, rounds(b, bias - 1), c(b, 2), NULL};
+  UOp *tiny = op2(b, OPS_CMPLT, x, c(b, (bottom + 1) / unit));
+  return (Power){sel(b, tiny, c(b, 0), y), rounds(b, 2 * bias), NULL, tiny};
 }
 
-/* f(x), which is 0 below lo and infinite above hi, from f(y), y between them. What is 0 is chosen, not
- * rounded to: a product that underflows takes a processor a hundred times as long, and masked scores are all
- * of it. */
-static UOp *between(B *b, UOp *x, double lo, double hi, UOp *(*f)(B *, UOp *y)) { /* NaN stays NaN */
-  UOp *below = op2(b, OPS_CMPLT, x, c(b, lo));
-  UOp *y = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);
-  return sel(b, below, c(b, 0), f(b, sel(b, below, c(b, 0), y)));
-}
-
-static UOp *exp2_between(B *b, UOp *y) {
-  Whole n = round_near(b, y);
-  return scale(b, exp2_small(b, sub(b, y, n.f), NULL), n);
+static UOp *scaled(B *b, UOp *p, UOp *biased, const Power *r) {
+  if (!r->tiny) {
+    UOp *v = mul(b, p, power_of_two(b, biased));
+    return r->rest ? mul(b, v, r->rest) : v;
+  }
+  UOp *half = op2(b, OPS_SHR, biased, ci(b, int_of(b->d), 1)), *other = sub(b, biased, half);
+  return sel(b, r->tiny, c(b, 0), mul(b, mul(b, p, power_of_two(b, half)), power_of_two(b, other)));
 }
 
 UOp *exp2_of(Rewrite *rw, const Kernel *k, UOp *x) {
   B at = b_of(rw, k, x), *b = &at;
-  return between(b, x, wide(b) ? -1075 : -150, wide(b) ? 1025 : 129, exp2_between);
+  Power r = power_of(b, x, 1);
+  Whole n = whole_of(b, add(b, r.y, r.rounds), r.rounds);
+  return scaled(b, exp2_small(b, sub(b, r.y, n.f), NULL), n.bits, &r);
 }
 
-static UOp *exp_between(B *b, UOp *y) { /* Cody and Waite: ln 2 in two parts */
-  Whole n = round_product(b, y, M_LOG2E);
-  UOp *r = mul_add(b, n.f, c(b, -ln2_lo[wide(b)]), mul_add(b, n.f, c(b, -ln2_hi[wide(b)]), y));
-  return scale(b, exp_small(b, r, NULL), n);
+/* y - n ln 2: Cody and Waite, ln 2 in two parts. */
+static UOp *less_ln2(B *b, UOp *y, UOp *n) {
+  return mul_add(b, n, c(b, -ln2_lo[wide(b)]), mul_add(b, n, c(b, -ln2_hi[wide(b)]), y));
 }
 
 UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *x) {
   B at = b_of(rw, k, x), *b = &at;
-  return between(b, x, wide(b) ? -746 : -104, wide(b) ? 711 : 90, exp_between);
+  Power r = power_of(b, x, M_LOG2E);
+  Whole n = whole_of(b, mul_add(b, r.y, c(b, M_LOG2E), r.rounds), r.rounds);
+  return scaled(b, exp_small(b, less_ln2(b, r.y, n.f), NULL), n.bits, &r);
+}
+
+/* u / (u + 2), u = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1), which cancels nowhere, with the sign of x. Beyond 10
+ * (f64: 20) it is 1. */
+UOp *tanh_of(Rewrite *rw, const Kernel *k, UOp *x) {
+  B at = b_of(rw, k, x), *b = &at;
+  DType i = int_of(b->d);
+  UOp *bits = bitcast(b, x, i), *minus = ci(b, i, wide(b) ? INT64_MIN : INT32_MIN);
+  UOp *a = bitcast(b, op2(b, OPS_AND, bits, ci(b, i, wide(b) ? INT64_MAX : INT32_MAX)), b->d);
+  UOp *y = at_most(b, mul(b, a, c(b, 2)), wide(b) ? 40 : 20), *big = rounds(b, exponent_bias(b));
+  Whole n = whole_of(b, mul_add(b, y, c(b, M_LOG2E), big), big);
+  UOp *t = less_ln2(b, y, n.f), *q = mul_add(b, mul(b, t, t), poly(b, t, poly_exp), t);
+  UOp *two_n = power_of_two(b, n.bits), *u = mul_add(b, two_n, q, sub(b, two_n, c(b, 1)));
+  UOp *v = op2(b, OPS_FDIV, u, add(b, u, c(b, 2)));
+  return bitcast(b, op2(b, OPS_OR, bitcast(b, v, i), op2(b, OPS_AND, bits, minus)), b->d);
 }
 
 /* ---- logarithms: x = m 2^e with m in [sqrt(1/2), sqrt 2) */
@@ -288,12 +324,14 @@ UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *x, UOp *y) {
   UOp *plain = op2(b, OPS_AND, op2(b, OPS_CMPLT, c(b, 0), ax), op2(b, OPS_CMPLT, ax, inf));
   l.hi = sel(b, plain, l.hi, log_special(b, ax, ax));
   l.lo = sel(b, plain, l.lo, c(b, 0));
-  UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135);
-  Whole n = round_near(b, near);
+  UOp *p = mul(b, y, l.hi);
+  Power power = power_of(b, p, 1);
+  UOp *near = power.y;
+  Whole n = whole_of(b, add(b, near, power.rounds), power.rounds);
   UOp *lo = mul_add(b, y, l.lo, left_of(b, y, l.hi, neg(b, p)));
   lo = sel(b, op2(b, OPS_CMPEQ, near, p), lo, c(b, 0));
   Two r2 = two_sum(b, sub(b, near, n.f), lo);
-  UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), n);
+  UOp *mag = scaled(b, exp2_small(b, r2.hi, r2.lo), n.bits, &power);
   UOp *half = mul(b, y, c(b, 0.5)), *whole = op2(b, OPS_CMPEQ, op1(b, OPS_TRUNC, y), y);
   UOp *odd = op2(b, OPS_AND, op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half)),
                  op2(b, OPS_CMPLT, ay, inf));
@@ -405,8 +443,8 @@ static Two reduce_any(B *b, UOp *x, UOp **quadrant) {
  * (2^-163). */
 static Two reduce_near(B *b, UOp *x, UOp **quadrant) {
   bool f64 = wide(b);
-  Whole n = round_product(b, x, 2 / M_PI); /* and 2 biases, which are 2 modulo 4 */
-  *quadrant = add(b, bitcast(b, n.biased, word(b)), ci(b, word(b), 2));
+  Whole n = whole_of(b, mul_add(b, x, c(b, 2 / M_PI), rounds(b, 0)), rounds(b, 0));
+  *quadrant = bitcast(b, n.bits, word(b));
   UOp *minus = neg(b, n.f), *first = left_of(b, minus, c(b, half_pi_hi[f64]), x);
   Two second = two_mul(b, minus, c(b, half_pi_lo[f64])), r = two_sum_any(b, first, second.hi);
   UOp *rest = mul_add(b, minus, c(b, half_pi_end[f64]), add(b, r.lo, second.lo));

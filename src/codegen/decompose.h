@@ -13,6 +13,13 @@ static inline bool is_too_narrow(const Kernel *k, const UOp *f) {
   return is_narrow_float(f) && !computes;
 }
 
+/* ---- between which numbers a float lies, where it is a number: float_bounds.c */
+typedef struct Bounds {
+  double lo, hi;
+} Bounds;
+
+Bounds bounds_of(const UOp *x);
+
 /* ---- division by a constant */
 static inline int log2_of(const UOp *power) { return __builtin_ctzll((uint64_t)power->arg.v.i); }
 
@@ -34,5 +41,6 @@ UOp *log2_of_float(Rewrite *rw, const Kernel *k, UOp *f);
 UOp *sin_of(Rewrite *rw, const Kernel *k, UOp *f);
 UOp *cos_of(Rewrite *rw, const Kernel *k, UOp *f);
 UOp *tan_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *tanh_of(Rewrite *rw, const Kernel *k, UOp *f);
 UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *f, UOp *g);
 #endif

@@ -227,7 +227,7 @@ static void prelude(Str *out) {
       "{ return fma(a, b, "
       "c); }\n"
       "#define MATH(F) INL f32 F##_f32(f32 x) { return F##f(x); } INL f64 F##_f64(f64 x) { return F(x); }\n"
-      "MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos)\n");
+      "MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos) MATH(tanh)\n");
   str_put(out, cstyle_prelude);
   copy_prelude(out);
   matrix_prelude(out);
@@ -235,7 +235,7 @@ static void prelude(Str *out) {
 }
 
 const Renderer renderer_cuda = {.name = "CUDA",
-                                .native = NATIVE_GPU,
+                                .native = NATIVE_GPU | NATIVE(TANH),
                                 .vec_bytes = 16,
                                 .has_grid = true,
                                 .narrow_index = true,

@@ -56,12 +56,6 @@ static const Fit fit_atanh = {POLY(0.12663173475536446, 0.14198460545975464, 0.2
                                    0.05880445881765943, 0.06666742858644259, 0.076923056694001249,
                                    0.09090909126176086, 0.11111111110722037, 0.14285714285716813,
                                    0.19999999999999993, 0.33333333333333331, 1)};
-/* tanh(t)/t in t^2, |t| <= 1/4: 2e-11, 8e-19 */
-static const Fit fit_tanh = {POLY(0.02053972632734929, -0.053896477917581814, 0.13333174056855812,
-                                  -0.33333332092286955, 0.9999999999844947),
-                             POLY(0.0005270263076286928, -0.0014486114700293959, 0.0035916764549595746,
-                                  -0.008863219000345644, 0.02186948817991788, -0.05396825396393533,
-                                  0.13333333333330707, -0.33333333333333326, 1.0)};
 /* erf(t)/t in t^2, |t| <= 1: 3e-11, 3e-23 */
 static const Fit fit_erf = {
     POLY(-9.6670445714869965e-06, 0.00011265959025606609, -0.00084840804055351068, 0.0052210318078580228,
@@ -127,11 +121,6 @@ static TgTensor *with_derivative(TgTensor *y, TgTensor *x, TgGradientFn fn) {
   return tg_custom_gradient(y, &x, 1, fn, NULL);
 }
 
-static TgTensor *derivative_of_tanh(TgTensor *x) { /* 4 e / (1 + e)^2, e = exp(-2|x|) */
-  TgTensor *e = tg_exp(tg_mul_scalar(magnitude(x), -2)), *sum = tg_add_scalar(e, 1);
-  return tg_div(tg_mul_scalar(e, 4), tg_mul(sum, sum));
-}
-
 static TgTensor *derivative_of_asin(TgTensor *x) {
   return tg_rsqrt(tg_mul(tg_rsub_scalar(x, 1), tg_add_scalar(x, 1)));
 }
@@ -149,7 +138,6 @@ static TgTensor *derivative_of_erf(TgTensor *x) {
 }
 DERIVATIVE(gradient_of_sinh, tg_cosh)
 DERIVATIVE(gradient_of_cosh, tg_sinh)
-DERIVATIVE(gradient_of_tanh, derivative_of_tanh)
 DERIVATIVE(gradient_of_asin, derivative_of_asin)
 DERIVATIVE(gradient_of_acos, derivative_of_acos)
 DERIVATIVE(gradient_of_atan, derivative_of_atan)
@@ -173,17 +161,6 @@ TgTensor *tg_cosh(TgTensor *x) {
   TgTensor *w = as_wide(x), *e = tg_exp(tg_mul_scalar(magnitude(w), 0.5));
   TgTensor *y = tg_add(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e));
   return as_narrow(with_derivative(y, w, gradient_of_cosh), x);
-}
-
-/* Beyond 1/4 (1 - e) / (1 + e), e = exp(-2|x|), whose difference is exact. */
-TgTensor *tg_tanh(TgTensor *x) {
-  TgTensor *w = as_wide(x);
-  TgTensor *a = magnitude(w);
-  TgTensor *small = tg_lt_scalar(a, 0.25);
-  TgTensor *e = tg_exp(tg_mul_scalar(a, -2));
-  TgTensor *far = tg_div(tg_rsub_scalar(e, 1), tg_add_scalar(e, 1));
-  TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_tanh), signed_as(far, w));
-  return as_narrow(with_derivative(y, w, gradient_of_tanh), x);
 }
 
 /* |x| > 1/2: asin x = pi/2 - 2 asin(sqrt((1 - |x|) / 2)); outside [-1, 1] the root is NaN. */

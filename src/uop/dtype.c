@@ -256,6 +256,7 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_SIN: r = sin(a); break;
   case OPS_COS: r = cos(a); break;
   case OPS_TAN: r = tan(a); break;
+  case OPS_TANH: r = tanh(a); break;
   case OPS_SQRT: r = sqrt(a); break;
   case OPS_RECIPROCAL: r = 1 / a; break;
   case OPS_TRUNC: r = trunc(a); break;

@@ -34,6 +34,7 @@ static double value(Ops op, const double *x) {
   case OPS_SIN: return sin(x[0]);
   case OPS_COS: return cos(x[0]);
   case OPS_TAN: return tan(x[0]);
+  case OPS_TANH: return tanh(x[0]);
   case OPS_SQRT: return sqrt(x[0]);
   case OPS_RECIPROCAL: return 1 / x[0];
   case OPS_TRUNC: return trunc(x[0]);

@@ -519,8 +519,8 @@ static void test_graphs(void **state) {
   ERROR(tg_alu("SQRT", &i, 1), TG_ERR_DTYPE, "SQRT with i32");
   static const char *const of_ints[] = {"CDIV", "CMOD", "FLOORDIV", "FLOORMOD", "SHL", "SHR"};
   static const char *const of_bits[] = {"AND", "OR", "XOR"};
-  static const char *const of_floats[] = {"EXP2", "LOG2", "EXP",  "LOG",       "SIN",
-                                          "COS",  "TAN",  "SQRT", "RECIPROCAL"};
+  static const char *const of_floats[] = {"EXP2", "LOG2", "EXP",  "LOG",  "SIN",
+                                          "COS",  "TAN",  "TANH", "SQRT", "RECIPROCAL"};
   TgTensor *truth = X("[true, false]");
   for (size_t k = 0; k < sizeof of_ints / sizeof *of_ints; k++) {
     ERROR(tg_alu(of_ints[k], (TgTensor *[]){x, x}, 2), TG_ERR_DTYPE, of_ints[k]);

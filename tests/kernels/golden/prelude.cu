@@ -20,7 +20,7 @@ INL f64 sqrt_f64(f64 x) { return sqrt(x); }
 INL f32 fma_f32(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }
 #define MATH(F) INL f32 F##_f32(f32 x) { return F##f(x); } INL f64 F##_f64(f64 x) { return F(x); }
-MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos)
+MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos) MATH(tanh)
 #define DIVS(T, U, B, SIGNED) \
 INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \
 INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \

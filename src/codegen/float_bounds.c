@@ -1,0 +1,91 @@
+/* float_bounds.c: between which numbers a float lies. In: an expression. Out: the least and the largest number it
+ * can be, where it is a number at all. The key fact: exp of what is known to be at most 0 needs no step for
+ * results that overflow, and much of what is given to exp is -|x| or -x^2.
+ *
+ * Rounding keeps the order of numbers, so ends computed in double are ends still once they are moved outwards by
+ * a little. */
+#include "codegen/decompose.h"
+#include <math.h>
+
+enum { MOST_DEEP = 6 };
+
+static const Bounds any = {-INFINITY, INFINITY};
+
+/* What a condition says of a node, on the side of a WHERE where we are. */
+typedef struct Known {
+  const UOp *of;
+  Bounds is;
+  const struct Known *outer;
+} Known;
+
+static Bounds ordered(double a, double b) {
+  return isnan(a) || isnan(b) ? any : a < b ? (Bounds){a, b} : (Bounds){b, a};
+}
+
+static Bounds both(Bounds a, Bounds b) { return (Bounds){fmax(a.lo, b.lo), fmin(a.hi, b.hi)}; }
+
+static Bounds either(Bounds a, Bounds b) { return (Bounds){fmin(a.lo, b.lo), fmax(a.hi, b.hi)}; }
+
+static Bounds outwards(Bounds a) { /* by more than a narrow float rounds */
+  return (Bounds){a.lo - fabs(a.lo) / 8, a.hi + fabs(a.hi) / 8};
+}
+
+static Bounds find(const UOp *u, const Known *known, int deep);
+
+static bool is_number(const UOp *u) { return is_const(u) && !isnan(u->arg.v.f); }
+
+/* A WHERE: each side with what `p < q` says there. Where it is false, one may be NaN, and nothing is known of the
+ * other. */
+static Bounds of_where(const UOp *u, const Known *known, int deep) {
+  const UOp *cond = u->src[0], *p = cond->src[0], *q = cond->src[1];
+  if (cond->op != OPS_CMPLT || !dtype_is_float((DType)p->dtype))
+    return either(find(u->src[1], known, deep - 1), find(u->src[2], known, deep - 1));
+  Bounds a = find(p, known, deep - 1), b = find(q, known, deep - 1);
+  Known p_less = {p, {-INFINITY, b.hi}, known}, q_more = {q, {a.lo, INFINITY}, &p_less};
+  Known p_more = {p, is_number(q) ? (Bounds){b.lo, INFINITY} : any, known},
+        q_less = {q, is_number(p) ? (Bounds){-INFINITY, a.hi} : any, &p_more};
+  return either(find(u->src[1], &q_more, deep - 1), find(u->src[2], &q_less, deep - 1));
+}
+
+static Bounds of_product(const UOp *u, const Known *known, int deep) {
+  Bounds a = find(u->src[0], known, deep - 1);
+  if (u->src[0] == u->src[1]) {
+    double most = fmax(fabs(a.lo), fabs(a.hi));
+    return outwards((Bounds){0, most * most});
+  }
+  Bounds b = find(u->src[1], known, deep - 1);
+  double p[4] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi};
+  return outwards(either(ordered(p[0], p[1]), ordered(p[2], p[3])));
+}
+
+static Bounds find_alone(const UOp *u, const Known *known, int deep) {
+  if (!deep || !dtype_is_float((DType)u->dtype)) return any;
+  Bounds a, b;
+  switch (u->op) {
+  case OPS_CONST: return ordered(u->arg.v.f, u->arg.v.f);
+  case OPS_CAST:
+    return dtype_is_float((DType)u->src[0]->dtype) ? outwards(find(u->src[0], known, deep - 1)) : any;
+  case OPS_NEG: a = find(u->src[0], known, deep - 1); return (Bounds){-a.hi, -a.lo};
+  case OPS_EXP:
+  case OPS_EXP2:
+  case OPS_SQRT: return (Bounds){0, INFINITY};
+  case OPS_MAX:
+    a = find(u->src[0], known, deep - 1), b = find(u->src[1], known, deep - 1);
+    return (Bounds){fmax(a.lo, b.lo), fmax(a.hi, b.hi)};
+  case OPS_ADD:
+    a = find(u->src[0], known, deep - 1), b = find(u->src[1], known, deep - 1);
+    return outwards(ordered(a.lo + b.lo, a.hi + b.hi));
+  case OPS_MUL: return of_product(u, known, deep);
+  case OPS_WHERE: return of_where(u, known, deep);
+  default: return any;
+  }
+}
+
+static Bounds find(const UOp *u, const Known *known, int deep) {
+  Bounds is = find_alone(u, known, deep);
+  for (const Known *k = known; k; k = k->outer)
+    if (k->of == u) is = both(is, k->is);
+  return is;
+}
+
+Bounds bounds_of(const UOp *u) { return find(u, NULL, MOST_DEEP); }

@@ -1,8 +1,8 @@
 /* decompose.c: the decompositions that are no rewrite of a line: what rules/decompose.rules names. In: the
  * sources of one op. Out: a graph of native ops, or NULL. One form of each function serves f32 and f64, in
- * arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded once,
- * or f64 for what a product of f32 loses; no contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they
- * reach. */
+ * arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded once, or f64
+ * for what a product of f32 loses; no contraction and no reassociation. tests/unit/test_accuracy.c
+ * measures every function and says what they reach. */
 #include "codegen/decompose.h"
 #include <math.h>
 
@@ -184,12 +184,13 @@ static UOp *at_most(B *b, UOp *x, double hi) { return sel(b, op2(b, OPS_CMPLT, c
 
 static UOp *at_least(B *b, UOp *x, double lo) { return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x); }
 
-/* How p 2^n is made, where y = n + a fraction: `rounds` rounds y to n, and leaves n + a bias in the low bits. What
- * is known of y decides the rest. Between the exponents that a float has, 2^n is one. Where y is at most 0, 2^n is
- * 2^(n + shift) times `rest` = 2^-shift, so that a subnormal result is rounded once, and what is below them all is
- * multiplied by an exact 0: a product that underflows takes some processors a hundred times as long, and masked
- * scores are all of it. Where y is at least 0, 2^(n - 1) times 2, because 2^128 (f64: 2^1024) times what is below 1
- * is a number. Else 2^n is two halves, and where `tiny`, 0 is chosen. */
+/* How p 2^n is made, where y = n + a fraction: `rounds` rounds y to n, and leaves n + a bias in the low
+ * bits. What is known of y decides the rest. Between the exponents that a float has, 2^n is one. Where y
+ * is at most 0, 2^n is 2^(n + shift) times `rest` = 2^-shift, so that a subnormal result is rounded once,
+ * and what is below them all is multiplied by an exact 0: a product that underflows takes some processors
+ * a hundred times as long, and masked scores are all of it. Where y is at least 0, 2^(n - 1) times 2,
+ * because 2^128 (f64: 2^1024) times what is below 1 is a number. Else 2^n is two halves, and where `tiny`,
+ * 0 is chosen. */
 typedef struct Power {
   UOp *y, *rounds, *rest, *tiny;
 } Power;
@@ -238,8 +239,8 @@ UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *x) {
   return scaled(b, exp_small(b, less_ln2(b, r.y, n.f), NULL), n.bits, &r);
 }
 
-/* u / (u + 2), u = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1), which cancels nowhere, with the sign of x. Beyond 10
- * (f64: 20) it is 1. */
+/* u / (u + 2), u = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1), which cancels nowhere, with the sign of x.
+ * Beyond 10 (f64: 20) it is 1. */
 UOp *tanh_of(Rewrite *rw, const Kernel *k, UOp *x) {
   B at = b_of(rw, k, x), *b = &at;
   DType i = int_of(b->d);
@@ -347,7 +348,8 @@ UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *x, UOp *y) {
 /* ---- sine, cosine, tangent. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product
  * with m 2^k is a multiple of 4 are left out, the next 96 (f64: 192) are multiplied by m exactly, and the
  * product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for any finite x of
- * some size. No f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
+ * some size. No f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about
+ * 2^-63. */
 static const uint64_t two_over_pi[] = {
     0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
     0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
@@ -387,9 +389,10 @@ static UOp *mul_high(B *b, UOp *x, UOp *y) { /* the upper word of a u64 product 
 
 static DType word(const B *b) { return wide(b) ? DT_U64 : DT_U32; } /* as large as a number */
 
-/* m times the words w as a fixed-point number of 2 + 62 bits -> *n: the nearest whole number, modulo 4; and what
- * is left, in quadrants. The two sums that need 64 bits are of u32 with u32; the rest are words of 32, which
- * every vector has: 24 bits, 24 and 16 are exact as f32, so nothing is lost before they are added. */
+/* m times the words w as a fixed-point number of 2 + 62 bits -> *n: the nearest whole number, modulo 4;
+ * and what is left, in quadrants. The two sums that need 64 bits are of u32 with u32; the rest are words
+ * of 32, which every vector has: 24 bits, 24 and 16 are exact as f32, so nothing is lost before they are
+ * added. */
 static Two quadrant_f32(B *b, UOp *m, UOp *const *w, UOp **n) {
   DType u = DT_U32, q = DT_U64, i = DT_I32;
   UOp *wide_m = uop_cast(b->st, m, q), *half = ci(b, q, 32);
@@ -451,7 +454,8 @@ static Two reduce_near(B *b, UOp *x, UOp **quadrant) {
   return two_sum(b, r.hi, rest);
 }
 
-/* The first takes a third of the time, and numbers so large are rare: branches.c skips what makes the other. */
+/* The first takes a third of the time, and numbers so large are rare: branches.c skips what makes the
+ * other. */
 static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
   UOp *is_near = op2(b, OPS_CMPLT, x, c(b, wide(b) ? 0x1p30 : 0x1p16)), *near_n, *any_n;
   Two near = reduce_near(b, x, &near_n), any = reduce_any(b, x, &any_n);

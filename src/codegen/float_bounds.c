@@ -1,9 +1,9 @@
-/* float_bounds.c: between which numbers a float lies. In: an expression. Out: the least and the largest number it
- * can be, where it is a number at all. The key fact: exp of what is known to be at most 0 needs no step for
- * results that overflow, and much of what is given to exp is -|x| or -x^2.
+/* float_bounds.c: between which numbers a float lies. In: an expression. Out: the least and the largest
+ * number it can be, where it is a number at all. The key fact: exp of what is known to be at most 0 needs
+ * no step for results that overflow, and much of what is given to exp is -|x| or -x^2.
  *
- * Rounding keeps the order of numbers, so ends computed in double are ends still once they are moved outwards by
- * a little. */
+ * Rounding keeps the order of numbers, so ends computed in double are ends still once they are moved
+ * outwards by a little. */
 #include "codegen/decompose.h"
 #include <math.h>
 
@@ -34,8 +34,8 @@ static Bounds find(const UOp *u, const Known *known, int deep);
 
 static bool is_number(const UOp *u) { return is_const(u) && !isnan(u->arg.v.f); }
 
-/* A WHERE: each side with what `p < q` says there. Where it is false, one may be NaN, and nothing is known of the
- * other. */
+/* A WHERE: each side with what `p < q` says there. Where it is false, one may be NaN, and nothing is known
+ * of the other. */
 static Bounds of_where(const UOp *u, const Known *known, int deep) {
   const UOp *cond = u->src[0], *p = cond->src[0], *q = cond->src[1];
   if (cond->op != OPS_CMPLT || !dtype_is_float((DType)p->dtype))

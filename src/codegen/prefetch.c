@@ -13,7 +13,13 @@
  * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better.
  * Long runs, one core of a Zen 2, tokens of a language model a second: F16 69 and 74, Q8_0 105 and 114,
  * Q4_0 132 and 160; twice as far ahead F16 and Q8_0 lose half of that. Pieces, the Q6_K head of a model of
- * 1B on one core of a Zen 3: 28.5 and 22.9 ms. */
+ * 1B on one core of a Zen 3: 28.5 and 22.9 ms.
+ *
+ * Where each line is read for several outputs, or is every other line, the processor is not ahead by
+ * itself, and eight lines are read before the first of them comes. 17 MB of 8-bit weights in memory, one
+ * core of a Zen 3: for 2 rows of outputs 1000 us, 880 four times as far ahead; every other line for 4 rows
+ * 2280 and 1430 (1120 where the weights are in a cache); for 8 rows, whose second half reads what L2 has,
+ * 3400 and 2500. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
 #include <stdlib.h>
@@ -26,15 +32,18 @@ enum {
   LONG_ROW = 16 << 10,  /* bytes that a processor has found the order of long before their end */
   MOST_AGAIN = 4 << 10, /* bytes that loops inside a run may read again: L1 has them */
   PIECES = 4,           /* loads that read one run interleaved, each its pieces of it */
-  AHEAD = 512           /* bytes that a run is asked for ahead of what is read, with what is read again */
+  AHEAD = 512,          /* bytes that a run is asked for ahead of what is read, with what is read again */
+  FEW_AGAIN = 4,        /* times that a long run is read, of which the first one is worth asking for */
+  FAR_AHEAD = 4         /* times as far, where a processor does not come to it by itself */
 };
 
 /* A load, and where it moves from one row to the next. */
 typedef struct Rows {
   LinearIn at; /* over the loops around it */
   UOp *index;
-  int next, in;  /* the loop from row to row, -1: one run; the loop whose iterations ask for a line each */
-  int64_t ahead; /* elements from what is read to what is asked for */
+  int next, in;   /* the loop from row to row, -1: one run; the loop whose iterations ask for a line each */
+  int64_t ahead;  /* elements from what is read to what is asked for */
+  size_t outputs; /* that each line is read for at once */
 } Rows;
 
 typedef struct Ahead {
@@ -42,6 +51,7 @@ typedef struct Ahead {
   UOp *loop[MAX_LINEAR];
   int depth;
   UOpMap *met;              /* nodes that were looked at */
+  UOpVec loads;             /* places of the loads that stand in the open loops and have not asked yet */
   Vec(Rows) rows;           /* loads of the loops that are open */
   UOpVec asked[MAX_LINEAR]; /* statements that the body of an open loop begins with */
 } Ahead;
@@ -57,13 +67,13 @@ static int64_t step_of(const Rows *r, int d) {
                                                                                          : llabs(by);
 }
 
-/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has, or than any cache where a processor
- * runs ahead by itself (who wrote it, and how long ago, is not known), and no loop around reads again what L2
- * still has. */
-static bool streams(const Ahead *a, const Rows *r, int d, double run, bool ahead) {
+/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has, or than any cache where a
+ * processor runs ahead by itself (who wrote it, and how long ago, is not known), and no loop around reads
+ * more than most_again times what L2 still has. */
+static bool streams(const Ahead *a, const Rows *r, int d, double run, bool ahead, int64_t most_again) {
   const Target *t = a->k->opt->target;
   for (; d >= 0; d--) {
-    bool again = !r->at.by[d] && loop_type(a->loop[d]) != AXIS_THREAD && trips(a, d) > 1;
+    bool again = !r->at.by[d] && loop_type(a->loop[d]) != AXIS_THREAD && trips(a, d) > most_again;
     if (again && run <= (double)t->cache[LEVEL_L2]) return false;
     run += (double)step_of(r, d) * (double)(trips(a, d) - 1);
   }
@@ -76,8 +86,9 @@ static bool is_decoded(const UOp *index) {
   return !dtype_is_float((DType)index->dtype) || dtype_size((DType)index->dtype) < 4;
 }
 
-/* Whether other loops follow before the next rows are read: a processor does not run ahead of those. Rows of 12 KB
- * in L3, one core of a Zen 3: sums of products 139 us with a PREFETCH and 100 without, variances 74 and 87. */
+/* Whether other loops follow before the next rows are read: a processor does not run ahead of those. Rows
+ * of 12 KB in L3, one core of a Zen 3: sums of products 139 us with a PREFETCH and 100 without, variances
+ * 74 and 87. */
 static bool loops_between(const UOp *rows) {
   int n = 0;
   for (int i = 1; i < rows->nsrc; i++)
@@ -131,7 +142,7 @@ static bool has_rows(const Ahead *a, Rows *r) {
       run.bytes += (double)step * (double)(trips(a, d) - 1);
     else if (!reads_on(a, r, d, decoded, &run))
       break;
-    if (step <= LINE || d == inner) {
+    if (d == inner || (step <= LINE && step >= step_of(r, r->in))) {
       r->in = d;
       line = line * (double)(d == inner ? 1 : trips(a, last));
     }
@@ -142,13 +153,14 @@ static bool has_rows(const Ahead *a, Rows *r) {
   /* Where it takes little of the lines between its iterations, others read the rest and ask for it. */
   if (4 * line < (double)TG_MIN(step_of(r, r->in), LINE)) return false;
   if (run.bytes >= LONG_ROW) {
-    r->ahead = (int64_t)TG_MAX(AHEAD + run.again, run.period) / bytes_of(r->index);
+    bool far = r->outputs > 1 || run.period > 0;
+    r->ahead = (int64_t)TG_MAX((far ? FAR_AHEAD : 1) * AHEAD + run.again, run.period) / bytes_of(r->index);
     r->next = -1;
-    return decoded && streams(a, r, d, run.bytes, false);
+    return decoded && streams(a, r, d, run.bytes, false, FEW_AGAIN);
   }
   if (!plain || d < 0 || trips(a, d) < LEAST_ROWS || step_of(r, d) < LEAST_JUMP) return false;
   r->ahead = r->at.by[d];
-  return streams(a, r, d, run.bytes, !decoded && !loops_between(a->loop[d]));
+  return streams(a, r, d, run.bytes, !decoded && !loops_between(a->loop[d]), 1);
 }
 
 /* Whether the line is asked for already: by a load of the same memory that moves alike. */
@@ -176,10 +188,10 @@ static UOp *place_ahead(Ahead *a, const Rows *r) {
   return at ? uop_new(k->st, OPS_INDEX, (DType)r->index->dtype, 1, 2, src, ARG0) : NULL;
 }
 
-static bool ask(Ahead *a, UOp *index) {
+static bool ask(Ahead *a, UOp *index, size_t outputs) {
   Kernel *k = a->k;
   UOp *range[MAX_LINEAR];
-  Rows r = {.index = index};
+  Rows r = {.index = index, .outputs = outputs};
   for (int d = 0; d < a->depth; d++)
     range[d] = a->loop[d]->src[0];
   if (memory_of(index)->op != OPS_PARAM || index_naxes(index) != 1 || index_is_data(index)) return true;
@@ -191,7 +203,7 @@ static bool ask(Ahead *a, UOp *index) {
 }
 
 /* The loads of a statement, each where it stands first: a node is walked once for all statements. */
-static bool loads_asked(Ahead *a, UOp *u) {
+static bool find_loads(Ahead *a, UOp *u) {
   UOpVec todo = {0};
   bool ok = vec_push(a->k->mem, &todo, u);
   while (ok && todo.len) {
@@ -200,9 +212,24 @@ static bool loads_asked(Ahead *a, UOp *u) {
     ok = uop_map_put(a->k->st, a->met, v, v);
     for (int i = v->nsrc; ok && i-- > 0;) /* the first source is walked first */
       ok = vec_push(a->k->mem, &todo, v->src[i]);
-    if (ok && v->op == OPS_LOAD && v->src[0]->op == OPS_INDEX) ok = ask(a, v->src[0]);
+    if (ok && v->op == OPS_LOAD && v->src[0]->op == OPS_INDEX) ok = vec_push(a->k->mem, &a->loads, v->src[0]);
   }
   vec_free(a->k->mem, &todo);
+  return ok;
+}
+
+/* What stands in a loop itself asks, from loads.at[first] on. Each vector that is read is read for as many
+ * outputs as there are sums for each. */
+static bool loads_ask(Ahead *a, const UOp *loop, size_t first) {
+  size_t sums = 0, vectors = 0;
+  for (int i = 1; i < loop->nsrc; i++)
+    sums += loop->src[i]->op == OPS_ACC;
+  for (size_t i = first; i < a->loads.len; i++)
+    vectors += a->loads.at[i]->lanes > 1;
+  bool ok = true;
+  for (size_t i = first; ok && i < a->loads.len; i++)
+    ok = ask(a, a->loads.at[i], sums / TG_MAX(vectors, 1));
+  a->loads.len = first;
   return ok;
 }
 
@@ -216,15 +243,17 @@ static void forget(Ahead *a, int d) {
 
 /* A statement with what its loops ask for; NULL: out of memory. */
 static UOp *with_asked(Ahead *a, UOp *u) {
-  if (!is_loop(u)) return loads_asked(a, u) ? u : NULL;
+  if (!is_loop(u)) return find_loads(a, u) ? u : NULL;
   if (a->depth == MAX_LINEAR) return u;
   Kernel *k = a->k;
   int d = a->depth++;
+  size_t loads = a->loads.len;
   a->loop[d] = u;
   UOpVec body = {0};
   bool ok = true;
   for (int i = 1; ok && i < u->nsrc; i++)
     ok = vec_push(k->mem, &body, with_asked(a, u->src[i])) && body.at[body.len - 1];
+  ok = ok && loads_ask(a, u, loads);
   UOpVec *first = &a->asked[d];
   for (size_t i = 0; ok && i < body.len; i++)
     ok = vec_push(k->mem, first, body.at[i]);
@@ -244,7 +273,7 @@ bool prefetch_rows(Kernel *k) {
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = vec_push(k->mem, &body, with_asked(&a, k->sink->src[i])) && body.at[i];
   UOp *sink = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)body.len, body.at, k->sink->arg) : NULL;
-  vec_free(k->mem, &body), vec_free(k->mem, &a.rows);
+  vec_free(k->mem, &body), vec_free(k->mem, &a.rows), vec_free(k->mem, &a.loads);
   for (int d = 0; d < MAX_LINEAR; d++)
     vec_free(k->mem, &a.asked[d]);
   uop_map_end(k->st, a.met);

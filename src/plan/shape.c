@@ -100,9 +100,9 @@ double access_spans(const Access *a, const double *ext, double *span) {
   return n;
 }
 
-/* Its axes, the one with the smallest step first, are one run as long as less than a line lies between what
- * is touched: then every line is, as of rows of 34 bytes of which 32 are read. Rows may overlap: an index that
- * steps over an edge, as 2 p + q - 1 does, seems to reach into the row before. */
+/* Its axes, the one with the smallest step first, are one run as long as less than a line lies between
+ * what is touched: then every line is, as of rows of 34 bytes of which 32 are read. Rows may overlap: an
+ * index that steps over an edge, as 2 p + q - 1 does, seems to reach into the row before. */
 Footprint access_footprint(const Access *a, const double *ext) {
   double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, elements = 1, stride = 0;
   int i = a->naxis - 1;
@@ -130,6 +130,10 @@ Footprint access_footprint(const Access *a, const double *ext) {
                      .stride = stride * a->bytes};
 }
 
+/* Weights that are decoded come from memory however small they are, unless so many rows of outputs share
+ * them that it is not their way that takes time. */
+enum { FEW_OUTPUTS = 16 };
+
 void access_settle(Access *a, const KernelShape *c) {
   alone_on_axes(a, c);
   for (int d = a->naxis; a->even && d-- > 0;)
@@ -156,7 +160,8 @@ void access_settle(Access *a, const KernelShape *c) {
   a->whole = access_footprint(a, size).bytes;
   a->body = body_around(c, a->moves | a->gate_moves | a->asks);
   double own = access_spans(a, summed, span) * access_reads(a) * a->bytes; /* what one output needs of it */
-  a->streamed = c->reduce && a->in_sum && a->even && a->whole >= outputs * own &&
+  double few = is_nested(c) ? FEW_OUTPUTS : 1;
+  a->streamed = c->reduce && a->in_sum && a->even && a->whole * few >= outputs * own &&
                 a->whole > (double)c->target->cache[LEVEL_L1];
 }
 

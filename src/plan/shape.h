@@ -39,8 +39,9 @@ typedef struct Access {
   bool in_sum;      /* read in every step of the reduction; of a kernel that has none, of its loops */
   int body;         /* the one that it is read in, of a sum */
   bool stays;       /* it reads the same at every launch: a copy of it can be made once, before */
-  bool streamed;    /* in_sum, each element is one output's, and there are more than L1 has */
-  bool converted;   /* in_sum, and its copy holds what every reader converts it to */
+  bool
+      streamed; /* in_sum, each element is of one output, or, where it is decoded, of few; more than L1 has */
+  bool converted; /* in_sum, and its copy holds what every reader converts it to */
 } Access;
 
 /* Memory that is touched. */

@@ -29,12 +29,12 @@ typedef struct MatrixPlace {
 } MatrixPlace;
 
 typedef struct MatrixOperand {
-  DType dtype;
-  int16_t rows, columns;
-  int16_t elements; /* of a thread's fragment; 0: the operand is read from memory */
-  int16_t
-      together; /* elements that are one vector: neighbours, for the result all; in memory: steps of k side by
-                   side */
+  uint8_t dtype; /* a DType */
+  uint8_t rows, columns;
+  uint8_t elements; /* of a thread's fragment; 0: the operand is read from memory */
+  uint8_t
+      together; /* elements that are one vector: neighbours, for the result all; in memory: steps of k side
+                     by side */
   bool turned;  /* in shared memory: neighbours are of the result, not along k */
   MatrixPlace thread[MATRIX_THREAD_BITS], element[MATRIX_ELEMENT_BITS]; /* what each bit adds */
 } MatrixOperand;
@@ -62,7 +62,7 @@ typedef struct MatrixShape {
   int16_t m, n, k;
   MatrixOperand operand[MATRIX_ROLES];
   MatrixBlocks blocks; /* in memory: */
-  double cycles, wait; /* of a step m x n x k, operands at hand in L2; until a result can be added to again */
+  float cycles, wait;  /* of a step m x n x k, operands at hand in L2; until a result can be added to again */
 } MatrixShape;
 
 enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, which came together */

@@ -18,7 +18,7 @@
 const OpRow op_table[OPS_COUNT] = {
 
 #define OP(name, nsrc, arg, flags, operands, weight, c, meaning)                                             \
-  {#name, nsrc, ARG_##arg, flags, OPERANDS_##operands, WEIGHT_##weight, c},
+  {#name, c, flags, nsrc, ARG_##arg, OPERANDS_##operands, WEIGHT_##weight},
 #include "uop/ops.def"
 #undef OP
 };
@@ -101,7 +101,7 @@ const Ints *ints_get(UOpStore *st, int n, const int64_t *v) {
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
 static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
-  ArgForm form = op_table[op].arg;
+  ArgForm form = op_arg(op);
   if (form == ARG_INTS)
     h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
   else if (form == ARG_AXES)
@@ -183,7 +183,7 @@ static Arg arg_of(ArgForm form, Arg arg) {
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
-  ArgForm form = op_table[op].arg;
+  ArgForm form = op_arg(op);
   if (form == ARG_INTS && !arg.ints) return NULL;
   if (form == ARG_AXES && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;

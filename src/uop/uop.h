@@ -261,15 +261,12 @@ typedef enum OpWeight {
   WEIGHT_COUNT
 } OpWeight;
 
-/* A row of ops.def. */
+/* A row of ops.def: an ArgForm, an OpOperands and an OpWeight, each a byte. */
 typedef struct OpRow {
-  const char *name;
-  int nsrc; /* -1: any */
-  ArgForm arg;
-  unsigned flags;
-  OpOperands operands;
-  OpWeight weight;
-  const char *c; /* its operator or function in C-like languages; "": neither */
+  const char *name, *c; /* c: its operator or function in C-like languages; "": neither */
+  uint16_t flags;
+  int8_t nsrc; /* -1: any */
+  uint8_t arg, operands, weight;
 } OpRow;
 
 extern const OpRow op_table[OPS_COUNT];
@@ -278,13 +275,13 @@ const char *op_name(Ops op);
 
 static inline int op_nsrc(Ops op) { return op_table[op].nsrc; }
 
-static inline ArgForm op_arg(Ops op) { return op_table[op].arg; }
+static inline ArgForm op_arg(Ops op) { return (ArgForm)op_table[op].arg; }
 
 static inline unsigned op_flags(Ops op) { return op_table[op].flags; }
 
-static inline OpOperands op_operands(Ops op) { return op_table[op].operands; }
+static inline OpOperands op_operands(Ops op) { return (OpOperands)op_table[op].operands; }
 
-static inline OpWeight op_weight(Ops op) { return op_table[op].weight; }
+static inline OpWeight op_weight(Ops op) { return (OpWeight)op_table[op].weight; }
 
 static inline const char *op_c(Ops op) { return op_table[op].c; }
 

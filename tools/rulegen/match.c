@@ -109,7 +109,7 @@ void match(Emit *e, const Rule *r, const Node *n, const char *at) {
   }
   int op = n->kind == OPVAR ? e->op : n->op;
   bool root = n == r->pat;
-  if (!root) cond(e, "%s->op == OPS_%s", at, ops[op].name);
+  if (!root) cond(e, "%s->op == %s", at, op_text(e, n));
   if (n->dtype >= 0) cond(e, "%s->dtype == %s", at, dtypes[n->dtype].name);
   if (n->dtype == -2) cond(e, "%s->dtype == %s->dtype", at, bound(e, n->of));
   if (*n->arg_of) cond(e, "rule_same_arg(%s, %s)", at, bound(e, n->arg_of));

@@ -152,6 +152,7 @@ void match(Emit *e, const Rule *r, const Node *n, const char *at);
 void guard(Emit *e, char *out, size_t cap, const char *at, const char *end);
 
 /* ---- write.c: results as expressions of C, and functions of rules */
+const char *op_text(const Emit *e, const Node *n);
 const char *result(Emit *e, const Node *n, bool fold, const char *like);
 bool is_base_declared(const char *name);
 /* only: of rules first .. end the case of one op that they stand for; -1: all of them. */

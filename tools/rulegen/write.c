@@ -2,9 +2,18 @@
  * file order, each in all orders of its operands. */
 #include "rulegen.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the result as an expression of C */
+
+/* The op of a node, in C. Where the rule stands for several ops and the root of its pattern is one of
+ * them, it is the op that the root has: so the cases of those ops are the same text, and emit_function
+ * writes them once. */
+const char *op_text(const Emit *e, const Node *n) {
+  bool is_root = n->kind == OPVAR && e->rule->pat->kind == OPVAR;
+  return is_root ? "(Ops)self->op" : format("OPS_%s", ops[n->kind == OPVAR ? e->op : n->op].name);
+}
 
 /* The dtype of a node of the result, in C; NULL: it has the one of its place. */
 static const char *dtype_of(const Emit *e, const Node *n) {
@@ -63,11 +72,11 @@ static const char *new_node(const Emit *e, const Node *n, int op, const char *co
   for (int i = 0; i < n->narg; i++)
     list |= n->arg[i]->kind == LIST;
   if (!list && !typed && n->narg && n->narg <= 3)
-    return format("rule_made(rw, OPS_%s, %d, %s, %s, %s)", ops[op].name, n->narg, src[0],
+    return format("rule_made(rw, %s, %d, %s, %s, %s)", op_text(e, n), n->narg, src[0],
                   n->narg > 1 ? src[1] : "NULL", n->narg > 2 ? src[2] : "NULL");
   const char *d = n->dtype == -1 ? "DT_COUNT" : dtype_of(e, n);
-  if (!n->narg) return format("rule_new(rw, OPS_%s, %s, %s, 0, NULL)", ops[op].name, d, arg_value(e, n, op));
-  return format("rule_new(rw, OPS_%s, %s, %s, %d, (UOpList[]){%s})", ops[op].name, d, arg_value(e, n, op),
+  if (!n->narg) return format("rule_new(rw, %s, %s, %s, 0, NULL)", op_text(e, n), d, arg_value(e, n, op));
+  return format("rule_new(rw, %s, %s, %s, %d, (UOpList[]){%s})", op_text(e, n), d, arg_value(e, n, op),
                 n->narg, parts);
 }
 
@@ -98,21 +107,20 @@ const char *result(Emit *e, const Node *n, bool fold, const char *like) {
     text = format(", %s, %s", src[0], src[1]);
   }
   int op = n->kind == OPVAR ? e->op : n->op;
-  const char *name = ops[op].name;
+  const char *name = op_text(e, n);
   bool list = false, plain = n->dtype == -1 && !*n->arg_text && !*n->arg_of;
   for (int i = 0; i < n->narg; i++)
     list |= n->arg[i]->kind == LIST;
   if (fold) {
     const char *to = op == OPS_CAST ? n->dtype == -1 ? "(DType)self->dtype" : dtype_of(e, n) : "DT_VOID";
-    return format("rule_fold(rw, OPS_%s, %s%s%s)", name, to, text,
-                  &", NULL, NULL"[6 * TG_MIN(n->narg - 1, 2)]);
+    return format("rule_fold(rw, %s, %s%s%s)", name, to, text, &", NULL, NULL"[6 * TG_MIN(n->narg - 1, 2)]);
   }
   if (op == OPS_CAST && !*n->arg_of)
     return format("uop_cast(rw->st, %s, %s)", src[0], n->dtype == -1 ? "(DType)self->dtype" : dtype_of(e, n));
   if (list || !plain || !(ops[op].flags & (OPF_U | OPF_B | OPF_T))) return new_node(e, n, op, src);
   if (op == OPS_WHERE) return format("uop_where(rw->st%s)", text);
-  return n->narg < 3 ? format("uop_alu%d(rw->st, OPS_%s%s)", n->narg, name, text)
-                     : format("rule_new3(rw, OPS_%s%s)", name, text);
+  return n->narg < 3 ? format("uop_alu%d(rw->st, %s%s)", n->narg, name, text)
+                     : format("rule_new3(rw, %s%s)", name, text);
 }
 
 static void emit_gradients(Emit *e, const Rule *r, const char *note) {
@@ -153,6 +161,20 @@ bool is_base_declared(const char *name) {
   return false;
 }
 
+/* What is tried where the root has this op; "": nothing. */
+static char *case_of(int op, int first, int end, int only) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream(&text, &n);
+  if (!out) refuse(0, "out of memory");
+  for (int i = first; i < end; i++)
+    for (int v = 0; v < OPS_COUNT; v++)
+      if (stands_for(&rules[i], v) && root_op(&rules[i], v) == op && (only < 0 || v == only))
+        emit_rule(out, &rules[i], v);
+  if (fclose(out)) refuse(0, "out of memory");
+  return text;
+}
+
 /* only: of rules first .. end the case of one op that they stand for; -1: all of them. */
 void emit_function(FILE *out, const char *linkage, const MatcherDef *m, const char *name, int first, int end,
                    int only) {
@@ -174,17 +196,20 @@ void emit_function(FILE *out, const char *linkage, const MatcherDef *m, const ch
           "  UOp *s0 = SRC(self, 0), *s1 = SRC(self, 1), *s2 = SRC(self, 2)%s;\n  (void)s0, (void)s1, "
           "(void)s2, (void)rw%s;\n  switch (self->op) {\n",
           m->grad ? "" : ", *fired", m->grad ? "" : ", (void)fired");
+  char *text[OPS_COUNT];
+  for (int op = 0; op < OPS_COUNT; op++)
+    text[op] = case_of(op, first, end, only);
   for (int op = 0; op < OPS_COUNT; op++) {
-    bool any = false;
-    for (int i = first; i < end; i++)
-      for (int v = 0; v < OPS_COUNT; v++) {
-        if (!stands_for(&rules[i], v) || root_op(&rules[i], v) != op || (only >= 0 && v != only)) continue;
-        if (!any) fprintf(out, "  case OPS_%s:\n", ops[op].name);
-        any = true;
-        emit_rule(out, &rules[i], v);
-      }
-    if (any) fprintf(out, "    return %s;\n", none);
+    if (!*text[op]) continue;
+    for (int same = OPS_COUNT - 1; same >= op; same--) {
+      if (strcmp(text[same], text[op])) continue;
+      fprintf(out, "  case OPS_%s:\n", ops[same].name);
+      if (same > op) *text[same] = 0;
+    }
+    fprintf(out, "%s    return %s;\n", text[op], none);
   }
+  for (int op = 0; op < OPS_COUNT; op++)
+    free(text[op]);
   fprintf(out, "  default: return %s;\n  }\n}\n", none);
 }
 

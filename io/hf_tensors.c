@@ -10,6 +10,7 @@
 /* ---- names */
 static const HfNamed of_model[] = {{"model.embed_tokens.weight", "token_embd.weight"},
                                    {"model.norm.weight", "output_norm.weight"},
+                                   {"model.norm.bias", "output_norm.bias"},
                                    {"lm_head.weight", "output.weight"},
                                    {"transformer.wte.weight", "token_embd.weight"},
                                    {"transformer.wpe.weight", "position_embd.weight"},
@@ -299,7 +300,7 @@ static bool tensor_take(HfFolder *f, const char *name, TgTensor *t) {
   if (!is && !oss_take(f, name, t, &is)) return false;
   if (is) return true;
   if (!translated(f, name, to)) return hf_bad(f, "tensor '%.120s' is none that is known here", name);
-  if (f->type->ones && strstr(to, "norm")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
+  if (f->type->ones && strstr(to, "norm.weight")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
   if (f->type->columns && tg_ndim(t) == 2 && !strncmp(to, "blk.", 4)) t = tg_transpose(t, 0, 1);
   if (strstr(to, "inp_shexp") && tg_ndim(t) == 2) t = tg_flatten(t, 0, 1);
   return hf_tensor_put(f, to, t);

@@ -12,6 +12,8 @@ const LlmWeightShape llm_weights_of_layer[W_COUNT] = {
     [W_OUT] = {"attn_output", {SIZE_WIDTH, SIZE_HEADS_VALUES}},
     [W_Q_NORM] = {"attn_q_norm", {SIZE_HEAD}},
     [W_K_NORM] = {"attn_k_norm", {SIZE_HEAD}},
+    [W_ALL_Q_NORM] = {"attn_q_norm", {SIZE_QUERIES}},
+    [W_ALL_K_NORM] = {"attn_k_norm", {SIZE_KEYS}},
     [W_ATTN_POST_NORM] = {"post_attention_norm", {SIZE_WIDTH}},
     [W_FFN_NORM] = {"ffn_norm", {SIZE_WIDTH}},
     [W_NORM_BETWEEN] = {"post_attention_norm", {SIZE_WIDTH}},
@@ -37,6 +39,7 @@ const LlmWeightShape llm_weights_of_layer[W_COUNT] = {
 #define EXPERT     (BIT(W_EXPERT_GATE) | BIT(W_EXPERT_UP) | BIT(W_EXPERT_DOWN))
 #define SHARED     (BIT(W_SHARED_ROUTER) | BIT(W_SHARED_GATE) | BIT(W_SHARED_UP) | BIT(W_SHARED_DOWN))
 #define QK_NORMS   (BIT(W_Q_NORM) | BIT(W_K_NORM))
+#define PLAIN      (BIT(W_FFN_NORM) | BIT(W_UP) | BIT(W_DOWN))
 #define POST_NORMS (BIT(W_ATTN_POST_NORM) | BIT(W_FFN_POST_NORM))
 
 static const LlmArch table[] = {
@@ -93,13 +96,53 @@ static const LlmArch table[] = {
     {.name = "glm4",
      .rope = ROPE_PAIRS,
      .weights = ATTENTION | POST_NORMS | BIT(W_FFN_NORM) | BIT(W_GATE_UP) | BIT(W_DOWN)},
+    {.name = "granite", .rope = ROPE_PAIRS, .permuted = true, .scaled = true, .weights = ATTENTION | GATED},
+    {.name = "granitemoe",
+     .rope = ROPE_PAIRS,
+     .permuted = true,
+     .scaled = true,
+     .renormalized = true,
+     .weights = ATTENTION,
+     .experts = EXPERTS},
+    {.name = "olmo2",
+     .rope = ROPE_HALVES,
+     .weights = QKV | BIT(W_OUT) | BIT(W_ALL_Q_NORM) | BIT(W_ALL_K_NORM) | POST_NORMS | BIT(W_GATE) |
+                BIT(W_UP) | BIT(W_DOWN)},
+    {.name = "command-r",
+     .rope = ROPE_PAIRS,
+     .layer_norm = true,
+     .scaled_logits = true,
+     .parallel = true,
+     .weights = ATTENTION | BIT(W_GATE) | BIT(W_UP) | BIT(W_DOWN)},
+    {.name = "cohere2",
+     .rope = ROPE_PAIRS,
+     .layer_norm = true,
+     .scaled_logits = true,
+     .parallel = true,
+     .global_every = 4,
+     .still_every = 4,
+     .weights = ATTENTION | BIT(W_GATE) | BIT(W_UP) | BIT(W_DOWN)},
+    {.name = "exaone", .rope = ROPE_HALVES, .weights = ATTENTION | GATED},
+    {.name = "internlm2", .rope = ROPE_PAIRS, .permuted = true, .weights = ATTENTION | GATED},
+    {.name = "starcoder2",
+     .rope = ROPE_HALVES,
+     .act = ACT_GELU,
+     .layer_norm = true,
+     .weights = ATTENTION | PLAIN,
+     .biases = ATTENTION | PLAIN},
+    {.name = "nemotron",
+     .rope = ROPE_HALVES,
+     .act = ACT_RELU_SQUARED,
+     .layer_norm = true,
+     .weights = ATTENTION | PLAIN,
+     .biases = BIT(W_ATTN_NORM) | BIT(W_FFN_NORM)},
     {.name = "gpt2",
      .rope = ROPE_NONE,
      .act = ACT_GELU,
      .layer_norm = true,
      .positions = true,
-     .weights = BIT(W_ATTN_NORM) | BIT(W_QKV) | BIT(W_OUT) | BIT(W_FFN_NORM) | BIT(W_UP) | BIT(W_DOWN),
-     .biases = BIT(W_ATTN_NORM) | BIT(W_QKV) | BIT(W_OUT) | BIT(W_FFN_NORM) | BIT(W_UP) | BIT(W_DOWN)}};
+     .weights = BIT(W_ATTN_NORM) | BIT(W_QKV) | BIT(W_OUT) | PLAIN,
+     .biases = BIT(W_ATTN_NORM) | BIT(W_QKV) | BIT(W_OUT) | PLAIN}};
 
 enum { ARCHS = sizeof table / sizeof *table };
 

@@ -48,6 +48,25 @@ static bool real_of(TgLlm *m, const char *key, double fallback, double *out) {
   return (isfinite(*out) && *out >= 0) || llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %g", name, *out);
 }
 
+/* Numbers that embeddings, what each part adds, and logits are multiplied by. */
+static bool scales_read(TgLlm *m) {
+  LlmNumbers *k = &m->k;
+  const LlmArch *a = m->arch;
+  char name[128];
+  k->embedding_scale = a->scale_embedding ? sqrt((double)k->width) : 1;
+  k->residual_scale = k->logit_scale = 1;
+  if (a->scaled && !(real_of(m, "embedding_scale", 1, &k->embedding_scale) &&
+                     real_of(m, "residual_scale", 1, &k->residual_scale)))
+    return false;
+  if (!a->scaled && !a->scaled_logits) return true;
+  snprintf(name, sizeof name, "%.60s.logit_scale", m->architecture);
+  if (!llm_kv(m->gguf, name)) return llm_fail(m->ctx, TG_ERR_VALUE, "llm: the file has no %s", name);
+  if (!real_of(m, "logit_scale", 1, &k->logit_scale)) return false;
+  if (k->logit_scale == 0) return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is 0", name);
+  if (a->scaled) k->logit_scale = 1 / k->logit_scale; /* where all are scaled, logits are divided */
+  return true;
+}
+
 static bool reals_read(TgLlm *m) {
   LlmNumbers *k = &m->k;
   bool deep = m->arch->deep && k->layers == m->arch->deep;
@@ -55,7 +74,7 @@ static bool reals_read(TgLlm *m) {
   const char *eps = m->arch->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
   if (!real_of(m, eps, 1e-5, &k->eps) || !real_of(m, "attention.scale", scale, &k->scale)) return false;
   if (k->scale == 0) k->scale = scale;
-  return real_of(m, "attn_logit_softcapping", 0, &k->attention_cap) &&
+  return scales_read(m) && real_of(m, "attn_logit_softcapping", 0, &k->attention_cap) &&
          real_of(m, "final_logit_softcapping", 0, &k->final_cap);
 }
 
@@ -254,7 +273,7 @@ bool llm_weights_find(TgLlm *m) {
   m->embedding = find(&f, "token_embd.weight", true, 2, table);
   m->positions = find(&f, "position_embd.weight", m->arch->positions, 2, rows);
   m->norm = find(&f, "output_norm.weight", true, 1, &k->width);
-  m->norm_bias = find(&f, "output_norm.bias", m->arch->layer_norm, 1, &k->width);
+  m->norm_bias = find(&f, "output_norm.bias", m->arch->biases & BIT(W_ATTN_NORM), 1, &k->width);
   m->head = find(&f, "output.weight", false, 2, table);
   m->rope_factors = find(&f, "rope_freqs.weight", false, 1, half);
   m->rope_long = find(&f, "rope_factors_long.weight", false, 1, half);

@@ -104,6 +104,7 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r)
   TgTensor *q = all ? tg_slice(all, 1, 0, nq) : product(m, l, x, W_Q, r);
   TgTensor *key = all ? tg_slice(all, 1, nq, nq + nk) : product(m, l, x, W_K, r);
   TgTensor *v = all ? tg_slice(all, 1, nq + nk, nq + nk + nv) : product(m, l, x, W_V, r);
+  q = part_normed(m, l, q, W_ALL_Q_NORM), key = part_normed(m, l, key, W_ALL_K_NORM);
   Heads h = {tg_reshape(q, TG_SHAPE(n, k->heads, k->head)),
              tg_reshape(key, TG_SHAPE(n, k->kv_heads, k->head)),
              tg_reshape(v, TG_SHAPE(n, k->kv_heads, k->value_head))};
@@ -177,6 +178,7 @@ static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRo
 
 /* ---- feed forward */
 static TgTensor *activated(const TgLlm *m, TgTensor *x) {
+  if (m->arch->act == ACT_RELU_SQUARED) return tg_square(tg_relu(x));
   return m->arch->act == ACT_GELU ? tg_gelu(x) : tg_silu(x);
 }
 
@@ -244,9 +246,11 @@ static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, Ll
 }
 
 /* ---- the whole */
+static TgTensor *scaled(TgTensor *x, double by) { return by == 1 ? x : tg_mul_scalar(x, by); }
+
 TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
   TgTensor *x = tg_cast(tg_take(m->embedding, ids), TG_F32);
-  if (m->arch->scale_embedding) x = tg_mul_scalar(x, sqrt((double)m->k.width));
+  x = scaled(x, m->k.embedding_scale);
   if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
   return tg_contiguous(x);
 }
@@ -254,8 +258,10 @@ TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
 TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last) {
   for (int64_t i = first; x && i < last; i++) {
     const LlmLayer *l = &m->layer[i];
-    x = tg_contiguous(tg_add(x, attention(m, l, x, r)));
-    x = tg_contiguous(tg_add(x, feed_forward(m, l, x, r)));
+    double by = m->k.residual_scale;
+    TgTensor *y = tg_contiguous(tg_add(x, scaled(attention(m, l, x, r), by)));
+    TgTensor *in = m->arch->parallel ? part_normed(m, l, x, W_ATTN_NORM) : y;
+    x = tg_contiguous(tg_add(y, scaled(feed_forward(m, l, in, r), by)));
   }
   return x;
 }
@@ -263,7 +269,7 @@ TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int6
 /* x (n, width) -> (n, vocabulary) */
 TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   x = normed(m, x, m->norm, m->norm_bias);
-  return capped(times(m, x, m->head, NULL, m->packed_head, r), m->k.final_cap);
+  return capped(scaled(times(m, x, m->head, NULL, m->packed_head, r), m->k.logit_scale), m->k.final_cap);
 }
 
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {

@@ -15,6 +15,8 @@ typedef enum LlmWeight {
   W_OUT,
   W_Q_NORM,
   W_K_NORM,
+  W_ALL_Q_NORM, /* of all heads at once; the file calls them attn_q_norm and attn_k_norm, too */
+  W_ALL_K_NORM,
   W_ATTN_POST_NORM,
   W_FFN_NORM,
   W_NORM_BETWEEN, /* the same, where the file calls it post_attention_norm */
@@ -67,16 +69,19 @@ extern const LlmWeightShape llm_weights_of_layer[W_COUNT];
 typedef enum LlmRope { ROPE_NONE, ROPE_PAIRS, ROPE_HALVES } LlmRope;
 
 /* ACT_SWISH_CLAMPED: of the gate and what it multiplies together: see graph.c */
-typedef enum LlmActivation { ACT_SILU, ACT_GELU, ACT_SWISH_CLAMPED } LlmActivation;
+typedef enum LlmActivation { ACT_SILU, ACT_GELU, ACT_RELU_SQUARED, ACT_SWISH_CLAMPED } LlmActivation;
 
 /* What an architecture is: a row of the table in arch.c. */
 typedef struct LlmArch {
   const char *name;
   LlmRope rope;         /* the two elements that rotate together: neighbours, or a half apart */
   LlmActivation act;    /* of the feed-forward part */
-  bool layer_norm;      /* mean and variance, with biases; else root mean square */
+  bool layer_norm;      /* mean and variance; else root mean square */
   bool positions;       /* learned, position_embd */
   bool scale_embedding; /* by the root of the width */
+  bool scaled;          /* embeddings, what each part adds, and logits, by numbers of the file */
+  bool scaled_logits;   /* they alone */
+  bool parallel;        /* attention and feed-forward part read the same x, after one norm */
   bool renormalized;    /* the weights of the chosen experts add up to 1, where the file does not say */
   bool permuted; /* rows of the file's q and k are the original's with the halves of each head interleaved */
   int still_every;   /* of so many layers the last does not rotate; 0: all do */
@@ -99,6 +104,7 @@ typedef struct LlmNumbers {
   int64_t experts, experts_used, expert_ffn, shared_ffn;
   int64_t renormalized; /* the weights of the chosen experts add up to 1 */
   double eps, scale, attention_cap, final_cap;
+  double embedding_scale, residual_scale, logit_scale; /* 1: none */
 } LlmNumbers;
 
 /* Keys or values of a layer: (sequences, kv heads, room, size), kept. q8_0: x i8, of whole blocks of 32, and

@@ -72,7 +72,8 @@ TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
 /* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), smollm3, qwen2, qwen3,
- * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, gpt2. Weights are views of the file, or
+ * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, granite, granitemoe, olmo2, command-r,
+ * cohere2, exaone, internlm2, starcoder2, nemotron, gpt2. Weights are views of the file, or
  * packed (.activations): quantised values are computed where a product needs them. Keys and values of the
  * tokens so far are kept in a cache. A step is a captured program (tg_jit): the first two of each size are
  * planned and compiled, later ones are replayed. */
@@ -81,12 +82,13 @@ typedef struct TgLlm TgLlm;
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
  * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache
  * of its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next
- * token at once, and fewer in a smaller step; 0: there is no such step; -1: 16, and none of one sequence. cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16",
- * "bf16", or "q8_0": 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the
- * default, 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what
- * they are multiplied with is rounded to 16 bits below the largest of 32 numbers; 8: to 8 bits, which is what
- * llama.cpp does and half the work; on a GPU, with 8 and 16, a prompt's tokens are multiplied as f16 by its
- * matrix units; 32: f32, and weights stay views of the file. */
+ * token at once, and fewer in a smaller step; 0: there is no such step; -1: 16, and none of one sequence.
+ * cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or
+ * "q8_0": 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the default,
+ * 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what they are
+ * multiplied with is rounded to 16 bits below the largest of 32 numbers; 8: to 8 bits, which is what
+ * llama.cpp does and half the work; on a GPU, with 8 and 16, a prompt's tokens are multiplied as f16 by
+ * its matrix units; 32: f32, and weights stay views of the file. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -224,8 +226,8 @@ typedef struct TgLlmTexts {
   int64_t items, tokens, cut;
 } TgLlmTexts;
 
-/* length: tokens of an item (the context, at most 256). fit: fewer where no text is as long, a multiple of 32,
- * so that short texts take no time for what is not there. about: what was read. */
+/* length: tokens of an item (the context, at most 256). fit: fewer where no text is as long, a multiple of
+ * 32, so that short texts take no time for what is not there. about: what was read. */
 typedef struct TgLlmDatasetOptions {
   size_t size;
   const char *set;

@@ -42,7 +42,7 @@ static const Pre table[] = {
      false,
      {"(?i:" ENDINGS
       ")|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" BLANKS}},
-    {" smollm starcoder refact command-r codeshell ", false, {"\\p{N}", GPT2}},
+    {" smollm starcoder refact command-r codeshell exaone ", false, {"\\p{N}", GPT2}},
     {" deepseek-coder ",
      false,
      {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+",

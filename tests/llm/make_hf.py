@@ -11,11 +11,11 @@ import sys
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from safetensors.torch import load_file, save_file
-from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GemmaConfig, GemmaForCausalLM, Glm4Config,
-                          Glm4ForCausalLM, GPT2Config, GPT2LMHeadModel, GptOssConfig, GptOssForCausalLM, LlamaConfig, LlamaForCausalLM,
-                          MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Phi3Config, Phi3ForCausalLM,
+from transformers import (Cohere2Config, Cohere2ForCausalLM, CohereConfig, CohereForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GemmaConfig, GemmaForCausalLM, Glm4Config,
+                          Glm4ForCausalLM, GPT2Config, GPT2LMHeadModel, GptOssConfig, GptOssForCausalLM, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
+                          MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, NemotronConfig, NemotronForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM,
                           PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
+                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM, Starcoder2Config, Starcoder2ForCausalLM)
 
 TEXTS = ["Once upon a time, there was a dog.", " two  blanks\n\nand 12345 don't", "Ünïcode \u4f60\u597d \U0001f600!", "<|end|> is no end", ""]
 LEARN = ["the dog and the cat sat on the mat, and the dog ran", "once upon a time there was a time of dogs", "123 456 don't we'll I'm"] * 3
@@ -72,6 +72,12 @@ MODELS = {
     "gpt2": (GPT2LMHeadModel, GPT2Config, dict(n_embd=16, n_layer=2, n_head=4, n_positions=32), lambda: byte_level()),
     "gemma": (GemmaForCausalLM, GemmaConfig, dict(head_dim=6), lambda: begins(byte_level())),
     "smollm3": (SmolLM3ForCausalLM, SmolLM3Config, dict(num_hidden_layers=4, pad_token_id=0), lambda: byte_level(LLAMA3, ignore_merges=True)),
+    "granite": (GraniteForCausalLM, GraniteConfig, dict(embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.3, logits_scaling=2.0), lambda: byte_level()),
+    "olmo2": (Olmo2ForCausalLM, Olmo2Config, dict(pad_token_id=0), lambda: byte_level(LLAMA3)),
+    "cohere": (CohereForCausalLM, CohereConfig, dict(pad_token_id=0, logit_scale=0.6), lambda: byte_level(digits=True)),
+    "cohere2": (Cohere2ForCausalLM, Cohere2Config, dict(pad_token_id=0, logit_scale=0.4, num_hidden_layers=4, sliding_window=4), lambda: byte_level(digits=True)),
+    "starcoder2": (Starcoder2ForCausalLM, Starcoder2Config, dict(sliding_window=4), lambda: byte_level(digits=True)),
+    "nemotron": (NemotronForCausalLM, NemotronConfig, dict(head_dim=8, partial_rotary_factor=0.5), lambda: byte_level()),
     "gemma2": (Gemma2ForCausalLM, Gemma2Config, dict(head_dim=6, query_pre_attn_scalar=9, sliding_window=4), lambda: begins(byte_level())),
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, dict(head_dim=6, query_pre_attn_scalar=6, sliding_window=4, num_hidden_layers=7), lambda: begins(byte_level())),
 }
@@ -102,7 +108,7 @@ def make(name, folder):
     with torch.no_grad():
         for n, p in m.named_parameters():
             norm = "norm" in n or "ln_" in n
-            v = torch.randn(p.shape) * (0.2 if norm else 0.35) + (1 if norm and "bias" not in n and "gemma" not in name else 0)
+            v = torch.randn(p.shape) * (0.2 if norm else 0.35) + (1 if norm and "bias" not in n and "gemma" not in name and name != "nemotron" else 0)
             p.copy_(v.half())  # the frequencies stay f32
         packed = mxfp4(m) if "mxfp4" in name else {}
         ids = torch.randint(0, len(t), (1, 9))

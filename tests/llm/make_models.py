@@ -15,6 +15,10 @@ import numpy as np
 from quants import TYPES, blocks
 
 VOCABULARY, TOKENS = 20, 9
+LAYER_NORMED = ("gpt2", "command-r", "cohere2", "starcoder2", "nemotron")  # by mean and variance
+BIASED = ("gpt2", "starcoder2")  # everywhere
+PLAIN = ("gpt2", "starcoder2", "nemotron")  # a feed-forward part without a gate
+PARALLEL = ("command-r", "cohere2")
 
 
 class Model:
@@ -105,14 +109,16 @@ def attention(m, w, x, i, norm):
         q, key, v = np.split(lin("attn_qkv", x), [H * D, H * D + K * D], axis=1)
     else:
         q, key, v = lin("attn_q", x), lin("attn_k", x), lin("attn_v", x)
-    q, key, v = q.reshape(n, H, D), key.reshape(n, K, D), v.reshape(n, K, D)
-    if p + "attn_q_norm.weight" in w:
+    if m.arch == "olmo2":
         q, key = rms(q, w[p + "attn_q_norm.weight"], k["eps"]), rms(key, w[p + "attn_k_norm.weight"], k["eps"])
-    every = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(m.arch)
+    q, key, v = q.reshape(n, H, D), key.reshape(n, K, D), v.reshape(n, K, D)
+    if p + "attn_q_norm.weight" in w and m.arch != "olmo2":
+        q, key = rms(q, w[p + "attn_q_norm.weight"], k["eps"]), rms(key, w[p + "attn_k_norm.weight"], k["eps"])
+    every = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4}.get(m.arch)
     windowed = k.get("window") and not (every and i % every == every - 1)
-    still = m.arch == "smollm3" and i % 4 == 3
+    still = m.arch in ("smollm3", "cohere2") and i % 4 == 3
     if m.arch != "gpt2" and not still:
-        pairs = m.arch in ("llama", "glm4", "smollm3")
+        pairs = m.arch in ("llama", "glm4", "smollm3", "granite", "granitemoe", "command-r", "cohere2", "internlm2")
         if m.arch == "gemma3" and windowed:
             f = frequencies({**k, "scaling": None}, 10000.0)
         else:
@@ -126,7 +132,7 @@ def attention(m, w, x, i, norm):
     if k.get("cache") == "q8_0":
         key, v = q8_0(key), q8_0(v)
     key, v = np.repeat(key, H // K, 1), np.repeat(v, H // K, 1)
-    score = np.einsum("qhd,khd->hqk", q, key) / math.sqrt(D)
+    score = np.einsum("qhd,khd->hqk", q, key) * k.get("attention_scale", 1 / math.sqrt(D))
     if k.get("attention_cap"):
         score = k["attention_cap"] * np.tanh(score / k["attention_cap"])
     at, of = np.arange(n)[:, None], np.arange(n)[None]
@@ -143,7 +149,9 @@ def attention(m, w, x, i, norm):
 
 def feed_forward(m, w, x, i):
     k, p = m.k, f"blk.{i}."
-    act = gelu if m.arch in ("gemma", "gemma2", "gemma3", "gpt2") else silu
+    act = gelu if m.arch in ("gemma", "gemma2", "gemma3", "gpt2", "starcoder2") else silu
+    if m.arch == "nemotron":
+        act = lambda v: np.maximum(v, 0) ** 2
     lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
     if p + "ffn_gate_inp.weight" in w:
         share = softmax(lin("ffn_gate_inp", x))
@@ -169,7 +177,7 @@ def feed_forward(m, w, x, i):
     if p + "ffn_gate.weight" in w:
         return lin("ffn_down", act(lin("ffn_gate", x)) * lin("ffn_up", x))
     up = lin("ffn_up", x)
-    if m.arch == "gpt2":
+    if m.arch in PLAIN:
         return lin("ffn_down", act(up))
     gate, up = np.split(up, 2, axis=1)
     return lin("ffn_down", act(gate) * up)
@@ -181,18 +189,32 @@ def forward(m, ids):
     x = w["token_embd.weight"][ids]
     if m.arch.startswith("gemma"):
         x = x * math.sqrt(k["width"])
+    x = x * k.get("embedding_scale", 1)
     if m.arch == "gpt2":
         x = x + w["position_embd.weight"][: len(ids)]
-        norm = lambda name, v: layer_norm(v, w[name + ".weight"], w[name + ".bias"], eps)
+    if m.arch in LAYER_NORMED:
+        norm = lambda name, v: layer_norm(v, w[name + ".weight"], w.get(name + ".bias", 0), eps)
     else:
         norm = lambda name, v: rms(v, w[name + ".weight"], eps)
+    if m.arch in PARALLEL:
+        for i in range(k["layers"]):
+            y = norm(f"blk.{i}.attn_norm", x)
+            x = x + attention(m, w, y, i, norm) + feed_forward(m, w, y, i)
+        return norm("output_norm", x) @ w.get("output.weight", w["token_embd.weight"]).T * k["logit_scale"]
+    if m.arch == "olmo2":
+        for i in range(k["layers"]):
+            x = x + norm(f"blk.{i}.post_attention_norm", attention(m, w, x, i, norm))
+            x = x + norm(f"blk.{i}.post_ffw_norm", feed_forward(m, w, x, i))
+        return norm("output_norm", x) @ w["output.weight"].T
+    residual = k.get("residual_scale", 1)
     for i in range(k["layers"]):
         p = f"blk.{i}."
         y = attention(m, w, norm(p + "attn_norm", x), i, norm)
-        x = x + (norm(p + "post_attention_norm", y) if p + "post_attention_norm.weight" in w and m.arch != "gpt-oss" else y)
+        x = x + residual * (norm(p + "post_attention_norm", y) if p + "post_attention_norm.weight" in w and m.arch != "gpt-oss" else y)
         y = feed_forward(m, w, norm(p + ("post_attention_norm" if m.arch == "gpt-oss" else "ffn_norm"), x), i)
-        x = x + (norm(p + "post_ffw_norm", y) if p + "post_ffw_norm.weight" in w else y)
+        x = x + residual * (norm(p + "post_ffw_norm", y) if p + "post_ffw_norm.weight" in w else y)
     y = norm("output_norm", x) @ w.get("output.weight", w["token_embd.weight"]).T
+    y = y / k.get("logit_scale", 1)
     if k.get("final_cap"):
         y = k["final_cap"] * np.tanh(y / k["final_cap"])
     return y
@@ -207,6 +229,7 @@ def make(arch, **numbers):
     m.add("token_embd.weight", VOCABULARY, d)
     if arch == "gpt2":
         m.add("position_embd.weight", k["context"], d)
+    if arch in BIASED + ("nemotron",):
         vector("output_norm.bias", d, 0)
     vector("output_norm.weight", d)
     if not arch.startswith("gemma") and not k.get("tied"):
@@ -218,18 +241,22 @@ def make(arch, **numbers):
         m.w["rope_factors_long.weight"] = np.linspace(3, 9, k["head"] // 2).astype("<f4")
     for i in range(k["layers"]):
         p = f"blk.{i}."
-        vector(p + "attn_norm.weight", d)
-        vector(p + ("post_attention_norm.weight" if arch == "gpt-oss" else "ffn_norm.weight"), d)
+        if arch != "olmo2":
+            vector(p + "attn_norm.weight", d)
+        if arch not in PARALLEL + ("olmo2",):
+            vector(p + ("post_attention_norm.weight" if arch == "gpt-oss" else "ffn_norm.weight"), d)
         if arch in ("phi3", "gpt2"):
             m.add(p + "attn_qkv.weight", q + 2 * kv, d)
         else:
             m.add(p + "attn_q.weight", q, d), m.add(p + "attn_k.weight", kv, d), m.add(p + "attn_v.weight", kv, d)
         m.add(p + "attn_output.weight", d, q)
-        if arch in ("qwen2", "qwen2moe", "glm4", "gpt-oss"):
+        if arch in ("qwen2", "qwen2moe", "glm4", "gpt-oss", "starcoder2"):
             vector(p + "attn_q.bias", q, 0), vector(p + "attn_k.bias", kv, 0), vector(p + "attn_v.bias", kv, 0)
         if arch in ("qwen3", "qwen3moe", "gemma3"):
             vector(p + "attn_q_norm.weight", k["head"]), vector(p + "attn_k_norm.weight", k["head"])
-        if arch in ("gemma2", "gemma3", "glm4"):
+        if arch == "olmo2":
+            vector(p + "attn_q_norm.weight", q), vector(p + "attn_k_norm.weight", kv)
+        if arch in ("gemma2", "gemma3", "glm4", "olmo2"):
             vector(p + "post_attention_norm.weight", d), vector(p + "post_ffw_norm.weight", d)
         if arch == "gpt-oss":
             e, g = k["experts"], k["expert_ffn"]
@@ -247,10 +274,13 @@ def make(arch, **numbers):
                 m.add(p + "ffn_gate_shexp.weight", s, d), m.add(p + "ffn_up_shexp.weight", s, d)
                 m.add(p + "ffn_down_shexp.weight", d, s)
             continue
+        if arch in BIASED + ("nemotron",):
+            vector(p + "attn_norm.bias", d, 0), vector(p + "ffn_norm.bias", d, 0)
         if arch == "gpt2":
-            vector(p + "attn_norm.bias", d, 0), vector(p + "ffn_norm.bias", d, 0), vector(p + "attn_qkv.bias", q + 2 * kv, 0)
+            vector(p + "attn_qkv.bias", q + 2 * kv, 0)
+        if arch in BIASED:
             vector(p + "attn_output.bias", d, 0), vector(p + "ffn_up.bias", f, 0), vector(p + "ffn_down.bias", d, 0)
-        if arch not in ("phi3", "glm4", "gpt2"):
+        if arch not in ("phi3", "glm4") + PLAIN:
             m.add(p + "ffn_gate.weight", f, d)
         m.add(p + "ffn_up.weight", 2 * f if arch in ("phi3", "glm4") else f, d)
         m.add(p + "ffn_down.weight", d, f)
@@ -292,7 +322,8 @@ def write(m, path):
              "shared_ffn": "expert_shared_feed_forward_length", "original": "rope.scaling.original_context_length"}
     reals = {"base": "rope.freq_base", "factor": "rope.scaling.factor", "attn_factor": "rope.scaling.attn_factor",
              "attention_cap": "attn_logit_softcapping", "final_cap": "final_logit_softcapping",
-             "eps": "attention.layer_norm_epsilon" if a == "gpt2" else "attention.layer_norm_rms_epsilon"}
+             "embedding_scale": "embedding_scale", "residual_scale": "residual_scale", "attention_scale": "attention.scale",
+             "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED else "attention.layer_norm_rms_epsilon"}
     for key, v in k.items():
         if key in names:
             whole(f"{a}.{names[key]}", v)
@@ -337,6 +368,15 @@ MODELS = {
     "glm4": make("glm4", turned=4),
     "llama-quantised": make("llama", quantised=True, width=256, ffn=32, heads=2, kv_heads=1, head=32),
     "qwen3moe-quantised": make("qwen3moe", quantised=True, width=256, heads=2, kv_heads=1, head=32, experts=3, used=2, expert_ffn=32),
+    "granite": make("granite", embedding_scale=3.0, residual_scale=0.5, attention_scale=0.3, logit_scale=2.0),
+    "granitemoe": make("granitemoe", embedding_scale=2.0, residual_scale=0.6, attention_scale=0.2, logit_scale=3.0, experts=4, used=2, expert_ffn=8),
+    "olmo2": make("olmo2"),
+    "command-r": make("command-r", tied=True, logit_scale=0.6),
+    "cohere2": make("cohere2", layers=4, tied=True, window=3, logit_scale=0.4),
+    "exaone": make("exaone", factors=True),
+    "internlm2": make("internlm2"),
+    "starcoder2": make("starcoder2", tied=True, window=4),
+    "nemotron": make("nemotron", turned=4),
     "gpt2": make("gpt2", kv_heads=4, head=4, tied=True, context=32),
 }
 

@@ -62,7 +62,12 @@ static const char *const names[] = {"llama",         "llama-tied-linear",
                                     "smollm3",       "gemma",
                                     "gemma2",        "gemma3",
                                     "phi3",          "phi3-long",
-                                    "glm4",          "gpt2"};
+                                    "glm4",          "gpt2",
+                                    "granite",       "granitemoe",
+                                    "olmo2",         "command-r",
+                                    "cohere2",       "exaone",
+                                    "internlm2",     "starcoder2",
+                                    "nemotron"};
 
 enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512, VOCABULARY = 20 };
 
@@ -615,9 +620,10 @@ static void folder(const char *name) {
 
 static void test_folders(void **state) {
   (void)state;
-  static const char *const kinds[] = {"llama",         "mistral",  "mixtral", "smollm3", "qwen2", "qwen3",
-                                      "qwen2moe",      "qwen3moe", "phi3",    "glm4",    "gpt2",  "gpt-oss",
-                                      "gpt-oss-mxfp4", "gemma",    "gemma2",  "gemma3"};
+  static const char *const kinds[] = {
+      "granite", "olmo2",   "cohere",        "cohere2", "starcoder2", "nemotron", "llama", "mistral",
+      "mixtral", "smollm3", "qwen2",         "qwen3",   "qwen2moe",   "qwen3moe", "phi3",  "glm4",
+      "gpt2",    "gpt-oss", "gpt-oss-mxfp4", "gemma",   "gemma2",     "gemma3"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     folder(kinds[i]);
 }

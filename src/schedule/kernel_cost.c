@@ -549,7 +549,7 @@ static double tile_shares(const Members *m, const Stage *g, const Read *rd) {
     if (q->reads.at[k].stage >= 0) return 1;
   for (int d = 0; d < g->nout; d++)
     if (!(rd->outs >> d & 1)) n *= (double)range_extent(g->out[d]);
-  return g->nproduct && t->warp <= 1 ? TG_MIN(n, t->registers / 4) : 1;
+  return (g->nproduct || g->is_reduce) && t->warp <= 1 ? TG_MIN(n, t->registers / 4) : 1;
 }
 
 /* Elements of a stage that is computed where it is read. Those that its first reader reads are its own,

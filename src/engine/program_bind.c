@@ -159,6 +159,9 @@ static bool value_bound(Reader *r, Declared *m, Want *part, Given *whole, int *n
 static bool stored_noted(Reader *r, const Declared *m) {
   TgMem *mem = &r->ctx->mem;
   if (!m->stored) return true;
+  for (int k = 0; m->kind == INPUT && k < m->n; k++)
+    if (dim_symbolic(m->dims[k])) /* it is a part of the memory that the caller has */
+      return program_bad(r, TG_ERR_VALUE, "input %d is stored to, and its axis %d varies", m->at, k);
   if (m->kind == INPUT) return vec_push(mem, &r->j->input_stored, m->at) || program_no_memory(r);
   if (m->kind == MEMORY) return vec_push(mem, &r->j->c.stored, m->buffer) || program_no_memory(r);
   return true;

@@ -638,6 +638,11 @@ static const struct {
   const char *why;
 } wrong[] = {
     {NULL, "", TG_ERR_VALUE, "line 1: this is no program"},
+    {NULL,
+     "tinygrad program 1\nvariable \"n\" 1 4 1\nm0 = input f32 (v0, 3) \"x\"\nm1 = memory f32 (3) \"w\"\n"
+     "step m0 m1 -> -\nu0 = BUFFER[f32, 0, 12]\nu1 = SHRINK[(0, 3)](u0)\nu2 = BUFFER[f32, 1, 3]\n"
+     "u3 = STORE(u1, u2)\nu4 = AFTER(u0, u3)\nend\n",
+     TG_ERR_VALUE, "input 0 is stored to, and its axis 0 varies"},
     {"program 1", "program", TG_ERR_VALUE, "line 1: expected a number"},
     {"program 1", "program 3", TG_ERR_VALUE, "version 3; versions 1 and 2"},
     {"program 1", "program 2", TG_ERR_VALUE, "line 2: expected a device"},

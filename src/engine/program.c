@@ -342,10 +342,12 @@ static bool put_graph(Writer *w, Step *s, UOpStore *st, UOpVec *roots, const UOp
   str_put(&w->steps, "step");
   put_device(w, &w->steps, home);
   for (size_t k = 0; k < s->nbuf; k++) {
-    const UOp *b = buffer[k];
-    if (NEVER(!b)) return refused(w, TG_ERR_INTERNAL, "a memory that no graph names");
-    if (!put_place(w, &s->buf[k].buffer, s->buf[k].offset, (DType)b->dtype, b->arg.param.nelem, home))
-      return false;
+    const UOp *b =
+        buffer[k]; /* NULL: of what is left of the graph, once it is simplified, nothing reads it */
+    const Buffer *whole = s->buf[k].buffer;
+    DType d = b ? (DType)b->dtype : whole ? whole->dtype : DT_U8;
+    int64_t nelem = b ? b->arg.param.nelem : whole ? whole->nelem : 0;
+    if (!put_place(w, &s->buf[k].buffer, s->buf[k].offset, d, nelem, home)) return false;
   }
   if (!put_roots(w, s)) return false;
   bool ok = uop_print(&w->steps, st, mem, roots->at, roots->len) || no_memory(w);

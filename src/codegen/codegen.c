@@ -46,9 +46,9 @@ static bool partly_filled(const UOp *memory) {
 }
 
 /* What a gate is over. all: it also holds for what fills local memory, where that depends on all of these
- * ranges: who reads it is gated alike. past: ranges that run past a symbolic end, where nobody may have written
- * what is read, though it is inside. nest: buffers that it writes are read in these iterations alone, because
- * other threads write the rest meanwhile; NULL: that is not asked. */
+ * ranges: who reads it is gated alike. past: ranges that run past a symbolic end, where nobody may have
+ * written what is read, though it is inside. nest: buffers that it writes are read in these iterations
+ * alone, because other threads write the rest meanwhile; NULL: that is not asked. */
 typedef struct Over {
   uint64_t all, past;
   const UOp *nest;
@@ -198,8 +198,10 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, Over ov
   return r;
 }
 
-/* A branch whose INDEXes have quotients and remainders of loops, with those simplified by what the condition
- * says of the loops (uop_given). Not inside a reduction or what fills local memory: their loops are others. */
+/* A branch whose INDEXes have quotients and remainders of loops, with those simplified by what the
+ * condition says of the loops (uop_given). Not inside a reduction or what fills local memory: their loops
+ * are others. Not of places that are data: a condition further out that keeps such a place inside is about
+ * it as it is. */
 static UOp *places_given(Kernel *k, UOp *branch, UOp *gate) {
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
@@ -208,7 +210,7 @@ static UOp *places_given(Kernel *k, UOp *branch, UOp *gate) {
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *v = node_mapped(k->st, k->mem, now, u);
     if (u->op == OPS_REDUCE || u->op == OPS_AFTER) v = u;
-    if (v && v->op == OPS_INDEX && any_divided((UOpList){v->src + 1, index_naxes(v)})) {
+    if (v && v->op == OPS_INDEX && !index_is_data(v) && any_divided((UOpList){v->src + 1, index_naxes(v)})) {
       UOp *src[MAX_AXES + 2] = {v->src[0]};
       for (int d = 1; ok && d < v->nsrc; d++) {
         src[d] = d <= index_naxes(v) ? uop_given(k->st, k->mem, v->src[d], gate) : v->src[d];

@@ -79,10 +79,10 @@ typedef struct LlmArch {
   bool layer_norm;      /* mean and variance; else root mean square */
   bool positions;       /* learned, position_embd */
   bool scale_embedding; /* by the root of the width */
-  bool scaled;          /* embeddings, what each part adds, and logits, by numbers of the file */
-  bool scaled_logits;   /* they alone */
-  bool parallel;        /* attention and feed-forward part read the same x, after one norm */
-  bool renormalized;    /* the weights of the chosen experts add up to 1, where the file does not say */
+  bool scaled; /* embeddings and what each part adds are multiplied by numbers of the file, logits divided */
+  bool scaled_logits; /* logits alone, and they are multiplied */
+  bool parallel;      /* attention and feed-forward part read the same x, after one norm */
+  bool renormalized;  /* the weights of the chosen experts add up to 1, where the file does not say */
   bool permuted; /* rows of the file's q and k are the original's with the halves of each head interleaved */
   int still_every;   /* of so many layers the last does not rotate; 0: all do */
   int global_every;  /* of so many layers the last has no window; 0: all have it, where the file says one */

@@ -122,8 +122,8 @@ static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0},
                     half_pi_end[2] = {-0x1.ee59dap-50, -0x1.f1976b7ed8fbcp-110};
 static const double third_lo[2] = {-0x1.555556p-27, 0x1.5555555555555p-56};
 
-/* Odd and even terms apart: half as many steps wait for one another, and a processor that has to wait is what
- * makes functions slow. */
+/* The sums of odd and of even terms, which do not depend on each other: a processor computes both at once,
+ * and a long chain of steps is what makes a function slow. */
 static UOp *poly(B *b, UOp *x, const Poly *p) {
   const double *k = p[wide(b)].k;
   int n = p[wide(b)].n;

@@ -240,6 +240,11 @@ static void item(int level) {
 
 static const char *header_name(void) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 
+/* that has the functions of this header */
+static const char *library_name(void) {
+  return strcmp(header_name(), "tg_llm.h") ? "tinygrad" : "tinygrad_llm";
+}
+
 static void read_enum(void) {
   char name[128];
   next();
@@ -525,6 +530,10 @@ int main(int argc, char **argv) {
          "\\\"set\\\": "
          "\\\"the fields that were written, as in .eps,.beta1: what stands there is taken though it is 0; "
          "null: those that are not 0\\\"},\\n\");\n");
+  printf("  printf(\"  \\\"libraries\\\": {");
+  for (int i = 1; i < argc; i++)
+    path = argv[i], printf("%s\\\"%s\\\": \\\"%s\\\"", i > 1 ? ", " : "", header_name(), library_name());
+  printf("},\\n\");\n");
   for (pass = 0; pass < 4; pass++) {
     printf("  printf(\"  \\\"%s\\\": [\");\n", names[pass]);
     first_of[pass] = true;

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(sys.argv[1]).resolve()
 HEADERS = ["include/tg.h", "nn/tg_nn.h", "io/tg_io.h", "llm/tg_llm.h"]
 INCLUDE = [f"-I{ROOT / d}" for d in ("include", "nn", "io", "llm")]
-LINK = [f"-L{build}", "-ltinygrad", f"-Wl,-rpath,{build}", "-lm"]
+LINK = [f"-L{build}", "-ltinygrad_llm", "-ltinygrad", f"-Wl,-rpath,{build}", "-lm"]
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 COMPILERS = [c for c in ("gcc", "clang-19", "clang") if shutil.which(c)][:2] or ["cc"]
 KERNELS = {"docs/tour.md", "docs/codegen.md"}  # C that the library prints: tests/unit/test_tour.c looks at it

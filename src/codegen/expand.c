@@ -314,6 +314,16 @@ UOp *reg_piece(Exp *x, UOp *index, const int *chunk) {
 }
 
 /* ---- values */
+/* A constant that is chosen where the gate of a load is false: the load has it, so that nothing is chosen after.
+ * NULL: u is no such choice. */
+static UOp *gated_load(const UOp *u, UOp **other) {
+  UOp *index = u->op == OPS_WHERE ? u->src[1] : NULL;
+  bool fits = index && index->op == OPS_INDEX && index->arg.i && index->src[0]->op != OPS_DEFINE_REG &&
+              index->src[2] == u->src[0] && is_const(u->src[2]);
+  *other = fits ? u->src[2] : NULL;
+  return fits ? index : NULL;
+}
+
 static bool expand_node(Exp *x, UOp *u) {
   UOpStore *st = x->k->st;
   Val *v = &x->val[u->id];
@@ -331,15 +341,17 @@ static bool expand_node(Exp *x, UOp *u) {
   int at[MAX_EXP] = {0}, vec = vec_of(x, v->mask);
   uint32_t o = 0;
   bool of_reg = u->op == OPS_INDEX && u->src[0]->op == OPS_DEFINE_REG;
-  Along way = u->op == OPS_INDEX && !of_reg ? along(x, u, vec) : LANES_OTHER;
+  UOp *other = NULL, *index = of_reg ? NULL : u->op == OPS_INDEX ? u : gated_load(u, &other);
+  Along way = index ? along(x, index, vec) : LANES_OTHER;
+  if (index && !other) other = uop_const_int(st, (DType)index->dtype, 0);
   do {
     UOp *src[64], *r = NULL;
     int lanes = 1;
     if (of_reg) {
       UOp *piece = reg_piece(x, u, at);
       r = piece ? uop_new(st, OPS_LOAD, (DType)u->dtype, piece->lanes, 1, &piece, ARG0) : NULL;
-    } else if (u->op == OPS_INDEX)
-      r = make_load(x, u, at, vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes, way);
+    } else if (index)
+      r = make_load(x, index, other, at, vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes, way);
     else if (u->op == OPS_CAST && vec >= 0)
       r = number_value(x, u, at, vec, x->r[vec].chunk[at[vec]].lanes);
     if (!r && u->op != OPS_INDEX) {

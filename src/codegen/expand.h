@@ -62,7 +62,8 @@ UOp *chunk_value(Exp *x, UOp *u, const int *chunk);
 UOp *reg_piece(Exp *x, UOp *index, const int *chunk);
 /* expand_loads.c */
 bool is_past(Exp *x, UOp *b, UOp *a, int n); /* whether address b is n past a */
-UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way);
+/* other: the constant that a lane is where its gate is false */
+UOp *make_load(Exp *x, UOp *index, UOp *other, const int *chunk, int lanes, Along way);
 /* expand_units.c */
 bool is_fragment(const ExpRange *r); /* it counts elements of an operand, in WMMA alone */
 bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out); /* a step whose operands are fragments */

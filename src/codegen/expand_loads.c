@@ -41,40 +41,65 @@ static UOp *make_lookup(Exp *x, UOp *index, const int *chunk, int lanes) {
   return uop_new(st, OPS_LOOKUP, (DType)index->dtype, lanes, 2, (UOp *[]){v, by}, ARG0);
 }
 
-/* A vector of the memory behind an INDEX, `past` elements after a place of it. */
-static UOp *vector_at(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int lanes) {
+static bool is_zero(const UOp *u) { return !u->arg.v.i; } /* and no -0.0 */
+
+/* Lanes of the memory from a place on, or `other` where a gate is false. gate NULL: there is none. */
+static UOp *load_at(Exp *x, UOp *memory, UOp *at, UOp *gate, UOp *other, int lanes) {
   UOpStore *st = x->k->st;
-  if (past) at = simple(x, uop_alu2(st, OPS_ADD, at, uop_index_const(st, past)));
   UOp *src[3] = {memory, at, gate};
   UOp *i = uop_new(st, OPS_INDEX, (DType)memory->dtype, lanes, gate ? 3 : 2, src, (Arg){.i = gate != NULL});
-  return uop_new(st, OPS_LOAD, (DType)memory->dtype, lanes, 1, &i, ARG0);
+  bool asks = gate && !is_zero(other);
+  UOp *of[2] = {i, asks ? splat(x, other, lanes) : NULL};
+  return uop_new(st, OPS_LOAD, (DType)memory->dtype, lanes, asks ? 2 : 1, of, ARG0);
 }
 
-/* Lanes from .. to of a load, all near each other and with one gate or NULL. Of the other lanes it is known that
- * they are not read. */
+/* Lanes from .. to of a load, all near each other. Of the other lanes it is known that they are not read: they
+ * are `other`. */
 typedef struct Near {
   int from, to;
   int64_t place[MAX_VECTOR], span; /* place[l]: elements behind the first that is read, of `span` */
-  UOp *first, *gate;
+  UOp *first, *other;
+  UOp *gate;      /* what the gates of all of them ask; NULL: nothing */
+  bool masked;    /* some ask more: what is read for all is chosen lane by lane */
+  Clauses shared; /* then, of the gate */
 } Near;
 
+/* A vector that begins `past` elements after the first that is read. */
+static UOp *vector_at(Exp *x, UOp *memory, const Near *r, int64_t past, int lanes) {
+  UOp *at = r->first;
+  if (past) at = simple(x, uop_alu2(x->k->st, OPS_ADD, at, uop_index_const(x->k->st, past)));
+  return load_at(x, memory, at, r->gate, r->other, lanes);
+}
+
+/* Of the clauses that all lanes' gates had so far, those that this one has, too. */
+static void keep_shared(Clauses *shared, UOp *gate) {
+  Clauses own = {0}, both = {0};
+  if (gate && !is_const(gate)) own.n = gate_clauses(gate, own.at);
+  for (int i = 0; i < shared->n; i++)
+    if (clauses_have(&own, shared->at[i])) both.at[both.n++] = shared->at[i];
+  *shared = both;
+}
+
 /* Whether lanes at[] are such. gate[0] NULL: they have no gates. */
-static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, int lanes, Near *r) {
+static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, UOp *other, int lanes, Near *r) {
   bool vectors = x->k->ren && x->k->ren->vec_bytes >= 32 && lanes >= 4 && !(lanes & (lanes - 1));
   int64_t least = 0, most = 0;
   int n = 0;
-  *r = (Near){.from = lanes, .to = -1};
+  Clauses *shared = &r->shared;
+  *r = (Near){.from = lanes, .to = -1, .other = other};
   for (int l = 0; l < lanes && vectors; l++) {
     if (gate[l] && is_const(gate[l]) && !gate[l]->arg.v.i) continue;
-    if (n && gate[l] != r->gate) return false;
+    if (!n && gate[l] && !is_const(gate[l])) shared->n = gate_clauses(gate[l], shared->at);
+    if (n && gate[l] != gate[r->from]) keep_shared(shared, gate[l]), r->masked = true;
     r->from = TG_MIN(r->from, l), r->to = l;
-    r->gate = gate[l];
     if (n++ != r->to - r->from || !distance(x, at[l], at[r->from], &r->place[l])) return false;
     least = TG_MIN(least, r->place[l]), most = TG_MAX(most, r->place[l]);
   }
   r->span = most - least + 1;
   if (n < 2 || r->span < 2 || r->span > MOST_STRIDE * (int64_t)lanes) return false;
-  if (r->gate && is_const(r->gate)) r->gate = NULL;
+  r->gate = n && !r->masked && gate[r->from] && !is_const(gate[r->from]) ? gate[r->from] : NULL;
+  for (int i = 0; r->masked && i < shared->n; i++)
+    r->gate = r->gate ? uop_alu2(x->k->st, OPS_AND, r->gate, shared->at[i]) : shared->at[i];
   for (int l = r->from; l <= r->to; l++) {
     r->place[l] -= least;
     if (r->place[l] == 0) r->first = at[l];
@@ -82,19 +107,19 @@ static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, int lanes, Near *
   return true;
 }
 
-/* Whether a vector `past` elements after a place lies in the memory, wherever the gate lets it through. */
-static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int lanes) {
+/* Whether so many elements, `past` elements after a place, lie in the memory wherever the gate lets them through. */
+static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int64_t lanes) {
   UOp *from = simple(x, uop_alu2(x->k->st, OPS_ADD, at, uop_index_const(x->k->st, past)));
   return from && uop_within(from, gate, memory->arg.param.nelem - lanes + 1);
 }
 
-/* Lanes of v that are none of these are 0. */
+/* Lanes of v that are none of these are the other value. */
 static UOp *only_near(Exp *x, UOp *v, int lanes, const Near *r) {
   int64_t lane[MAX_VECTOR];
-  UOp *zero = v ? splat(x, uop_const_int(x->k->st, (DType)v->dtype, 0), lanes) : NULL;
+  UOp *other = v ? splat(x, r->other, lanes) : NULL;
   for (int l = 0; l < lanes; l++)
     lane[l] = l >= r->from && l <= r->to ? l : lanes;
-  return zero ? shuffle(x, v, zero, lanes, lane) : NULL;
+  return other ? shuffle(x, v, other, lanes, lane) : NULL;
 }
 
 /* Lanes that span less than a vector: two shorter ones, one that begins with them and one that ends with them. */
@@ -102,14 +127,14 @@ static UOp *short_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   int64_t lane[MAX_VECTOR] = {0}, n = 1;
   while (2 * n <= r->span)
     n *= 2;
-  UOp *begin = vector_at(x, memory, r->first, 0, r->gate, (int)n);
-  UOp *end = n == r->span ? begin : vector_at(x, memory, r->first, r->span - n, r->gate, (int)n);
+  UOp *begin = vector_at(x, memory, r, 0, (int)n);
+  UOp *end = n == r->span ? begin : vector_at(x, memory, r, r->span - n, (int)n);
   for (int l = r->from; l <= r->to; l++)
     lane[l] = r->place[l] < n ? r->place[l] : r->place[l] + 2 * n - r->span;
   return begin && end ? only_near(x, shuffle(x, begin, end, lanes, lane), lanes, r) : NULL;
 }
 
-/* Lanes near each other: the vectors that all of them lie in, of which shuffles take the lanes; others are 0. The
+/* Lanes near each other: the vectors that all of them lie in, of which shuffles take the lanes. The
  * last vector ends with the last element, so that nothing else is read; where these are fewer than a vector, it
  * is one that stands inside the memory, or two shorter ones. NULL: out of memory. */
 static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
@@ -120,10 +145,10 @@ static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
     back = lanes - r->span;
     if (!is_inside(x, memory, r->first, -back, r->gate, lanes)) return short_load(x, memory, lanes, r);
   }
-  UOp *zero = whole ? NULL : splat(x, uop_const_int(x->k->st, (DType)memory->dtype, 0), lanes);
+  UOp *other = whole ? NULL : splat(x, r->other, lanes);
   for (int64_t p = 0; p < parts; p++) {
     int64_t begin = p + 1 < parts ? p * lanes : parts > 1 ? r->span - lanes : -back;
-    UOp *v = vector_at(x, memory, r->first, begin, r->gate, lanes);
+    UOp *v = vector_at(x, memory, r, begin, lanes);
     for (int l = 0; l < lanes; l++) {
       bool in = l >= r->from && l <= r->to;
       int64_t e = in ? r->place[l] : 0, part = TG_MIN(e / lanes, parts - 1);
@@ -131,13 +156,30 @@ static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
       if (!in) lane[l] = parts == 1 ? lanes : 0;
     }
     if (!v || (p && !all)) return NULL;
-    if (parts == 1) return shuffle(x, v, whole ? v : zero, lanes, lane);
+    if (parts == 1) return shuffle(x, v, whole ? v : other, lanes, lane);
     all = p ? shuffle(x, all, v, lanes, lane) : v;
   }
   return whole || !all ? all : only_near(x, all, lanes, r);
 }
 
-UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
+/* The lanes of v where their gates hold, and the constant where they do not. What all gates ask decided v as a
+ * whole. */
+static UOp *chosen(Exp *x, UOp *gate, UOp *v, const Near *r, const int *chunk) {
+  Clauses all = {0};
+  UOp *mask = NULL, *other = splat(x, r->other, v->lanes);
+  all.n = gate_clauses(gate, all.at);
+  for (int i = 0; i < all.n; i++) {
+    UOp *asks = chunk_value(x, all.at[i], chunk);
+    if (!asks) return NULL;
+    if (asks->lanes == 1 && (is_const(asks) || clauses_have(&r->shared, asks))) continue;
+    asks = splat(x, asks, v->lanes);
+    mask = mask ? uop_alu2(x->k->st, OPS_AND, mask, asks) : asks;
+  }
+  if (!mask) return v;
+  return other ? UNEW(x->k->st, OPS_WHERE, (DType)v->dtype, v->lanes, ARG0, mask, v, other) : NULL;
+}
+
+UOp *make_load(Exp *x, UOp *index, UOp *other, const int *chunk, int lanes, Along way) {
   UOpStore *st = x->k->st;
   UOp *found = way == LANES_OTHER ? make_lookup(x, index, chunk, lanes) : NULL;
   if (found) return found;
@@ -155,25 +197,19 @@ UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
   }
   if (gated && is_const(gate[0]) && same_gate && gate[0]->arg.v.i) gated = false;
   int n = way == LANES_SAME || (way == LANES_OTHER && same && same_gate) ? 1 : lanes;
-  if (n == 1 || (cont && same_gate && !(lanes & (lanes - 1)))) {
-    UOp *src[3] = {index->src[0], at[0], gate[0]};
-    UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, n, gated ? 3 : 2, src, (Arg){.i = gated});
-    return uop_new(st, OPS_LOAD, (DType)index->dtype, n, 1, &i, ARG0);
-  }
+  if (n == 1 || (cont && same_gate && !(lanes & (lanes - 1))))
+    return load_at(x, index->src[0], at[0], gated ? gate[0] : NULL, other, n);
   Near near;
-  if (are_near(x, at, gate, lanes, &near)) found = near_load(x, index->src[0], lanes, &near);
+  bool reads_more = false, is_near = are_near(x, at, gate, other, lanes, &near);
+  if (is_near && near.masked) reads_more = !is_inside(x, index->src[0], near.first, 0, near.gate, near.span);
+  if (is_near && !reads_more) found = near_load(x, index->src[0], lanes, &near);
+  if (found && near.masked) found = chosen(x, index->src[2], found, &near, chunk);
   if (found) return found;
   for (int l = 0; l < lanes; l++) {
-    UOp *src[3] = {index->src[0], at[l], gate[l]};
-    bool g = gated && !(is_const(gate[l]) && gate[l]->arg.v.i);
-    if (g && is_const(gate[l])) {
-      lane[l] = uop_const_int(st, (DType)index->dtype, 0);
-      continue;
-    }
-    UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, 1, g ? 3 : 2, src, (Arg){.i = g});
-    lane[l] = uop_new(st, OPS_LOAD, (DType)index->dtype, 1, 1, &i, ARG0);
-  }
-  for (int l = 0; l < lanes; l++)
+    bool known = gated && is_const(gate[l]);
+    bool reads = !known || gate[l]->arg.v.i;
+    lane[l] = reads ? load_at(x, index->src[0], at[l], known ? NULL : gate[l], other, 1) : other;
     if (!lane[l]) return NULL;
+  }
   return uop_new(st, OPS_VECTORIZE, (DType)index->dtype, lanes, lanes, lane, ARG0);
 }

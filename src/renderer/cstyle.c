@@ -83,14 +83,25 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
   }
 }
 
-/* A vector behind a gate, or zeros: it is the place that is chosen, so that there is no branch. Between many
+/* Whether all lanes of a load are one constant where its gate is false. other: that, or NULL for 0. */
+static bool has_const(const UOp *load, const UOp **other) {
+  const UOp *v = load->nsrc < 2 ? NULL : load->src[1];
+  *other = v && v->op == OPS_VECTORIZE && v->nsrc == 1 ? v->src[0] : v;
+  return !v || is_const(*other);
+}
+
+/* A vector behind a gate, or a constant: it is the place that is chosen, so that there is no branch. Between many
  * branches a compiler makes such loads long before what uses them, and runs out of registers. */
-static void load_or_zeros(C *c, const UOp *ix, const UOp *u, int id) {
-  const char *type = cs_type(c, (DType)u->dtype, u->lanes), *zeros = cs_text(c, "zeros_%s", type);
-  const char *m[26] = {['G' - 'A'] = cs_stored((DType)u->dtype)};
-  cs_helper(c, zeros, "static const $G $F[$N] = {0};", m, u->lanes);
+static void load_or_const(C *c, const UOp *ix, const UOp *u, const UOp *other, int id) {
+  DType d = (DType)u->dtype;
+  const char *type = cs_type(c, d, u->lanes), *all = cs_text(c, "zeros_%s", type);
+  const char *m[26] = {['G' - 'A'] = cs_stored(d), ['V' - 'A'] = other ? cs_const(c, d, other->arg.v) : "0"};
+  char bits[17];
+  if (other) snprintf(bits, sizeof bits, "%llx", (unsigned long long)other->arg.v.i);
+  if (other) all = cs_text(c, "all_%s_%s", type, bits);
+  cs_helper(c, all, "static const $G $F[$N] = {[0 ... $N - 1] = $V};", m, u->lanes);
   cs_put(c, "%s v%d = *(const %su *)(%s ? %s + %s : %s);\n", type, id, type, cs_ref(c, ix->src[2]),
-         cs_ref(c, uop_base(ix->src[0])), cs_ref(c, ix->src[1]), zeros);
+         cs_ref(c, uop_base(ix->src[0])), cs_ref(c, ix->src[1]), all);
 }
 
 const char *cs_zero(C *c, const UOp *u) {
@@ -120,6 +131,7 @@ static void render_load(C *c, const UOp *u, int id) {
     str_put(&c->body, ";\n");
     return;
   }
+  const UOp *other;
   const char *g = cs_ref(c, x->src[x->nsrc - 1]);
   const char *alt = u->nsrc < 2        ? cs_zero(c, u)
                     : cs_is_mask(c, u) ? cs_mask(c, u->src[1], 1)
@@ -128,8 +140,8 @@ static void render_load(C *c, const UOp *u, int id) {
     cs_put(c, "%s v%d = %s ? ", t, id, g);
     load_text(c, x, u);
     cs_put(c, " : %s;\n", alt);
-  } else if (c->lang->gnu_vec && !cs_is_mask(c, u) && u->nsrc < 2) {
-    load_or_zeros(c, x, u, id);
+  } else if (c->lang->gnu_vec && !cs_is_mask(c, u) && has_const(u, &other)) {
+    load_or_const(c, x, u, other, id);
   } else {
     cs_put(c, "%s v%d = %s;\n", t, id, alt);
     cs_line(c);

@@ -234,7 +234,7 @@ void cs_lanes_value(C *c, const UOp *u, int at) {
     str_put(&front, "  ");
   cs_fmt(&front, "%s v%d[%d]; ", type, id, n);
   if (gate)
-    cs_fmt(&front, "LANES%d(v%d[l] = %s;) if (%s) ", n, id, u->nsrc < 2 ? "0" : cs_ref(c, u->src[1]),
+    cs_fmt(&front, "LANES%d(v%d[l] = %s;) if (%s) ", n, id, u->nsrc < 2 ? "0" : cs_lane(c, u->src[1], "l"),
            cs_ref(c, gate));
   cs_fmt(&front, "LANES%d(v%d[l] = ", n, id);
   cs_put_before(c, start, str_text(&front));

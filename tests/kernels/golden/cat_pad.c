@@ -6,12 +6,12 @@ INL f32x4 f32x4_splat(f32 x) { return (f32x4){x, x, x, x}; }
 #endif
 #ifndef H_zeros_f32x4
 #define H_zeros_f32x4
-static const f32 zeros_f32x4[4] = {0};
+static const f32 zeros_f32x4[4] = {[0 ... 4 - 1] = 0};
 #endif
 VECTOR(f32, 2)
 #ifndef H_zeros_f32x2
 #define H_zeros_f32x2
-static const f32 zeros_f32x2[2] = {0};
+static const f32 zeros_f32x2[2] = {[0 ... 2 - 1] = 0};
 #endif
 VECTOR(i32, 4)
 #ifndef H_i32x4_splat

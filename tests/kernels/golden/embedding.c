@@ -2,7 +2,7 @@
 VECTOR(f32, 16)
 #ifndef H_zeros_f32x16
 #define H_zeros_f32x16
-static const f32 zeros_f32x16[16] = {0};
+static const f32 zeros_f32x16[16] = {[0 ... 16 - 1] = 0};
 #endif
 void e_2_3_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];

@@ -10,6 +10,7 @@ import inspect
 import numbers
 import os
 import re
+import textwrap
 
 from . import abi, context as contexts
 from .context import c, context
@@ -450,7 +451,7 @@ class Function:
         params = ", ".join(f"{p['type']} {p['name']}".replace("* ", "*") for p in self.entry["params"])
         text = f"{self.entry['returns']} {self.entry['name']}({params})".replace("* ", "*")
         said = abi.DOCS.get(self.entry.get("macro", self.cname))
-        return f"{said}\n\nIn C: {text}" if said else f"In C: {text}"
+        return f"{textwrap.fill(said.replace('[options] ', ''), 100)}\n\nIn C: {text}" if said else f"In C: {text}"
 
     def signature(self):
         kinds = inspect.Parameter
@@ -458,11 +459,18 @@ class Function:
         stated = self.entry.get("defaults", {})
         for name in self.order:
             p = self.visible.get(name)
-            default = kinds.empty if p is not None and name not in self.defaults else self.defaults.get(name, stated.get(name))
+            default = kinds.empty if p is not None and name not in self.defaults else self.defaults.get(name, python_name(stated.get(name)))
             if made and made[-1].default is not kinds.empty and default is kinds.empty:
                 default = None
             made.append(kinds(name if name.isidentifier() and name not in ("in", "from") else name + "_", kinds.POSITIONAL_OR_KEYWORD, default=default))
         return inspect.Signature(made)
+
+
+def python_name(default):
+    """An enumerator, TG_F32 or TG_MEAN, as Python's user writes it."""
+    if default in abi.ENUMS["TgDType"]:
+        return Tensor._dtype(abi.ENUMS["TgDType"][default]).name if abi.ENUMS["TgDType"][default] else None
+    return default.rsplit("_", 1)[1].lower() if isinstance(default, str) and default.startswith("TG_") else default
 
 
 def written(kind, v):

@@ -86,6 +86,7 @@ class Context:
         self.used = False  # a call is under way, or one was left in the middle by an exception
         self.inside = 0    # of a callback: calls in calls are as they should be
         self.interrupted = False
+        self.refused = None  # an exception within a callback, on its way to who made the call
         options = abi.struct("TgOpenOptions")(size=ctypes.sizeof(abi.struct("TgOpenOptions")))
         self.p = c["tg_open"](ctypes.byref(options))
         if not self.p:
@@ -101,6 +102,9 @@ class Context:
         c["tg_clear_error"](self.p)
         if not status:
             return None
+        if self.refused is not None:
+            refused, self.refused = self.refused, None
+            return refused
         if status == CANCELLED and self.interrupted:
             self.interrupted = False
             return KeyboardInterrupt(text)
@@ -116,6 +120,12 @@ class Context:
         c["tg_cancelled"](self.p)
         c["tg_clear_error"](self.p)
         self.used = self.interrupted = False
+        self.refused = None
+
+    def refuse(self, e):
+        """What a callback returns after an exception: a status; the call that led there raises the exception again."""
+        self.refused = e
+        return c["tg_set_error"](self.p, STATUS["TG_ERR_STATE"], b"a callback raised an exception")
 
     def bury(self):
         while self.ended:

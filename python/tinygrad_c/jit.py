@@ -141,7 +141,7 @@ class Capture:
                 ctypes.cast(out, POINTERS)[i] = t._h
             return 0
         except BaseException as e:
-            return tensor.refuse(e)
+            return context().refuse(e)
         finally:
             for t in mine:
                 if t._lent:
@@ -158,7 +158,7 @@ class Capture:
         with contexts.LOCK:
             self.given, form = tensors, self.outputs
             try:
-                made = tensor.reraised(lambda: lib.tg_jit_run(self.handle, tensors, self.count))
+                made = lib.tg_jit_run(self.handle, tensors, self.count)
             finally:
                 self.given = self.alive = None
         return put_together(self.outputs or form, list(made or []))

@@ -374,10 +374,10 @@ class Tensor(metaclass=_Meta):
                         ctypes.cast(out, ctypes.POINTER(ctypes.c_void_p))[i] = t.detach()._give() if t is not None else None
                 return 0
             except BaseException as e:
-                return refuse(e)
+                return context().refuse(e)
         made = abi.ctype("TgGradientFn")(call)
         _callbacks.append(made)  # it may be called as long as there is a graph with it
-        return reraised(lambda: lib.tg_custom_gradient(self, inputs, made))
+        return lib.tg_custom_gradient(self, inputs, made)
 
     def _give(self):
         """The handle, which from now on is not this object's."""
@@ -461,27 +461,7 @@ def lent(h):
     return t
 
 
-_callbacks, _refused = [], []
-
-
-def refuse(e):
-    """An exception within a callback: it is raised again when the call that led here returns."""
-    _refused.append(e)
-    return c["tg_set_error"](context().p, contexts.STATUS["TG_ERR_STATE"], b"a callback raised an exception")
-
-
-def reraised(call):
-    """What call() gives, with an exception of a callback in the place of the library's error about it."""
-    try:
-        return call()
-    except contexts.TinygradError:
-        if _refused:
-            raise _refused.pop() from None
-        raise
-    finally:
-        _refused.clear()
-
-
+_callbacks = []
 _asks = {}
 
 

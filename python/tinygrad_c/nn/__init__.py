@@ -1,6 +1,7 @@
 """nn: layers. Each is a struct of tg_nn.h: made by its _new, run by its _run. Its tensors are attributes by PyTorch's names,
 which the library's own tables tell, and may be replaced by others; what is an attribute when it is called is what counts."""
 import ctypes
+import inspect
 
 from .. import abi, calls, files
 from ..calls import lib
@@ -178,8 +179,9 @@ def attention(self, query, key=None, value=None, mask=None, causal=False, weight
 for name, (c_name, arguments) in LAYERS.items():
     run = RUNS.get(c_name, c_name)
     new = abi.MACROS.get(f"tg_{c_name}_new") or abi.FUNCTIONS[f"tg_{c_name}_new"]
-    doc = f"{name}({', '.join(w.partition('=')[0] for w in arguments.split())})\n\n{calls.Function(new).__doc__}"
-    body = {"_name": c_name, "_run_name": run, "_arguments": arguments, "__doc__": doc, "__module__": __name__}
+    names = [w.partition("=")[0] for w in arguments.split()]
+    body = {"_name": c_name, "_run_name": run, "_arguments": arguments, "__doc__": f"{name}({', '.join(names)})\n\n{calls.Function(new).__doc__}",
+            "__module__": __name__, "__signature__": inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])}
     body.update({"__call__": recurrent} if c_name in ("lstm", "gru", "lstm_cell") else {"__call__": attention} if c_name == "multihead_attention" else {})
     globals()[name] = type(name, (Layer,), body)
 BatchNorm1d = BatchNorm2d = BatchNorm3d = BatchNorm  # noqa: F821  by channels, whatever follows them

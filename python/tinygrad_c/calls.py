@@ -25,8 +25,11 @@ SYNONYMS = {"dim": "axis axes order axis1", "dims": "axis axes order dims", "sha
             "neg_slope": "slope", "negative_slope": "slope", "output_size": "output_size size", "sizes": "size", "b1": "beta1", "b2": "beta2",
             "memory_format": "", "num_samples": "k", "diagonal": "diagonal", "dtype": "to dtype", "mean": "mean", "size": "dims sizes",
             "chunks": "chunks", "weight": "weight", "input": "x", "other": "b x", "largest": "!smallest", "sorted": "!unsorted", "sorted_": "!unsorted",
-            "unbiased": "!biased", "affine": "!plain", "elementwise_affine": "!plain", "track_running_stats": "!untracked", "num_layers": "layers"}
+            "unbiased": "!biased", "ddof": "correction", "affine": "!plain", "elementwise_affine": "!plain", "track_running_stats": "!untracked", "num_layers": "layers"}
 BORROWED = ("tg_optim_at", "tg_llm_tokenizer", "tg_jit_variable")  # pointers that stay another thing's
+LENT = ("tg_state_get", "tg_state_at", "tg_value_tensor", "tg_onnx_weight", "tg_loader_next", "tg_grad",
+        "tg_module_parameters", "tg_llm_parameters")  # tensors that stay the first argument's
+NOT_FOR_PYTHON = ("tg_open", "tg_close", "tg_keep", "tg_release", "tg_scope_begin", "tg_scope_end", "tg_alloc")  # and all tg_.._free
 MAKES_GRADIENTS = ("tg_backward_opt", "tg_clip_grad_norm", "tg_clip_grad_value", "tg_clone", "tg_jit_run")
 LISTS = {"int64_t *": ctypes.c_int64, "int32_t *": ctypes.c_int32, "float *": ctypes.c_float, "double *": ctypes.c_double, "double": ctypes.c_double}
 NUMBERS = {"int64_t *": ctypes.c_int64, "size_t *": ctypes.c_size_t, "double *": ctypes.c_double, "char **": ctypes.c_char_p}
@@ -43,7 +46,7 @@ class Handle:
     p = None
 
     def __init__(self, kind, p, owned, keep=()):
-        self.kind, self.p, self.keep, self.context = kind, p, keep, context()
+        self.kind, self.p, self.keep, self.context = kind, p, list(keep), context()
         if owned and kind in FREE:
             self.end = abi.function(abi.FUNCTIONS[FREE[kind]])
             self.context.handles[p] = self.end
@@ -214,7 +217,7 @@ class Call:
             made.n = len(as_list(v))
             return made
         if kind == "char *":
-            return self.text(v)
+            return self.text(v.upper() if name == "device" and isinstance(v, str) and v.islower() else v)
         if kind in ("void *", "uint8_t *"):
             return self.buffer(v)[0]
         if kind in LISTS or kind.endswith("**"):
@@ -323,6 +326,8 @@ class Function:
     def bind(self, args, kw):
         given, at, n = {}, 0, len(args)
         for key, v in kw.items():
+            if key in ("out", "dtype") and v is None:  # of numpy.mean(tensor), which calls the method
+                continue
             name, turned = self.argument_name(key, given)
             given[name] = (not v) if turned else v
         left = [name for name in self.order if name not in given]
@@ -332,7 +337,7 @@ class Function:
             p, v = self.visible.get(name), args[at]
             if p is not None and p.many and p.kind != "TgIndex *" and not isinstance(v, (list, tuple)):
                 tensors = p.kind == "TgTensor **"
-                needed = [m for m in left[k + 1:] if m in self.visible and m not in self.defaults]
+                needed = [m for m in left[k + 1:] if m in self.visible and (m not in self.defaults or self.visible[m].many)]
                 take = next((i for i, a in enumerate(args[at:]) if not isinstance(a, Tensor)), n - at) if tensors else n - at - len(needed)
                 if tensors or isinstance(v, numbers.Integral) or hasattr(v, "_size"):
                     v, at = list(args[at:at + max(take, 1)]), at + max(take, 1) - 1
@@ -427,13 +432,23 @@ class Function:
         for kind, place, length in call.outs:
             if isinstance(length, str):
                 length = min(int(r), len(place))
-            values.append(written(kind, place) if length is None else [written(kind, v) for v in place[:length]])
+            values.append(self.written(call, kind, place) if length is None else [self.written(call, kind, v) for v in place[:length]])
+        for p in self.params:  # a state dictionary does not own what is put there, or what it is of
+            if p.type == "TgState *" and isinstance(call.given.get(p.name), Handle):
+                call.given[p.name].keep.extend(v for v in call.given.values() if v is not call.given[p.name])
         return values[0] if len(values) == 1 else tuple(values) or None
+
+    def written(self, call, kind, v):
+        """What was written to a place of this type."""
+        v = getattr(v, "value", v)
+        if kind.startswith("TgTensor *"):
+            return self.tensor(call, v)
+        return v.decode(errors="replace") if isinstance(v, bytes) else v
 
     def result(self, call, r):
         kind = self.returns
         if kind == "TgTensor *":
-            return made_tensor(r, self.name, call.tensors)
+            return self.tensor(call, r)
         if self.gives_bytes:
             size = next(place.value for k, place, _ in call.outs if k == "size_t *")
             return ctypes.string_at(r, size) if r else None
@@ -445,6 +460,13 @@ class Function:
             owned = not self.entry["returns"].startswith("const") and self.cname not in BORROWED
             return Handle(kind, r, owned, (call.keep, list(call.given.values()))) if r else None
         return r
+
+    def tensor(self, call, h):
+        if self.cname not in LENT or not h:
+            return made_tensor(h, self.name, call.tensors)
+        t = Tensor.__new__(Tensor)
+        t._h, t._ctx, t._lent, t._owner = h, call.now, True, next(iter(call.given.values()))
+        return t
 
     # ---- what help() tells
     def documentation(self):
@@ -471,14 +493,6 @@ def python_name(default):
     if default in abi.ENUMS["TgDType"]:
         return Tensor._dtype(abi.ENUMS["TgDType"][default]).name if abi.ENUMS["TgDType"][default] else None
     return default.rsplit("_", 1)[1].lower() if isinstance(default, str) and default.startswith("TG_") else default
-
-
-def written(kind, v):
-    """What a function wrote to a place of this type."""
-    v = getattr(v, "value", v)
-    if kind.startswith("TgTensor *"):
-        return made_tensor(v, "") if v else None
-    return v.decode(errors="replace") if isinstance(v, bytes) else v
 
 
 def made_tensor(h, name, given=()):
@@ -588,6 +602,8 @@ class Library:
         entry = abi.MACROS.get(name) or abi.FUNCTIONS.get(name)
         if entry is None:
             raise AttributeError(f"there is no {name} in the headers of tinygrad-c")
+        if name in NOT_FOR_PYTHON or name.endswith("_free"):
+            raise AttributeError(f"{name} is not for Python, where things end with their last reference; .free() of a handle ends it now")
         f = Function(entry)
         setattr(self, name, f)
         return f

@@ -24,11 +24,10 @@ OTHER = Other()
 
 
 def as_state(tensors):
-    """A state dictionary of the library of {name: tensor}; the tensors live as long as it."""
+    """A state dictionary of the library of {name: tensor}."""
     s = lib.tg_state_new()
     for name, t in tensors.items():
         lib.tg_state_put(s, name, t)
-    s.keep = list(tensors.values())
     return s
 
 
@@ -36,7 +35,6 @@ def lent_items(s):
     """(name, tensor) of a state dictionary; the tensors are its own."""
     for i in range(lib.tg_state_count(s)):
         t, name = lib.tg_state_at(s, i)
-        t._lent = True
         yield name, t
 
 

@@ -83,7 +83,7 @@ class Tensor(metaclass=_Meta):
     nothing; .numpy(), .tolist(), .item(), .realize(), print and an optimiser's step compute."""
     _h = _ctx = _grad = None
     _fixed = False      # requires_grad was set to False: no optimiser takes it
-    _lent = False       # the handle is the library's own
+    _lent = False       # the handle is another thing's, which _owner keeps, where it is Python's
     _detached = False   # within Tensor.no_grad()
     __array_priority__ = 1000  # NumPy's operators leave theirs to ours
     __hash__ = object.__hash__

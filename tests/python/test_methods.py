@@ -134,6 +134,8 @@ class Methods(Case):
         self.assertEqual(t.transpose(0, 1).shape, (3, 2))
         self.assertEqual(t.mse(Tensor(Y), reduction="none").shape, (2, 3))
         self.assertEqual(t.reshape([3, 2]).shape, t.reshape(3, 2).shape)
+        self.assertEqual(Tensor.arange(4).reshape(2, 2).roll(1, 0).tolist(), Tensor.arange(4).reshape(2, 2).roll((1,), dims=(0,)).tolist())
+        self.assertEqual(Tensor.zeros(2, device="interp").device, "INTERP")
         image = Tensor.ones(1, 1, 4, 4)
         self.assertEqual(image.conv2d(Tensor.ones(1, 1, 3, 3), padding=(1, 1), stride=2).shape, (1, 1, 2, 2))
         self.assertEqual(image.max_pool2d(kernel_size=(2, 2), stride=1).shape, (1, 1, 3, 3))

@@ -86,6 +86,8 @@ class Data(Case):
         self.assertIsInstance(a + t, Tensor)
         self.assertIsInstance(numpy.float32(2) * t, Tensor)
         self.close(a @ t.T.double(), a @ a.T)
+        self.close(numpy.mean(t), a.mean())
+        self.close(numpy.std(t, axis=0), a.std(axis=0))
         x = t.numpy()
         x[:] = 0
         self.assertEqual(t.sum().item(), 66)  # memory of its own

@@ -38,9 +38,7 @@ class DataLoader:
             more, batch = lib.tg_loader_next(self, out=self.count)
             if not more:
                 return
-            for t in batch:
-                t._lent = True  # the loader's own, which the next call ends
-            batch = [t.detach() for t in batch]
+            batch = [t.detach() for t in batch]  # the loader's own end with the next call
             yield batch[0] if len(batch) == 1 else tuple(batch)
 
     def seek(self, epoch, batch=0):

@@ -51,11 +51,7 @@ class Optimizer:
         """What steps remember, by PyTorch's names; the tensors are the optimiser's."""
         s = lib.tg_state_new()
         lib.tg_optim_state(self, s, None)
-        found = {}
-        for name, t in files.lent_items(s):
-            t._owner = self  # whose they are
-            found[name] = t
-        return found
+        return dict(files.lent_items(s))
 
 
 class OptimizerGroup(Optimizer):

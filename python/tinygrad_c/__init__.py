@@ -18,7 +18,9 @@ from .tensor import Device, Tensor
 from .jit import Size, TinyJit, Variable
 from . import files, nn, onnx
 
-__all__ = ["Tensor", "TinyJit", "Variable", "Device", "DType", "dtypes", "nn", "files", "onnx", "llm", "lib", "counters", "setting"]
+__all__ = ["Tensor", "TinyJit", "Variable", "Device", "DType", "dtypes", "nn", "files", "onnx", "lib", "counters", "setting", "TinygradError",
+           "ShapeError", "OutOfRangeError", "DTypeError", "ArgumentError", "OutOfMemoryError", "FileError", "DeviceError", "CompileError",
+           "StateError", "LimitError", "Cancelled"]
 
 
 def __getattr__(name):

@@ -7,324 +7,115 @@ is a result, and numbers stand where tensors do.
 the same class, with an order and defaults of Python's where tensor.py says so."""
 import ctypes
 import inspect
-import numbers
-import os
 import re
 import textwrap
 
 from . import abi, context as contexts
 from .context import c, context
+from .values import LISTS, Call, Handle
 
 OMITTED = object()  # an option that was not written: the library's default
-ROOM = ("cap", "most")
-# Names of other frameworks for ours: (our name, whether the meaning is turned round).
-SYNONYMS = {"dim": "axis axes order axis1", "dims": "axis axes order dims", "shape": "dims sizes", "axis": "axes order", "keepdims": "keepdim",
-            "num_classes": "classes", "fill_value": "value", "return_indices": "indices", "min": "lo", "max": "hi", "min_": "lo", "max_": "hi",
-            "kernel_size": "kernel", "attn_mask": "mask", "is_causal": "causal", "dropout_p": "dropout", "enable_gqa": "grouped",
-            "repeats": "times", "start_dim": "first", "end_dim": "last", "dim0": "a", "dim1": "b", "offset": "offset", "low": "lo", "high": "hi",
-            "neg_slope": "slope", "negative_slope": "slope", "output_size": "output_size size", "sizes": "size", "b1": "beta1", "b2": "beta2",
-            "memory_format": "", "num_samples": "k", "diagonal": "diagonal", "dtype": "to dtype", "mean": "mean", "size": "dims sizes",
-            "chunks": "chunks", "weight": "weight", "input": "x", "other": "b x", "largest": "!smallest", "sorted": "!unsorted", "sorted_": "!unsorted",
-            "unbiased": "!biased", "ddof": "correction", "affine": "!plain", "elementwise_affine": "!plain", "track_running_stats": "!untracked", "num_layers": "layers"}
+ROOM = ("cap", "most")  # counts of places that may be too few
+# Names of other frameworks, and ours that they may stand for; ! turns the meaning round.
+SYNONYMS = {name: ours.split() for name, ours in {
+    "dim": "axis axes order axis1", "dims": "axis axes order", "axis": "axes order", "shape": "dims sizes", "size": "dims sizes", "sizes": "size",
+    "keepdims": "keepdim", "dtype": "to", "num_classes": "classes", "fill_value": "value", "return_indices": "indices", "min": "lo", "max": "hi",
+    "low": "lo", "high": "hi", "kernel_size": "kernel", "output_size": "size", "attn_mask": "mask", "is_causal": "causal", "dropout_p": "dropout",
+    "enable_gqa": "grouped", "repeats": "times", "start_dim": "first", "end_dim": "last", "dim0": "a", "dim1": "b", "neg_slope": "slope",
+    "negative_slope": "slope", "num_samples": "k", "input": "x", "other": "b x", "b1": "beta1", "b2": "beta2", "largest": "!smallest",
+    "sorted": "!unsorted", "unbiased": "!biased", "ddof": "correction", "include_self": "!exclude_self"}.items()}
 BORROWED = ("tg_optim_at", "tg_llm_tokenizer", "tg_jit_variable")  # pointers that stay another thing's
 LENT = ("tg_state_get", "tg_state_at", "tg_value_tensor", "tg_onnx_weight", "tg_loader_next", "tg_grad",
         "tg_module_parameters", "tg_llm_parameters")  # tensors that stay the first argument's
 NOT_FOR_PYTHON = ("tg_open", "tg_close", "tg_keep", "tg_release", "tg_scope_begin", "tg_scope_end", "tg_alloc")  # and all tg_.._free
 MAKES_GRADIENTS = ("tg_backward_opt", "tg_clip_grad_norm", "tg_clip_grad_value", "tg_clone", "tg_jit_run")
-LISTS = {"int64_t *": ctypes.c_int64, "int32_t *": ctypes.c_int32, "float *": ctypes.c_float, "double *": ctypes.c_double, "double": ctypes.c_double}
+SCALARS = ("int", "int64_t", "size_t", "uint64_t", "double", "float", "bool")
 NUMBERS = {"int64_t *": ctypes.c_int64, "size_t *": ctypes.c_size_t, "double *": ctypes.c_double, "char **": ctypes.c_char_p}
-FREE = {abi.plain(f["params"][0]["type"]): f["name"] for f in abi.FUNCTIONS.values()
-        if f["name"].endswith("_free") and len(f["params"]) == 1 and abi.plain(f["params"][0]["type"])[:-2] not in abi.STRUCTS}
 Tensor = None  # set by tensor.py
 live_parameters = None  # tensors that require a gradient, by id: a WeakValueDictionary, set by tensor.py
 
 
-class Handle:
-    """Anything of the library but a tensor: a state dictionary, an optimiser, a model. It ends with its last reference;
-    `keep` is what must not end before it."""
-    end = None
-    p = None
-
-    def __init__(self, kind, p, owned, keep=()):
-        self.kind, self.p, self.keep, self.context = kind, p, list(keep), context()
-        if owned and kind in FREE:
-            self.end = abi.function(abi.FUNCTIONS[FREE[kind]])
-            self.context.handles[p] = self.end
-
-    def __repr__(self):
-        return f"<{self.kind[:-2]} of tinygrad_c>"
-
-    def __del__(self):
-        if self.end:
-            self.context.ended.append(self.p)
-
-    def free(self):
-        """Ends it now."""
-        with contexts.LOCK:
-            end, self.end = self.end, None
-            if end and self.context.handles.pop(self.p, None):
-                end(self.p)
-
-
-def as_size(v):
-    """A size of a shape: a number, or a Variable and what is made of it, whose _size is a number too."""
-    size = getattr(v, "_size", None)
-    if size is not None:
-        return size
-    try:
-        return v.__index__()
-    except AttributeError:
-        raise TypeError(f"a whole number is expected, not {v!r}") from None
-
-
-def as_list(v):
-    return list(v) if isinstance(v, (list, tuple)) or hasattr(v, "tolist") and getattr(v, "ndim", 1) else [v]
-
-
-def check_context(t, now):
-    if t._ctx is now:
-        return
-    if t._ctx is None:
-        raise contexts.StateError("this tensor was an argument of a captured function, and ended with its call; .clone() keeps a copy")
-    raise contexts.StateError("this tensor belongs to the process that this one was forked from; give a child .numpy() or .tolist()")
-
-
-class Call:
-    """One call: its arguments by name, and what must live until it returns."""
-
-    def __init__(self, function, given, now):
-        self.function, self.given, self.now = function, given, now
-        self.keep, self.tensors, self.outs = [], [], []
-
-    def reference(self):
-        """The tensor beside which a number stands: the last one, because of where(mask, 1, x)."""
-        found = None
-        for v in self.given.values():
-            if isinstance(v, Tensor):
-                found = v
-        return found
-
-    def tensor(self, v):
-        if v is None:
-            return None
-        if not isinstance(v, Tensor):
-            v = Tensor._beside(v, self.reference())
-        check_context(v, self.now)
-        self.tensors.append(v)
-        return v._h
-
-    def array(self, kind, values):
-        made = (kind * max(len(values), 1))(*values)
-        self.keep.append(made)
-        return made
-
-    def text(self, v):
-        if v is None or isinstance(v, bytes):
-            return v
-        if isinstance(v, str):
-            return v.encode()
-        if hasattr(v, "__fspath__"):
-            return os.fsencode(v)
-        raise TypeError(f"a text is expected, not {v!r}")
-
-    def texts(self, v):
-        """A list of texts ended by NULL; of a dict its keys and values in turn."""
-        flat = [part for pair in v.items() for part in pair] if isinstance(v, dict) else [v] if isinstance(v, str) else list(v)
-        return self.array(ctypes.c_char_p, [self.text(s) for s in flat] + [None]), len(flat)
-
-    def buffer(self, v):
-        """(address, bytes) of an object with the buffer protocol; a copy, where it may not be written to or has gaps."""
-        if v is None or isinstance(v, int):
-            return v, 0
-        if isinstance(v, ctypes._SimpleCData) or isinstance(v, (ctypes.Array, ctypes.Structure)):
-            self.keep.append(v)
-            return ctypes.addressof(v), ctypes.sizeof(v)
-        view = memoryview(v)
-        if not view.nbytes:
-            return None, 0
-        whole = view.c_contiguous and not view.readonly
-        made = (ctypes.c_char * view.nbytes).from_buffer(view) if whole else ctypes.create_string_buffer(view.tobytes(), view.nbytes)
-        self.keep += [view, made]
-        return ctypes.addressof(made), view.nbytes
-
-    def index(self, v):
-        """x[..] as TgIndex."""
-        kind, items = abi.ENUMS["TgIndexKind"], v if isinstance(v, tuple) else (v,)
-        open_end, made = -(1 << 63), []
-        for i in items:
-            if i is None:
-                made.append((kind["TG_INDEX_NEW"],))
-            elif i is Ellipsis:
-                made.append((kind["TG_INDEX_ELLIPSIS"],))
-            elif isinstance(i, slice):
-                first, last = (open_end if e is None else as_size(e) for e in (i.start, i.stop))
-                made.append((kind["TG_INDEX_SLICE"], first, last) if i.step is None else (kind["TG_INDEX_STEP"], first, last, as_size(i.step)))
-            elif isinstance(i, (Tensor, list)) or (hasattr(i, "__array__") and getattr(i, "ndim", 0)):
-                i = Tensor._indices(i)
-                self.keep.append(i)
-                made.append((kind["TG_INDEX_MASK" if i.dtype.is_bool else "TG_INDEX_TENSOR"], 0, 0, 0, self.tensor(i)))
-            elif isinstance(i, bool):
-                raise TypeError("a bool is no index; a mask is a tensor")
-            else:
-                made.append((kind["TG_INDEX_AT"], as_size(i)))
-        one = abi.struct("TgIndex")
-        return self.array(one, [one(*m) for m in made]), len(made)
-
-    def list(self, kind, v):
-        """(C list, length) of what a list parameter of this type is given."""
-        if kind == "TgTensor **":
-            v = as_list(v) if not isinstance(v, Tensor) else [v]
-            return self.array(ctypes.c_void_p, [self.tensor(t) for t in v]), len(v)
-        if kind == "char **":
-            return self.texts(v)
-        if kind == "TgIndex *":
-            return self.index(v)
-        if kind == "char *":
-            text = self.text(v)
-            return text, len(text or b"")
-        if kind == "void *":
-            return self.buffer(v)
-        if kind in LISTS:
-            if isinstance(v, int) and v > 1 << 20 or isinstance(v, ctypes.Array):
-                return v, len(v) if isinstance(v, ctypes.Array) else 0
-            v = as_list(v)
-            return self.array(LISTS[kind], [float(n) for n in v] if LISTS[kind] in (ctypes.c_float, ctypes.c_double) else [as_size(n) for n in v]), len(v)
-        if kind[:-2] in abi.STRUCTS:  # of {name: value} or of tuples
-            one = abi.struct(kind[:-2])
-            rows = [[self.text(f) if isinstance(f, (str, bytes)) else as_size(f) for f in row] for row in (v.items() if isinstance(v, dict) else v)]
-            return self.array(one, [one(*row) for row in rows]), len(rows)
-        v = list(v)  # of handles
-        return self.array(ctypes.c_void_p, [handle_of(h) for h in v]), len(v)
-
-    def value(self, kind, v, name):
-        """What a parameter or an option of this C type is given, as ctypes takes it."""
-        if kind == "TgTensor *":
-            return self.tensor(v)
-        if kind == "TgDType":
-            return Tensor._dtype(v).id if v is not None else 0
-        if kind in abi.ENUMS:
-            return enumerator(kind, v)
-        if kind in ("int", "int64_t", "size_t", "uint64_t"):
-            return int(v) if isinstance(v, (bool, float)) and v == int(v) else as_size(v)
-        if kind in ("double", "float"):
-            return float(v)
-        if kind == "bool":
-            return bool(v)
-        if kind in ("TgAxes", "TgSizes"):
-            made = abi.struct(kind)()
-            for i, n in enumerate(as_list(v)):
-                made.v[i] = as_size(n)
-            made.n = len(as_list(v))
-            return made
-        if kind == "char *":
-            return self.text(v.upper() if name == "device" and isinstance(v, str) and v.islower() else v)
-        if kind in ("void *", "uint8_t *"):
-            return self.buffer(v)[0]
-        if kind in LISTS or kind.endswith("**"):
-            return None if v is None else self.list(kind, v)[0]
-        if isinstance(v, (ctypes.Structure, ctypes.Array)):
-            self.keep.append(v)
-            return ctypes.addressof(v) if kind.endswith("*") else v
-        if callable(v) and "(*)" in abi.CALLBACKS.get(kind, kind):
-            v = v if isinstance(v, ctypes._CFuncPtr) else abi.ctype(kind)(v)
-            self.keep.append(v)
-            return v
-        return handle_of(v)
-
-
-def handle_of(v):
-    v = getattr(v, "_handle", v)
-    if v is None or isinstance(v, (int, ctypes._CFuncPtr)):
-        return v
-    if not isinstance(v, Handle):
-        raise TypeError(f"a thing of the library is expected here, not {v!r}")
-    return v.p
-
-
-def enumerator(kind, v):
-    """A number, or its name: "sum" of TgReduction, "reflect" of TgPadMode."""
-    if isinstance(v, int):
-        return v
-    names = {name.rsplit("_", 1)[1].lower() if kind != "TgInterpolation" else name[3:].lower().replace("_", "-"): n for name, n in abi.ENUMS[kind].items()}
-    word = str(v).lower()
-    if word in names:
-        return names[word]
-    raise ValueError(f"{v!r} is none of {', '.join(names)}")
-
-
 class Parameter:
+    """One of C's. many: a list that the caller gives; out: what the function writes, one thing or a list; bytes are the
+    caller's. role: where its value comes from."""
+
     def __init__(self, entry):
         self.name, self.type, self.count = entry["name"], entry["type"], entry.get("count")
-        self.kind = abi.plain(self.type)
+        self.kind = {"char *": "void *"}.get(self.type, abi.plain(self.type))  # a text that is written is memory of the caller's
         if self.kind.startswith("double ["):
             self.kind = "double *"
-        if self.type == "char *":  # memory of the caller's for a text
-            self.kind = "void *"
         constant = self.type != "const char **" and (self.type.startswith("const ") or "*const *" in self.type)
         fixed = re.match(r"TgTensor \*\[(\d+)\]", self.type)
         self.fixed = int(fixed.group(1)) if fixed else 0
         self.many = bool(self.count) and constant and self.kind not in ("char *", "void *")
-        # what the function writes: one thing, or a list of them; bytes are the caller's
         self.out = bool(fixed) or not constant and (self.kind in NUMBERS or self.kind == "TgTensor **" or bool(self.count) and self.kind in LISTS)
+        self.role = "place" if self.out else "given"
 
 
 class Function:
     """A function of the library. spec: names in the order that Python has them, with defaults: "size axis=0"."""
 
     def __init__(self, entry, spec=""):
-        self.entry, self.c, self.cname = entry, abi.function(entry), entry["name"]
+        self.entry, self.c, self.cname, self.returns = entry, abi.function(entry), entry["name"], abi.plain(entry["returns"])
         self.name = entry.get("macro", entry["name"])[len("tg_"):]
+        if entry["header"] == "tg_nn.h" and self.name.endswith("_run"):
+            self.name = self.name[:-len("_run")]
         self.params = [Parameter(p) for p in entry["params"]]
         self.options, self.fields = None, {}
         if "macro" in entry:
-            kind = abi.plain(self.params[-1].type)[:-2]
+            kind = self.params[-1].kind[:-2]
             self.options = abi.struct(kind)
             self.fields = {f["name"]: abi.plain(f["type"]) for f in abi.STRUCTS[kind]["fields"] if f["name"] not in ("size", "set", "end_")}
-        self.needs_context = bool(self.params) and abi.plain(self.params[0].type) == "TgContext *"
-        lists = {p.count for p in self.params if p.count and (not p.out or p.name == "out" and p.count == "n" and any(q.many for q in self.params))}
-        hidden = [p for p in self.params if p.out or p.name in lists or p.name == "user" or p.name in ROOM and any(q.count == p.name for q in self.params)]
-        self.places = [p.name for p in self.params if p.out]
-        self.visible = {p.name: p for p in self.params[self.needs_context:len(self.params) - bool(self.options)] if p not in hidden}
-        self.defaults = {}
-        order = []
-        for word in spec.split():
-            name, has, value = word.partition("=")
-            order.append(name)
-            if has:
-                self.defaults[name] = eval(value, {"inf": float("inf"), "i32": "int32", "f32": "float32"})
-        rest = [n for n in self.visible if n not in order]
-        ahead = rest[:1] if self.visible and not self.needs_context and rest[:1] == list(self.visible)[:1] else []
-        self.order = ahead + order + [n for n in rest if n not in ahead] + [f for f in self.fields if f not in self.visible]
-        returns = abi.plain(entry["returns"])
-        self.returns = returns
-        self.gives_bytes = returns in ("char *", "void *") and any(p.kind == "size_t *" and p.name == "nbytes" for p in self.params)
+        self.set_roles()
+        self.set_order(spec)
+        self.gives_bytes = self.returns in ("char *", "void *") and any(p.kind == "size_t *" and p.name == "nbytes" for p in self.params)
         if self.gives_bytes:
             self.c.restype = ctypes.c_void_p
-        # a question about a tensor computes nothing and makes none
-        self.asks = returns != "TgTensor *" and bool(self.params) and self.params[0].type.startswith("const Tg")
-        self.computes = not self.asks and (returns != "TgTensor *" or self.cname in ("tg_getitem", "tg_masked_select_opt", "tg_nonzero_opt"))
+        # a question computes nothing and makes no tensor
+        self.asks = self.returns not in ("TgTensor *", "TgStatus") and bool(self.params) and self.params[0].type.startswith("const Tg")
+        self.computes = not self.asks and (self.returns != "TgTensor *" or self.cname in ("tg_getitem", "tg_masked_select_opt", "tg_nonzero_opt"))
         kinds = [p.kind for p in self.params]
-        plain = returns == "TgTensor *" and all(k in ("TgTensor *", "double", "int", "int64_t") for k in kinds) and self.order == list(self.visible)
-        self.quick = len(kinds) if plain and not self.computes and not self.options and self.cname not in MAKES_GRADIENTS else 0
+        plain = self.returns == "TgTensor *" and all(k in ("TgTensor *", "double", "int", "int64_t") for k in kinds) and self.order == list(self.visible)
+        self.quick = len(kinds) if plain and self.cname not in MAKES_GRADIENTS + LENT else 0
         self.numbers = [None if k == "TgTensor *" else (int, float) if k == "double" else (int,) for k in kinds]
         self.__doc__ = self.documentation()
+
+    def set_roles(self):
+        told = {p.count for p in self.params if p.count and not p.out}  # by lists that are given
+        room = {p.count for p in self.params if p.out and p.count in ROOM}
+        for p in self.params:
+            p.role = "length" if p.name in told else "room" if p.name in room else "nothing" if p.name == "user" else p.role
+        if self.params and self.params[0].kind == "TgContext *":
+            self.params[0].role = "context"
+        if self.options:
+            self.params[-1].role = "options"
+        self.room, self.places = bool(room), [p.name for p in self.params if p.out]
+        self.visible = {p.name: p for p in self.params if p.role == "given"}
+
+    def set_order(self, spec):
+        words = [w.partition("=") for w in spec.split()]
+        self.defaults = {name: eval(value, {"inf": float("inf"), "i32": "int32", "f32": "float32"}) for name, has, value in words if has}
+        named = [name for name, _, _ in words]
+        subject = [n for n in list(self.visible)[:1] if n not in named and self.params[0].role == "given"]
+        rest = [n for n in self.visible if n not in named + subject]
+        self.order = subject + named + rest + [f for f in self.fields if f not in self.visible]
 
     # ---- arguments
     def argument_name(self, name, given):
         """(our name of a keyword, whether it is turned round)."""
         if name in self.places:  # how many places there are, where no count tells it
             return name, False
-        for known in (name, *SYNONYMS.get(name, "").split()):
-            turned = known.startswith("!")
-            known = known.lstrip("!")
-            if known in self.order and known not in given:
-                return known, turned
-        if any(known.lstrip("!") in given for known in (name, *SYNONYMS.get(name, "").split())):
+        names = [name, *SYNONYMS.get(name.rstrip("_"), ())]
+        for known in names:
+            if known.lstrip("!") in self.order and known.lstrip("!") not in given:
+                return known.lstrip("!"), known.startswith("!")
+        if any(known.lstrip("!") in given for known in names):
             raise TypeError(f"{self.name}() is given '{name}' twice")
         raise TypeError(f"{self.name}() has no argument '{name}'; there are: {', '.join(self.order) or 'none'}")
 
     def bind(self, args, kw):
-        given, at, n = {}, 0, len(args)
+        """Arguments by our names. A list may be given as one, or as numbers or tensors that follow each other."""
+        given, at = {}, 0
         for key, v in kw.items():
             if key in ("out", "dtype") and v is None:  # of numpy.mean(tensor), which calls the method
                 continue
@@ -332,81 +123,89 @@ class Function:
             given[name] = (not v) if turned else v
         left = [name for name in self.order if name not in given]
         for k, name in enumerate(left):
-            if at >= n:
+            if at == len(args):
                 break
-            p, v = self.visible.get(name), args[at]
-            if p is not None and p.many and p.kind != "TgIndex *" and not isinstance(v, (list, tuple)):
-                tensors = p.kind == "TgTensor **"
+            p, v, take = self.visible.get(name), args[at], 1
+            if p is not None and p.kind == "TgTensor **" and isinstance(v, Tensor):
+                take = next((i for i, a in enumerate(args[at:]) if not isinstance(a, Tensor)), len(args) - at)
+            elif p is not None and p.many and p.kind in LISTS and not isinstance(v, (list, tuple)):
                 needed = [m for m in left[k + 1:] if m in self.visible and (m not in self.defaults or self.visible[m].many)]
-                take = next((i for i, a in enumerate(args[at:]) if not isinstance(a, Tensor)), n - at) if tensors else n - at - len(needed)
-                if tensors or isinstance(v, numbers.Integral) or hasattr(v, "_size"):
-                    v, at = list(args[at:at + max(take, 1)]), at + max(take, 1) - 1
-            given[name], at = v, at + 1
-        if at < n:
-            raise TypeError(f"{self.name}() takes {len(self.order)} arguments ({', '.join(self.order)}), {n} were given")
+                take = max(len(args) - at - len(needed), 1)
+            given[name] = v if take == 1 else list(args[at:at + take])
+            at += take
+        if at < len(args):
+            raise TypeError(f"{self.name}() takes {len(self.order)} arguments ({', '.join(self.order)}), {len(args)} were given")
         for name in self.visible:
-            if name not in given:
-                if name not in self.defaults:
-                    raise TypeError(f"{self.name}() needs '{name}'")
-                given[name] = self.defaults[name]
+            if name not in given and name not in self.defaults:
+                raise TypeError(f"{self.name}() needs '{name}'")
+            given.setdefault(name, self.defaults.get(name))
         return given
 
     def option_struct(self, call):
+        """The options that were given, and which these are; the library has its defaults for the others."""
         o, written = self.options(size=ctypes.sizeof(self.options)), []
         for name, kind in self.fields.items():
-            v = call.given.get(name, OMITTED)
-            if v is OMITTED or v is None:
+            v = call.given.get(name)
+            if v is None or v is False and kind == "TgTensor **":
                 continue
-            if kind == "TgTensor **" and isinstance(v, bool):
-                if not v:
-                    continue
+            if v is True and kind == "TgTensor **":  # a result besides
                 place = ctypes.c_void_p()
-                call.outs.append(("TgTensor **", place, None))
+                call.outs.append((kind, place, None))
                 v = ctypes.addressof(place)
             else:
                 v = call.value(kind, v, name)
-            if isinstance(v, ctypes.Array):
-                v = ctypes.addressof(v)
-            setattr(o, name, v)
+            setattr(o, name, ctypes.addressof(v) if isinstance(v, ctypes.Array) else v)
             written.append(f".{name}")
         o.set = ",".join(written).encode()
         call.keep.append(o)
         return ctypes.byref(o)
 
-    def arguments(self, call, room):
-        """What C is given, in its order. Lists are made first, because their lengths stand before some of them."""
-        given, made, counts = call.given, {}, {}
+    def lengths(self, call):
+        """The values that are given, by name, and the lengths that their lists tell."""
+        made, counts = {}, {}
         for name, p in self.visible.items():
-            v = given[name]
+            v = call.given[name]
             try:
-                if p.count and not p.out and v is not None:
-                    made[name], length = call.list(p.kind, v)
-                    if counts.setdefault(p.count, length) != length and not p.count.startswith("tg_"):
-                        raise ValueError(f"{name} has {length} entries, not {counts[p.count]}")
-                    if p.count.startswith("tg_ndim") and length != call.tensors[0].ndim:
-                        raise contexts.ShapeError(f"{self.name}: {name} has {length} entries, the tensor {call.tensors[0].ndim} axes")
+                if v is None:
+                    made[name] = 0 if p.kind in SCALARS or p.kind in abi.ENUMS else None
+                elif not p.count:
+                    made[name] = call.value(p.kind, v, name)
                 else:
-                    made[name] = None if v is None else call.value(p.kind, v, name)
+                    made[name], n = call.list(p.kind, v)
+                    want = call.tensors[0].ndim if p.count.startswith("tg_ndim") else counts.setdefault(p.count, n)
+                    if n != want:
+                        raise ValueError(f"{n} entries, where {want} are expected")
             except (TypeError, ValueError, OverflowError) as e:
                 if isinstance(e, contexts.TinygradError):
                     raise
                 raise type(e)(f"{self.name}(): {name}: {e}") from None
+        return made, counts
+
+    def arguments(self, call, room):
+        """What C is given, in its order."""
+        made, counts = self.lengths(call)
         out = []
-        for p in self.params[:len(self.params) - bool(self.options)]:
-            if p.name in made:
+        for p in self.params:
+            if p.role == "given":
                 out.append(made[p.name])
-            elif p.out:
-                length = p.fixed or (None if not p.count else room if p.count in ROOM else counts.get(p.count, given.get(p.count)))
-                length = given.get(p.name, length)
-                one = NUMBERS.get(p.kind) or LISTS.get(p.kind) or ctypes.c_void_p
-                place = one() if length is None else (one * max(length, 1))()
-                call.outs.append((p.kind, place, p.count if length is not None and p.count in ROOM else length))
-                out.append(ctypes.byref(place) if length is None else place)
+            elif p.role == "place":
+                out.append(self.place(call, p, counts, room))
+            elif p.role == "context":
+                out.append(call.now.p)
+            elif p.role == "options":
+                out.append(self.option_struct(call))
             else:
-                out.append(call.now.p if p is self.params[0] and self.needs_context else counts.get(p.name, room if p.name in ROOM else None))
-        if self.options:
-            out.append(self.option_struct(call))
-        return [0 if v is None and (p.kind in ("int", "int64_t", "size_t") or p.kind in abi.ENUMS) else v for p, v in zip(self.params, out)]
+                out.append(room if p.role == "room" else counts.get(p.name, 0) if p.role == "length" else None)
+        return out
+
+    def place(self, call, p, counts, room):
+        """Where the function writes: to one place, or as many as a count says."""
+        n = p.fixed or (room if p.count in ROOM else counts.get(p.count, call.given.get(p.count)) if p.count else None)
+        n = call.given.get(p.name, n)
+        one = NUMBERS.get(p.kind) or LISTS.get(p.kind) or ctypes.c_void_p
+        place = one() if n is None else (one * max(n, 1))()
+        call.outs.append((p.kind, place, "returned" if p.count in ROOM else n))
+        return ctypes.byref(place) if n is None else place
 
     # ---- the call
     def __call__(self, *args, **kw):
@@ -415,7 +214,7 @@ class Function:
             if result is not OMITTED:
                 return result
         given = self.bind(args, kw)
-        room = 64 if any(p.out and p.count in ROOM for p in self.params) else 0
+        room = 64 if self.room else 0
         while True:
             with contexts.LOCK:
                 call = Call(self, given, context())
@@ -430,7 +229,7 @@ class Function:
         if self.gives_bytes:
             return values[0]
         for kind, place, length in call.outs:
-            if isinstance(length, str):
+            if length == "returned":
                 length = min(int(r), len(place))
             values.append(self.written(call, kind, place) if length is None else [self.written(call, kind, v) for v in place[:length]])
         for p in self.params:  # a state dictionary does not own what is put there, or what it is of
@@ -586,7 +385,10 @@ def quick_run(f, args):
 
 def keep_gradients(now):
     """The gradients of the innermost scope, which is about to end, belong to their tensors from here on."""
-    for t in list(live_parameters.values()):
+    for ref in live_parameters.valuerefs():
+        t = ref()
+        if t is None:
+            continue
         h = c["tg_grad"](t._h) if t._ctx is now else None
         if not h:
             t._grad = None

@@ -71,9 +71,9 @@ KINDS = {"SHAPE": ShapeError, "DTYPE": DTypeError, "VALUE": ArgumentError, "NOME
          "COMPILE": CompileError, "STATE": StateError, "LIMIT": LimitError, "CANCELLED": Cancelled}
 CLASSES = {STATUS[f"TG_ERR_{name}"]: kind for name, kind in KINDS.items()}
 CANCELLED = STATUS["TG_ERR_CANCELLED"]
-NOT_LISTED = ("tg_open", "tg_close", "tg_error", "tg_errmsg", "tg_clear_error", "tg_scope_begin", "tg_scope_end", "tg_keep", "tg_release",
+BASIC = ("tg_open", "tg_close", "tg_error", "tg_errmsg", "tg_clear_error", "tg_scope_begin", "tg_scope_end", "tg_keep", "tg_release",
               "tg_cancel", "tg_cancelled", "tg_set_error", "tg_grad", "tg_origin")
-c = {name: abi.function(abi.FUNCTIONS[name]) for name in NOT_LISTED}  # what a call itself needs
+c = {name: abi.function(abi.FUNCTIONS[name]) for name in BASIC}  # what a call itself needs
 LOCK = threading.RLock()
 
 
@@ -145,6 +145,7 @@ class Context:
             self.inside -= 1
 
     def close(self):
+        self.bury()
         for address in reversed(list(self.handles)):
             self.handles.pop(address)(address)
         c["tg_close"](self.p)
@@ -172,9 +173,14 @@ def _forked():
 
 
 def _ending():
-    if _now is not None and _now.p:
-        with LOCK:
-            _now.close()
+    """At the interpreter's end; a thread that still computes is asked to stop, and not waited for without end."""
+    if _now is None or not _now.p:
+        return
+    if not LOCK.acquire(blocking=False):
+        c["tg_cancel"](_now.p)
+        if not LOCK.acquire(timeout=10):
+            return
+    _now.close()
 
 
 atexit.register(_ending)

@@ -2,7 +2,7 @@
 views of the file, so nothing is read before it is needed; what a file says is not trusted."""
 import ctypes
 
-from . import abi, calls, context as contexts
+from . import abi, context as contexts
 from .calls import lib
 from .context import context
 from .tensor import Tensor

@@ -7,10 +7,11 @@ import collections
 import ctypes
 import functools
 
-from . import abi, calls, context as contexts, tensor
+from . import abi, context as contexts, tensor
 from .calls import lib
 from .context import context
 from .tensor import Tensor
+from .values import as_size
 
 POINTERS = ctypes.POINTER(ctypes.c_void_p)
 
@@ -22,16 +23,16 @@ class Size:
         self._size = size
 
     def __add__(self, other):
-        return Size(lib.tg_size_add(self._size, calls.as_size(other)))
+        return Size(lib.tg_size_add(self._size, as_size(other)))
 
     def __sub__(self, other):
-        return Size(lib.tg_size_sub(self._size, calls.as_size(other)))
+        return Size(lib.tg_size_sub(self._size, as_size(other)))
 
     def __mul__(self, other):
-        return Size(lib.tg_size_mul(self._size, calls.as_size(other)))
+        return Size(lib.tg_size_mul(self._size, as_size(other)))
 
     def __rsub__(self, other):
-        return Size(lib.tg_size_sub(calls.as_size(other), self._size))
+        return Size(lib.tg_size_sub(as_size(other), self._size))
 
     __radd__, __rmul__ = __add__, __mul__
 

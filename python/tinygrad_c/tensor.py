@@ -10,7 +10,7 @@ import os
 import struct
 import weakref
 
-from . import abi, calls, context as contexts
+from . import abi, calls, context as contexts, values
 from .calls import Function, lib
 from .context import c, context
 from .dtypes import DType, dtypes
@@ -204,7 +204,7 @@ class Tensor(metaclass=_Meta):
         return self._ask("tg_device").decode()
 
     def _ask(self, name):
-        calls.check_context(self, context())
+        values.check_context(self, context())
         with contexts.LOCK:
             return asks(name)(self._h)
 
@@ -345,7 +345,7 @@ class Tensor(metaclass=_Meta):
 
     @property
     def grad(self):
-        calls.check_context(self, context())
+        values.check_context(self, context())
         h = c["tg_grad"](self._h)
         if not h or self._grad is None or self._grad._h != h:
             self._grad = calls.made_tensor(h, "") if h else None
@@ -570,7 +570,6 @@ for python, name in {"neg": "neg", "abs": "abs", "invert": "bitnot"}.items():
     setattr(Tensor, f"__{python}__", (lambda f: lambda t: f(t))(getattr(lib, f"tg_{name}")))
 Tensor.__pos__ = lambda t: t
 Tensor.__round__ = lambda t, digits=0: t.round() if not digits else (t * 10 ** digits).round() / 10 ** digits
-Tensor.__pow__ = (lambda f: lambda t, x, mod=None: f(t, x))(Tensor.__pow__)
 
 
 # ---- methods: every function of tg.h that is about a tensor, and those that make one
@@ -602,7 +601,8 @@ def _methods():
         setattr(Tensor, alias, getattr(Tensor, name))
 
 
-calls.Tensor, calls.live_parameters = Tensor, weakref.WeakValueDictionary()
+calls.Tensor = values.Tensor = Tensor
+calls.live_parameters = weakref.WeakValueDictionary()
 _methods()
 
 

@@ -59,6 +59,8 @@ def function_stub(name, f, package, indent="", decorator=""):
     params = parameters(f)
     if many:  # lists may also be given as numbers and tensors one after the other
         params = params[:0 if decorator else 1] + ["*args", "**options"]
+    if f.__name__ in ("operator", "operate", "<lambda>") or name in ("__getitem__", "realize", "requires_grad_", "backward", "squeeze", "pad"):
+        return f"{indent}def {name}({', '.join(params)}) -> Tensor: ...{'  # type: ignore[override]' if name in ('__eq__', '__ne__') else ''}\n"
     gives = " -> Tensor" if entry and entry["returns"] == "TgTensor *" and not any(p["type"] == "TgTensor **" for p in entry["params"]) else ""
     said = json.dumps((f.__doc__ or "").split("\n\nIn C:")[0], ensure_ascii=False)
     return f"{decorator}{indent}def {name}({', '.join(params)}){gives}:\n{indent}    {said}\n{indent}    ...\n"
@@ -100,7 +102,7 @@ def module_stub(module, package):
         elif inspect.isfunction(v):
             lines.append(function_stub(name, v, package))
         else:
-            lines.append(f"{name}: {type(v).__name__}\n")
+            lines.append(f"{name}: Any\n")
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@ which the library's own tables tell, and may be replaced by others; what is an a
 import ctypes
 import inspect
 
-from .. import abi, calls, files
+from .. import abi, calls, files, values
 from ..calls import lib
 from ..context import context
 from ..tensor import Tensor
@@ -139,7 +139,7 @@ class Layer:
             at, _, rest = name.partition(".")
             t = getattr(getattr(self, at), rest) if rest else getattr(self, at)
             if t is not None:
-                calls.check_context(t, context())
+                values.check_context(t, context())
             ctypes.c_void_p.from_address(address + offset).value = t._h if t is not None else None
         return self._struct
 

@@ -71,6 +71,8 @@ KINDS = {"SHAPE": ShapeError, "DTYPE": DTypeError, "VALUE": ArgumentError, "NOME
          "COMPILE": CompileError, "STATE": StateError, "LIMIT": LimitError, "CANCELLED": Cancelled}
 CLASSES = {STATUS[f"TG_ERR_{name}"]: kind for name, kind in KINDS.items()}
 CANCELLED = STATUS["TG_ERR_CANCELLED"]
+for kind in (TinygradError, OutOfRangeError, *CLASSES.values()):
+    kind.__module__ = __package__  # what a traceback calls it: tinygrad_c.ShapeError
 BASIC = ("tg_open", "tg_close", "tg_error", "tg_errmsg", "tg_clear_error", "tg_scope_begin", "tg_scope_end", "tg_keep", "tg_release",
               "tg_cancel", "tg_cancelled", "tg_set_error", "tg_grad", "tg_origin")
 c = {name: abi.function(abi.FUNCTIONS[name]) for name in BASIC}  # what a call itself needs

@@ -27,6 +27,7 @@ SYNONYMS = {name: ours.split() for name, ours in {
 BORROWED = ("tg_optim_at", "tg_llm_tokenizer", "tg_jit_variable")  # pointers that stay another thing's
 LENT = ("tg_state_get", "tg_state_at", "tg_value_tensor", "tg_onnx_weight", "tg_loader_next", "tg_grad",
         "tg_module_parameters", "tg_llm_parameters")  # tensors that stay the first argument's
+MAY_BE_NONE = LENT + ("tg_jit_memory",)
 NOT_FOR_PYTHON = ("tg_open", "tg_close", "tg_keep", "tg_release", "tg_scope_begin", "tg_scope_end", "tg_alloc")  # and all tg_.._free
 MAKES_GRADIENTS = ("tg_backward_opt", "tg_clip_grad_norm", "tg_clip_grad_value", "tg_clone", "tg_jit_run")
 SCALARS = ("int", "int64_t", "size_t", "uint64_t", "double", "float", "bool")
@@ -167,7 +168,7 @@ class Function:
             v = call.given[name]
             try:
                 if v is None:
-                    made[name] = 0 if p.kind in SCALARS or p.kind in abi.ENUMS else None
+                    made[name] = abi.ctype(p.type)() if p.kind in SCALARS or p.kind in abi.ENUMS or "(*)" in abi.CALLBACKS.get(p.kind, p.kind) else None
                 elif not p.count:
                     made[name] = call.value(p.kind, v, name)
                 else:
@@ -201,9 +202,10 @@ class Function:
     def place(self, call, p, counts, room):
         """Where the function writes: to one place, or as many as a count says."""
         n = p.fixed or (room if p.count in ROOM else counts.get(p.count, call.given.get(p.count)) if p.count else None)
-        n = call.given.get(p.name, n)
+        first = call.given.get(p.name, n)  # a number of places, or what stands in them before
+        n = len(first) if isinstance(first, (list, tuple)) else first
         one = NUMBERS.get(p.kind) or LISTS.get(p.kind) or ctypes.c_void_p
-        place = one() if n is None else (one * max(n, 1))()
+        place = one() if n is None else (one * max(n, 1))(*(first if n is not first else ()))
         call.outs.append((p.kind, place, "returned" if p.count in ROOM else n))
         return ctypes.byref(place) if n is None else place
 
@@ -234,7 +236,7 @@ class Function:
             values.append(self.written(call, kind, place) if length is None else [self.written(call, kind, v) for v in place[:length]])
         for p in self.params:  # a state dictionary does not own what is put there, or what it is of
             if p.type == "TgState *" and isinstance(call.given.get(p.name), Handle):
-                call.given[p.name].keep.extend(v for v in call.given.values() if v is not call.given[p.name])
+                call.given[p.name].keep.extend([v for v in call.given.values() if v is not call.given[p.name]] + call.tensors)
         return values[0] if len(values) == 1 else tuple(values) or None
 
     def written(self, call, kind, v):
@@ -255,12 +257,16 @@ class Function:
             return r.decode(errors="replace") if r is not None else None
         if kind == "TgDType":
             return Tensor._dtype(r)
-        if kind.endswith("*") and kind not in ("void *", "float *", "int32_t *", "int64_t *", "TgTensor **"):
+        if kind in LISTS:  # of as many as the library says elsewhere
+            return ctypes.cast(r, ctypes.POINTER(LISTS[kind])) if r else None
+        if kind.endswith("*") and kind not in ("void *", "TgTensor **"):
             owned = not self.entry["returns"].startswith("const") and self.cname not in BORROWED
             return Handle(kind, r, owned, (call.keep, list(call.given.values()))) if r else None
         return r
 
     def tensor(self, call, h):
+        if not h and self.cname not in MAY_BE_NONE:
+            raise contexts.ArgumentError(f"{self.name}: a tensor is missing among its arguments")
         if self.cname not in LENT or not h:
             return made_tensor(h, self.name, call.tensors)
         t = Tensor.__new__(Tensor)
@@ -331,8 +337,8 @@ def run(f, call, args):
         else:
             r = f.c(*args)
         failed = r if f.returns == "TgStatus" else (not r if f.returns == "TgTensor *" else _error(p))
-        raised = now.error() if failed else None
-        if raised is None:
+        raised = (now.error() or f.returns == "TgStatus" and contexts.of_status(r)) if failed else None
+        if not raised:
             if f.cname in MAKES_GRADIENTS:
                 keep_gradients(now)
             result = f.finish(call, r)
@@ -340,7 +346,7 @@ def run(f, call, args):
         if not f.asks:
             _end(p)
     now.used = before
-    if raised is not None:
+    if raised:
         raise raised
     return result
 
@@ -373,8 +379,8 @@ def quick_run(f, args):
         _begin(p)
         try:
             r = f.c(*values)
-            raised = None if r else now.error()
-            result = made_tensor(r, f.name, args) if r else None
+            raised = None if r else now.error() or contexts.ArgumentError(f"{f.name}: a tensor is missing among its arguments")
+            result = made_tensor(r, f.name, args)
         finally:
             _end(p)
         now.used = before

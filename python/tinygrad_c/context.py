@@ -74,9 +74,16 @@ CANCELLED = STATUS["TG_ERR_CANCELLED"]
 for kind in (TinygradError, OutOfRangeError, *CLASSES.values()):
     kind.__module__ = __package__  # what a traceback calls it: tinygrad_c.ShapeError
 BASIC = ("tg_open", "tg_close", "tg_error", "tg_errmsg", "tg_clear_error", "tg_scope_begin", "tg_scope_end", "tg_keep", "tg_release",
-              "tg_cancel", "tg_cancelled", "tg_set_error", "tg_grad", "tg_origin")
+              "tg_cancel", "tg_cancelled", "tg_set_error", "tg_grad", "tg_origin", "tg_status_name")
 c = {name: abi.function(abi.FUNCTIONS[name]) for name in BASIC}  # what a call itself needs
 LOCK = threading.RLock()
+
+
+def of_status(status, text=None):
+    """The exception that a status is; without a text, as of an argument that is NULL, it says no more than that."""
+    error = CLASSES.get(status, TinygradError)(text or c["tg_status_name"](status).decode())
+    error.status = status
+    return error
 
 
 class Context:
@@ -85,6 +92,7 @@ class Context:
     def __init__(self):
         self.dead, self.ended = collections.deque(), collections.deque()
         self.handles = {}  # what has to end before the context: address -> function
+        self.callbacks = []  # what the library may still call
         self.used = False  # a call is under way, or one was left in the middle by an exception
         self.inside = 0    # of a callback: calls in calls are as they should be
         self.interrupted = False
@@ -110,9 +118,7 @@ class Context:
         if status == CANCELLED and self.interrupted:
             self.interrupted = False
             return KeyboardInterrupt(text)
-        error = CLASSES.get(status, TinygradError)(text)
-        error.status = status
-        return error
+        return of_status(status, text)
 
     def recover(self):
         """After an exception that came from outside, as Ctrl-C does, in the middle of a call: no scope stays open, and

@@ -36,6 +36,10 @@ class Size:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def __repr__(self):
+        _, least, most = lib.tg_size_bounds(self._size)
+        return f"Size({least} .. {most})"
+
     def tensor(self, dtype=None):
         """Its value, when it is computed, as a 0-d tensor."""
         return lib.tg_size_tensor(self._size, dtype)

@@ -57,12 +57,12 @@ class Llm:
     def logits(self):
         """One number for each token of the vocabulary, after the last token of the cache; None: there are none."""
         p = lib.tg_llm_logits(self)
-        return list((ctypes.c_float * self.vocabulary).from_address(p)) if p else None
+        return p[:self.vocabulary] if p else None
 
     def ids(self):
         """The tokens in the cache."""
         p, n = lib.tg_llm_ids(self)
-        return list((ctypes.c_int32 * n).from_address(p)) if n else []
+        return p[:n] if n else []
 
     def eval(self, ids):
         """Tokens after those in the cache; logits() are then those of the next one."""
@@ -93,8 +93,7 @@ class Llm:
         while max_tokens is None or made < max_tokens:
             logits = lib.tg_llm_logits(self)
             if rules is not None:
-                logits = (ctypes.c_float * self.vocabulary).from_address(logits)
-                logits = (ctypes.c_float * self.vocabulary)(*logits)
+                logits = (ctypes.c_float * self.vocabulary)(*logits[:self.vocabulary])
                 lib.tg_grammar_mask(rules, logits)
             token = lib.tg_sampler_pick(sampler, logits)
             if self._tokenizer is not None and lib.tg_token_ends(self._tokenizer, token):

@@ -375,9 +375,7 @@ class Tensor(metaclass=_Meta):
                 return 0
             except BaseException as e:
                 return context().refuse(e)
-        made = abi.ctype("TgGradientFn")(call)
-        _callbacks.append(made)  # it may be called as long as there is a graph with it
-        return lib.tg_custom_gradient(self, inputs, made)
+        return lib.tg_custom_gradient(self, inputs, call)  # which is kept, as long as there may be a graph with it
 
     def _give(self):
         """The handle, which from now on is not this object's."""
@@ -461,7 +459,6 @@ def lent(h):
     return t
 
 
-_callbacks = []
 _asks = {}
 
 

@@ -25,7 +25,7 @@ class Handle:
             self.context.handles[p] = self.end
 
     def __repr__(self):
-        return f"<{self.kind[:-2]} of tinygrad_c>"
+        return f"<{self.kind[:-2]} of tinygrad_c{'' if self.p else ', ended'}>"
 
     def __del__(self):
         if self.end:
@@ -34,9 +34,9 @@ class Handle:
     def free(self):
         """Ends it now."""
         with contexts.LOCK:
-            end, self.end = self.end, None
-            if end and self.context.handles.pop(self.p, None):
-                end(self.p)
+            end, p, self.end, self.p = self.end, self.p, None, None
+            if end and self.context.handles.pop(p, None):
+                end(p)
 
 
 def as_size(v):
@@ -107,9 +107,9 @@ class Call:
 
     def buffer(self, v):
         """(address, bytes) of an object with the buffer protocol; a copy, where it may not be written to or has gaps."""
-        if v is None or isinstance(v, int):
-            return v, 0
-        if isinstance(v, ctypes._SimpleCData) or isinstance(v, (ctypes.Array, ctypes.Structure)):
+        if v is None:
+            return None, 0
+        if isinstance(v, (ctypes.Array, ctypes.Structure)):
             self.keep.append(v)
             return ctypes.addressof(v), ctypes.sizeof(v)
         view = memoryview(v)
@@ -158,7 +158,7 @@ class Call:
         if kind == "void *":
             return self.buffer(v)
         if kind in LISTS:
-            if isinstance(v, int) and v > 1 << 20 or isinstance(v, ctypes.Array):
+            if isinstance(v, (ctypes.Array, ctypes._Pointer)) and v._type_ is LISTS[kind]:
                 return v, len(v) if isinstance(v, ctypes.Array) else 0
             v = as_list(v)
             return self.array(LISTS[kind], [float(n) for n in v] if LISTS[kind] in (ctypes.c_float, ctypes.c_double) else [as_size(n) for n in v]), len(v)
@@ -167,14 +167,14 @@ class Call:
             rows = [[self.text(f) if isinstance(f, (str, bytes)) else as_size(f) for f in row] for row in (v.items() if isinstance(v, dict) else v)]
             return self.array(one, [one(*row) for row in rows]), len(rows)
         v = list(v)  # of handles
-        return self.array(ctypes.c_void_p, [handle_of(h) for h in v]), len(v)
+        return self.array(ctypes.c_void_p, [handle_of(h, kind[:-1].strip() if kind.endswith("**") else kind) for h in v]), len(v)
 
     def value(self, kind, v, name):
         """What a parameter or an option of this C type is given, as ctypes takes it."""
         if kind == "TgTensor *":
             return self.tensor(v)
         if kind == "TgDType":
-            return Tensor._dtype(v).id if v is not None else 0
+            return Tensor._dtype(v).id
         if kind in abi.ENUMS:
             return enumerator(kind, v)
         if kind in ("int", "int64_t", "size_t", "uint64_t"):
@@ -194,23 +194,27 @@ class Call:
         if kind in ("void *", "uint8_t *"):
             return self.buffer(v)[0]
         if kind in LISTS or kind.endswith("**"):
-            return None if v is None else self.list(kind, v)[0]
-        if isinstance(v, (ctypes.Structure, ctypes.Array)):
+            return self.list(kind, v)[0]
+        if type(v).__name__ == kind.rstrip(" *") and isinstance(v, ctypes.Structure):
             self.keep.append(v)
             return ctypes.addressof(v) if kind.endswith("*") else v
         if callable(v) and "(*)" in abi.CALLBACKS.get(kind, kind):
-            v = v if isinstance(v, ctypes._CFuncPtr) else abi.ctype(kind)(v)
-            self.keep.append(v)
+            if not isinstance(v, ctypes._CFuncPtr):  # the library may call it later; one that the caller made is kept by the caller
+                v = abi.ctype(kind)(v)
+                self.now.callbacks.append(v)
             return v
-        return handle_of(v)
+        return handle_of(v, kind)
 
 
-def handle_of(v):
+def handle_of(v, kind):
+    """The address of a Handle of this type, or of the object that has one."""
     v = getattr(v, "_handle", v)
-    if v is None or isinstance(v, (int, ctypes._CFuncPtr)):
-        return v
-    if not isinstance(v, Handle):
-        raise TypeError(f"a thing of the library is expected here, not {v!r}")
+    if v is None:
+        return None
+    if not isinstance(v, Handle) or v.kind != kind:
+        raise TypeError(f"a {kind.rstrip(' *')} is expected, not {v!r:.80}")
+    if v.context is not context() or not v.p:
+        raise contexts.StateError(f"this {kind.rstrip(' *')} was ended, or belongs to the process that this one was forked from")
     return v.p
 
 

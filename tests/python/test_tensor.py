@@ -9,7 +9,7 @@ import random
 import unittest
 
 from support import Case, needs_numpy, numbers, numpy
-from tinygrad_c import DTypeError, Device, OutOfRangeError, ShapeError, StateError, Tensor, TinygradError, Variable, dtypes, lib
+from tinygrad_c import ArgumentError, DTypeError, Device, OutOfRangeError, ShapeError, StateError, Tensor, TinygradError, Variable, dtypes, lib
 
 SHAPES = [(), (1,), (3,), (0,), (2, 3), (3, 1), (1, 3), (2, 0), (0, 3), (2, 1, 3), (4, 2, 3)]
 
@@ -297,8 +297,30 @@ class Errors(Case):
         self.assertIn("tg_llm_open", dir(lib))
         with self.assertRaises(AttributeError):
             lib.tg_nothing
-        with self.assertRaises(TypeError):
-            lib.tg_onnx_opset("a")
+        state = lib.tg_state_new()
+        for wrong in (lambda: lib.tg_onnx_opset("a"), lambda: lib.tg_onnx_opset(5), lambda: lib.tg_onnx_opset(state), lambda: lib.tg_from(5, "int32", [1]),
+                      lambda: lib.tg_linear_run(state, Tensor([1.0]))):
+            with self.assertRaises(TypeError):
+                wrong()
+        for _ in range(3):
+            lib.tg_state_put(state, "a", [1.5, 2.5])  # what is made of a list lives as long as the dictionary
+            [Tensor([float(i)] * 2).realize() for i in range(20)]
+        self.assertEqual((lib.tg_state_count(state), lib.tg_state_get(state, "a").tolist(), lib.tg_state_get(state, "b")), (1, [1.5, 2.5], None))
+        state.free()
+        with self.assertRaises(StateError):
+            lib.tg_state_count(state)
+        with self.assertRaises(ArgumentError):
+            Tensor.cat([])
+        for name in ("tg_release", "tg_close", "tg_state_free"):
+            self.assertFalse(hasattr(lib, name))
+        told = []
+        lib.tg_watch_kernels(lambda kernel, user: told.append(kernel))
+        (Tensor([1.0, 2.0]) * 3).realize()
+        lib.tg_watch_kernels(None)
+        self.assertTrue(told)
+        parts = Tensor([1, 2, 3]).shard(["INTERP", "INTERP:1"])
+        self.assertEqual((lib.tg_shard_bounds(parts, bounds=3), lib.tg_comm_max(value=[5])), ([0, 2, 3], [5]))
+        self.assertEqual(lib.tg_read_f64(Tensor([1, 2]), 2), [1.0, 2.0])
         self.assertIn("INTERP", Device.names())
         self.assertEqual(Device.DEFAULT, "INTERP")
         Device.DEFAULT = "INTERP:1"

@@ -63,8 +63,10 @@ class Layer:
     def __init__(self, *args, **kw):
         given = self._given(args, kw)
         new = getattr(lib, f"tg_{self._new_name(given)}_new")
-        if "kernel" in given and "kernel" not in new.visible or "axes" in given:
-            given.pop("axes", None)
+        python = {ours.lstrip("!") or name: name for name, _, ours in (w.partition("=") for w in self._arguments.split())}
+        for name in new.visible:
+            if name not in given:
+                raise TypeError(f"{type(self).__name__}() needs '{python[name]}'")
         made = new(**given)
         self._struct, self._kind = made, type(made).__name__
         self._slots = {}

@@ -15,10 +15,10 @@ from .context import (ArgumentError, Cancelled, CompileError, DeviceError, DType
 from .dtypes import DType, dtypes
 from .tensor import Device, Tensor
 
-from .jit import Size, TinyJit, Variable
+from .jit import Program, Size, TinyJit, Variable
 from . import files, nn, onnx
 
-__all__ = ["Tensor", "TinyJit", "Variable", "Device", "DType", "dtypes", "nn", "files", "onnx", "lib", "counters", "setting", "TinygradError",
+__all__ = ["Tensor", "TinyJit", "Program", "Variable", "Device", "DType", "dtypes", "nn", "files", "onnx", "lib", "counters", "setting", "TinygradError",
            "ShapeError", "OutOfRangeError", "DTypeError", "ArgumentError", "OutOfMemoryError", "FileError", "DeviceError", "CompileError",
            "StateError", "LimitError", "Cancelled"]
 

@@ -201,3 +201,27 @@ class TinyJit:
     def reset(self):
         """Forgets what was captured."""
         self.captures.clear()
+
+    def save(self, path, **options):
+        """What was captured of the arguments given last, with its state, as a file that needs neither the function nor a
+        model: Program(path) runs it, on any device. inputs, outputs: lists of names."""
+        if self.captured is None:
+            raise contexts.StateError("TinyJit: nothing is captured before the third call")
+        lib.tg_jit_save(self.captured, path, **options)
+
+
+class Program:
+    """A captured function from a file of TinyJit.save or `tg run --capture`: called with tensors, it gives a list."""
+
+    def __init__(self, path):
+        self._handle = lib.tg_jit_load_file(path)
+        self.inputs, self.outputs = self._names("input"), self._names("output")
+
+    def _names(self, which):
+        found, v = [], abi.struct("TgJitValue")()
+        while getattr(lib, f"tg_jit_{which}")(self, len(found), v):
+            found.append(v.name.decode())
+        return found
+
+    def __call__(self, *tensors):
+        return lib.tg_jit_run(self, list(tensors), len(self.outputs))

@@ -1,13 +1,12 @@
 """tensor.py: Tensor. Its operators, indexing and data in and out are here; all else, some 300 methods, is made from the
 headers (calls.py), with the few names and defaults that are other than C's in the tables below."""
 import array
-import builtins
 import contextlib
 import ctypes
+import inspect
 import math
 import numbers
 import os
-import struct
 import weakref
 
 from . import abi, calls, context as contexts, values
@@ -21,20 +20,20 @@ except ImportError:
     numpy = None
 
 # The order of arguments and their defaults, where C has others or none.
-SPECS = {"flatten": "first=0 last=-1", "transpose": "a=1 b=0", "chunk": "chunks axis=0", "split": "size axis=0", "split_sizes": "sizes axis=0",
-         "cat": "axis=0", "stack": "axis=0", "diagonal": "offset=0 axis1=0 axis2=1", "roll": "shifts axes=None", "tril": "diagonal=0",
-         "triu": "diagonal=0", "leaky_relu": "slope=0.01", "elu": "alpha=1.0", "celu": "alpha=1.0", "hardtanh": "lo=-1.0 hi=1.0",
-         "cumsum": "axis=0", "cumprod": "axis=0", "cummax": "axis=0", "cummin": "axis=0", "logcumsumexp": "axis=0", "dropout": "p=0.5",
-         "meshgrid": "xy=False", "randint": "dims low=0 high=10 dtype=i32", "uniform": "dims low=0.0 high=1.0", "normal": "dims mean=0.0 std=1.0",
-         "empty": "dims dtype=f32", "clamp": "lo=-inf hi=inf", "linear": "weight bias=None", "pad_to": "dims value=0.0", "softplus_beta": "beta=1.0",
-         "from_file": "path dtype='uint8' dims=-1", "keccak": "name='sha3_256'", "newton_schulz": "steps coefficients eps=0.0",
-         "batch_norm_train": "running_mean=None running_var=None", "to": "device=None", "gather_to": "device=None", "size_tensor": "size dtype=i32",
-         "masked_fill": "mask value", "clamp_tensor": "lo=None hi=None", "shard": "devices axis=0", "select": "axis index", "rearrange": "formula sizes=None"}
+SPECS = {"flatten": "first=0 last=-1", "transpose": "a=1 b=0", "chunk": "chunks axis=0", "cat": "axis=0", "stack": "axis=0",
+         "diagonal": "offset=0 axis1=0 axis2=1", "roll": "shifts axes=None", "tril": "diagonal=0", "triu": "diagonal=0",
+         "leaky_relu": "slope=0.01", "elu": "alpha=1.0", "celu": "alpha=1.0", "hardtanh": "lo=-1.0 hi=1.0", "cumsum": "axis=0",
+         "cumprod": "axis=0", "cummax": "axis=0", "cummin": "axis=0", "logcumsumexp": "axis=0", "dropout": "p=0.5",
+         "meshgrid": "xy=False", "randint": "dims low=0 high=10 dtype=i32", "uniform": "dims low=0.0 high=1.0",
+         "normal": "dims mean=0.0 std=1.0", "empty": "dims dtype=f32", "linear": "weight bias=None", "pad_to": "dims value=0.0",
+         "softplus_beta": "beta=1.0", "from_file": "path dtype='uint8' dims=-1", "keccak": "name='sha3_256'",
+         "newton_schulz": "steps coefficients eps=0.0", "batch_norm_train": "running_mean=None running_var=None",
+         "to": "device=None", "gather_to": "device=None", "size_tensor": "size dtype=i32", "shard": "devices axis=0",
+         "select": "axis index"}
 # What is said otherwise in Python, or is not for it: handles, scopes, memory of the caller's.
-NOT_METHODS = set("""keep release context origin origin_here origin_of shape ndim dtype device grad numel nbytes dim len zero_grad getitem setitem
-  setitem_scalar item_f64 item_i64 read read_f64 comm_read map realize realize_many sequential schedule schedule_parts requires_grad is_parameter
-  to_context custom_gradient from from_f64 borrow squeeze_all pad pad_mode pad_value shrink shard_bounds backward training size_of is_symbolic
-  max_shape lookup4 alu repeat_interleave assign_slice""".split())
+NOT_METHODS = set("""keep release context origin origin_here origin_of dim len getitem setitem setitem_scalar item_f64 item_i64 read read_f64
+  comm_read map realize_many schedule schedule_parts is_parameter to_context from from_f64 borrow squeeze_all pad_mode pad_value shard_bounds
+  training is_symbolic max_shape lookup4 alu assign_slice split_sizes clamp_tensor""".split())
 ALIASES = {"view": "reshape", "clip": "clamp", "concat": "cat", "concatenate": "cat", "swish": "silu", "layernorm": "layer_norm", "idiv": "floordiv",
            "binary_crossentropy": "binary_cross_entropy", "binary_crossentropy_logits": "binary_cross_entropy_logits", "nll_loss": "nll",
            "sparse_categorical_crossentropy": "sparse_cross_entropy", "bitwise_and": "bitand", "bitwise_or": "bitor", "bitwise_xor": "bitxor",
@@ -53,7 +52,7 @@ class _Meta(type):
 
 
 def number(v):
-    return isinstance(v, (builtins.int, builtins.float)) or isinstance(v, numbers.Number)
+    return isinstance(v, (int, float)) or isinstance(v, numbers.Number)
 
 
 def flat(data, shape, depth, out):
@@ -69,13 +68,9 @@ def flat(data, shape, depth, out):
         flat(d, shape, depth + 1, out)
 
 
-def nested(values, shape):
-    """Nested lists of a flat one."""
-    for n in reversed(shape[1:]):
-        values = [values[i:i + n] for i in range(0, len(values), n)] if n else [[] for _ in range(math.prod(shape[:-1]))]
-        if not n:
-            return nested(values, shape[:-1]) if len(shape) > 2 else values
-    return values
+def empty_lists(shape):
+    """Nested lists of a shape that has a 0."""
+    return [empty_lists(shape[1:]) for _ in range(shape[0])]
 
 
 class Tensor(metaclass=_Meta):
@@ -106,7 +101,7 @@ class Tensor(metaclass=_Meta):
     def _of(data, dtype=None):
         """Anything as a tensor of its own handle."""
         if isinstance(data, Tensor):
-            made = data.detach() if not data.requires_grad else data.clone()
+            made = data.clone()
         elif data is None:
             made = lib.tg_empty(dtype or dtypes.float32, [0])
         elif isinstance(data, str):
@@ -151,9 +146,9 @@ class Tensor(metaclass=_Meta):
     def _list(values, shape, dtype=None):
         values = values if isinstance(values, list) else [values]
         if all(isinstance(v, bool) or type(v).__name__ == "bool_" for v in values) and values:
-            return lib.tg_from(bytes(builtins.bool(v) for v in values), dtypes.bool, shape)
+            return lib.tg_from(bytes(bool(v) for v in values), dtypes.bool, shape)
         if values and all(isinstance(v, numbers.Integral) for v in values):
-            values = [builtins.int(v) for v in values]
+            values = [int(v) for v in values]
             least, most = min(values), max(values)
             kind = dtypes.int32 if -(1 << 31) <= least and most < 1 << 31 else dtypes.int64 if most < 1 << 63 else dtypes.uint64
         elif all(isinstance(v, numbers.Real) for v in values):
@@ -172,14 +167,9 @@ class Tensor(metaclass=_Meta):
         if isinstance(v, numbers.Integral):
             if abs(v) <= 1 << 53 or other.dtype.is_float:
                 return lib.tg_scalar_like(other, v)
-            return Tensor(builtins.int(v))
-        whole = not other.dtype.is_float and builtins.float(v).is_integer()
+            return Tensor(int(v))
+        whole = not other.dtype.is_float and float(v).is_integer()
         return lib.tg_full([], v) if whole else lib.tg_scalar_like(other, v)
-
-    @staticmethod
-    def _indices(v):
-        v = v if isinstance(v, Tensor) else Tensor(v) if not isinstance(v, list) or v else Tensor.empty(0, dtype="int32")
-        return v
 
     _dtype = staticmethod(dtypes.of)
 
@@ -256,7 +246,7 @@ class Tensor(metaclass=_Meta):
     def tolist(self):
         """Nested lists of Python's numbers; of a 0-d tensor the number."""
         view, shape = self.data(), self.shape
-        return view[0] if not shape else view.tolist() if 0 not in shape else nested([], shape)
+        return view[0] if not shape else view.tolist() if 0 not in shape else empty_lists(shape)
 
     def item(self):
         """The one element as a number."""
@@ -267,18 +257,18 @@ class Tensor(metaclass=_Meta):
     def __bool__(self):
         if self.numel() != 1:
             raise ValueError(f"the truth of a tensor of {self.numel()} elements is not one; .any() and .all() say which is meant")
-        return builtins.bool(self.item())
+        return bool(self.item())
 
     def __int__(self):
-        return builtins.int(self.item())
+        return int(self.item())
 
     def __float__(self):
-        return builtins.float(self.item())
+        return float(self.item())
 
     def __index__(self):
         if self.dtype.is_float or self.ndim:
             raise TypeError(f"a tensor of {self.dtype.name} and shape {self.shape} is no index")
-        return builtins.int(self.item())
+        return int(self.item())
 
     def __format__(self, spec):
         return format(self.item(), spec) if spec else str(self)
@@ -310,7 +300,7 @@ class Tensor(metaclass=_Meta):
 
     def __setitem__(self, index, v):
         if number(v) and not hasattr(v, "dtype"):
-            lib.tg_setitem_scalar(self, index, builtins.float(v))
+            lib.tg_setitem_scalar(self, index, float(v))
         else:
             v = v if isinstance(v, Tensor) else Tensor(v)
             lib.tg_setitem(self, index, v if v.dtype is self.dtype else v.cast(self.dtype))
@@ -323,12 +313,12 @@ class Tensor(metaclass=_Meta):
     def requires_grad(self):
         """Whether backward() of what is computed from it leaves a .grad here. None was said: False, but an optimiser that
         is given this tensor says True; False that was said stays."""
-        return builtins.bool(self._ask("tg_is_parameter"))
+        return bool(self._ask("tg_is_parameter"))
 
     @requires_grad.setter
     def requires_grad(self, on):
         self._fixed = not on
-        lib.tg_requires_grad(self, builtins.bool(on))
+        lib.tg_requires_grad(self, bool(on))
         if on:
             calls.live_parameters[id(self)] = self
         else:
@@ -428,6 +418,24 @@ class Tensor(metaclass=_Meta):
         begin, end = zip(*(b if b is not None else (0, n) for b, n in zip(bounds, self.shape))) if bounds else ((), ())
         return lib.tg_shrink(self, begin, end)
 
+    def split(self, sizes, dim=0):
+        """Parts of at most this size, or of these sizes."""
+        return lib.tg_split_sizes(self, dim, sizes) if isinstance(sizes, (list, tuple)) else lib.tg_split(self, dim, sizes)
+
+    def clamp(self, min=None, max=None):
+        """Within bounds: numbers, tensors or None."""
+        if isinstance(min, Tensor) or isinstance(max, Tensor):
+            return lib.tg_clamp_tensor(self, min, max)
+        return lib.tg_clamp(self, -math.inf if min is None else min, math.inf if max is None else max)
+
+    def masked_fill(self, mask, value):
+        """value: a number or a tensor."""
+        return lib.tg_where(mask, value, self) if isinstance(value, Tensor) else lib.tg_masked_fill(self, mask, value)
+
+    def rearrange(self, formula, **sizes):
+        """t.rearrange("b (h w) c -> b c h w", h=8)"""
+        return lib.tg_rearrange(self, formula, sizes or None)
+
     def repeat_interleave(self, repeats, dim=None):
         """Each element of the axis so many times in place; of the flattened tensor, where no axis is named."""
         return lib.tg_repeat_interleave(self.flatten(), repeats, 0) if dim is None else lib.tg_repeat_interleave(self, repeats, dim)
@@ -442,7 +450,7 @@ class Tensor(metaclass=_Meta):
     def arange(start, stop=None, step=1, **options):
         """Tensor.arange(5), (2, 5), (0, 1, .1)."""
         start, stop = (0, start) if stop is None else (start, stop)
-        if any(isinstance(v, builtins.float) for v in (start, stop, step)) and options.get("dtype") is None:
+        if any(isinstance(v, float) for v in (start, stop, step)) and options.get("dtype") is None:
             options["dtype"] = dtypes.float32
         return created(lib.tg_arange, (start, stop, step), options)
 
@@ -531,9 +539,9 @@ def binary(name, reflected=False):
         if isinstance(b, Tensor):
             return two(b, a) if reflected else two(a, b)
         kind = type(b)
-        if one and kind is builtins.int and -EXACT <= b <= EXACT:
+        if one and kind is int and -EXACT <= b <= EXACT:
             return one(a, b)
-        if one and kind is builtins.float and not (name in ARITHMETIC and b.is_integer() and not a.dtype.is_float):
+        if one and kind is float and not (name in ARITHMETIC and b.is_integer() and not a.dtype.is_float):
             return one(a, b)
         if not number(b) and not isinstance(b, (list, tuple)) and not hasattr(b, "__array__"):
             return NotImplemented
@@ -590,10 +598,14 @@ def _methods():
         kinds = [abi.plain(p["type"]) for p in entry["params"]]
         about = bool(kinds) and kinds[0] in ("TgTensor *", "TgTensor **")
         makes = bool(kinds) and kinds[0] == "TgContext *" and entry["returns"] == "TgTensor *" or name == "einsum"
-        if entry["header"] != "tg.h" or not (about or makes) or name in NOT_METHODS or name in vars(Tensor) or name.endswith("_scalar"):
+        if entry["header"] != "tg.h" or not (about or makes) or name in NOT_METHODS or name.endswith("_scalar"):
             continue
         f = Function(entry, SPECS.get(name, ""))
-        setattr(Tensor, name, method(f, name, makes))
+        own = vars(Tensor).get(name)
+        if own is None:
+            setattr(Tensor, name, method(f, name, makes))
+        elif inspect.isfunction(own):  # written above, because it takes more than C's
+            own.__doc__, own.__tinygrad__ = f"{own.__doc__ or ''}\n\n{f.__doc__}".strip(), f.cname
     for alias, name in ALIASES.items():
         setattr(Tensor, alias, getattr(Tensor, name))
 
@@ -601,45 +613,6 @@ def _methods():
 calls.Tensor = values.Tensor = Tensor
 calls.live_parameters = weakref.WeakValueDictionary()
 _methods()
-
-
-# ---- methods that take more than their C functions do
-def _more(name):
-    def put(fn):
-        made = getattr(Tensor, name)
-        fn.__doc__, fn.__tinygrad__ = (fn.__doc__ or "") + "\n\n" + made.__doc__, made.__tinygrad__
-        setattr(Tensor, name, fn)
-        return fn
-    return put
-
-
-@_more("split")
-def split(self, sizes, dim=0):
-    """Parts of at most this size, or of these sizes."""
-    return lib.tg_split_sizes(self, dim, sizes) if isinstance(sizes, (list, tuple)) else lib.tg_split(self, dim, sizes)
-
-
-@_more("clamp")
-def clamp(self, min=None, max=None):
-    """Within bounds: numbers, tensors or None."""
-    if isinstance(min, Tensor) or isinstance(max, Tensor):
-        return lib.tg_clamp_tensor(self, min, max)
-    return lib.tg_clamp(self, -math.inf if min is None else min, math.inf if max is None else max)
-
-
-Tensor.clip = clamp
-
-
-@_more("masked_fill")
-def masked_fill(self, mask, value):
-    """value: a number or a tensor."""
-    return lib.tg_where(mask, value, self) if isinstance(value, Tensor) else lib.tg_masked_fill(self, mask, value)
-
-
-@_more("rearrange")
-def rearrange(self, formula, **sizes):
-    """t.rearrange("b (h w) c -> b c h w", h=8)"""
-    return lib.tg_rearrange(self, formula, sizes or None)
 
 
 class _Device:

@@ -133,7 +133,7 @@ class Call:
                 first, last = (open_end if e is None else as_size(e) for e in (i.start, i.stop))
                 made.append((kind["TG_INDEX_SLICE"], first, last) if i.step is None else (kind["TG_INDEX_STEP"], first, last, as_size(i.step)))
             elif isinstance(i, (Tensor, list)) or (hasattr(i, "__array__") and getattr(i, "ndim", 0)):
-                i = Tensor._indices(i)
+                i = i if isinstance(i, Tensor) else Tensor(i, dtype=None if len(i) else "int32")
                 self.keep.append(i)
                 made.append((kind["TG_INDEX_MASK" if i.dtype.is_bool else "TG_INDEX_TENSOR"], 0, 0, 0, self.tensor(i)))
             elif isinstance(i, bool):

@@ -3,7 +3,7 @@ import copy
 import unittest
 
 from support import Case, needs_data, needs_torch, numbers, numpy, torch, DATA
-from tinygrad_c import ArgumentError, ShapeError, StateError, Tensor, TinyJit, TinygradError, Variable, counters, lib, nn
+from tinygrad_c import ArgumentError, Program, ShapeError, StateError, Tensor, TinyJit, Variable, nn
 from tinygrad_c.nn import optim, state
 
 
@@ -173,6 +173,24 @@ class Jit(Case):
             return
         with self.assertRaisesRegex(TypeError, "give it as a Tensor"):
             keeps(numpy.zeros(3))
+
+    def test_programs(self):
+        """A captured function in a file."""
+        w, at = Tensor([2.0, 3.0]), self.folder() / "f.safetensors"
+
+        @TinyJit
+        def f(x):
+            return x * w, x.sum()
+        with self.assertRaises(StateError):
+            f.save(at)
+        for _ in range(3):
+            f(Tensor([1.0, 1.0]))
+        f.save(at, inputs=["x"], outputs=["scaled", "sum"])
+        program = Program(at)
+        self.assertEqual((program.inputs, program.outputs), (["x"], ["scaled", "sum"]))
+        self.assertEqual([t.tolist() for t in program(Tensor([5.0, 7.0]))], [[10, 21], 12])
+        with self.assertRaises(ShapeError):
+            program(Tensor([1.0]))
 
     def test_random_and_training(self):
         f = TinyJit(lambda x: x.dropout(0.5))

@@ -128,6 +128,13 @@ class Language(Case):
         self.assertEqual(len(m.logits()), 512)
         self.assertGreater(m.loss([ids[:-1]], [ids[1:]]).item(), 0)
         with self.assertRaises(StateError):
+            m.chat("Hello")
+        m.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
+        self.assertEqual(m.prompt_of([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]), "system: Be brief.\nuser: Hello\nassistant:")
+        self.assertTrue("".join(m.chat("Hello", max_tokens=5, temperature=0)))
+        self.assertTrue("".join(m.generate("One", max_tokens=5, grammar='root ::= " and" [a-z ]+')).startswith(" and"))
+        m.chat_template = None
+        with self.assertRaises(StateError):
             m.chat([{"role": "user", "content": "Hello"}])
         with self.assertRaises(ArgumentError):
             list(m.generate("Once", temperature=-1))

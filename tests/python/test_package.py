@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import zipfile
 
-from support import ROOT, Case, python
+from support import DATA, ROOT, Case, needs_data, python
 
 BUILD = pathlib.Path(os.environ["TINYGRAD_C"])
 PROGRAM = """
@@ -92,6 +92,16 @@ class Source(Case):
             ast.parse(text, feature_version=(3, 9))
             self.assertTrue(ast.get_docstring(ast.parse(text)), path)
             self.assertLessEqual(max(map(len, text.splitlines())), 180, path)
+
+    @needs_data("mnist")
+    def test_training(self):
+        at = self.folder()
+        for _ in range(2):  # the second goes on where the first one ended
+            done = subprocess.run([sys.executable, str(ROOT / "examples/mnist.py"), str(DATA / "mnist"), "30"], cwd=at, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "TG_DEV": "CPU"})
+            self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("going on from", done.stdout)
+        self.assertGreater(float(done.stdout.split("accuracy")[1].split()[0]), 80)
 
     def test_example(self):
         code, said = python((ROOT / "examples/mnist.py").read_text().replace("sys.argv", "['mnist.py']"))

@@ -55,7 +55,7 @@ def parameters(f):
 
 def function_stub(name, f, package, indent="", decorator=""):
     entry = package.abi.FUNCTIONS.get(getattr(f, "__tinygrad__", ""))
-    many = entry and any(package.abi.plain(p["type"]).endswith(("_t *", "TgTensor **")) and "count" in p for p in entry["params"])
+    many = entry and hasattr(f, "__signature__") and any(package.abi.plain(p["type"]).endswith(("_t *", "TgTensor **")) and "count" in p for p in entry["params"])
     params = parameters(f)
     if many:  # lists may also be given as numbers and tensors one after the other
         params = params[:0 if decorator else 1] + ["*args", "**options"]

@@ -53,7 +53,7 @@ def arguments():
         "dot": ([t, square],), "matmul_": ([square.clone(), square],), "cumsum": ([t, 1],), "normalize": ([t],), "max_numel": ([t],), "nonzero": ([t > 0],),
         # what is written for Python
         "pad": ([t, ((1, 1), None)],), "shrink": ([t, ((0, 1), None)],), "repeat_interleave": ([t, 2],), "sequential": ([t, [Tensor.relu]],),
-        "custom_gradient": ([t, [t], lambda g: g],), "backward": ([parameter.square().sum()],), "realize": ([t],), "numel": ([t],), "nbytes": ([t],),
+        "custom_gradient": ([t, [t], lambda g: g],), "backward": ([parameter.square().sum()],), "realize": ([t],), "numel": ([t],), "nbytes": ([t],), "size_of": ([t, 1],),
         # what makes tensors
         "from_text": (["[[1, 2], [3, 4]]"],), "from_bytes": ([b"abcd", "uint8"],), "empty": ([2, 3],), "full": ([(2, 3), 1.5],), "full_i64": ([[2], 1 << 40, "int64"],),
         "linspace": ([0, 1, 5],), "eye": ([3],), "randperm": ([5],), "size_tensor": ([Variable("n", 1, 9).bind(4)],),

@@ -21,9 +21,19 @@ def _installed():
     listed = os.environ.get("DYLD_LIBRARY_PATH" if SUFFIX == ".dylib" else "LD_LIBRARY_PATH", "").split(":")
     usual = [pathlib.Path(p) / "lib" for p in (sys.prefix, "/usr/local", "/usr", "/opt/homebrew")]
     for lib in [pathlib.Path(p) for p in listed if p] + [d for u in usual for d in (u, *u.glob("*-linux-gnu*"))]:
-        for abi in (lib, *(p / "share" / "tinygrad" for p in list(lib.parents)[:2])):
-            if (lib / f"libtinygrad{SUFFIX}").exists() and (abi / "tg_abi.json").exists():
-                yield lib, abi
+        yield from _at(lib)
+    name = ctypes.util.find_library("tinygrad")
+    if name and os.path.exists("/proc/self/maps"):  # the system's loader knows it: where it is, is known once it is loaded
+        ctypes.CDLL(name)
+        for line in open("/proc/self/maps"):
+            if "/libtinygrad.so" in line:
+                yield from _at(pathlib.Path(line.split()[-1]).parent)
+
+
+def _at(lib):
+    for abi in (lib, *(p / "share" / "tinygrad" for p in list(lib.parents)[:2])):
+        if (lib / f"libtinygrad{SUFFIX}").exists() and (abi / "tg_abi.json").exists():
+            yield lib, abi
 
 
 def _find():

@@ -29,6 +29,7 @@ LENT = ("tg_state_get", "tg_state_at", "tg_value_tensor", "tg_onnx_weight", "tg_
         "tg_module_parameters", "tg_llm_parameters")  # tensors that stay the first argument's
 MAY_BE_NONE = LENT + ("tg_jit_memory",)
 NOT_FOR_PYTHON = ("tg_open", "tg_close", "tg_keep", "tg_release", "tg_scope_begin", "tg_scope_end", "tg_alloc")  # and all tg_.._free
+MAY_REQUIRE = ("tg_clone", "tg_requires_grad", "tg_module_parameters", "tg_llm_parameters")  # a gradient, that is
 MAKES_GRADIENTS = ("tg_backward_opt", "tg_clip_grad_norm", "tg_clip_grad_value", "tg_clone", "tg_jit_run")
 SCALARS = ("int", "int64_t", "size_t", "uint64_t", "double", "float", "bool")
 NUMBERS = {"int64_t *": ctypes.c_int64, "size_t *": ctypes.c_size_t, "double *": ctypes.c_double, "char **": ctypes.c_char_p}
@@ -268,9 +269,12 @@ class Function:
         if not h and self.cname not in MAY_BE_NONE:
             raise contexts.ArgumentError(f"{self.name}: a tensor is missing among its arguments")
         if self.cname not in LENT or not h:
-            return made_tensor(h, self.name, call.tensors)
-        t = Tensor.__new__(Tensor)
-        t._h, t._ctx, t._lent, t._owner = h, call.now, True, next(iter(call.given.values()))
+            t = made_tensor(h, self.name, call.tensors)
+        else:
+            t = Tensor.__new__(Tensor)
+            t._h, t._ctx, t._lent, t._owner = h, call.now, True, next(iter(call.given.values()))
+        if self.cname in MAY_REQUIRE and t is not None and is_parameter(h):
+            live_parameters[id(t)] = t
         return t
 
     # ---- what help() tells
@@ -319,7 +323,7 @@ def made_tensor(h, name, given=()):
 
 
 _begin, _end, _error = c["tg_scope_begin"], c["tg_scope_end"], c["tg_error"]
-detach = abi.function(abi.FUNCTIONS["tg_detach"])
+detach, is_parameter = (abi.function(abi.FUNCTIONS[f"tg_{name}"]) for name in ("detach", "is_parameter"))
 
 
 def run(f, call, args):

@@ -285,11 +285,12 @@ class Tensor(metaclass=_Meta):
         return f"Tensor({text}{more}{', requires_grad=True' if self._ctx is not None and self.requires_grad else ''})"
 
     def __deepcopy__(self, memo):
-        return self.clone()
+        made = memo[id(self)] = self.clone()
+        made._fixed = self._fixed
+        return made
 
     def __reduce__(self):
-        d = self.dtype
-        return (_again, ([] if not d.format and self.numel() == 0 else bytes(self.data()), d.name, self.shape, self.requires_grad))
+        return (_again, (bytes(self.data()), self.dtype.name, self.shape, self.requires_grad or (False if self._fixed else None)))
 
     # ---- parts
     def __getitem__(self, index):
@@ -319,9 +320,7 @@ class Tensor(metaclass=_Meta):
     def requires_grad(self, on):
         self._fixed = not on
         lib.tg_requires_grad(self, bool(on))
-        if on:
-            calls.live_parameters[id(self)] = self
-        else:
+        if not on:
             calls.live_parameters.pop(id(self), None)
 
     def requires_grad_(self, on=True):
@@ -482,7 +481,7 @@ def _again(data, dtype, shape, requires_grad):
     wide = d if d.format not in ("", "e") else dtypes.float32
     t = lib.tg_from(data, wide, list(shape))
     t = t if d is wide else t.cast(d)
-    return t.requires_grad_() if requires_grad else t
+    return t if requires_grad is None else t.requires_grad_(requires_grad)
 
 
 def created(f, args, options):

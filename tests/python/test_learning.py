@@ -1,5 +1,6 @@
 """Gradients, captured functions, layers, optimisers, state dictionaries: training as a user writes it."""
 import copy
+import pickle
 import unittest
 
 from support import Case, needs_data, needs_torch, numbers, numpy, torch, DATA
@@ -228,8 +229,16 @@ class Layers(Case):
                 for key, t in state.get_state_dict(m).items():
                     self.assertEqual(t.requires_grad, "running" not in key, key)
                 self.assertIn("(", repr(m))
-                again = copy.deepcopy(m)
-                self.close(self.run_layer(again, name, shape, Tensor), out)
+                for again in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+                    out2 = self.run_layer(again, name, shape, Tensor)
+                    self.close(out2, out)
+                    out2.square().mean().backward()
+                    for key, t in state.get_state_dict(again).items():
+                        self.assertEqual((t.requires_grad, t._fixed), ("running" not in key, "running" in key), key)
+                        mine = state.get_state_dict(m)[key].grad
+                        self.assertEqual(t.grad is None, mine is None, key)
+                        if mine is not None:
+                            self.close(t.grad, mine)
 
     @needs_torch
     def test_beside_torch(self):

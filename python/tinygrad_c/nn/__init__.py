@@ -154,13 +154,12 @@ class Layer:
         lib.tg_module_print(abi.ctype("TgModuleFn")(ctypes.cast(table, ctypes.c_void_p).value), self._filled(), text)
         return text.value.decode()
 
-    def __deepcopy__(self, memo):
-        import copy
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
-        for k, v in vars(self).items():
-            setattr(made, k, type(v).from_buffer_copy(v) if isinstance(v, ctypes.Structure) else copy.deepcopy(v, memo))
-        return made
+    def __getstate__(self):  # of a copy and of a pickle: the struct's numbers
+        return {**vars(self), "_struct": bytes(self._struct)}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._struct = abi.struct(self._kind).from_buffer_copy(state["_struct"])
 
 
 def recurrent(self, x, state=None):

@@ -74,7 +74,7 @@ CANCELLED = STATUS["TG_ERR_CANCELLED"]
 for kind in (TinygradError, OutOfRangeError, *CLASSES.values()):
     kind.__module__ = __package__  # what a traceback calls it: tinygrad_c.ShapeError
 BASIC = ("tg_open", "tg_close", "tg_error", "tg_errmsg", "tg_clear_error", "tg_scope_begin", "tg_scope_end", "tg_keep", "tg_release",
-              "tg_cancel", "tg_cancelled", "tg_set_error", "tg_grad", "tg_origin", "tg_status_name")
+         "tg_cancel", "tg_cancelled", "tg_set_error", "tg_grad", "tg_origin", "tg_status_name")
 c = {name: abi.function(abi.FUNCTIONS[name]) for name in BASIC}  # what a call itself needs
 LOCK = threading.RLock()
 
@@ -136,7 +136,8 @@ class Context:
         return c["tg_set_error"](self.p, STATUS["TG_ERR_STATE"], b"a callback raised an exception")
 
     def bury(self):
-        while self.ended:
+        """Releases what Python dropped; within a callback tensors alone, because a captured function is at work."""
+        while self.ended and not self.inside:
             address = self.ended.popleft()
             end = self.handles.pop(address, None)
             if end:

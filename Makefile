@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo check test check-all golden parity docs check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-tsan check-arm64 check-macos check-emu bench gpu-check metal-check fuzz torture clean
+.PHONY: all setup demo check test check-all golden parity docs python check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-tsan check-arm64 check-macos check-emu bench gpu-check metal-check fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -28,6 +28,8 @@ parity: all   # rewrites docs/api-parity.md from its table, the headers and the 
 	@$(BUILD)/parity .
 docs: all   # docs/, the reference of the headers and the commands as static pages with search, and man pages; needs python3
 	@python3 tools/docs/site.py $(BUILD) $(BUILD)/docs
+python: all   # build/python/tinygrad_c, the Python package with its libraries inside, and a wheel for pip; needs python3
+	@python3 tools/python/package.py $(BUILD)
 golden: all   # rewrites the golden kernels and the blocks of docs/; look at their diff
 	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_choices && TG_GOLDEN=write $(BUILD)/test_tour
 check-rules: all

@@ -1,5 +1,6 @@
 /* abi.c: the public headers -> the ABI as data. In: the text of tg.h, tg_nn.h, tg_io.h, tg_llm.h. Out: a C program that
- * prints tg_abi.json: every exported function with its header and parameters, every struct with the offset
+ * prints tg_abi.json: every exported function with its header and parameters (`count` says which other one
+ * tells how many elements a list has), every struct with the offset
  * and size of each field, every enum, every callback; the C compiler that compiles that program supplies the
  * numbers. A field of options that was not written means its default; that default stands in the file where
  * it is a value: false, null, and the numbers and enumerators that the comment above a function (or after it
@@ -323,21 +324,104 @@ static void read_struct(void) {
   while (next() && !is(";")) {}
 }
 
+/* ---- which parameters are lists, and how long */
+static Decl param[24];
+static int nparams;
+static char counted_by[24]
+                      [64]; /* what says how many elements a pointer leads to; "": one, or it is not said */
+
+static bool is_one_of(const char *s, const char *const *list) {
+  for (; *list; list++)
+    if (!strcmp(s, *list)) return true;
+  return false;
+}
+
+static bool is_count(const Decl *d) {
+  static const char *const names[] = {"n",    "ndim", "nbytes", "nin",     "nout",   "cap",
+                                      "most", "axes", "nparts", "ndevice", "nrules", NULL};
+  if (strcmp(d->type, "int") && strcmp(d->type, "int64_t") && strcmp(d->type, "size_t")) return false;
+  return is_one_of(d->name, names);
+}
+
+/* A pointer to elements, which this count may be of: bytes are counted by nbytes, and what is written up to a
+ * capacity is not const. */
+static bool is_list(const Decl *d, const Decl *count) {
+  static const char *const elements[] = {"const int64_t *",
+                                         "const int32_t *",
+                                         "const float *",
+                                         "const double *",
+                                         "const TgIndex *",
+                                         "const TgMessage *",
+                                         "const TgNamedSize *",
+                                         "const TgShardRule *",
+                                         "int32_t *",
+                                         "double *",
+                                         "char *",
+                                         NULL};
+  bool room = !strcmp(count->name, "cap") || !strcmp(count->name, "most");
+  if (room && !strncmp(d->type, "const ", 6) && strcmp(d->type, "const char **")) return false;
+  if (strstr(d->type, "void *")) return !strcmp(count->name, "nbytes");
+  size_t n = strlen(d->type);
+  return is_one_of(d->type, elements) || (n > 8 && !strcmp(d->type + n - 8, "*const *")) ||
+         (n > 2 && !strcmp(d->type + n - 2, "**"));
+}
+
+static bool is_text(const Decl *d) { /* it may have 0 bytes inside, where its length is told */
+  return !strcmp(d->type, "const char *") && (!strcmp(d->name, "text") || !strcmp(d->name, "schema"));
+}
+
+static void count_list(int i, int count) {
+  if (!*counted_by[i]) snprintf(counted_by[i], sizeof *counted_by, "%.60s", param[count].name);
+}
+
+/* A number called n and the like is of the lists right before it; else of those right after it, but for the
+ * last of several that another number follows. What a function gives for each of n tensors is n of them. Sizes
+ * without a number have one for each axis of the tensor before them. */
+static void count_lists(void) {
+  int last = -1; /* the last count that counts something */
+  memset(counted_by, 0, sizeof counted_by);
+  for (int k = 0; k < nparams; k++) {
+    if (!is_count(&param[k])) continue;
+    int from = k, to = k + 1;
+    if (k > 0 && is_text(&param[k - 1])) from--;
+    while (from > 0 && is_list(&param[from - 1], &param[k]) && !*counted_by[from - 1])
+      from--;
+    while (from == k && to < nparams && is_list(&param[to], &param[k]))
+      to++;
+    if (to > k + 2 && to < nparams && is_count(&param[to])) to--;
+    for (int i = from; i < to; i++)
+      if (i != k) count_list(i, k), last = k;
+  }
+  for (int k = 0; k < nparams; k++) {
+    const char *type = param[k].type;
+    if (last >= 0 && last < k && !strcmp(type, "TgTensor **")) count_list(k, last);
+    if (last < 0 && k > 0 && !strcmp(type, "const int64_t *") && !strcmp(param[0].type, "TgTensor *"))
+      snprintf(counted_by[k], sizeof *counted_by, "tg_ndim(%.40s)", param[0].name);
+  }
+}
+
 static char last_type[512]; /* of the last parameter */
 
 static void params(const char *end) {
-  bool first = true;
+  nparams = 0;
   while (at < end) {
     const char *stop = piece(at, end);
     Decl d = declare(at, (size_t)(stop - at));
     if (strcmp(d.type, "void") || *d.name) {
       if (!*d.name && strcmp(d.type, "void")) refuse("a parameter without a name: %s", d.type);
-      printf("%s{\\\"name\\\": \\\"%s\\\", \\\"type\\\": \\\"%s\\\"}", first ? "" : ", ", d.name, d.type);
-      snprintf(last_type, sizeof last_type, "%s", d.type);
-      first = false;
+      if (nparams == (int)(sizeof param / sizeof *param)) refuse("more parameters than there is room for");
+      param[nparams++] = d;
     }
     at = stop + (stop < end);
   }
+  count_lists();
+  for (int k = 0; k < nparams; k++) {
+    printf("%s{\\\"name\\\": \\\"%s\\\", \\\"type\\\": \\\"%s\\\"", k ? ", " : "", param[k].name,
+           param[k].type);
+    if (*counted_by[k]) printf(", \\\"count\\\": \\\"%s\\\"", counted_by[k]);
+    printf("}");
+  }
+  snprintf(last_type, sizeof last_type, "%s", nparams ? param[nparams - 1].type : "");
 }
 
 /* `.name (value)` in the text of a comment: 0 not there, 1 alone, 2 with a value, which is copied; 3 with
@@ -524,8 +608,8 @@ int main(int argc, char **argv) {
          "<stdio.h>\n");
   for (int i = 1; i < argc; i++)
     printf("#include \"%s\"\n", strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i]);
-  printf("int main(void) {\n  printf(\"{\\n  \\\"pointer\\\": %%zu, \\\"max_rank\\\": %%d,\\n\", sizeof(void "
-         "*), TG_MAX_RANK);\n");
+  printf("int main(void) {\n  printf(\"{\\n  \\\"version\\\": \\\"%%s\\\", \\\"pointer\\\": %%zu, "
+         "\\\"max_rank\\\": %%d,\\n\", TG_ABI_VERSION, sizeof(void *), TG_MAX_RANK);\n");
   printf("  printf(\"  \\\"options\\\": {\\\"size\\\": \\\"the struct's size, or it is refused\\\", "
          "\\\"set\\\": "
          "\\\"the fields that were written, as in .eps,.beta1: what stands there is taken though it is 0; "

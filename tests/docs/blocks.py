@@ -230,6 +230,12 @@ def made(name, at):
         for n in ("MODEL.gguf", "smollm2.gguf"):
             shutil.copy(model, at / n)
         (at / "TEXTS.jsonl").write_text('{"text": "Once upon a time the cat sat on the mat."}\n' * 4)
+    if name == "docs/python.md":
+        models = {"model.gguf": data / "stories260K" / "stories260K-f32.gguf", "model.onnx": data / "onnx-mnist" / "mnist.onnx"}
+        if not all(p.exists() for p in models.values()):
+            return False
+        for n, p in models.items():
+            shutil.copy(p, at / n)
     if name == "docs/performance.md":
         (at / "fast.c").write_text((at / "slow.c").read_text().replace("tg_double(w)", "w"))
         run(["cc", *INCLUDE, "fast.c", "-o", "fast", *LINK], at)
@@ -318,6 +324,19 @@ def shell_said(name, text, at):
         ast.parse(block)
 
 
+def python_said(name, text, at):
+    """The blocks of a page are one program, which prints what its comments say, in their order."""
+    own = build / "python-venv" / "bin" / "python"  # of check_python: it has NumPy
+    python = str(own) if own.exists() else sys.executable
+    got = run([python, "-c", "\n".join(block for _, block in blocks(text, "python"))], at,
+              env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "TINYGRAD_C": str(build), "TG_DEV": "INTERP", "PYTHONDONTWRITEBYTECODE": "1"})
+    tried["programs"] += 1
+    remarks = iter([m.group(1).strip() for _, block in blocks(text, "python") for m in re.finditer(r"#\s+(.*)$", block, re.M)])
+    unsaid = [line for line in got.stdout.splitlines() if line not in remarks]
+    if got.returncode or unsaid or not got.stdout:
+        wrong.append(f"{name}: it ends with {got.returncode} and prints what no comment says there: {unsaid[:1]} in {got.stdout[-1500:]}")
+
+
 def js_said(name, text, at):
     for _, block in blocks(text, "js"):
         if not (shutil.which("node") and shutil.which("wasm-ld")) or run("tg compile digit.onnx -o digit --wasm", at).returncode:
@@ -346,6 +365,8 @@ for name in ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "doc
         if name.endswith(".md") and (name == "docs/export.md" or made(name, at)):
             shell_said(name, text, at)
             js_said(name, text, at)
+            if name in ("README.md", "docs/python.md"):
+                python_said(name, text, at)
         elif name.endswith(".md"):
             print(f"left out: {name}: its commands have no model here ($TG_DATA)")
         os.environ.clear()

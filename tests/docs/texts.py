@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS, HEADING = 120, 80
-FOLDERS = "cli|cmake|docs|emu|examples|include|io|llm|nn|plugin|rules|src|tests|tools"
+FOLDERS = "cli|cmake|docs|emu|examples|include|io|llm|nn|plugin|python|rules|src|tests|tools"
 MADE_UP = {"tg_cbrt", "src/renderer/hip.c"}  # what docs/howto.md adds, as an example
 PROGRAMS = {"launch", "profile", "explain", "viz", "bisect"}  # what follows a program is for that
 build = pathlib.Path(sys.argv[1]).resolve()

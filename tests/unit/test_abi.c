@@ -374,6 +374,53 @@ static void test_defaults(void **state) {
   assert_null(member(attention, "scale")); /* 1 / sqrt(d): no value */
 }
 
+/* Which parameter tells how long a list is; "": it is no list. Every count is a parameter of its function, or
+ * the rank of its tensor. */
+static void test_counts(void **state) {
+  (void)state;
+  static const char *const known[][3] = {{"tg_reshape", "dims", "ndim"},
+                                         {"tg_cat", "x", "n"},
+                                         {"tg_pad", "hi", "tg_ndim(x)"},
+                                         {"tg_split", "out", "cap"},
+                                         {"tg_split", "size", ""},
+                                         {"tg_meshgrid", "out", "n"},
+                                         {"tg_roll", "axes", "n"},
+                                         {"tg_qr", "q", ""},
+                                         {"tg_onnx_run", "in_names", "nin"},
+                                         {"tg_onnx_run", "out", "nout"},
+                                         {"tg_read", "out", "nbytes"},
+                                         {"tg_kernel", "text", ""},
+                                         {"tg_module_shard", "devices", "n"},
+                                         {"tg_module_shard", "rules", "nrules"},
+                                         {"tg_tokenize_opt", "text", "nbytes"},
+                                         {"tg_tokenize_opt", "out", "cap"},
+                                         {"tg_llm_embed", "ids", "n"},
+                                         {"tg_llm_embed", "out", ""}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const char *params = member(named(member(json, "functions"), known[i][0]), "params");
+    const char *p = params ? named(params, known[i][1]) : NULL, *count = p ? member(p, "count") : NULL;
+    char got[128] = "";
+    if (!p) fail_msg("%s has no %s", known[i][0], known[i][1]);
+    if (count) text_of(count, got, sizeof got);
+    if (strcmp(got, known[i][2])) fail_msg("%s of %s: %s", known[i][1], known[i][0], got);
+  }
+  int counts = 0;
+  for
+    each_of(member(json, "functions"), f) {
+      const char *params = member(f, "params");
+      for
+        each_of(params, p) {
+          char count[128];
+          if (!member(p, "count")) continue;
+          text_of(member(p, "count"), count, sizeof count);
+          if (strncmp(count, "tg_ndim(", 8) && !named(params, count)) fail_msg("no parameter %s", count);
+          counts++;
+        }
+    }
+  assert_true(counts > 100);
+  assert_non_null(member(json, "version"));
+}
+
 static int load(void **state) {
   (void)state;
   FILE *f = fopen(TG_ABI, "rb");
@@ -395,7 +442,7 @@ static int unload(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_more),
-                                     cmocka_unit_test(test_layers_and_files),
-                                     cmocka_unit_test(test_defaults)};
+                                     cmocka_unit_test(test_layers_and_files), cmocka_unit_test(test_defaults),
+                                     cmocka_unit_test(test_counts)};
   return cmocka_run_group_tests(tests, load, unload);
 }

@@ -19,7 +19,7 @@ import headers
 import man
 import markdown
 
-GUIDES = [("Begin", ["README", "tour", "embedding", "performance", "inside", "howto", "vocabulary"]),
+GUIDES = [("Begin", ["README", "tour", "embedding", "python", "performance", "inside", "howto", "vocabulary"]),
           ("How it works", ["scheduler", "codegen", "memory", "many", "cuda", "metal"]),
           ("Models", ["programs", "export", "llm", "serve"]), ("Beside tinygrad", ["api-parity"])]
 NOT_PAGES = {"api-parity-head"}

@@ -1,0 +1,159 @@
+"""llm.py: language models of gguf files and of Hugging Face's folders: Llm("model.gguf").generate("Once upon a time").
+
+libtinygrad_llm is loaded when this module is imported, not before."""
+import ctypes
+
+from . import abi
+from .calls import lib
+from .context import StateError
+from .tensor import Tensor
+
+abi.LIBRARIES["tinygrad_llm"]
+
+
+class Llm:
+    """A model with its cache. Options as TgLlmOptions has them: context, block, sequences, batch, cache_type, activations.
+    About it: name, architecture, parameters, layers, width, vocabulary, context."""
+
+    def __init__(self, path, **options):
+        self._handle = lib.tg_llm_open(path, **options)
+        about = lib.tg_llm_about(self)
+        for field, kind in about._fields_:
+            if field != "size":
+                v = getattr(about, field)
+                setattr(self, field, v.decode(errors="replace") if isinstance(v, bytes) else v)
+        self._tokenizer = lib.tg_llm_tokenizer(self)
+
+    def __repr__(self):
+        return f"Llm({self.name or self.architecture!r}, {self.parameters} parameters, {self.layers} layers, context {self.context})"
+
+    # ---- tokens
+    def _words(self):
+        if self._tokenizer is None:
+            raise StateError("this model's file has no tokenizer")
+        return self._tokenizer
+
+    def tokenize(self, text, special=False, ends=True, inside=False):
+        """The ids of a text. special: control tokens are looked for; ends: BOS and EOS where the model wants them; inside:
+        the text goes on after another."""
+        ids = lib.tg_tokenize(self._words(), text, special=special, ends=ends, inside=inside)
+        return ids
+
+    def detokenize(self, ids, special=False):
+        return "".join(self.pieces(ids, special))
+
+    def pieces(self, ids, special=False):
+        """The text of ids, piece by piece; none ends within a character."""
+        d = lib.tg_detokenizer_new(self._words(), special=special)
+        for i in ids:
+            piece = lib.tg_detokenizer_put(d, i).decode(errors="replace")
+            if piece:
+                yield piece
+        rest = lib.tg_detokenizer_end(d).decode(errors="replace")
+        if rest:
+            yield rest
+
+    # ---- generation
+    def logits(self):
+        """One number for each token of the vocabulary, after the last token of the cache; None: there are none."""
+        p = lib.tg_llm_logits(self)
+        return p[:self.vocabulary] if p else None
+
+    def ids(self):
+        """The tokens in the cache."""
+        p, n = lib.tg_llm_ids(self)
+        return p[:n] if n else []
+
+    def eval(self, ids):
+        """Tokens after those in the cache; logits() are then those of the next one."""
+        lib.tg_llm_eval(self, list(ids))
+
+    def reset(self, length=0):
+        """Only the first tokens stay in the cache."""
+        lib.tg_llm_rewind(self, length)
+
+    def _prompt(self, ids):
+        """The cache has these and no more; what it has of them already, but for the last, is not computed again."""
+        have = self.ids()
+        same = next((i for i, (a, b) in enumerate(zip(have, ids)) if a != b), min(len(have), len(ids)))
+        same = min(same, len(ids) - 1)
+        self.reset(same)
+        self.eval(ids[same:])
+
+    def generate_ids(self, ids, max_tokens=None, grammar=None, json_schema=None, **sampling):
+        """Ids that follow these, until the model ends its reply, max_tokens, or the context is full. sampling: as
+        TgSamplerOptions has it: temperature (0.8), top_k, top_p, min_p, seed, repeat_penalty .."""
+        sampler = lib.tg_sampler_new(self.vocabulary, **sampling)
+        rules = lib.tg_grammar_new(self._words(), grammar) if grammar else lib.tg_grammar_json(self._words(), json_schema) if json_schema else None
+        ids = list(ids)
+        for i in ids:
+            lib.tg_sampler_accept(sampler, i)
+        self._prompt(ids)
+        made = 0
+        while max_tokens is None or made < max_tokens:
+            logits = lib.tg_llm_logits(self)
+            if rules is not None:
+                logits = (ctypes.c_float * self.vocabulary)(*logits[:self.vocabulary])
+                lib.tg_grammar_mask(rules, logits)
+            token = lib.tg_sampler_pick(sampler, logits)
+            if self._tokenizer is not None and lib.tg_token_ends(self._tokenizer, token):
+                return
+            lib.tg_sampler_accept(sampler, token)
+            if rules is not None:
+                lib.tg_grammar_accept(rules, token)
+            made += 1
+            yield token
+            if len(ids) + made >= self.context:
+                return
+            if max_tokens is None or made < max_tokens:
+                self.eval([token])
+
+    def generate(self, prompt, max_tokens=None, stop=(), special=False, **options):
+        """Pieces of text that follow the prompt. stop: texts before which it ends."""
+        stop = [stop] if isinstance(stop, str) else list(stop)
+        ids = self.tokenize(prompt, special=special)
+        if ids and lib.tg_token_special(self._words(), abi.ENUMS["TgTokenRole"]["TG_TOKEN_EOS"]) == ids[-1] and len(ids) > 1:
+            ids.pop()  # the text goes on
+        if not ids:
+            raise ValueError("generate: the prompt has no tokens")
+        held = ""
+        d = lib.tg_detokenizer_new(self._words(), inside=True)
+        for token in self.generate_ids(ids, max_tokens, **options):
+            held += lib.tg_detokenizer_put(d, token).decode(errors="replace")
+            at = min((i for i in (held.find(s) for s in stop) if i >= 0), default=-1)
+            if at >= 0:
+                if at:
+                    yield held[:at]
+                return
+            keep = max((n for s in stop for n in range(len(s)) if held.endswith(s[:n])), default=0)  # what may begin a stop
+            if len(held) > keep:
+                yield held[:len(held) - keep]
+                held = held[len(held) - keep:]
+        held += lib.tg_detokenizer_end(d).decode(errors="replace")
+        if held:
+            yield held
+
+    def prompt_of(self, messages):
+        """The text of a conversation, up to where the reply begins, by the model's chat template."""
+        if not self.chat_template:
+            raise StateError("this model has no chat template; generate() takes a text")
+        if not hasattr(self, "_template"):
+            self._template = lib.tg_template_new(self.chat_template)
+        rows = [(m["role"], m["content"]) for m in messages]
+        return lib.tg_template_chat(self._template, self._tokenizer, rows).decode()
+
+    def chat(self, messages, **options):
+        """Pieces of the reply to [{"role": "user", "content": ".."}, ..], or to a text of the user's."""
+        messages = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        return self.generate(self.prompt_of(messages), special=True, **options)
+
+    def embed(self, text):
+        """A text, or ids, as a direction: `width` numbers of length 1."""
+        ids = self.tokenize(text) if isinstance(text, str) else list(text)
+        out = (ctypes.c_float * self.width)()
+        lib.tg_llm_embed(self, ids, out)
+        return list(out)
+
+    def loss(self, ids, targets):
+        """The mean cross entropy of whole texts, a tensor; targets -1 count for nothing."""
+        return lib.tg_llm_loss(self, ids if isinstance(ids, Tensor) else Tensor(ids), targets if isinstance(targets, Tensor) else Tensor(targets))

@@ -1,0 +1,146 @@
+"""Files, ONNX models and language models."""
+import json
+import math
+import unittest
+
+from support import DATA, Case, needs_data, flat, needs_numpy, numpy
+from tinygrad_c import ArgumentError, FileError, ShapeError, StateError, Tensor, TinyJit, dtypes, files, lib
+from tinygrad_c.nn import state
+from tinygrad_c.onnx import OnnxRunner
+
+MNIST, STORIES = ("onnx-mnist", "mnist.onnx"), ("stories260K", "stories260K-f32.gguf")
+
+
+class Files(Case):
+    def test_safetensors(self):
+        at = self.folder() / "a.safetensors"
+        tensors = {"a": Tensor([[1.0, 2.0]]), "b.c": Tensor([1, 2]).cast("bfloat16"), "empty": Tensor.zeros(0, 3), "n": Tensor(True)}
+        files.safe_save(tensors, at, metadata={"by": "me", "on": "this day"})
+        for found in (files.safe_load(at), files.safe_load(str(at)), files.safe_load(Tensor(at)), files.load(at)):
+            self.assertEqual(set(found), set(tensors))
+            for name, t in tensors.items():
+                self.assertEqual((found[name].dtype, found[name].shape, found[name].tolist()), (t.dtype, t.shape, t.tolist()))
+        header = files.safe_metadata(at)
+        self.assertEqual((header["__metadata__"], header["a"]["dtype"], header["a"]["shape"]), ({"by": "me", "on": "this day"}, "F32", [1, 2]))
+        files.safe_save({"a": found["a"] + 1}, at)  # over the file that it is a view of
+        self.assertEqual(files.safe_load(at)["a"].tolist(), [[2, 3]])
+        at.write_bytes(b"12345678 no such file")
+        with self.assertRaises(ArgumentError):
+            files.safe_load(at)
+        with self.assertRaises(OSError) as e:
+            files.safe_load(at.parent / "nothing")
+        self.assertIsInstance(e.exception, FileError)
+
+    @needs_numpy
+    def test_arrays(self):
+        at = self.folder()
+        a = numpy.arange(6, dtype="float64").reshape(2, 3)
+        numpy.save(at / "a.npy", a)
+        numpy.savez(at / "a.npz", x=a, y=a.astype("int8")[:, ::-1])
+        self.assertEqual(files.npy_load(at / "a.npy").tolist(), a.tolist())
+        self.assertEqual({k: v.tolist() for k, v in files.npz_load(at / "a.npz").items()}, {"x": a.tolist(), "y": a[:, ::-1].tolist()})
+        files.npy_save(Tensor(a) * 2, at / "b.npy")
+        self.assertEqual(numpy.load(at / "b.npy").tolist(), (a * 2).tolist())
+        self.assertEqual(set(files.zip_extract(at / "a.npz")), {"x.npy", "y.npy"})
+
+    @needs_data("torch-pt")
+    def test_torch(self):
+        expected = json.loads((DATA / "torch-pt" / "expected.json").read_text())
+        self.assertGreater(len(expected), 50)
+        for name, about in expected.items():
+            if name == "broken.pt":
+                continue
+            with self.subTest(name):
+                found = state.get_state_dict(files.torch_load(DATA / "torch-pt" / name), prefix="")
+                for key, want in about.get("tensors", {}).items():
+                    t = found[key]
+                    self.assertEqual((t.shape, t.dtype.name), (tuple(want["shape"]), want["dtype"]))
+                    self.close(flat(t.tolist())[:len(want["first"])], [math.nan if v is None else float(v) for v in want["first"]])
+        with self.assertRaises(ArgumentError):
+            files.torch_load(DATA / "torch-pt" / "broken.pt")
+
+    @needs_data(*STORIES)
+    def test_gguf(self):
+        kv, tensors = files.gguf_load(DATA.joinpath(*STORIES))
+        self.assertEqual((kv["general.architecture"], len(kv["tokenizer.ggml.tokens"])), ("llama", 512))
+        self.assertEqual(tensors["token_embd.weight"].shape, (512, 64))
+        q8 = files.gguf_load(DATA / "stories260K" / "stories260K-q8_0.gguf")[1]["token_embd.weight"]
+        self.close(q8, tensors["token_embd.weight"], .02)
+
+
+class Onnx(Case):
+    @needs_data(*MNIST)
+    def test_mnist(self):
+        folder = DATA / "onnx-mnist"
+        model = OnnxRunner(DATA.joinpath(*MNIST))
+        self.assertEqual((model.inputs["Input3"], model.outputs), ((dtypes.float32, (1, 1, 28, 28)), {"Plus214_Output_0": (dtypes.float32, (1, 10))}))
+        captured = TinyJit(lambda x: model({"Input3": x})["Plus214_Output_0"])
+        for n in range(3):
+            x = lib.tg_onnx_tensor(files.file(folder / f"test_data_set_{n}" / "input_0.pb"))
+            want = lib.tg_onnx_tensor(files.file(folder / f"test_data_set_{n}" / "output_0.pb"))
+            got = model({"Input3": x})
+            self.assertEqual(list(got), ["Plus214_Output_0"])
+            self.close(got["Plus214_Output_0"], want, 1e-3)
+            self.close(model(Input3=x.tolist())["Plus214_Output_0"], want, 1e-3)
+            for _ in range(2):
+                self.close(captured(x.contiguous().realize()), want, 1e-3)
+        self.assertEqual(model.opset, 8)
+        with self.assertRaisesRegex(ArgumentError, "no input 'x'; there are: Input3"):
+            model({"x": x})
+        with self.assertRaises(ShapeError):
+            model({"Input3": Tensor.zeros(1, 1, 2, 2)})
+        with self.assertRaises(ArgumentError):
+            model({})
+
+    def test_wrong(self):
+        at = self.folder() / "a.onnx"
+        at.write_bytes(b"no model")
+        with self.assertRaises(ArgumentError):
+            OnnxRunner(at)
+
+
+class Language(Case):
+    @needs_data(*STORIES)
+    def test_stories(self):
+        from tinygrad_c import llm
+        m = llm.Llm(DATA.joinpath(*STORIES), context=256)
+        self.assertEqual((m.architecture, m.layers, m.vocabulary, m.context), ("llama", 5, 512, 256))
+        self.assertIn("260032 parameters", repr(m))
+        want = (DATA / "stories260K" / "expected.txt").read_text()
+        ids = m.tokenize("Once upon a time")
+        self.assertEqual(m.detokenize(ids).strip(), "Once upon a time")
+        pieces = list(m.generate("Once upon a time", max_tokens=40, temperature=0))
+        text = "".join(pieces)
+        self.assertGreater(len(pieces), 20)
+        self.assertTrue(want.startswith("Once upon a time" + text), text)
+        again = "".join(m.generate("Once upon a time", max_tokens=40, temperature=0, stop=["little"]))
+        self.assertEqual(again, text[:text.index("little")])
+        self.assertEqual(len(m.ids()), len(set(range(len(m.ids())))))
+        drawn = ["".join(m.generate("Once", max_tokens=12, temperature=1.0, seed=s)) for s in (1, 1, 2)]
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+        one, two = m.embed("The cat sat."), m.embed("A dog ran.")
+        self.assertEqual(len(one), 64)
+        self.close(sum(v * v for v in one), 1, 1e-4)
+        self.assertNotEqual(one, two)
+        m.reset()
+        m.eval(ids)
+        self.assertEqual(len(m.logits()), 512)
+        self.assertGreater(m.loss([ids[:-1]], [ids[1:]]).item(), 0)
+        with self.assertRaises(StateError):
+            m.chat("Hello")
+        m.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
+        self.assertEqual(m.prompt_of([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]), "system: Be brief.\nuser: Hello\nassistant:")
+        self.assertTrue("".join(m.chat("Hello", max_tokens=5, temperature=0)))
+        self.assertTrue("".join(m.generate("One", max_tokens=5, grammar='root ::= " and" [a-z ]+')).startswith(" and"))
+        m.chat_template = None
+        with self.assertRaises(StateError):
+            m.chat([{"role": "user", "content": "Hello"}])
+        with self.assertRaises(ArgumentError):
+            list(m.generate("Once", temperature=-1))
+        with self.assertRaises(FileError):
+            llm.Llm("nothing.gguf")
+
+
+if __name__ == "__main__":
+    unittest.main()

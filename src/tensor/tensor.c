@@ -330,6 +330,11 @@ TgStatus tg_read(TgTensor *t, void *out, size_t nbytes) {
   TG_REQUIRE_OR(ctx, nbytes == tg_nbytes(t), TG_ERR_VALUE, TG_ERR_VALUE,
                 "read: %zu bytes asked of %s %s, which has %zu", nbytes, dtype_name(dt(t)), SHAPE_OF(t),
                 tg_nbytes(t));
+  for (int i = 0; i < rank(t); i++) {
+    const DimVar *v = dim_unbound(ctx->store, dims(t)[i]);
+    TG_REQUIRE_OR(ctx, !v, TG_ERR_STATE, TG_ERR_STATE,
+                  "read: variable '%.64s' of axis %d is not bound to a value", v->name, i);
+  }
   if (nbytes == 0) return TG_OK;
   TG_REQUIRE_OR(ctx, out || away, TG_ERR_VALUE, TG_ERR_VALUE, "read: no memory to read to");
   Buffer *b = t->memory;

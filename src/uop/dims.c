@@ -247,6 +247,16 @@ int64_t dim_min(UOpStore *st, int64_t d) { return value(st, d, 0); }
 
 int64_t dim_now(UOpStore *st, int64_t d) { return value(st, d, 2); }
 
+const DimVar *dim_unbound(const UOpStore *st, int64_t d) {
+  const Poly *p = dim_symbolic(d) ? poly_at(st->dims, d) : NULL;
+  for (int i = 0; p && i < p->n; i++)
+    for (int j = 0; j < p->t[i].nvar; j++) {
+      const DimVar *v = &st->dims->vars.at[p->t[i].var[j]];
+      if (!v->bound) return v;
+    }
+  return NULL;
+}
+
 bool dim_known(UOpStore *st, int64_t d) { return !dim_symbolic(d) || poly_at(st->dims, d); }
 
 bool dim_valid(UOpStore *st, int64_t d) { return d >= 0 || (poly_at(st->dims, d) && dim_min(st, d) >= 0); }

@@ -378,6 +378,17 @@ static void variables(void **state) {
   assert_int_equal(tg_dim(tg_slice(X, 0, 0, tg_size(N)), 0), MOST); /* not bound: the most */
   assert_int_equal(tg_realize(s), TG_ERR_STATE);
   ERROR_IS(NULL, TG_ERR_STATE, "'n' is not bound");
+  /* a view of memory needs no kernel, and is refused alike: in an axis, or in a place */
+  float out[MOST];
+  TgTensor *all = tg_arange(C, 0, MOST + 4);
+  int64_t to = tg_size_add(C, tg_size(N), 4);
+  assert_int_equal(tg_realize(all), TG_OK);
+  TgTensor *some[] = {tg_slice(all, 0, 0, tg_size(N)), tg_unsqueeze(tg_slice(all, 0, 0, tg_size(N)), 0),
+                      tg_slice(all, 0, tg_size(N), to)};
+  for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+    assert_int_equal(tg_read(some[i], out, tg_nbytes(some[i])), TG_ERR_STATE);
+    ERROR_IS(NULL, TG_ERR_STATE, "'n' ");
+  }
   bind_to(N, 5);
   assert_true(tg_variable_value(N, &v) && v == 5);
   assert_int_equal(tg_variable_unbind(N, &v), TG_OK);

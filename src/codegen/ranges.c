@@ -1,5 +1,5 @@
 /* ranges.c: the pass "simplify ranges". In: a kernel's graph. Out: the same; two loops of which every address
- * moves by one as far as by all of the other are one loop, a loop of a sum that indices divide is two,
+ * moves by one as far as by all of the other are one loop, a loop that indices divide is two,
  * reductions that read the same in loops of the same lengths have the same loops, and a gated load has an
  * index of each axis. */
 #include "codegen/heuristic.h"
@@ -180,42 +180,53 @@ static bool share_loops(Kernel *k) {
 }
 
 /* ---- a loop that indices divide */
-/* The number that all indices divide a loop of a reduction by, if its trip count is a multiple of it; else 0.
- * A loop whose parts would be too short for lanes stays, unless it is as short itself. */
+/* Whether a loop may be two: one of a reduction, or that of the only output. A GPU's threads each have an
+ * iteration, and share nothing. */
+static bool may_split(const Kernel *k, const UOp *r) {
+  if (r->op != OPS_RANGE) return false;
+  AxisType type = (AxisType)r->arg.range.type;
+  return type == AXIS_REDUCE || (type == AXIS_GLOBAL && k->sink->nsrc == 1 && !has_grid(k->ren));
+}
+
+/* The number that all indices divide a loop by, if its trip count is a multiple of it; else 0. A loop of a
+ * reduction whose parts would be too short for lanes stays, unless it is as short itself. One of an output has
+ * few parts: random numbers have two, which have the two halves of one word. */
 static int64_t divisor_of(const UOpVec *order, const UOp *r) {
   enum { LEAST_LANES = 4, FEW = 8 };
 
   int64_t by = 0, n = is_const(r->src[0]) ? r->src[0]->arg.v.i : 0;
+  bool output = r->arg.range.type == AXIS_GLOBAL;
   for (size_t i = 0; n && i < order->len; i++) {
     const UOp *u = order->at[i];
     if ((u->op != OPS_FLOORDIV && u->op != OPS_FLOORMOD) || u->src[0] != r || !is_const(u->src[1])) continue;
     if (by && u->src[1]->arg.v.i != by) return 0;
     by = u->src[1]->arg.v.i;
   }
-  bool fits = by > 1 && by < n && n % by == 0 && (by >= LEAST_LANES || n <= FEW);
-  return fits ? by : 0;
+  bool fits = output ? by >= LEAST_LANES && n / by <= FEW : by >= LEAST_LANES || n <= FEW;
+  return fits && by > 1 && by < n && n % by == 0 ? by : 0;
 }
 
-/* In the lists of reductions: the loop and, behind it, the one that was its remainder. */
+/* In the lists of reductions and stores: the loop and, behind it, the one that was its remainder. */
 static UOp *pm_two_loops(Rewrite *rw, UOp *u) {
-  UOp *const *pair = rw->ctx, *src[MAX_LIST + 2];
-  int n = 0, at = -1;
-  if (u->op != OPS_REDUCE || u->nsrc > MAX_LIST) return NULL;
+  UOp *const *pair = rw->ctx, *src[MAX_LIST + 3];
+  int n = 0, at = -1, list = u->op == OPS_STORE ? 2 : 1;
+  if ((u->op != OPS_REDUCE && u->op != OPS_STORE) || u->nsrc > MAX_LIST + list - 1) return NULL;
   for (int i = 0; i < u->nsrc; i++) {
     src[n++] = u->src[i];
-    if (!i || u->src[i] != pair[2]) continue;
+    if (i < list || u->src[i] != pair[2]) continue;
     src[n - 1] = pair[0];
     src[n++] = pair[1];
     at = i;
   }
-  UOp *r = at < 0 ? NULL : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
+  UOp *r = at < 0 ? NULL : uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
   if (at >= 0 && !r) rw->failed = true;
   return r;
 }
 
 static bool split_loop(Kernel *k, UOp *r, int64_t by) {
-  UOp *outer = uop_range(k->st, r->src[0]->arg.v.i / by, k->next_range++, AXIS_REDUCE);
-  UOp *inner = uop_range(k->st, by, k->next_range++, AXIS_REDUCE), *pair[3] = {outer, inner, r};
+  AxisType type = (AxisType)r->arg.range.type;
+  UOp *outer = uop_range(k->st, r->src[0]->arg.v.i / by, k->next_range++, type);
+  UOp *inner = uop_range(k->st, by, k->next_range++, type), *pair[3] = {outer, inner, r};
   UOp *whole = outer && inner ? ix(k, OPS_ADD, ix(k, OPS_MUL, outer, num(k, by)), inner) : NULL;
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = pair};
   UOp *sink = whole ? graph_rewrite(&rw, pm_two_loops, k->sink) : NULL;
@@ -231,7 +242,7 @@ static bool split_loops(Kernel *k) {
     bool ok = kernel_nodes(k, k->sink, &order);
     for (size_t i = 0; ok && !by && i < order.len; i++) {
       r = order.at[i];
-      if (r->op == OPS_RANGE && r->arg.range.type == AXIS_REDUCE) by = divisor_of(&order, r);
+      if (may_split(k, r)) by = divisor_of(&order, r);
     }
     vec_free(k->mem, &order);
     again = ok && by;

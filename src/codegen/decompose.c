@@ -195,10 +195,9 @@ typedef struct Power {
   UOp *y, *rounds, *rest, *tiny;
 } Power;
 
-/* Of 2^y, where y = x unit lies in the bounds of x. NaN stays NaN. */
-static Power power_of(B *b, UOp *x, double unit) {
+/* Of 2^y, where y = x unit, and x lies in these bounds. NaN stays NaN. */
+static Power power_of(B *b, UOp *x, Bounds is, double unit) {
   int bias = exponent_bias(b), down = mantissa_bits(b) + 2;
-  Bounds is = bounds_of(x);
   double lo = is.lo * unit, hi = is.hi * unit, top = bias + 2, bottom = -bias - down;
   if (lo > 1 - bias && hi < bias) return (Power){x, rounds(b, bias), NULL, NULL};
   if (hi < bias - down) {
@@ -222,7 +221,7 @@ static UOp *scaled(B *b, UOp *p, UOp *biased, const Power *r) {
 
 UOp *exp2_of(Rewrite *rw, const Kernel *k, UOp *x) {
   B at = b_of(rw, k, x), *b = &at;
-  Power r = power_of(b, x, 1);
+  Power r = power_of(b, x, bounds_of(x), 1);
   Whole n = whole_of(b, add(b, r.y, r.rounds), r.rounds);
   return scaled(b, exp2_small(b, sub(b, r.y, n.f), NULL), n.bits, &r);
 }
@@ -232,9 +231,12 @@ static UOp *less_ln2(B *b, UOp *y, UOp *n) {
   return mul_add(b, n, c(b, -ln2_lo[wide(b)]), mul_add(b, n, c(b, -ln2_hi[wide(b)]), y));
 }
 
-UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *x) {
+UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *exp) {
+  UOp *x = exp->src[0];
   B at = b_of(rw, k, x), *b = &at;
-  Power r = power_of(b, x, M_LOG2E);
+  Bounds is = bounds_of(x);
+  if (exp->arg.i) is.hi = fmin(is.hi, 0);
+  Power r = power_of(b, x, is, M_LOG2E);
   Whole n = whole_of(b, mul_add(b, r.y, c(b, M_LOG2E), r.rounds), r.rounds);
   return scaled(b, exp_small(b, less_ln2(b, r.y, n.f), NULL), n.bits, &r);
 }
@@ -326,7 +328,7 @@ UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *x, UOp *y) {
   l.hi = sel(b, plain, l.hi, log_special(b, ax, ax));
   l.lo = sel(b, plain, l.lo, c(b, 0));
   UOp *p = mul(b, y, l.hi);
-  Power power = power_of(b, p, 1);
+  Power power = power_of(b, p, bounds_of(p), 1);
   UOp *near = power.y;
   Whole n = whole_of(b, add(b, near, power.rounds), power.rounds);
   UOp *lo = mul_add(b, y, l.lo, left_of(b, y, l.hi, neg(b, p)));

@@ -19,6 +19,7 @@ typedef struct Bounds {
 } Bounds;
 
 Bounds bounds_of(const UOp *x);
+bool is_less_maximum(const UOp *x); /* SUB of a REDUCE[MAX]: of values that src0 is one of */
 
 /* ---- division by a constant */
 static inline int log2_of(const UOp *power) { return __builtin_ctzll((uint64_t)power->arg.v.i); }
@@ -34,7 +35,7 @@ UOp *pow_of_bits(Rewrite *rw, UOp *n, UOp *m);
 UOp *dot_of_words(Rewrite *rw, UOp *dot);
 UOp *lookup_of_words(Rewrite *rw, UOp *lookup);
 UOp *threefry(Rewrite *rw, UOp *counter, UOp *key);
-UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *f);
+UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *exp);
 UOp *exp2_of(Rewrite *rw, const Kernel *k, UOp *f);
 UOp *log_of(Rewrite *rw, const Kernel *k, UOp *f);
 UOp *log2_of_float(Rewrite *rw, const Kernel *k, UOp *f);

@@ -1,6 +1,6 @@
 /* float_bounds.c: between which numbers a float lies. In: an expression. Out: the least and the largest
  * number it can be, where it is a number at all. The key fact: exp of what is known to be at most 0 needs
- * no step for results that overflow, and much of what is given to exp is -|x| or -x^2.
+ * no step for results that overflow, and much of what is given to exp is -|x|, -x^2 or x less its maximum.
  *
  * Rounding keeps the order of numbers, so ends computed in double are ends still once they are moved
  * outwards by a little. */
@@ -66,7 +66,7 @@ static Bounds find_alone(const UOp *u, const Known *known, int deep) {
   case OPS_CAST:
     return dtype_is_float((DType)u->src[0]->dtype) ? outwards(find(u->src[0], known, deep - 1)) : any;
   case OPS_NEG: a = find(u->src[0], known, deep - 1); return (Bounds){-a.hi, -a.lo};
-  case OPS_EXP:
+  case OPS_EXP: return (Bounds){0, u->arg.i ? 1 : INFINITY};
   case OPS_EXP2:
   case OPS_SQRT: return (Bounds){0, INFINITY};
   case OPS_MAX:
@@ -89,3 +89,32 @@ static Bounds find(const UOp *u, const Known *known, int deep) {
 }
 
 Bounds bounds_of(const UOp *u) { return find(u, NULL, MOST_DEEP); }
+
+/* ---- a value less a maximum. Before loops have their shapes, both are over whole loops. */
+enum { MOST_COMPARED = 200 };
+
+/* Whether u is what v is, in iterations of other loops: loop[i] of the maximum is `as[i]` in u. left: nodes that
+ * may still be compared. */
+static bool is_one_of(const UOp *u, const UOp *v, int n, UOp *const *loop, const UOp **as, int *left) {
+  if (--*left < 0) return false;
+  for (int i = 0; i < n; i++)
+    if (loop[i] == v) {
+      bool fits = u->op == OPS_RANGE && u->src[0] == v->src[0] && (!as[i] || as[i] == u);
+      as[i] = u;
+      return fits;
+    }
+  if (u == v) return true;
+  if (u->op != v->op || u->dtype != v->dtype || u->nsrc != v->nsrc || u->op == OPS_RANGE ||
+      u->arg.raw.a != v->arg.raw.a || u->arg.raw.b != v->arg.raw.b)
+    return false;
+  for (int i = 0; i < u->nsrc; i++)
+    if (!is_one_of(u->src[i], v->src[i], n, loop, as, left)) return false;
+  return true;
+}
+
+bool is_less_maximum(const UOp *x) {
+  const UOp *most = x->src[1], *as[MAX_LINEAR] = {NULL};
+  int left = MOST_COMPARED;
+  return most->nsrc <= MAX_LINEAR &&
+         is_one_of(x->src[0], most->src[0], most->nsrc - 1, most->src + 1, as, &left);
+}

@@ -456,7 +456,7 @@ static bool scatter_how(Parser *p, int64_t *how) {
 static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   ArgForm form = op_arg(op);
   if (form == ARG_NONE) return !first || expected(p, "a type");
-  if ((form == ARG_GATED || form == ARG_TIME) && !first && peek(p) == ']') return true;
+  if (arg_optional(form) && !first && peek(p) == ']') return true;
   if (!first && !expect(p, ",")) return false;
   switch (form) {
   case ARG_VALUE: return literal(p, value);
@@ -473,7 +473,8 @@ static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   case ARG_TIME:
   case ARG_NUMBER: return whole_number(p, &arg->i);
   case ARG_MATRIX: return matrix_row(p, &arg->i);
-  case ARG_GATED: arg->i = 1; return accept_word(p, "gated") || expected(p, "'gated'");
+  case ARG_GATED:
+  case ARG_BOUND: arg->i = 1; return accept_word(p, arg_word(form)) || expected(p, arg_word(form));
   case ARG_NONE: break;
   }
   return true;
@@ -483,7 +484,7 @@ static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
 static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *value) {
   if (!accept(p, "[")) {
     ArgForm form = op_arg(op);
-    bool needs = form != ARG_NONE && form != ARG_GATED && form != ARG_TIME;
+    bool needs = form != ARG_NONE && !arg_optional(form);
     return needs ? expect(p, "[") : true;
   }
   size_t n = type_here(p, d, lanes);

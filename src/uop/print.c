@@ -113,7 +113,8 @@ static void put_arg(Str *o, UOpStore *st, const UOp *u) {
   case ARG_INTS: put_ints(o, st, u->arg.ints); break;
   case ARG_TIME:
   case ARG_NUMBER: str_int(o, u->arg.i); break;
-  case ARG_GATED: str_put(o, "gated"); break;
+  case ARG_GATED:
+  case ARG_BOUND: str_put(o, arg_word(op_arg((Ops)u->op))); break;
   case ARG_MATRIX: str_put(o, matrix_shapes[u->arg.i].name); break;
   }
 }
@@ -170,7 +171,7 @@ static void put_op(Str *o, UOpStore *st, const UOp *u, bool type) {
   uop_type_default((Ops)u->op, u->nsrc, u->src, &d, &lanes);
   type |= d != u->dtype || lanes != u->lanes;
   ArgForm form = op_arg((Ops)u->op);
-  bool maybe = form == ARG_GATED || form == ARG_TIME, arg = form != ARG_NONE && (!maybe || u->arg.i);
+  bool arg = form != ARG_NONE && (!arg_optional(form) || u->arg.i);
   str_put(o, op_name((Ops)u->op));
   if (type || arg) str_put(o, "[");
   if (type) put_type(o, u);

@@ -173,6 +173,7 @@ static Arg arg_of(ArgForm form, Arg arg) {
   case ARG_INTS:
   case ARG_NUMBER:
   case ARG_GATED:
+  case ARG_BOUND:
   case ARG_TIME:
   case ARG_MATRIX: return (Arg){.raw = {arg.raw.a, 0}};
   default: return arg;

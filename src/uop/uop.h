@@ -175,9 +175,17 @@ typedef enum ArgForm {
   ARG_INTS,    /* ints */
   ARG_NUMBER,  /* i */
   ARG_GATED,   /* i: whether the last source is a gate */
+  ARG_BOUND,   /* i: whether src0 is known to be at most 0, or NaN */
   ARG_TIME,    /* i: in a program, when; else 0 */
   ARG_MATRIX   /* i: a row of matrix.h */
 } ArgForm;
+
+/* the word that says i = 1; NULL: of no other form */
+static inline const char *arg_word(ArgForm f) {
+  return f == ARG_GATED ? "gated" : f == ARG_BOUND ? "at_most_0" : NULL;
+}
+
+static inline bool arg_optional(ArgForm f) { return f == ARG_TIME || arg_word(f); } /* 0 is not written */
 
 typedef enum UOpMark {
   MARK_SIMPLE = 1, /* no rule of pm_symbolic fires here or below */

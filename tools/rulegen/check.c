@@ -30,7 +30,7 @@ static void check_arity(const Rule *r, const Node *n, int op, bool pattern) {
 
 static bool has_arg(int op) { /* one that a new node cannot do without */
   ArgForm f = ops[op].arg;
-  return f != ARG_NONE && f != ARG_GATED && f != ARG_TIME;
+  return f != ARG_NONE && !arg_optional(f);
 }
 
 /* Whether `text` is an arg of that form; new: of a node that is made. */
@@ -40,7 +40,8 @@ static bool is_arg(ArgForm f, const char *text, bool new) {
   case ARG_AXES:
   case ARG_SCATTER: return !new &&find_op(text) >= 0;
   case ARG_RANGE: return !new &&find_in(axis_types, naxis_types, text) >= 0;
-  case ARG_GATED: return !strcmp(text, "gated");
+  case ARG_GATED:
+  case ARG_BOUND: return !strcmp(text, arg_word(f));
   case ARG_NUMBER:
   case ARG_TIME: return isdigit((unsigned char)*text);
   default: return false;

@@ -85,7 +85,8 @@ static void match_arg(Emit *e, const Node *n, int op, const char *at) {
   case ARG_AXES: cond(e, "%s->arg.reduce.op == OPS_%s", at, op_word(e, n->arg_text)); break;
   case ARG_SCATTER: cond(e, "%s->arg.scatter.op == OPS_%s", at, op_word(e, n->arg_text)); break;
   case ARG_RANGE: cond(e, "%s->arg.range.type == AXIS_%s", at, n->arg_text); break;
-  case ARG_GATED: cond(e, "%s->arg.i != 0", at); break;
+  case ARG_GATED:
+  case ARG_BOUND: cond(e, "%s->arg.i != 0", at); break;
   default: cond(e, "%s->arg.i == %s", at, n->arg_text);
   }
 }

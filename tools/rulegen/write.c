@@ -59,7 +59,7 @@ static const char *arg_value(const Emit *e, const Node *n, int op) {
   if (*n->arg_of) return format("%s->arg", path_of(e, n->arg_of));
   if (!*n->arg_text) return "ARG0";
   if (ops[op].arg == ARG_REDUCE) return format("(Arg){.reduce = {NULL, OPS_%s}}", op_word(e, n->arg_text));
-  return format("(Arg){.i = %s}", ops[op].arg == ARG_GATED ? "1" : n->arg_text);
+  return format("(Arg){.i = %s}", arg_word(ops[op].arg) ? "1" : n->arg_text);
 }
 
 /* A node with a dtype, an arg or a list that no shorter function makes. */

@@ -5,6 +5,7 @@
 
 const LlmWeightShape llm_weights_of_layer[W_COUNT] = {
     [W_ATTN_NORM] = {"attn_norm", {SIZE_WIDTH}},
+    [W_ATTN_NORM_2] = {"attn_norm_2", {SIZE_WIDTH}},
     [W_Q] = {"attn_q", {SIZE_QUERIES, SIZE_WIDTH}},
     [W_K] = {"attn_k", {SIZE_KEYS, SIZE_WIDTH}},
     [W_V] = {"attn_v", {SIZE_VALUES, SIZE_WIDTH}},
@@ -15,6 +16,7 @@ const LlmWeightShape llm_weights_of_layer[W_COUNT] = {
     [W_ALL_Q_NORM] = {"attn_q_norm", {SIZE_QUERIES}},
     [W_ALL_K_NORM] = {"attn_k_norm", {SIZE_KEYS}},
     [W_ATTN_POST_NORM] = {"post_attention_norm", {SIZE_WIDTH}},
+    [W_ATTN_OUT_NORM] = {"attn_output_norm", {SIZE_WIDTH}},
     [W_FFN_NORM] = {"ffn_norm", {SIZE_WIDTH}},
     [W_NORM_BETWEEN] = {"post_attention_norm", {SIZE_WIDTH}},
     [W_SINKS] = {"attn_sinks", {SIZE_HEADS}},
@@ -23,6 +25,7 @@ const LlmWeightShape llm_weights_of_layer[W_COUNT] = {
     [W_GATE_UP] = {"ffn_up", {SIZE_TWO_FFN, SIZE_WIDTH}},
     [W_DOWN] = {"ffn_down", {SIZE_WIDTH, SIZE_FFN}},
     [W_FFN_POST_NORM] = {"post_ffw_norm", {SIZE_WIDTH}},
+    [W_LAYER_OUT_NORM] = {"layer_output_norm", {SIZE_WIDTH}},
     [W_ROUTER] = {"ffn_gate_inp", {SIZE_EXPERTS, SIZE_WIDTH}},
     [W_EXPERT_GATE] = {"ffn_gate_exps", {SIZE_EXPERTS, SIZE_EXPERT_FFN, SIZE_WIDTH}},
     [W_EXPERT_UP] = {"ffn_up_exps", {SIZE_EXPERTS, SIZE_EXPERT_FFN, SIZE_WIDTH}},
@@ -41,6 +44,8 @@ const LlmWeightShape llm_weights_of_layer[W_COUNT] = {
 #define QK_NORMS   (BIT(W_Q_NORM) | BIT(W_K_NORM))
 #define PLAIN      (BIT(W_FFN_NORM) | BIT(W_UP) | BIT(W_DOWN))
 #define POST_NORMS (BIT(W_ATTN_POST_NORM) | BIT(W_FFN_POST_NORM))
+#define SUM_NORMS  (BIT(W_ATTN_OUT_NORM) | BIT(W_LAYER_OUT_NORM))
+#define ENCODED    (QKV | BIT(W_OUT) | SUM_NORMS | BIT(W_UP) | BIT(W_DOWN))
 
 static const LlmArch table[] = {
     {.name = "llama",
@@ -142,14 +147,37 @@ static const LlmArch table[] = {
      .layer_norm = true,
      .positions = true,
      .weights = BIT(W_ATTN_NORM) | BIT(W_QKV) | BIT(W_OUT) | PLAIN,
-     .biases = BIT(W_ATTN_NORM) | BIT(W_QKV) | BIT(W_OUT) | PLAIN}};
+     .biases = BIT(W_ATTN_NORM) | BIT(W_QKV) | BIT(W_OUT) | PLAIN},
+    {.name = "bert",
+     .rope = ROPE_NONE,
+     .act = ACT_GELU_ERF,
+     .encoder = true,
+     .layer_norm = true,
+     .positions = true,
+     .weights = ENCODED,
+     .biases = ENCODED},
+    {.name = "nomic-bert",
+     .rope = ROPE_HALVES,
+     .encoder = true,
+     .layer_norm = true,
+     .weights = ENCODED | BIT(W_GATE),
+     .biases = SUM_NORMS},
+    {.name = "jina-bert-v2",
+     .rope = ROPE_NONE,
+     .act = ACT_GELU_ERF,
+     .encoder = true,
+     .layer_norm = true,
+     .alibi = 8,
+     .weights = ENCODED | BIT(W_GATE),
+     .maybe = BIT(W_ALL_Q_NORM) | BIT(W_ALL_K_NORM) | BIT(W_ATTN_NORM_2),
+     .biases = QKV | BIT(W_OUT) | SUM_NORMS | BIT(W_DOWN)}};
 
 enum { ARCHS = sizeof table / sizeof *table };
 
 const char *tg_llm_architecture(int i) { return i >= 0 && i < ARCHS ? table[i].name : NULL; }
 
 const LlmArch *llm_arch(TgContext *ctx, const char *name) {
-  char list[300] = "";
+  char list[600] = "";
   for (int i = 0; i < ARCHS; i++) {
     if (!strcmp(table[i].name, name)) return &table[i];
     size_t n = strlen(list);

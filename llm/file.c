@@ -74,7 +74,8 @@ static bool reals_read(TgLlm *m) {
   const char *eps = m->arch->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
   if (!real_of(m, eps, 1e-5, &k->eps) || !real_of(m, "attention.scale", scale, &k->scale)) return false;
   if (k->scale == 0) k->scale = scale;
-  return scales_read(m) && real_of(m, "attn_logit_softcapping", 0, &k->attention_cap) &&
+  return scales_read(m) && real_of(m, "attention.max_alibi_bias", m->arch->alibi, &k->alibi) &&
+         real_of(m, "attn_logit_softcapping", 0, &k->attention_cap) &&
          real_of(m, "final_logit_softcapping", 0, &k->final_cap);
 }
 
@@ -82,6 +83,30 @@ static bool together(TgLlm *m, bool ok, const char *what, int64_t a, int64_t b) 
   if (ok) return true;
   return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s: %s: %lld and %lld", m->architecture, what, (long long)a,
                   (long long)b);
+}
+
+/* What a text's tokens become, and whether they see what follows them. */
+static bool pooling_read(TgLlm *m) {
+  char name[128];
+  int64_t causal, of_head;
+  snprintf(name, sizeof name, "%.60s.attention.causal", m->architecture);
+  if (!llm_kv_int(m->ctx, m->gguf, name, !m->arch->encoder, &causal)) return false;
+  if (!causal != m->arch->encoder)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %s, which %s is not here", name,
+                    causal ? "true" : "false", m->arch->name);
+  snprintf(name, sizeof name, "%.60s.classifier.pooling_type", m->architecture);
+  if (!llm_kv_int(m->ctx, m->gguf, name, POOL_FIRST, &of_head)) return false;
+  if (of_head != POOL_FIRST)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %lld: only that of the first token (2) is known here",
+                    name, (long long)of_head);
+  snprintf(name, sizeof name, "%.60s.pooling_type", m->architecture);
+  if (!llm_kv_int(m->ctx, m->gguf, name, POOL_MEAN, &m->k.pooling)) return false;
+  if (m->k.pooling < 0 || m->k.pooling >= POOL_KINDS)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %lld", name, (long long)m->k.pooling);
+  if (m->k.pooling == POOL_RANK && !m->arch->encoder)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s: a reranker of this kind is not known here",
+                    m->arch->name);
+  return true;
 }
 
 /* The two elements of a head that rotate together, in this file. */
@@ -120,7 +145,7 @@ bool llm_numbers_read(TgLlm *m) {
                   k->rotary, k->head) &&
          together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
                   "experts, and used ones", k->experts, k->experts_used) &&
-         reals_read(m) && rope_order(m) && shares_read(m);
+         reals_read(m) && rope_order(m) && shares_read(m) && pooling_read(m);
 }
 
 /* ---- weights */
@@ -139,7 +164,11 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
                            [SIZE_EXPERTS] = k->experts,
                            [SIZE_EXPERT_FFN] = k->expert_ffn,
                            [SIZE_SHARED_FFN] = k->shared_ffn,
-                           [SIZE_ONE] = 1};
+                           [SIZE_ONE] = 1,
+                           [SIZE_VOCABULARY] = k->vocabulary,
+                           [SIZE_TRAINED] = k->trained,
+                           [SIZE_TYPES] = k->types,
+                           [SIZE_HALF_ROTARY] = k->rotary / 2};
   return sizes[s];
 }
 
@@ -163,9 +192,10 @@ static TgTensor *find(Finder *f, const char *name, bool must, int n, const int64
     if (must && !v) f->ok = llm_fail(f->m->ctx, TG_ERR_VALUE, "llm: the file has no tensor '%s'", name);
     return NULL;
   }
-  bool same = tg_ndim(t) == n;
-  for (int i = 0; same && i < n; i++)
-    same = tg_dim(t, i) == dims[i];
+  bool one_row = n == 2 && dims[0] == 1 && tg_ndim(t) == 1;
+  bool same = tg_ndim(t) == n || one_row;
+  for (int i = one_row; same && i < n; i++)
+    same = tg_dim(t, i - one_row) == dims[i];
   if (!same) {
     llm_dims_text(is, sizeof is, tg_ndim(t), tg_shape(t));
     llm_dims_text(should, sizeof should, n, dims);
@@ -189,16 +219,35 @@ int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]) {
 }
 
 /* Weight w of a layer, and its bias. A bias that is not required is taken where there is one. */
-static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, bool bias) {
+static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, bool must, bool bias) {
   const LlmWeightShape *s = &llm_weights_of_layer[w];
   char name[80];
   int64_t dims[3];
   int n = llm_weight_shape(f->m, w, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, s->name);
-  to->w[w] = find(f, name, true, n, dims);
+  to->w[w] = find(f, name, must, n, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.bias", (long long)layer, s->name);
   int of_bias = n > 1 ? n - 1 : 1; /* one for each row */
-  to->b[w] = find(f, name, bias, of_bias, dims);
+  if (to->w[w]) to->b[w] = find(f, name, bias, of_bias, dims);
+}
+
+/* How many rows the file has in weight w of a layer; 0: it has none. */
+static int64_t rows_filed(const Finder *f, int64_t layer, LlmWeight w) {
+  char name[80];
+  snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, llm_weights_of_layer[w].name);
+  TgTensor *t = tg_value_tensor(tg_value_get(tg_value_get(f->m->gguf, "tensors"), name));
+  return t && tg_ndim(t) ? tg_dim(t, 0) : 0;
+}
+
+/* Of those that are wanted as the file has them: some are matrices of their own, or parts of one. */
+static uint64_t as_filed(const Finder *f, int64_t layer, uint64_t wanted) {
+  const uint64_t apart = BIT(W_Q) | BIT(W_K) | BIT(W_V), gated = BIT(W_GATE) | BIT(W_UP);
+  if ((wanted & apart) == apart && rows_filed(f, layer, W_QKV)) wanted ^= apart | BIT(W_QKV);
+  if ((wanted & BIT(W_QKV)) && rows_filed(f, layer, W_Q)) wanted ^= apart | BIT(W_QKV);
+  if ((wanted & gated) == gated && !rows_filed(f, layer, W_GATE) &&
+      rows_filed(f, layer, W_UP) == 2 * f->m->k.ffn)
+    wanted ^= gated | BIT(W_GATE_UP);
+  return wanted;
 }
 
 static bool is_last_of(int64_t i, int64_t every) { return every > 0 && i % every == every - 1; }
@@ -206,11 +255,14 @@ static bool is_last_of(int64_t i, int64_t every) { return every > 0 && i % every
 static void layer_find(Finder *f, int64_t i) {
   const TgLlm *m = f->m;
   const LlmArch *a = m->arch;
-  unsigned dense = BIT(W_FFN_NORM) | BIT(W_GATE) | BIT(W_UP) | BIT(W_GATE_UP) | BIT(W_DOWN);
-  unsigned wanted = m->k.experts ? (a->weights & ~dense) | a->experts : a->weights;
+  const uint64_t dense = BIT(W_FFN_NORM) | BIT(W_GATE) | BIT(W_UP) | BIT(W_GATE_UP) | BIT(W_DOWN);
+  uint64_t wanted = m->k.experts ? (a->weights & ~dense) | a->experts : a->weights;
+  uint64_t biases = a->biases;
   LlmLayer *l = &m->layer[i];
+  wanted = as_filed(f, i, wanted);
+  if (biases & (BIT(W_Q) | BIT(W_QKV))) biases |= BIT(W_Q) | BIT(W_K) | BIT(W_V) | BIT(W_QKV);
   for (int w = 0; w < W_COUNT && f->ok; w++)
-    if (wanted & BIT(w)) weight_find(f, i, l, (LlmWeight)w, a->biases & BIT(w));
+    if ((wanted | a->maybe) & BIT(w)) weight_find(f, i, l, (LlmWeight)w, wanted & BIT(w), biases & BIT(w));
   l->windowed = m->k.window && !is_last_of(i, a->global_every);
   l->still = is_last_of(i, a->still_every);
 }
@@ -243,8 +295,10 @@ static bool all_used(Finder *f) {
   for (size_t i = 0; i < n; i++) {
     TgTensor *t = tg_value_tensor(tg_value_at(all, i));
     TgLlm *m = f->m;
-    bool used = t == m->embedding || t == m->positions || t == m->norm || t == m->norm_bias || t == m->head ||
-                t == m->rope_factors || t == m->rope_long || t == m->rope_short;
+    const LlmOwnWeight *own;
+    bool used = false;
+    for (int k = 0; !used && (own = llm_own_weight(k)); k++)
+      used = t == *llm_own_place(m, own, false) || (own->bias && t == *llm_own_place(m, own, true));
     for (int64_t l = 0; !used && l < m->k.layers; l++)
       for (int w = 0; !used && w < W_COUNT; w++)
         used = t == m->layer[l].w[w] || t == m->layer[l].b[w];
@@ -263,25 +317,83 @@ static bool experts_fit(TgLlm *m) {
   return true;
 }
 
+/* ---- weights of the whole */
+#define AT(field) offsetof(TgLlm, field)
+
+static const LlmOwnWeight own_weights[] = {
+    {"token_embd", OWN_ALL, AT(embedding), 0, {SIZE_VOCABULARY, SIZE_WIDTH}},
+    {"token_types", OWN_ENCODERS, AT(types), 0, {SIZE_TYPES, SIZE_WIDTH}},
+    {"position_embd", OWN_POSITIONS, AT(positions), 0, {SIZE_TRAINED, SIZE_WIDTH}},
+    {"token_embd_norm", OWN_BEGIN, AT(embedding_norm), AT(embedding_norm_bias), {SIZE_WIDTH}},
+    {"output_norm", OWN_NORM, AT(norm), AT(norm_bias), {SIZE_WIDTH}},
+    {"output", OWN_HEAD, AT(head), AT(head_bias), {SIZE_VOCABULARY, SIZE_WIDTH}},
+    {"cls", OWN_ENCODERS, AT(cls), AT(cls_bias), {SIZE_WIDTH, SIZE_WIDTH}},
+    {"cls.output", OWN_ENCODERS, AT(cls_out), AT(cls_out_bias), {SIZE_ONE, SIZE_WIDTH}},
+    {"rope_freqs", OWN_ROPE, AT(rope_factors), 0, {SIZE_HALF_ROTARY}},
+    {"rope_factors_long", OWN_ROPE, AT(rope_long), 0, {SIZE_HALF_ROTARY}},
+    {"rope_factors_short", OWN_SHORT, AT(rope_short), 0, {SIZE_HALF_ROTARY}}};
+
+enum { OWN_WEIGHTS = sizeof own_weights / sizeof *own_weights };
+
+const LlmOwnWeight *llm_own_weight(int i) { return i < OWN_WEIGHTS ? &own_weights[i] : NULL; }
+
+TgTensor **llm_own_place(TgLlm *m, const LlmOwnWeight *w, bool bias) {
+  return (TgTensor **)((char *)m + (bias ? w->bias : w->weight));
+}
+
+typedef enum Need { NOT, MAY, MUST } Need;
+
+static Need need_of(const TgLlm *m, const LlmOwnWeight *w, bool bias) {
+  const LlmArch *a = m->arch;
+  switch (w->who) {
+  case OWN_ALL: return MUST;
+  case OWN_POSITIONS: return a->positions ? MUST : NOT;
+  case OWN_BEGIN: return !a->encoder ? NOT : bias ? MAY : MUST;
+  case OWN_ENCODERS: return a->encoder ? MAY : NOT;
+  case OWN_NORM: return a->encoder ? NOT : !bias || (a->biases & BIT(W_ATTN_NORM)) ? MUST : MAY;
+  case OWN_HEAD: return a->encoder ? NOT : MAY;
+  case OWN_SHORT: return m->rope_long ? MUST : MAY;
+  default: return MAY;
+  }
+}
+
+static int64_t rows_of(const TgLlm *m, const char *name) {
+  TgTensor *t = tg_value_tensor(tg_value_get(tg_value_get(m->gguf, "tensors"), name));
+  return t && tg_ndim(t) == 2 ? tg_dim(t, 0) : 1;
+}
+
+static void own_find(Finder *f, const LlmOwnWeight *w, bool bias) {
+  TgLlm *m = f->m;
+  char name[80];
+  int64_t dims[2] = {size_of(&m->k, w->dims[0]), 0};
+  Need need = need_of(m, w, bias);
+  if (need == NOT) return;
+  if (w->dims[1]) dims[1] = size_of(&m->k, w->dims[1]);
+  snprintf(name, sizeof name, "%s.%s", w->name, bias ? "bias" : "weight");
+  *llm_own_place(m, w, bias) = find(f, name, need == MUST, w->dims[1] && !bias ? 2 : 1, dims);
+}
+
+/* A reranker has a head, and who has one is a reranker. */
+static bool rank_fits(TgLlm *m) {
+  bool is = m->k.pooling == POOL_RANK;
+  if (is == (m->cls_out != NULL) && (is || !m->cls)) return true;
+  return llm_fail(m->ctx, TG_ERR_VALUE,
+                  "llm: %s.pooling_type is %lld, and the file has %s tensor 'cls%s.weight'", m->architecture,
+                  (long long)m->k.pooling, is ? "no" : "a", is || !m->cls ? ".output" : "");
+}
+
 bool llm_weights_find(TgLlm *m) {
   Finder f = {m, 0, experts_fit(m)};
-  const LlmNumbers *k = &m->k;
-  const TgValue *embedding = tg_value_get(tg_value_get(m->gguf, "tensors"), "token_embd.weight");
-  TgTensor *e = tg_value_tensor(embedding);
-  m->k.vocabulary = e && tg_ndim(e) == 2 ? tg_dim(e, 0) : 1;
-  int64_t table[] = {k->vocabulary, k->width}, rows[] = {k->trained, k->width}, half[] = {k->rotary / 2};
-  m->embedding = find(&f, "token_embd.weight", true, 2, table);
-  m->positions = find(&f, "position_embd.weight", m->arch->positions, 2, rows);
-  m->norm = find(&f, "output_norm.weight", true, 1, &k->width);
-  m->norm_bias = find(&f, "output_norm.bias", m->arch->biases & BIT(W_ATTN_NORM), 1, &k->width);
-  m->head = find(&f, "output.weight", false, 2, table);
-  m->rope_factors = find(&f, "rope_freqs.weight", false, 1, half);
-  m->rope_long = find(&f, "rope_factors_long.weight", false, 1, half);
-  m->rope_short = find(&f, "rope_factors_short.weight", m->rope_long != NULL, 1, half);
+  LlmNumbers *k = &m->k;
+  k->vocabulary = rows_of(m, "token_embd.weight");
+  k->types = rows_of(m, "token_types.weight");
+  for (int i = 0; i < OWN_WEIGHTS; i++)
+    for (int bias = 0; bias <= (own_weights[i].bias != 0); bias++)
+      own_find(&f, &own_weights[i], bias);
   for (int64_t i = 0; i < k->layers && f.ok; i++)
     layer_find(&f, i);
-  if (!all_used(&f) || !windows_read(m)) return false;
-  m->tied = !m->head;
+  if (!all_used(&f) || !windows_read(m) || !rank_fits(m)) return false;
+  m->tied = !m->head && !m->arch->encoder;
   if (m->tied) m->head = m->embedding;
   if (m->tokenizer && tg_tokenizer_count(m->tokenizer) > k->vocabulary)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %lld tokens, and tensor 'token_embd.weight' has %lld rows",

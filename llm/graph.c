@@ -6,9 +6,12 @@
 #include "model_private.h"
 #include <math.h>
 
-enum { LEAST_ROWS_OF_UNITS = 16 };
+enum { LEAST_ROWS_OF_UNITS = 16, QUERIES_AT_ONCE = 512 };
 
 static int64_t count(LlmRows r) { return r.texts * r.each; }
+
+/* Whether gradients go through it, which packed products lack. */
+static bool is_learned(LlmRows r) { return r.whole && !r.extent; }
 
 static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (!w) return x;
@@ -30,14 +33,13 @@ static TgTensor *by_units(TgTensor *x, TgTensor *w) {
   return tg_mul(tg_matmul(x, tg_transpose(tg_cast(w, TG_F16), 0, 1), .dtype = TG_F32), most);
 }
 
-/* x times a matrix of values w, packed or NULL. Whole texts are learned from: their products have gradients,
- * which packed ones lack. */
+/* x times a matrix of values w, packed or NULL */
 static TgTensor *times(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed,
                        LlmRows r) {
-  bool units = m->units && !r.whole && r.each >= LEAST_ROWS_OF_UNITS;
-  TgTensor *y = packed && !r.whole ? tg_packed_linear(x, packed, m->activations)
-                : units            ? by_units(x, w)
-                                   : tg_linear(x, w, NULL);
+  bool units = m->units && !is_learned(r) && r.each >= LEAST_ROWS_OF_UNITS;
+  TgTensor *y = packed && !is_learned(r) ? tg_packed_linear(x, packed, m->activations)
+                : units                  ? by_units(x, w)
+                                         : tg_linear(x, w, NULL);
   return bias ? tg_add(y, tg_cast(bias, TG_F32)) : y;
 }
 
@@ -57,7 +59,7 @@ static TgTensor *capped(TgTensor *x, double cap) {
 /* The positions of a text's tokens, i32: (each), or of each text's one */
 static TgTensor *positions_of(const TgLlm *m, LlmRows r) {
   if (r.at) return r.at;
-  TgTensor *at = tg_arange(m->ctx, 0, (double)r.each);
+  TgTensor *at = tg_arange(m->ctx, (double)r.from, (double)(r.from + r.each));
   return r.whole ? at : tg_add(at, tg_variable_tensor(m->position));
 }
 
@@ -113,16 +115,32 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r)
   return h;
 }
 
-/* Which of `seen` keys a token may see: (1 or texts, 1, 1, each, seen). NULL: all of them. */
+/* The places of tokens (1 or texts, 1, 1, each, 1) and of `seen` keys (1, seen). */
+static TgTensor *queries_at(const TgLlm *m, LlmRows r) {
+  return tg_reshape(positions_of(m, r), TG_SHAPE(r.at ? r.texts : 1, 1, 1, r.each, 1));
+}
+
+static TgTensor *keys_at(const TgLlm *m, int64_t seen) {
+  return tg_unsqueeze(tg_slice(tg_arange(m->ctx, 0, (double)m->room), 0, 0, seen), 0);
+}
+
+/* Which of `seen` keys a token may see: (1 or texts, 1, 1, 1 or each, seen). NULL: all of them. */
 static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, LlmRows r, int64_t seen) {
   bool windowed = l->windowed && m->k.window < m->room;
+  if (r.extent)
+    return tg_reshape(tg_lt(keys_at(m, seen), tg_slice(r.extent, 0, 0, 1)), TG_SHAPE(1, 1, 1, 1, seen));
   if (r.each == 1 && !windowed && !r.at) return NULL;
-  TgTensor *key = tg_slice(tg_arange(m->ctx, 0, (double)m->room), 0, 0, seen);
-  TgTensor *query = tg_unsqueeze(positions_of(m, r), 1);
-  key = tg_unsqueeze(key, 0);
-  TgTensor *mask = tg_le(key, query);
-  if (windowed) mask = tg_mul(mask, tg_gt(tg_add_scalar(key, (double)m->k.window), query));
-  return tg_reshape(mask, TG_SHAPE(r.at ? r.texts : 1, 1, 1, r.each, seen));
+  TgTensor *key = keys_at(m, seen), *query = queries_at(m, r), *mask = tg_le(key, query);
+  return windowed ? tg_mul(mask, tg_gt(tg_add_scalar(key, (double)m->k.window), query)) : mask;
+}
+
+/* ALiBi: a key counts less the further away it is, by a slope of each head's own. */
+static TgTensor *sloped(const TgLlm *m, TgTensor *score, LlmRows r, int64_t seen) {
+  if (!m->slopes) return score;
+  int64_t kv = m->k.kv_heads;
+  TgTensor *slope = tg_reshape(m->slopes, TG_SHAPE(1, kv, m->k.heads / kv, 1, 1));
+  TgTensor *away = tg_abs(tg_sub(queries_at(m, r), keys_at(m, seen)));
+  return tg_sub(score, tg_mul(slope, tg_float(away)));
 }
 
 /* The softmax of score (texts, kv heads, group, each, seen) times v. A sink of each head takes a share of the
@@ -146,6 +164,7 @@ static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, LlmRows r,
   q = tg_permute(q, 5, (const int64_t[]){0, 2, 3, 1, 4});
   TgTensor *score = tg_matmul(tg_mul_scalar(q, k->scale), tg_unsqueeze(tg_transpose(h.k, 2, 3), 2));
   score = capped(score, k->attention_cap); /* (texts, kv heads, group, each, seen) */
+  score = sloped(m, score, r, seen);
   TgTensor *mask = mask_of(m, l, r, seen), *v = tg_unsqueeze(h.v, 2);
   if (mask) score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
   if (r.at)
@@ -160,8 +179,22 @@ static TgTensor *of_texts(LlmRows r, TgTensor *rows) {
   return tg_transpose(tg_unflatten(rows, 0, 2, (const int64_t[]){r.texts, r.each}), 1, 2);
 }
 
+/* The same for some queries after the other: of a long text the scores of all are more than there is memory
+ * for. */
+static TgTensor *attended_in_turn(const TgLlm *m, const LlmLayer *l, Heads h, LlmRows r, int64_t seen) {
+  TgTensor *y = NULL, *q = h.q;
+  for (; r.from < seen; r.from += r.each) {
+    r.each = seen - r.from < QUERIES_AT_ONCE ? seen - r.from : QUERIES_AT_ONCE;
+    h.q = tg_slice(q, 0, r.from, r.from + r.each);
+    TgTensor *part = tg_contiguous(attended(m, l, h, r, seen));
+    y = y ? tg_cat(TG_TENSORS(y, part), 0) : part;
+  }
+  return y;
+}
+
 static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
-  Heads h = heads_of(m, l, part_normed(m, l, x, W_ATTN_NORM), r);
+  LlmWeight norm = l->w[W_ATTN_NORM_2] && !m->arch->encoder ? W_ATTN_NORM_2 : W_ATTN_NORM;
+  Heads h = heads_of(m, l, part_normed(m, l, x, norm), r);
   int64_t seen = r.each;
   if (r.whole) {
     h.k = of_texts(r, h.k);
@@ -172,13 +205,15 @@ static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRo
     h.k = llm_cache_get(m, &l->keys, r, seen);
     h.v = llm_cache_get(m, &l->values, r, seen);
   }
-  TgTensor *y = product(m, l, attended(m, l, h, r, seen), W_OUT, r);
-  return part_normed(m, l, y, W_ATTN_POST_NORM);
+  bool in_turn = r.extent && r.each > QUERIES_AT_ONCE;
+  TgTensor *y = in_turn ? attended_in_turn(m, l, h, r, seen) : attended(m, l, h, r, seen);
+  return part_normed(m, l, product(m, l, y, W_OUT, r), W_ATTN_POST_NORM);
 }
 
 /* ---- feed forward */
 static TgTensor *activated(const TgLlm *m, TgTensor *x) {
   if (m->arch->act == ACT_RELU_SQUARED) return tg_square(tg_relu(x));
+  if (m->arch->act == ACT_GELU_ERF) return tg_gelu_erf(x);
   return m->arch->act == ACT_GELU ? tg_gelu(x) : tg_silu(x);
 }
 
@@ -212,7 +247,7 @@ static TgTensor *by_experts(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmW
   int64_t used = tg_dim(chosen, 1), out = tg_dim(l->w[w], 1);
   bool own = tg_ndim(x) == 3; /* each of a token's experts has an x of its own */
   TgTensor *y;
-  if (l->packed[w] && !r.whole) {
+  if (l->packed[w] && !is_learned(r)) {
     TgTensor *of = own ? tg_reshape(chosen, TG_SHAPE(-1, 1)) : chosen;
     y = tg_packed_experts(own ? tg_flatten(x, 0, 1) : x, l->packed[w], of, out, m->activations);
     y = tg_reshape(y, TG_SHAPE(-1, used, out));
@@ -248,20 +283,32 @@ static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, Ll
 /* ---- the whole */
 static TgTensor *scaled(TgTensor *x, double by) { return by == 1 ? x : tg_mul_scalar(x, by); }
 
+/* What tokens have of their text, the first or the second of two: (1 or each, width). */
+static TgTensor *types_of(const TgLlm *m, LlmRows r) {
+  TgTensor *types = tg_cast(m->types, TG_F32), *first = tg_slice(types, 0, 0, 1);
+  if (m->k.types < 2) return first;
+  TgTensor *in_first = tg_lt(positions_of(m, r), tg_slice(r.extent, 0, 1, 2));
+  return tg_where(tg_unsqueeze(in_first, 1), first, tg_slice(types, 0, 1, 2));
+}
+
 TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
   TgTensor *x = tg_cast(tg_take(m->embedding, ids), TG_F32);
   x = scaled(x, m->k.embedding_scale);
+  if (m->types) x = tg_add(x, types_of(m, r));
   if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
-  return tg_contiguous(x);
+  return tg_contiguous(normed(m, x, m->embedding_norm, m->embedding_norm_bias));
 }
 
 TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last) {
   for (int64_t i = first; x && i < last; i++) {
     const LlmLayer *l = &m->layer[i];
     double by = m->k.residual_scale;
-    TgTensor *y = tg_contiguous(tg_add(x, scaled(attention(m, l, x, r), by)));
+    TgTensor *y = part_normed(m, l, tg_add(x, scaled(attention(m, l, x, r), by)), W_ATTN_OUT_NORM);
+    if (m->arch->encoder && l->w[W_ATTN_NORM_2]) y = part_normed(m, l, tg_add(x, y), W_ATTN_NORM_2);
+    y = tg_contiguous(y);
     TgTensor *in = m->arch->parallel ? part_normed(m, l, x, W_ATTN_NORM) : y;
-    x = tg_contiguous(tg_add(y, scaled(feed_forward(m, l, in, r), by)));
+    x = tg_add(y, scaled(feed_forward(m, l, in, r), by));
+    x = tg_contiguous(part_normed(m, l, x, W_LAYER_OUT_NORM));
   }
   return x;
 }
@@ -269,7 +316,17 @@ TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int6
 /* x (n, width) -> (n, vocabulary) */
 TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   x = normed(m, x, m->norm, m->norm_bias);
-  return capped(scaled(times(m, x, m->head, NULL, m->packed_head, r), m->k.logit_scale), m->k.final_cap);
+  x = times(m, x, m->head, m->head_bias, m->packed_head, r);
+  return capped(scaled(x, m->k.logit_scale), m->k.final_cap);
+}
+
+/* What a reranker says of the tokens (n, width) of a pair of texts, by the first: (1). */
+static TgTensor *ranked(const TgLlm *m, TgTensor *x) {
+  LlmRows one = {.texts = 1, .each = 1};
+  x = tg_slice(x, 0, 0, 1);
+  if (m->cls) x = tg_tanh(times(m, x, m->cls, m->cls_bias, NULL, one));
+  TgTensor *out = tg_reshape(m->cls_out, TG_SHAPE(1, m->k.width));
+  return tg_flatten(times(m, x, out, m->cls_out_bias, NULL, one), 0, 1);
 }
 
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
@@ -278,9 +335,12 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   LlmRows r = {.texts = 1, .each = part->n};
   (void)nout;
   if (part->many) r = (LlmRows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
+  if (m->arch->encoder) r = (LlmRows){.texts = 1, .each = part->n, .whole = true, .extent = in[1]};
   TgTensor *x = part->first ? in[0] : llm_embedded(m, in[0], r);
   x = llm_layers(m, x, r, part->first, part->last);
-  if (part->hidden)
+  if (m->arch->encoder)
+    x = part->last == m->k.layers && m->k.pooling == POOL_RANK ? ranked(m, x) : x;
+  else if (part->hidden)
     x = normed(m, x, m->norm, m->norm_bias);
   else if (part->last == m->k.layers && part->many)
     x = llm_logits_of(m, x, r);
@@ -297,6 +357,7 @@ bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets) {
   bool ok = tg_ndim(ids) == 2 && tg_ndim(targets) == 2 && tg_dim(ids, 0) == tg_dim(targets, 0) &&
             tg_dim(ids, 1) == tg_dim(targets, 1) && tg_numel(ids) > 0;
   char a[120], b[120];
+  if (!llm_generates(m, "llm_loss")) return false;
   if (!ok)
     return llm_fail(m->ctx, TG_ERR_SHAPE, "llm_loss: ids %s and targets %s: both are (texts, tokens)",
                     llm_dims_text(a, sizeof a, tg_ndim(ids), tg_shape(ids)),

@@ -1,4 +1,4 @@
-/* rope.c: how positions rotate queries and keys. In: base, scaling and factors of the file. Out: two tables, a
+/* rope.c: how positions rotate queries and keys, or what they take off their product. In: base, scaling and factors of the file. Out: two tables, a
  * row for each position. Element i of a head rotates by position * frequency, and its partner with it; a
  * scaling makes frequencies lower, so that positions beyond those of the training rotate as far as those in it.
  * Computed here in double, once. */
@@ -127,4 +127,20 @@ bool llm_rotations_make(TgLlm *m) {
   }
   tg_free(m->ctx, own);
   return ok;
+}
+
+/* Heads up to a power of 2 take slopes in a row; those that are left the ones between them. */
+bool llm_slopes_make(TgLlm *m) {
+  enum { MOST_HEADS = 4096 };
+
+  float slope[MOST_HEADS];
+  int64_t heads = m->k.heads, even = 1;
+  if (!(m->k.alibi > 0)) return true;
+  while (2 * even <= heads)
+    even *= 2;
+  for (int64_t i = 0; i < heads; i++) {
+    double place = i < even ? (double)(i + 1) : (double)(i - even) + 0.5;
+    slope[i] = (float)pow(2, -m->k.alibi * place / (double)even);
+  }
+  return (m->slopes = tg_keep(tg_from(m->ctx, slope, TG_F32, TG_SHAPE(heads)))) != NULL;
 }

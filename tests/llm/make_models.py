@@ -2,6 +2,8 @@
 """Writes tests/goldens/llm/*.gguf: tiny models with random weights, one for each architecture and each scaling of
 positions, and what they say. The key-values test.ids and test.logits are tokens, and the logits after each of them
 by a plain forward pass in NumPy, in f64, written from the descriptions of the architectures: no cache, no blocks.
+Encoders have test.ids and test.embeddings instead: the mean, the first and the last token's direction; rerankers
+test.score, of the texts "aa cc" and "bb" (words that their vocabulary has).
 
     python3 tests/llm/make_models.py tests/goldens/llm
 """
@@ -220,6 +222,98 @@ def forward(m, ids):
     return y
 
 
+ENCODERS = ("bert", "nomic-bert", "jina-bert-v2")
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + ["\u2581" + w for w in ("aa", "bb", "cc", "dd")]
+PAIR, SECOND = [2, 4, 6, 3, 5, 3], 4  # [CLS] aa cc [SEP] bb [SEP]
+
+
+def slopes(heads, bias=8.0):
+    """ALiBi's: a row of powers for as many heads as a power of 2 has, and for those that are left every second one of
+    the row for twice as many"""
+    n = 2 ** int(math.log2(heads))
+    row = [2 ** (-bias / n * (i + 1)) for i in range(n)]
+    return np.array(row + [2 ** (-bias / (2 * n) * (2 * i + 1)) for i in range(heads - n)])
+
+
+def encode(m, ids, second):
+    """(tokens, width)"""
+    w = {n: a.astype("f8") for n, a in m.w.items()}
+    k, n = m.k, len(ids)
+    H, D, F = k["heads"], k["head"], k["ffn"]
+    norm = lambda name, v: layer_norm(v, w[name + ".weight"], w[name + ".bias"], k["eps"])
+    x = w["token_embd.weight"][ids] + w["token_types.weight"][(np.arange(n) >= second).astype(int)]
+    if m.arch == "bert":
+        x = x + w["position_embd.weight"][:n]
+    x = norm("token_embd_norm", x)
+    erf = np.vectorize(math.erf)
+    gelu_erf = lambda v: v / 2 * (1 + erf(v / math.sqrt(2)))
+    for i in range(k["layers"]):
+        p = f"blk.{i}."
+        lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
+        q, key, v = np.split(lin("attn_qkv", x), 3, axis=1) if p + "attn_qkv.weight" in w else (lin("attn_q", x), lin("attn_k", x), lin("attn_v", x))
+        if p + "attn_q_norm.weight" in w:
+            q, key = norm(p + "attn_q_norm", q), norm(p + "attn_k_norm", key)
+        q, key, v = (t.reshape(n, H, D) for t in (q, key, v))
+        if m.arch == "nomic-bert":
+            f = frequencies(k, k.get("base", 10000.0))
+            q, key = rotate(q, k, f, False), rotate(key, k, f, False)
+        score = np.einsum("qhd,khd->hqk", q, key) / math.sqrt(D)
+        if m.arch == "jina-bert-v2":
+            score = score - slopes(H)[:, None, None] * np.abs(np.arange(n)[:, None] - np.arange(n)[None])
+        y = lin("attn_output", np.einsum("hqk,khd->qhd", softmax(score), v).reshape(n, H * D))
+        y = norm(p + "attn_output_norm", x + y)
+        if p + "attn_norm_2.weight" in w:
+            y = norm(p + "attn_norm_2", x + y)
+        up = lin("ffn_up", y)
+        if m.arch == "bert":
+            up = gelu_erf(up)
+        elif m.arch == "nomic-bert":
+            up = silu(lin("ffn_gate", y)) * up
+        elif up.shape[1] == 2 * F:
+            up = gelu_erf(up[:, :F]) * up[:, F:]
+        else:
+            up = gelu_erf(lin("ffn_gate", y)) * up
+        x = norm(p + "layer_output_norm", y + lin("ffn_down", up))
+    return x
+
+
+def make_encoder(arch, **numbers):
+    m = Model(arch, **{"kv_heads": 4, "head": 4, "types": 2, "pooling": 2, **numbers})
+    k = m.k
+    k["eps"] = 1e-12
+    d, f, q = k["width"], k["ffn"], k["heads"] * k["head"]
+    vector = lambda name, n, about=1.0: m.add(name, n, size=0.2, about=about, kind="<f4")
+    both = lambda name, n: (vector(name + ".weight", n), vector(name + ".bias", n, 0))
+    m.add("token_embd.weight", len(WORDS) if k["pooling"] == 4 else VOCABULARY, d)
+    m.add("token_types.weight", k["types"], d)
+    if arch == "bert":
+        m.add("position_embd.weight", k["context"], d)
+    both("token_embd_norm", d)
+    if k["pooling"] == 4:
+        m.add("cls.weight", d, d), vector("cls.bias", d, 0), m.add("cls.output.weight", 1, d), vector("cls.output.bias", 1, 0)
+    for i in range(k["layers"]):
+        p = f"blk.{i}."
+        matrix = lambda name, rows, columns: (m.add(p + name + ".weight", rows, columns), vector(p + name + ".bias", rows, 0) if arch != "nomic-bert" else 0)
+        if arch == "nomic-bert":
+            matrix("attn_qkv", 3 * q, d)
+        else:
+            matrix("attn_q", q, d), matrix("attn_k", q, d), matrix("attn_v", q, d)
+        matrix("attn_output", d, q)
+        both(p + "attn_output_norm", d), both(p + "layer_output_norm", d)
+        if k.get("qk_norms"):
+            both(p + "attn_q_norm", q), both(p + "attn_k_norm", q), both(p + "attn_norm_2", d)
+        if k.get("fused"):
+            m.add(p + "ffn_up.weight", 2 * f, d)
+        elif arch == "bert":
+            matrix("ffn_up", f, d)
+        else:
+            m.add(p + "ffn_up.weight", f, d), m.add(p + "ffn_gate.weight", f, d)
+        matrix("ffn_down", d, f)
+    if k.get("quantised"):
+        quantise(m)
+    return m
+
+
 def make(arch, **numbers):
     m = Model(arch, **numbers)
     k = m.k
@@ -304,13 +398,12 @@ def quantise(m):
 
 
 def text(s):
-    return struct.pack("<Q", len(s)) + s.encode()
+    return struct.pack("<Q", len(s.encode())) + s.encode()
 
 
 def write(m, path):
     k, a, kv = m.k, m.arch, []
-    ids = m.random.integers(0, VOCABULARY, TOKENS)
-    logits = forward(m, ids).astype("<f4")
+    ids = m.random.integers(0, len(m.w["token_embd.weight"]), k.get("tokens", TOKENS))
     whole = lambda key, v: kv.append(text(key) + struct.pack("<II", 4, v))
     real = lambda key, v: kv.append(text(key) + struct.pack("<If", 6, v))
     words = lambda key, v: kv.append(text(key) + struct.pack("<I", 8) + text(v))
@@ -319,11 +412,11 @@ def write(m, path):
              "kv_heads": "attention.head_count_kv", "head": "attention.key_length", "context": "context_length",
              "turned": "rope.dimension_count", "window": "attention.sliding_window", "experts": "expert_count",
              "used": "expert_used_count", "expert_ffn": "expert_feed_forward_length",
-             "shared_ffn": "expert_shared_feed_forward_length", "original": "rope.scaling.original_context_length"}
+             "shared_ffn": "expert_shared_feed_forward_length", "pooling": "pooling_type", "original": "rope.scaling.original_context_length"}
     reals = {"base": "rope.freq_base", "factor": "rope.scaling.factor", "attn_factor": "rope.scaling.attn_factor",
              "attention_cap": "attn_logit_softcapping", "final_cap": "final_logit_softcapping",
              "embedding_scale": "embedding_scale", "residual_scale": "residual_scale", "attention_scale": "attention.scale",
-             "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED else "attention.layer_norm_rms_epsilon"}
+             "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED + ENCODERS else "attention.layer_norm_rms_epsilon"}
     for key, v in k.items():
         if key in names:
             whole(f"{a}.{names[key]}", v)
@@ -331,8 +424,24 @@ def write(m, path):
             real(f"{a}.{reals[key]}", v)
     if k.get("scaling"):
         words(f"{a}.rope.scaling.type", k["scaling"])
-    kv.append(text("test.ids") + struct.pack("<IIQ", 9, 5, len(ids)) + ids.astype("<i4").tobytes())
-    kv.append(text("test.logits") + struct.pack("<IIQ", 9, 6, logits.size) + logits.tobytes())
+    many = lambda key, kind, v: kv.append(text(key) + struct.pack("<IIQ", 9, kind, v.size) + v.tobytes())
+    many("test.ids", 5, ids.astype("<i4"))
+    if a in ENCODERS:
+        kv.append(text(f"{a}.attention.causal") + struct.pack("<IB", 7, 0))
+        x = encode(m, ids, len(ids))
+        e = np.stack((x.mean(0), x[0], x[-1]))
+        many("test.embeddings", 6, (e / np.linalg.norm(e, axis=1)[:, None]).astype("<f4"))
+    else:
+        many("test.logits", 6, forward(m, ids).astype("<f4"))
+    if k.get("pooling") == 4:
+        w = {n: t.astype("f8") for n, t in m.w.items()}
+        first = np.tanh(w["cls.weight"] @ encode(m, PAIR, SECOND)[0] + w["cls.bias"])
+        many("test.score", 6, (w["cls.output.weight"] @ first + w["cls.output.bias"]).astype("<f4"))
+        words("tokenizer.ggml.model", "bert")
+        kv.append(text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(WORDS)) + b"".join(map(text, WORDS)))
+        many("tokenizer.ggml.token_type", 5, np.array([3, 3, 3, 3, 1, 1, 1, 1], "<i4"))
+        for key, i in ("cls", 2), ("seperator", 3), ("unknown", 1), ("padding", 0):
+            whole(f"tokenizer.ggml.{key}_token_id", i)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(m.w), len(kv)) + b"".join(kv)
     data, at = b"", 0
     for name, t in m.w.items():
@@ -378,6 +487,13 @@ MODELS = {
     "starcoder2": make("starcoder2", tied=True, window=4),
     "nemotron": make("nemotron", turned=4),
     "gpt2": make("gpt2", kv_heads=4, head=4, tied=True, context=32),
+    "bert": make_encoder("bert"),
+    "bert-quantised": make_encoder("bert", quantised=True, width=256, layers=3, ffn=32, heads=1, kv_heads=1, head=32, pooling=1),
+    "bert-rank": make_encoder("bert", pooling=4),
+    "nomic-bert": make_encoder("nomic-bert", base=1000.0, tokens=20, pooling=1),
+    "nomic-bert-long": make_encoder("nomic-bert", context=640, tokens=600, layers=1, types=1, pooling=3),
+    "jina-bert-v2": make_encoder("jina-bert-v2", width=18, heads=3, kv_heads=3, head=6, tokens=20, pooling=1),
+    "jina-bert-v2-norms": make_encoder("jina-bert-v2", qk_norms=True, fused=True, pooling=1),
 }
 
 if __name__ == "__main__":

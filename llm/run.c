@@ -284,7 +284,7 @@ static bool pair_ids(TgLlm *m, const char *query, size_t nquery, const char *doc
 }
 
 TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document, size_t ndocument,
-                     float *score) {
+                     float *score, int64_t *tokens) {
   if (!m) return TG_ERR_NOMEM;
   if (m->k.pooling != POOL_RANK || !m->tokenizer || !query || !document || !score)
     return tg_set_error(m->ctx, TG_ERR_VALUE,
@@ -296,6 +296,7 @@ TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *doc
   bool ok = ids && pair_ids(m, query, nquery, document, ndocument, ids, &n, &second) &&
             whole_run(m, ids, n, second, score);
   tg_free(m->ctx, ids);
+  if (tokens) *tokens = n;
   return ok ? TG_OK : tg_error(m->ctx);
 }
 

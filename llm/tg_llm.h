@@ -143,10 +143,10 @@ TG_API TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32
  * first, the last), of length 1. The sequence has these tokens afterwards (an encoder's has none), and no
  * logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; the file has no pooling; a reranker. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
-/* How well a document answers a query, as a reranker says it: a number that is larger for better ones.
- * TG_ERR_VALUE: the model is none, or has no tokenizer; TG_ERR_LIMIT: both are more than the context. */
+/* How well a document answers a query, as a reranker says it: a number that is larger for better ones. tokens: of
+ * both, with what stands around them; may be NULL. TG_ERR_VALUE: the model is none, or has no tokenizer; TG_ERR_LIMIT: both are more than the context. */
 TG_API TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document,
-                            size_t ndocument, float *score);
+                            size_t ndocument, float *score, int64_t *tokens);
 /* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
  * NULL: there are none. */
 TG_API const float *tg_llm_logits(const TgLlm *m);

@@ -157,7 +157,7 @@ static void test_limits(void **state) {
   error_is(tg_llm_embed(m, ids, 1, NULL), TG_ERR_VALUE, "nowhere");
   error_is(tg_llm_eval(m, ids, 1), TG_ERR_VALUE, "llm_eval: bert is an encoder: it has embeddings");
   error_is(tg_llm_eval_many(m, ids, ids, 1), TG_ERR_VALUE, "llm_eval_many: bert is an encoder");
-  error_is(tg_llm_rank(m, "a", 1, "b", 1, v), TG_ERR_VALUE, "the model is no reranker");
+  error_is(tg_llm_rank(m, "a", 1, "b", 1, v, NULL), TG_ERR_VALUE, "the model is no reranker");
   assert_null(tg_llm_loss(m, tg_zeros(C, TG_SHAPE(1, 2), .dtype = TG_I32),
                           tg_zeros(C, TG_SHAPE(1, 2), .dtype = TG_I32)));
   error_is(tg_error(C), TG_ERR_VALUE, "llm_loss: bert is an encoder");
@@ -186,15 +186,15 @@ static void test_rank(void **state) {
   assert_true(tg_llm_about(m).ranks);
   numbers(m, "test.score", &want, sizeof want);
   for (int turn = 0; turn < 3; turn++) {
-    if (tg_llm_rank(m, "aa cc", 5, "bb", 2, &got)) fail_msg("%s", tg_errmsg(C));
+    if (tg_llm_rank(m, "aa cc", 5, "bb", 2, &got, NULL)) fail_msg("%s", tg_errmsg(C));
     close_to("bert-rank", &got, &want, 1, 1e-4);
   }
   float as_one = got;
-  assert_int_equal(tg_llm_rank(m, "bb", 2, "aa cc", 5, &got), TG_OK);
+  assert_int_equal(tg_llm_rank(m, "bb", 2, "aa cc", 5, &got, NULL), TG_OK);
   assert_true(fabsf(got - as_one) > 1e-4f);
   for (int i = 0; i < 62; i++)
     strcat(text, "aa ");
-  error_is(tg_llm_rank(m, text, strlen(text), "bb", 2, &got), TG_ERR_LIMIT,
+  error_is(tg_llm_rank(m, text, strlen(text), "bb", 2, &got, NULL), TG_ERR_LIMIT,
            "of 66 tokens are more than the context of 64");
   error_is(tg_llm_embed(m, (int32_t[]){1}, 1, &got), TG_ERR_VALUE, "is a reranker");
   error_is(tg_llm_eval(m, (int32_t[]){1}, 1), TG_ERR_VALUE, "ranks texts");
@@ -258,7 +258,7 @@ static void test_damaged(void **state) {
 static bool everything(TgContext *c) {
   float v[16];
   TgLlm *m = tg_llm_open(c, golden("bert-rank"), .context = 8);
-  bool ok = m && !tg_llm_rank(m, "aa", 2, "bb", 2, v);
+  bool ok = m && !tg_llm_rank(m, "aa", 2, "bb", 2, v, NULL);
   tg_llm_free(m);
   m = ok ? tg_llm_open(c, golden("jina-bert-v2"), .context = 8) : NULL;
   ok = m && !tg_llm_embed(m, (int32_t[]){1, 2}, 2, (float[18]){0});

@@ -114,7 +114,31 @@ static const HfType types[] = {
      .halves = true,
      .names = hf_names_of_gpt2},
     {.type = "nemotron", .arch = "nemotron", .act = "relu2", .ones = true, .halves = true},
-    {.type = "gpt2", .arch = "gpt2", .act = "gelu_new", .columns = true, .names = hf_names_of_gpt2},
+    {.type = "gpt2",
+     .arch = "gpt2",
+     .act = "gelu_new",
+     .columns = true,
+     .unrotated = true,
+     .names = hf_names_of_gpt2},
+    {.type = "bert",
+     .arch = "bert",
+     .act = "gelu",
+     .encoder = true,
+     .unrotated = true,
+     .names = hf_names_of_bert},
+    {.type = "xlm-roberta",
+     .arch = "bert",
+     .act = "gelu",
+     .encoder = true,
+     .padded = true,
+     .unrotated = true,
+     .names = hf_names_of_bert},
+    {.type = "nomic_bert",
+     .arch = "nomic-bert",
+     .act = "silu|swiglu",
+     .encoder = true,
+     .halves = true,
+     .names = hf_names_of_bert},
     {.type = "gemma", .arch = "gemma", .act = "gelu_pytorch_tanh", .ones = true, .halves = true},
     {.type = "gemma2",
      .arch = "gemma2",
@@ -131,19 +155,31 @@ static const HfType types[] = {
 
 /* What must be so where a file says it, since nothing here can be otherwise: a number, a bool, or how long a
  * list is. */
-static const struct {
+typedef struct Fixed {
   const char *key;
   double value;
-} fixed[] = {{"decoder_sparse_step", 1},
-             {"mlp_only_layers", 0},
-             {"no_rope_layer_interval", 4},
-             {"add_cross_attention", 0},
-             {"scale_attn_by_inverse_layer_idx", 0},
-             {"scale_attn_weights", 1},
-             {"use_bidirectional_attention", 0},
-             {"use_qk_norm", 0},
-             {"swiglu_limit", 7},
-             {"swiglu_alpha", 1.702}};
+} Fixed;
+
+static const Fixed fixed[] = {{"decoder_sparse_step", 1},
+                              {"mlp_only_layers", 0},
+                              {"no_rope_layer_interval", 4},
+                              {"add_cross_attention", 0},
+                              {"scale_attn_by_inverse_layer_idx", 0},
+                              {"scale_attn_weights", 1},
+                              {"use_bidirectional_attention", 0},
+                              {"use_qk_norm", 0},
+                              {"swiglu_limit", 7},
+                              {"swiglu_alpha", 1.702}};
+
+static const Fixed fixed_of_encoders[] = {{"is_decoder", 0},
+                                          {"causal", 0},
+                                          {"prenorm", 0},
+                                          {"use_rms_norm", 0},
+                                          {"parallel_block", 0},
+                                          {"moe_every_n_layers", 0},
+                                          {"rotary_emb_fraction", 1},
+                                          {"rotary_emb_interleaved", 0},
+                                          {"rotary_emb_scale_base", 0}};
 
 typedef struct Number {
   const char *hf, *gguf; /* "%s" of gguf: the architecture */
@@ -212,14 +248,25 @@ static double as_number(const json_t *v) {
   return json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
 }
 
+static bool all_hold(const HfFolder *f, const Fixed *all, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const json_t *v = json_object_get(f->config, all[i].key);
+    if (v && !json_is_null(v) && as_number(v) != all[i].value)
+      return hf_bad(f, "config.json: %s is otherwise than what is known here", all[i].key);
+  }
+  return true;
+}
+
 static bool fixed_hold(const HfFolder *f) {
   size_t i;
   json_t *rotates;
-  for (i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-    const json_t *v = json_object_get(f->config, fixed[i].key);
-    if (v && !json_is_null(v) && as_number(v) != fixed[i].value)
-      return hf_bad(f, "config.json: %s is otherwise than what is known here", fixed[i].key);
-  }
+  const char *positions = hf_text_of(f->config, "position_embedding_type", "absolute");
+  if (!all_hold(f, fixed, sizeof fixed / sizeof *fixed)) return false;
+  if (f->type->encoder &&
+      !all_hold(f, fixed_of_encoders, sizeof fixed_of_encoders / sizeof *fixed_of_encoders))
+    return false;
+  if (strcmp(positions, "absolute"))
+    return hf_bad(f, "config.json: position_embedding_type '%.60s' is not known here", positions);
   json_array_foreach(json_object_get(f->config, "no_rope_layers"), i, rotates) {
     if ((as_number(rotates) != 0) != (i % 4 != 3))
       return hf_bad(f, "config.json: %s is otherwise than what is known here", "no_rope_layers");
@@ -325,9 +372,9 @@ static bool rope_put(HfFolder *f) {
   if (json_object_get(p, "full_attention"))
     p = json_object_get(p, "full_attention"); /* the others' is the row's */
   if (json_is_object(p)) s = p;
-  double base = real_in(p, "rope_theta", real_in(c, "rope_theta", 10000));
-  double heads = real_in(c, "num_attention_heads", 1),
-         head = real_in(c, "head_dim", real_in(c, "hidden_size", 0) / heads);
+  double base = real_in(p, "rope_theta", real_in(c, "rope_theta", real_in(c, "rotary_emb_base", 10000)));
+  double heads = real_in(c, "num_attention_heads", real_in(c, "n_head", 1));
+  double head = real_in(c, "head_dim", real_in(c, "hidden_size", real_in(c, "n_embd", 0)) / heads);
   double part = real_in(p, "partial_rotary_factor", real_in(c, "partial_rotary_factor", 1));
   int64_t rotary = (int64_t)(head * part);
   const char *type = hf_text_of(s, "rope_type", hf_text_of(s, "type", "default"));
@@ -342,6 +389,50 @@ static bool rope_put(HfFolder *f) {
   return scaling_put(f, s, type);
 }
 
+/* ---- encoders */
+/* How many texts' positions are left where they are counted from behind the padding, or were trained. */
+static bool positions_fit(HfFolder *f) {
+  json_t *c = f->config, *trained = json_object_get(c, "max_trained_positions");
+  json_int_t most = json_integer_value(json_object_get(c, "max_position_embeddings"));
+  if (f->type->padded && most > 0)
+    json_object_set_new(c, "max_position_embeddings",
+                        json_integer(most - 1 - json_integer_value(json_object_get(c, "pad_token_id"))));
+  if (f->type->encoder && json_is_integer(trained)) json_object_set(c, "n_positions", trained);
+  return true;
+}
+
+/* What sentence-transformers makes of a text's tokens, by its files beside the model's. */
+static bool pooling_put(HfFolder *f) {
+  static const char *const kinds[] = {NULL, "pooling_mode_mean_tokens", "pooling_mode_cls_token",
+                                      "pooling_mode_lasttoken"};
+  char key[128];
+  json_t *c = NULL, *v;
+  const char *name;
+  int64_t kind = f->ranks ? 4 : 0;
+  bool ok = hf_json_read(f, "1_Pooling/config.json", false, 0, &c);
+  if (ok && hf_is_there(f, "2_Dense/config.json"))
+    ok = hf_bad(f, "2_Dense%s: a layer after pooling is not known here", "");
+  json_object_foreach(c, name, v) {
+    int k = 3;
+    if (!ok || strncmp(name, "pooling_mode_", 13) || !json_is_true(v)) continue;
+    while (k && strcmp(kinds[k], name))
+      k--;
+    if (!k || kind) ok = hf_bad(f, "1_Pooling/config.json: %.60s is not known here, or not alone", name);
+    kind = k;
+  }
+  ok = ok && (!kind || hf_kv_int(f, key_of(f, "pooling_type", key), kind));
+  json_decref(c);
+  return ok;
+}
+
+/* Whether act is one of those that `usual` lists. */
+static bool is_one_of(const char *act, const char *usual) {
+  size_t n = strlen(act);
+  for (const char *at = usual; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+    if (strcspn(at, "|") == n && !memcmp(at, act, n)) return true;
+  return false;
+}
+
 static bool config_put(HfFolder *f) {
   const char *type = hf_text_of(f->config, "model_type", "");
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -351,12 +442,14 @@ static bool config_put(HfFolder *f) {
   const char *usual = f->type->act;
   const char *act = hf_text_of(f->config, "hidden_activation", hf_text_of(f->config, "hidden_act", usual));
   act = hf_text_of(f->config, "activation_function", act);
-  if (strcmp(act, usual) && !(f->type->ones && !strncmp(act, "gelu", 4)))
+  if (act != usual && !is_one_of(act, usual) && !(f->type->ones && !strncmp(act, "gelu", 4)))
     return hf_bad(f, "config.json: hidden_act '%.40s' is not known here", act);
   const char *slash = strrchr(f->path, '/');
-  return fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
+  const char *kind = json_string_value(json_array_get(json_object_get(f->config, "architectures"), 0));
+  f->ranks = f->type->encoder && kind && strstr(kind, "ForSequenceClassification");
+  return positions_fit(f) && fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
          hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
-         defaults_put(f) && windows_put(f) && (!strcmp(f->arch, "gpt2") || rope_put(f));
+         defaults_put(f) && windows_put(f) && pooling_put(f) && (f->type->unrotated || rope_put(f));
 }
 
 /* ---- the whole */

@@ -18,11 +18,15 @@ typedef struct HfNamed {
 } HfNamed;
 
 /* hf_tensors.c. What kinds of models call their layers' tensors; {NULL, NULL} ends a list. */
-extern const HfNamed hf_names_of_gemma[], hf_names_of_glm[], hf_names_of_oss[], hf_names_of_gpt2[];
+extern const HfNamed hf_names_of_gemma[], hf_names_of_glm[], hf_names_of_oss[], hf_names_of_gpt2[],
+    hf_names_of_bert[];
 
 /* What model_type says: a row of the table in hf.c. */
 typedef struct HfType {
-  const char *type, *arch, *act; /* arch: the name in gguf files */
+  const char *type, *arch, *act; /* arch: the name in gguf files; act: "a|b": either */
+  bool encoder;                  /* of whole texts */
+  bool padded;                   /* positions are counted from behind the padding token's number */
+  bool unrotated;                /* positions do not rotate */
   bool ones;                     /* norms multiply by 1 + weight */
   bool halves;                   /* elements a half apart rotate together; else neighbours */
   bool columns;                  /* matrices are (in, out) */
@@ -44,6 +48,7 @@ typedef struct HfFolder {
   json_t *config, *tokenizer, *about; /* about: tokenizer_config.json; NULL: none */
   HfPairs kv, tensors;
   const HfType *type;
+  bool ranks; /* an encoder with the head of a classifier */
   HfPart *part;
   size_t nparts, parts_cap;
 } HfFolder;

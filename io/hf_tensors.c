@@ -20,6 +20,21 @@ static const HfNamed of_model[] = {{"model.embed_tokens.weight", "token_embd.wei
                                    {"wpe.weight", "position_embd.weight"},
                                    {"ln_f.weight", "output_norm.weight"},
                                    {"ln_f.bias", "output_norm.bias"},
+                                   {"embeddings.word_embeddings.weight", "token_embd.weight"},
+                                   {"embeddings.position_embeddings.weight", "position_embd.weight"},
+                                   {"embeddings.token_type_embeddings.weight", "token_types.weight"},
+                                   {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
+                                   {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
+                                   {"emb_ln.weight", "token_embd_norm.weight"},
+                                   {"emb_ln.bias", "token_embd_norm.bias"},
+                                   {"pooler.dense.weight", "cls.weight"},
+                                   {"pooler.dense.bias", "cls.bias"},
+                                   {"classifier.weight", "cls.output.weight"},
+                                   {"classifier.bias", "cls.output.bias"},
+                                   {"classifier.dense.weight", "cls.weight"},
+                                   {"classifier.dense.bias", "cls.bias"},
+                                   {"classifier.out_proj.weight", "cls.output.weight"},
+                                   {"classifier.out_proj.bias", "cls.output.bias"},
                                    {NULL, NULL}};
 
 static const HfNamed of_layer[] = {{"input_layernorm", "attn_norm"},
@@ -58,6 +73,26 @@ const HfNamed hf_names_of_gpt2[] = {
     {"ln_2", "ffn_norm"},  {"mlp.c_fc", "ffn_up"},      {"mlp.c_proj", "ffn_down"},
     {NULL, NULL}};
 
+/* Of encoders: BERT's, and nomic's by both of its names. */
+const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
+                                    {"attention.self.key", "attn_k"},
+                                    {"attention.self.value", "attn_v"},
+                                    {"attention.output.dense", "attn_output"},
+                                    {"attention.output.LayerNorm", "attn_output_norm"},
+                                    {"intermediate.dense", "ffn_up"},
+                                    {"output.dense", "ffn_down"},
+                                    {"output.LayerNorm", "layer_output_norm"},
+                                    {"attn.Wqkv", "attn_qkv"},
+                                    {"attn.out_proj", "attn_output"},
+                                    {"norm1", "attn_output_norm"},
+                                    {"norm2", "layer_output_norm"},
+                                    {"mlp.fc11", "ffn_up"},
+                                    {"mlp.fc12", "ffn_gate"},
+                                    {"mlp.fc2", "ffn_down"},
+                                    {"post_attention_layernorm", "attn_output_norm"},
+                                    {"post_mlp_layernorm", "layer_output_norm"},
+                                    {NULL, NULL}};
+
 /* An expert's matrices, each a tensor of its own. */
 static const HfNamed of_expert[] = {{"gate_proj.weight", "ffn_gate_exps.weight"},
                                     {"up_proj.weight", "ffn_up_exps.weight"},
@@ -80,7 +115,8 @@ typedef struct Place {
 } Place;
 
 static bool place_of(const char *name, Place *p) {
-  static const char *const begins[] = {"model.layers.", "transformer.h.", "h."};
+  static const char *const begins[] = {"model.layers.",  "transformer.h.",  "h.",
+                                       "encoder.layer.", "encoder.layers.", "layers."};
   for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
     size_t n = strlen(begins[i]);
     if (strncmp(name, begins[i], n)) continue;
@@ -283,9 +319,19 @@ static bool parts_put(HfFolder *f) {
 }
 
 /* ---- one tensor of a file */
+/* Of an encoder: heads that complete texts, and, unless it ranks them, what the first token becomes for that. */
+static bool is_unread(const HfFolder *f, const char *name) {
+  static const char *const begins[] = {"embeddings.position_ids", "cls.", "lm_head."};
+  if (!f->type->encoder) return false;
+  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+    if (!strncmp(name, begins[i], strlen(begins[i]))) return true;
+  return !f->ranks && !strncmp(name, "pooler.", 7);
+}
+
 /* What a file has besides: heads that are the table of tokens, and constants. */
 static bool is_passed_over(const HfFolder *f, const char *name) {
   Place p;
+  if (is_unread(f, name)) return true;
   bool tied = json_is_true(json_object_get(f->config, "tie_word_embeddings"));
   bool constant = f->type->columns && place_of(name, &p) &&
                   (!strcmp(p.rest, "attn.bias") || !strcmp(p.rest, "attn.masked_bias"));
@@ -295,6 +341,8 @@ static bool is_passed_over(const HfFolder *f, const char *name) {
 static bool tensor_take(HfFolder *f, const char *name, TgTensor *t) {
   char to[64];
   bool is = false;
+  if (f->type->encoder && !strncmp(name, "bert.", 5)) name += 5;
+  if (f->type->encoder && !strncmp(name, "roberta.", 8)) name += 8;
   if (is_passed_over(f, name)) return true;
   if (!expert_take(f, name, t, &is)) return false;
   if (!is && !oss_take(f, name, t, &is)) return false;
@@ -302,6 +350,10 @@ static bool tensor_take(HfFolder *f, const char *name, TgTensor *t) {
   if (!translated(f, name, to)) return hf_bad(f, "tensor '%.120s' is none that is known here", name);
   if (f->type->ones && strstr(to, "norm.weight")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
   if (f->type->columns && tg_ndim(t) == 2 && !strncmp(to, "blk.", 4)) t = tg_transpose(t, 0, 1);
+  json_int_t padding = json_integer_value(json_object_get(f->config, "pad_token_id"));
+  if (f->type->padded && !strncmp(to, "position_embd", 13) && tg_ndim(t) == 2 && padding >= 0 &&
+      padding + 1 < tg_dim(t, 0))
+    t = tg_slice(t, 0, padding + 1, tg_dim(t, 0));
   if (strstr(to, "inp_shexp") && tg_ndim(t) == 2) t = tg_flatten(t, 0, 1);
   return hf_tensor_put(f, to, t);
 }

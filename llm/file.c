@@ -141,8 +141,8 @@ bool llm_numbers_read(TgLlm *m) {
   if (!k->expert_ffn) k->expert_ffn = k->ffn;
   return together(m, k->layers <= 10000 && k->heads <= 4096, "layers and heads", k->layers, k->heads) &&
          together(m, k->heads % k->kv_heads == 0, "heads and heads of keys", k->heads, k->kv_heads) &&
-         together(m, k->rotary <= k->head && k->rotary % 2 == 0, "elements that rotate, and of a head",
-                  k->rotary, k->head) &&
+         together(m, m->arch->rope == ROPE_NONE || (k->rotary <= k->head && k->rotary % 2 == 0),
+                  "elements that rotate, and of a head", k->rotary, k->head) &&
          together(m, k->experts_used <= k->experts && !k->experts == !k->experts_used,
                   "experts, and used ones", k->experts, k->experts_used) &&
          reals_read(m) && rope_order(m) && shares_read(m) && pooling_read(m);

@@ -302,8 +302,6 @@ void llm_weights_free(TgLlm *m); /* those of the model's own */
 void llm_graphs_change(TgLlm *m);
 /* pack.c. Whether the matrices of layers are packed. */
 bool llm_is_packed(const TgLlm *m);
-/* model.c. Whether it goes on with texts: an encoder does not, which is an error. */
-bool llm_generates(const TgLlm *m, const char *what);
 /* model.c. A captured function that keeps no copies of weights. invariant: with setting BATCH_INVARIANT. */
 TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user, bool invariant);
 /* pack.c. Matrices that can be packed are, where the device is a CPU; false: an error. */

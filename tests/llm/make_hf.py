@@ -11,7 +11,8 @@ import sys
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from safetensors.torch import load_file, save_file
-from transformers import (Cohere2Config, Cohere2ForCausalLM, CohereConfig, CohereForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GemmaConfig, GemmaForCausalLM, Glm4Config,
+from transformers import (BertConfig, BertForSequenceClassification, BertModel, NomicBertConfig, NomicBertModel, XLMRobertaConfig, XLMRobertaForSequenceClassification, XLMRobertaModel,
+                          Cohere2Config, Cohere2ForCausalLM, CohereConfig, CohereForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GemmaConfig, GemmaForCausalLM, Glm4Config,
                           Glm4ForCausalLM, GPT2Config, GPT2LMHeadModel, GptOssConfig, GptOssForCausalLM, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, NemotronConfig, NemotronForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM,
                           PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3Config,
@@ -51,6 +52,23 @@ def begins(t):
     return t
 
 
+def words():
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer, t.pre_tokenizer, t.decoder = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+    t.train_from_iterator(LEARN, trainers.WordPieceTrainer(vocab_size=120, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]"], show_progress=False))
+    t.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return t, dict(pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]")
+
+
+def unigrams():
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Replace(Regex(" {2,}"), " ")
+    t.pre_tokenizer, t.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    t.train_from_iterator(LEARN, trainers.UnigramTrainer(vocab_size=120, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False))
+    t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    return t, dict(pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>")
+
+
 SMALL = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=20, max_position_embeddings=64)
 ROPE3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
 YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, truncate=False)
@@ -81,6 +99,58 @@ MODELS = {
     "gemma2": (Gemma2ForCausalLM, Gemma2Config, dict(head_dim=6, query_pre_attn_scalar=9, sliding_window=4), lambda: begins(byte_level())),
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, dict(head_dim=6, query_pre_attn_scalar=6, sliding_window=4, num_hidden_layers=7), lambda: begins(byte_level())),
 }
+
+
+ENCODERS = {
+    "bert": (BertModel, BertConfig, {}, words, "cls_token"),
+    "bert-rank": (BertForSequenceClassification, BertConfig, dict(num_labels=1), words, None),
+    "xlm-roberta": (XLMRobertaModel, XLMRobertaConfig, dict(pad_token_id=1, type_vocab_size=1), unigrams, "mean_tokens"),
+    "xlm-roberta-rank": (XLMRobertaForSequenceClassification, XLMRobertaConfig, dict(num_labels=1, pad_token_id=1, type_vocab_size=1), unigrams, None),
+    "nomic-bert": (NomicBertModel, NomicBertConfig, {}, words, "mean_tokens"),
+}
+
+
+def make_encoder(name, folder):
+    kind, config, more, tokenizer, pooling = ENCODERS[name]
+    torch.manual_seed(sum(map(ord, name)))
+    fast, special = tokenizer()
+    t = PreTrainedTokenizerFast(tokenizer_object=fast, **special)
+    small = {k: v for k, v in SMALL.items() if k != "num_key_value_heads"}
+    m = kind(config(**{**small, **more}, vocab_size=len(t), attn_implementation="eager")).eval()
+    with torch.no_grad():
+        for n, p in m.named_parameters():
+            norm = "norm" in n.lower()
+            p.copy_((torch.randn(p.shape) * (0.2 if norm else 0.35) + (1 if norm and "bias" not in n else 0)).half())
+        ids = torch.randint(4, len(t), (1, 20))
+        want = {"ids": ids[0].tolist()}
+        if pooling:
+            x = m(ids).last_hidden_state[0]
+            for key, v in ("mean", x.mean(0)), ("cls", x[0]), ("last", x[-1]):
+                want[key] = [round(float(a), 7) for a in v / v.norm()]
+        else:
+            pairs = [("a dog", "the dog and the cat"), ("cat", "mats"), ("time", "once upon a time 123")]
+            want["pairs"] = []
+            for a, b in pairs:
+                both = t(a, b, return_tensors="pt")
+                types = {} if "roberta" in name else dict(token_type_ids=torch.tensor([[int(i > both["input_ids"][0].tolist().index(3)) for i in range(both["input_ids"].shape[1])]]))
+                score = m(input_ids=both["input_ids"], attention_mask=both["attention_mask"], **types).logits[0, 0]
+                want["pairs"].append({"query": a, "document": b, "tokens": both["input_ids"].shape[1], "score": round(float(score), 6)})
+    m.half().save_pretrained(folder)
+    t.save_pretrained(folder)
+    for extra in ("generation_config.json", "special_tokens_map.json"):
+        if os.path.exists(os.path.join(folder, extra)):
+            os.remove(os.path.join(folder, extra))
+    if name == "nomic-bert":  # as its authors write it
+        c = dict(model_type="nomic_bert", architectures=["NomicBertModel"], n_embd=16, n_layer=2, n_head=4, n_inner=20, n_positions=8192, max_trained_positions=64,
+                 activation_function="swiglu", layer_norm_epsilon=1e-12, rotary_emb_base=1000, rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None,
+                 prenorm=False, causal=False, parallel_block=False, use_rms_norm=False, type_vocab_size=2, qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False)
+        json.dump(c, open(os.path.join(folder, "config.json"), "w"), indent=1)
+    if pooling:
+        os.makedirs(os.path.join(folder, "1_Pooling"), exist_ok=True)
+        modes = {"pooling_mode_" + k: k == pooling for k in ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")}
+        json.dump({"word_embedding_dimension": 16, **modes}, open(os.path.join(folder, "1_Pooling", "config.json"), "w"))
+    want["texts"] = [{"text": s, "ids": t(s)["input_ids"]} for s in TEXTS[:3]]
+    json.dump(want, open(os.path.join(folder, "expected.json"), "w"))
 
 
 def mxfp4(model):
@@ -127,5 +197,5 @@ def make(name, folder):
               open(os.path.join(folder, "expected.json"), "w"))
 
 
-for name in sys.argv[2:] or MODELS:
-    make(name, os.path.join(sys.argv[1], name))
+for name in sys.argv[2:] or [*MODELS, *ENCODERS]:
+    (make_encoder if name in ENCODERS else make)(name, os.path.join(sys.argv[1], name))

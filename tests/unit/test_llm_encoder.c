@@ -2,7 +2,9 @@
  * passes in NumPy, kept in the files (tests/llm/make_models.py). */
 #define _GNU_SOURCE
 #include "llm/made.h"
+#include <jansson.h>
 #include <math.h>
+#include <sys/stat.h>
 
 static TgContext *C;
 
@@ -254,6 +256,129 @@ static void test_damaged(void **state) {
   remove("test_llm_encoder.gguf");
 }
 
+/* ---- folders as Hugging Face has them: what transformers, tokenizers and their pooling say (make_hf.py) */
+static const char *folder_at(const char *name) {
+  static char path[600];
+  snprintf(path, sizeof path, "%s/goldens/llm/hf/%s", TG_TESTS, name);
+  return path;
+}
+
+static json_t *json_at(const char *name, const char *file) {
+  char path[700];
+  snprintf(path, sizeof path, "%s/%s", folder_at(name), file);
+  json_t *v = json_load_file(path, 0, NULL);
+  assert_non_null(v);
+  return v;
+}
+
+static void folder_texts(const char *name, const TgLlm *m, const json_t *want) {
+  json_t *each;
+  size_t i;
+  int32_t ids[200];
+  json_array_foreach(json_object_get(want, "texts"), i, each) {
+    const char *s = json_string_value(json_object_get(each, "text"));
+    const json_t *theirs = json_object_get(each, "ids");
+    int64_t n = tg_tokenize(tg_llm_tokenizer(m), s, strlen(s), ids, 200, .ends = true);
+    assert_int_equal(n, json_array_size(theirs));
+    for (int64_t k = 0; k < n; k++)
+      if (ids[k] != json_integer_value(json_array_get(theirs, (size_t)k)))
+        fail_msg("%s: '%s': token %lld is %d", name, s, (long long)k, ids[k]);
+  }
+}
+
+static void folder_vectors(const char *name, const char *own) {
+  static const char *const kinds[] = {NULL, "mean", "cls", "last"};
+  json_t *want = json_at(name, "expected.json"), *list = json_object_get(want, "ids");
+  int32_t ids[64];
+  float theirs[16], got[16];
+  size_t n = json_array_size(list);
+  for (size_t i = 0; i < n; i++)
+    ids[i] = (int32_t)json_integer_value(json_array_get(list, i));
+  for (int k = 0; k < 4; k++) {
+    TgLlm *m = tg_llm_open(C, folder_at(name), .pooling = kinds[k]);
+    if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+    if (!k) folder_texts(name, m, want);
+    for (size_t i = 0; i < 16; i++)
+      theirs[i] = (float)json_real_value(json_array_get(json_object_get(want, k ? kinds[k] : own), i));
+    if (tg_llm_embed(m, ids, (int64_t)n, got)) fail_msg("%s: %s", name, tg_errmsg(C));
+    close_to(name, got, theirs, 16, 1e-4);
+    tg_llm_free(m);
+  }
+  json_decref(want);
+}
+
+static void folder_scores(const char *name) {
+  json_t *want = json_at(name, "expected.json"), *each;
+  size_t i;
+  TgLlm *m = tg_llm_open(C, folder_at(name));
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  folder_texts(name, m, want);
+  json_array_foreach(json_object_get(want, "pairs"), i, each) {
+    const char *q = json_string_value(json_object_get(each, "query"));
+    const char *d = json_string_value(json_object_get(each, "document"));
+    float theirs = (float)json_real_value(json_object_get(each, "score")), got;
+    int64_t tokens;
+    if (tg_llm_rank(m, q, strlen(q), d, strlen(d), &got, &tokens)) fail_msg("%s: %s", name, tg_errmsg(C));
+    close_to(name, &got, &theirs, 1, 1e-4 * (1 + fabs((double)theirs)));
+    assert_int_equal(tokens, json_integer_value(json_object_get(each, "tokens")));
+  }
+  assert_true(i == 3);
+  tg_llm_free(m);
+  json_decref(want);
+}
+
+static void test_folders(void **state) {
+  (void)state;
+  folder_vectors("bert", "cls");
+  folder_vectors("xlm-roberta", "mean");
+  folder_vectors("nomic-bert", "mean");
+  folder_scores("bert-rank");
+  folder_scores("xlm-roberta-rank");
+}
+
+/* The folder with one file otherwise: a member of its JSON set. */
+static void folder_refused(const char *name, const char *file, const char *member, json_t *value,
+                           const char *part) {
+  char line[1500], to[100];
+  snprintf(line, sizeof line, "rm -rf test_encoder_folder; cp -r '%s' test_encoder_folder", folder_at(name));
+  assert_int_equal(system(line), 0);
+  snprintf(to, sizeof to, "test_encoder_folder/%s", file);
+  json_t *v = json_load_file(to, 0, NULL);
+  if (!v) { /* one more file */
+    *strrchr(to, '/') = 0;
+    mkdir(to, 0777);
+    to[strlen(to)] = '/';
+    v = json_object();
+  }
+  json_object_set_new(v, member, value);
+  assert_int_equal(json_dump_file(v, to, 0), 0);
+  json_decref(v);
+  TgLlm *m = tg_llm_open(C, "test_encoder_folder");
+  assert_null(m);
+  error_is(tg_error(C), TG_ERR_VALUE, part);
+  assert_int_equal(system("rm -rf test_encoder_folder"), 0);
+}
+
+static void test_wrong_folders(void **state) {
+  (void)state;
+  folder_refused("bert", "config.json", "is_decoder", json_true(), "is_decoder is otherwise");
+  folder_refused("bert", "config.json", "position_embedding_type", json_string("relative_key"),
+                 "position_embedding_type 'relative_key'");
+  folder_refused("bert", "config.json", "hidden_act", json_string("gelu_new"), "hidden_act 'gelu_new'");
+  folder_refused("bert", "config.json", "hidden_size", json_integer(20),
+                 "is (84, 16), where the model has (84, 20)");
+  folder_refused("bert", "1_Pooling/config.json", "pooling_mode_max_tokens", json_true(),
+                 "pooling_mode_max_tokens is not known");
+  folder_refused("bert", "1_Pooling/config.json", "pooling_mode_mean_tokens", json_true(), "or not alone");
+  folder_refused("bert", "2_Dense/config.json", "in_features", json_integer(16),
+                 "2_Dense: a layer after pooling");
+  folder_refused("nomic-bert", "config.json", "prenorm", json_true(), "prenorm is otherwise");
+  folder_refused("nomic-bert", "config.json", "rotary_emb_interleaved", json_true(),
+                 "rotary_emb_interleaved is otherwise");
+  folder_refused("xlm-roberta", "config.json", "max_position_embeddings", json_integer(60),
+                 "'position_embd.weight' is (62, 16)");
+}
+
 /* ---- memory that ends: each allocation fails in turn, and all is given back */
 static bool everything(TgContext *c) {
   float v[16];
@@ -273,10 +398,10 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_vectors), cmocka_unit_test(test_pooling),
-                                     cmocka_unit_test(test_order),   cmocka_unit_test(test_limits),
-                                     cmocka_unit_test(test_rank),    cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_vectors), cmocka_unit_test(test_pooling),       cmocka_unit_test(test_order),
+      cmocka_unit_test(test_limits),  cmocka_unit_test(test_rank),          cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_folders), cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_memory)};
   setenv("TG_SPEC", "1", 0);
   return cmocka_run_group_tests_name("CPU", tests, open_cpu, close_it) +
          cmocka_run_group_tests_name("INTERP", tests, open_interp, close_it);

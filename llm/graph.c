@@ -20,6 +20,11 @@ static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
   return tg_layer_norm(x, .weight = w, .bias = b ? tg_cast(b, TG_F32) : NULL, .eps = m->k.eps);
 }
 
+/* What a part, or the head, begins with: a norm, which may be one without weights. */
+static TgTensor *begun(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
+  return m->arch->bare ? tg_layer_norm(x, .eps = m->k.eps) : normed(m, x, w, b);
+}
+
 static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w) {
   return normed(m, x, l->w[w], l->b[w]);
 }
@@ -98,20 +103,73 @@ typedef struct Heads {
   TgTensor *q, *k, *v; /* (tokens, heads, size) */
 } Heads;
 
+/* x (n, heads, size), queries or keys, with its norms, at its positions */
+static TgTensor *turned(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight norm, LlmWeight of_heads,
+                        LlmRows r) {
+  if (l->w[of_heads]) x = tg_mul(tg_layer_norm(x, .eps = m->k.eps), tg_cast(l->w[of_heads], TG_F32));
+  if (m->arch->late_norms) return part_normed(m, l, rotated(m, l, x, r), norm);
+  return rotated(m, l, part_normed(m, l, x, norm), r);
+}
+
+static TgTensor *clamped(const TgLlm *m, TgTensor *x) {
+  return m->k.clamp > 0 ? tg_clamp(x, -m->k.clamp, m->k.clamp) : x;
+}
+
+/* x (n, heads, a) by a matrix of each head, w (heads, a, b): (n, heads, b) */
+static TgTensor *by_heads(TgTensor *x, TgTensor *w) {
+  return tg_transpose(tg_matmul(tg_transpose(x, 0, 1), tg_cast(w, TG_F32)), 0, 1);
+}
+
+/* Latent attention. Of x comes a narrow vector c that all heads share, and a few elements that rotate. Each head's
+ * key is a product of c and these elements, its value another product of c. Where the file has the products apart,
+ * the first is done to the query instead and the second to what attention gives, so that c itself is key and value
+ * of all heads; else they are done to c. */
+static Heads latent_heads(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
+  const LlmNumbers *k = &m->k;
+  int64_t n = count(r), still = k->key - k->rotary;
+  TgTensor *q = l->w[W_Q]
+                    ? product(m, l, x, W_Q, r)
+                    : product(m, l, part_normed(m, l, product(m, l, x, W_Q_A, r), W_Q_A_NORM), W_Q_B, r);
+  q = tg_reshape(q, TG_SHAPE(n, k->heads, k->key));
+  TgTensor *both = product(m, l, x, W_KV_A, r);
+  TgTensor *c = part_normed(m, l, tg_slice(both, 1, 0, k->kv_rank), W_KV_A_NORM);
+  TgTensor *key = tg_unsqueeze(tg_slice(both, 1, k->kv_rank, k->kv_rank + k->rotary), 1), *v;
+  TgTensor *mine = tg_slice(q, 2, 0, still), *turns_of_q = rotated(m, l, tg_slice(q, 2, still, k->key), r);
+  key = rotated(m, l, key, r);
+  if (l->w[W_K_B]) {
+    mine = by_heads(mine, tg_transpose(l->w[W_K_B], 1, 2));
+    v = tg_unsqueeze(c, 1);
+    key = tg_cat(TG_TENSORS(v, key), 2);
+  } else {
+    TgTensor *kv = tg_reshape(product(m, l, c, W_KV_B, r), TG_SHAPE(n, k->heads, still + k->value));
+    key = tg_cat(TG_TENSORS(tg_slice(kv, 2, 0, still), tg_expand(key, TG_SHAPE(n, k->heads, k->rotary))), 2);
+    v = tg_slice(kv, 2, still, still + k->value);
+  }
+  return (Heads){tg_cat(TG_TENSORS(mine, turns_of_q), 2), key, v};
+}
+
+/* What attention gives, as values of heads: (tokens, heads * size) */
+static TgTensor *values_of(const TgLlm *m, const LlmLayer *l, TgTensor *y, LlmRows r) {
+  if (!l->w[W_V_B]) return y;
+  y = tg_reshape(y, TG_SHAPE(count(r), m->k.heads, m->k.kv_rank));
+  return tg_flatten(by_heads(y, tg_transpose(l->w[W_V_B], 1, 2)), 1, 2);
+}
+
 static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
   int64_t n = count(r);
   int64_t nq = k->heads * k->head, nk = k->kv_heads * k->head, nv = k->kv_heads * k->value_head;
+  if (l->w[W_KV_A]) return latent_heads(m, l, x, r);
   TgTensor *all = l->w[W_QKV] ? product(m, l, x, W_QKV, r) : NULL;
-  TgTensor *q = all ? tg_slice(all, 1, 0, nq) : product(m, l, x, W_Q, r);
-  TgTensor *key = all ? tg_slice(all, 1, nq, nq + nk) : product(m, l, x, W_K, r);
-  TgTensor *v = all ? tg_slice(all, 1, nq + nk, nq + nk + nv) : product(m, l, x, W_V, r);
+  TgTensor *q = clamped(m, all ? tg_slice(all, 1, 0, nq) : product(m, l, x, W_Q, r));
+  TgTensor *key = clamped(m, all ? tg_slice(all, 1, nq, nq + nk) : product(m, l, x, W_K, r));
+  TgTensor *v = clamped(m, all ? tg_slice(all, 1, nq + nk, nq + nk + nv) : product(m, l, x, W_V, r));
   q = part_normed(m, l, q, W_ALL_Q_NORM), key = part_normed(m, l, key, W_ALL_K_NORM);
   Heads h = {tg_reshape(q, TG_SHAPE(n, k->heads, k->head)),
              tg_reshape(key, TG_SHAPE(n, k->kv_heads, k->head)),
              tg_reshape(v, TG_SHAPE(n, k->kv_heads, k->value_head))};
-  h.q = rotated(m, l, part_normed(m, l, h.q, W_Q_NORM), r);
-  h.k = rotated(m, l, part_normed(m, l, h.k, W_K_NORM), r);
+  h.q = turned(m, l, h.q, W_Q_NORM, W_HEADS_Q_NORM, r);
+  h.k = turned(m, l, h.k, W_K_NORM, W_HEADS_K_NORM, r);
   return h;
 }
 
@@ -194,7 +252,7 @@ static TgTensor *attended_in_turn(const TgLlm *m, const LlmLayer *l, Heads h, Ll
 
 static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   LlmWeight norm = l->w[W_ATTN_NORM_2] && !m->arch->encoder ? W_ATTN_NORM_2 : W_ATTN_NORM;
-  Heads h = heads_of(m, l, part_normed(m, l, x, norm), r);
+  Heads h = heads_of(m, l, begun(m, x, l->w[norm], l->b[norm]), r);
   int64_t seen = r.each;
   if (r.whole) {
     h.k = of_texts(r, h.k);
@@ -207,7 +265,7 @@ static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRo
   }
   bool in_turn = r.extent && r.each > QUERIES_AT_ONCE;
   TgTensor *y = in_turn ? attended_in_turn(m, l, h, r, seen) : attended(m, l, h, r, seen);
-  return part_normed(m, l, product(m, l, y, W_OUT, r), W_ATTN_POST_NORM);
+  return part_normed(m, l, product(m, l, values_of(m, l, y, r), W_OUT, r), W_ATTN_POST_NORM);
 }
 
 /* ---- feed forward */
@@ -259,23 +317,47 @@ static TgTensor *by_experts(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmW
   return l->b[w] ? tg_add(y, tg_cast(tg_take(l->b[w], chosen), TG_F32)) : y;
 }
 
-static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
+/* Experts in groups: only those of the groups whose best two are best can be chosen. */
+static TgTensor *of_best_groups(const TgLlm *m, TgTensor *score) {
   const LlmNumbers *k = &m->k;
-  TgTensor *chosen = NULL, *share = tg_softmax(product(m, l, x, W_ROUTER, r));
-  share = tg_topk(share, k->experts_used, &chosen);
+  if (k->groups < 2) return score;
+  TgTensor *grouped = tg_unflatten(score, 1, 2, (const int64_t[]){k->groups, k->experts / k->groups}), *best;
+  TgTensor *two = tg_sum(tg_topk(grouped, 2, NULL), .axis = TG_AXES(-1));
+  tg_topk(two, k->groups_used, &best);
+  TgTensor *all = tg_cast(tg_arange(m->ctx, 0, (double)k->groups), tg_dtype(best));
+  TgTensor *is = tg_eq(tg_unsqueeze(best, 2), tg_reshape(all, TG_SHAPE(1, 1, k->groups)));
+  is = tg_unsqueeze(tg_any(is, .axis = TG_AXES(1)), 2);
+  return tg_flatten(tg_where(is, grouped, tg_scalar_like(grouped, -INFINITY)), 1, 2);
+}
+
+/* The share of each chosen expert (n, used), and which they are. What a bias adds counts for the choice alone. */
+static TgTensor *shares_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, TgTensor **chosen, LlmRows r) {
+  const LlmNumbers *k = &m->k;
+  TgTensor *score = product(m, l, x, W_ROUTER, r), *bias = l->b[W_PICK_BIAS];
+  TgTensor *share = k->gating == GATING_SIGMOID ? tg_sigmoid(score) : tg_softmax(score);
+  TgTensor *best = of_best_groups(m, bias ? tg_add(share, tg_cast(bias, TG_F32)) : share);
+  TgTensor *top = tg_topk(best, k->experts_used, chosen);
+  share = best == share ? top : tg_gather(share, 1, *chosen);
   if (k->renormalized) share = tg_div(share, tg_sum(share, .axis = TG_AXES(-1), .keepdim = true));
+  return k->expert_scale == 1 ? share : tg_mul_scalar(share, k->expert_scale);
+}
+
+static TgTensor *routed(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
+  TgTensor *chosen = NULL, *share = shares_of(m, l, x, &chosen, r);
   TgTensor *gate = by_experts(m, l, x, W_EXPERT_GATE, chosen, r);
   TgTensor *y = let_through(m, gate, by_experts(m, l, x, W_EXPERT_UP, chosen, r));
   y = by_experts(m, l, y, W_EXPERT_DOWN, chosen, r);
   y = tg_sum(tg_mul(y, tg_unsqueeze(share, -1)), .axis = TG_AXES(1));
   if (!l->w[W_SHARED_UP]) return y;
+  TgTensor *shared = gated(m, l, x, W_SHARED_GATE, W_SHARED_UP, W_SHARED_DOWN, r);
+  if (!l->w[W_SHARED_ROUTER]) return tg_add(y, shared);
   TgTensor *open =
       tg_sum(tg_mul(x, tg_cast(l->w[W_SHARED_ROUTER], TG_F32)), .axis = TG_AXES(-1), .keepdim = true);
-  return tg_add(y, tg_mul(gated(m, l, x, W_SHARED_GATE, W_SHARED_UP, W_SHARED_DOWN, r), tg_sigmoid(open)));
+  return tg_add(y, tg_mul(shared, tg_sigmoid(open)));
 }
 
 static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
-  x = part_normed(m, l, part_normed(m, l, x, W_FFN_NORM), W_NORM_BETWEEN);
+  x = part_normed(m, l, begun(m, x, l->w[W_FFN_NORM], l->b[W_FFN_NORM]), W_NORM_BETWEEN);
   TgTensor *y = l->w[W_ROUTER] ? routed(m, l, x, r) : dense(m, l, x, r);
   return part_normed(m, l, y, W_FFN_POST_NORM);
 }
@@ -306,7 +388,7 @@ TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int6
     TgTensor *y = part_normed(m, l, tg_add(x, scaled(attention(m, l, x, r), by)), W_ATTN_OUT_NORM);
     if (m->arch->encoder && l->w[W_ATTN_NORM_2]) y = part_normed(m, l, tg_add(x, y), W_ATTN_NORM_2);
     y = tg_contiguous(y);
-    TgTensor *in = m->arch->parallel ? part_normed(m, l, x, W_ATTN_NORM) : y;
+    TgTensor *in = !l->parallel ? y : l->w[W_FFN_NORM] ? x : part_normed(m, l, x, W_ATTN_NORM);
     x = tg_add(y, scaled(feed_forward(m, l, in, r), by));
     x = tg_contiguous(part_normed(m, l, x, W_LAYER_OUT_NORM));
   }
@@ -315,7 +397,7 @@ TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int6
 
 /* x (n, width) -> (n, vocabulary) */
 TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
-  x = normed(m, x, m->norm, m->norm_bias);
+  x = begun(m, x, m->norm, m->norm_bias);
   x = times(m, x, m->head, m->head_bias, m->packed_head, r);
   return capped(scaled(x, m->k.logit_scale), m->k.final_cap);
 }
@@ -341,7 +423,7 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   if (m->arch->encoder)
     x = part->last == m->k.layers && m->k.pooling == POOL_RANK ? ranked(m, x) : x;
   else if (part->hidden)
-    x = normed(m, x, m->norm, m->norm_bias);
+    x = begun(m, x, m->norm, m->norm_bias);
   else if (part->last == m->k.layers && part->many)
     x = llm_logits_of(m, x, r);
   else if (part->last == m->k.layers) {

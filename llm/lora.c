@@ -150,8 +150,9 @@ static uint64_t weights_chosen(const TgLlm *m, const char *list) {
 }
 
 static bool can_adapt(const TgLlm *m) {
-  return !m->arch->encoder ||
-         llm_fail(m->ctx, TG_ERR_VALUE, "lora: %s: encoders have no adapters here", m->arch->name);
+  return (!m->arch->encoder && !m->arch->foreign) ||
+         llm_fail(m->ctx, TG_ERR_VALUE, "lora: %s: %s have no adapters here", m->arch->name,
+                  m->arch->encoder ? "encoders" : "models of its kind");
 }
 
 static bool options_fit(const TgLlm *m, const TgLoraOptions *o) {

@@ -18,6 +18,16 @@ typedef enum LlmWeight {
   W_K_NORM,
   W_ALL_Q_NORM, /* of all heads at once; the file calls them attn_q_norm and attn_k_norm, too */
   W_ALL_K_NORM,
+  W_HEADS_Q_NORM, /* the same names: a row for each head */
+  W_HEADS_K_NORM,
+  W_Q_A, /* latent attention: queries by a narrow product, W_Q_B, .. */
+  W_Q_A_NORM,
+  W_Q_B,
+  W_KV_A, /* .. keys and values by one, whose last elements rotate; W_KV_B has both, or W_K_B, W_V_B each */
+  W_KV_A_NORM,
+  W_KV_B,
+  W_K_B,
+  W_V_B,
   W_ATTN_POST_NORM,
   W_ATTN_OUT_NORM, /* of the sum of x and what attention adds; W_LAYER_OUT_NORM: of the layer's whole sum */
   W_FFN_NORM,
@@ -30,6 +40,7 @@ typedef enum LlmWeight {
   W_FFN_POST_NORM,
   W_LAYER_OUT_NORM,
   W_ROUTER,
+  W_PICK_BIAS, /* added where experts are chosen, and not to their shares; a bias alone */
   W_EXPERT_GATE,
   W_EXPERT_UP,
   W_EXPERT_DOWN,
@@ -60,13 +71,21 @@ typedef enum LlmSize {
   SIZE_VOCABULARY,
   SIZE_TRAINED,
   SIZE_TYPES,
-  SIZE_HALF_ROTARY
+  SIZE_HALF_ROTARY,
+  SIZE_KV_HEADS,
+  SIZE_Q_RANK,
+  SIZE_KV_RANK,
+  SIZE_KV_RANK_ROTARY,
+  SIZE_STILL,
+  SIZE_VALUE,
+  SIZE_STILL_VALUES
 } LlmSize;
 
 /* dims: row-major, as (out, in) */
 typedef struct LlmWeightShape {
   const char *name;
   LlmSize dims[3];
+  bool bias; /* the file has the bias alone */
 } LlmWeightShape;
 
 extern const LlmWeightShape llm_weights_of_layer[W_COUNT];
@@ -84,6 +103,9 @@ typedef enum LlmActivation {
   ACT_SWISH_CLAMPED
 } LlmActivation;
 
+/* `expert_gating_func` of the file */
+typedef enum LlmGating { GATING_SOFTMAX = 1, GATING_SIGMOID, GATING_OF_CHOSEN } LlmGating;
+
 /* What a text's tokens become: `pooling_type` of the file. RANK: a number, by the head of a classifier. */
 typedef enum LlmPooling { POOL_NONE, POOL_MEAN, POOL_FIRST, POOL_LAST, POOL_RANK, POOL_KINDS } LlmPooling;
 
@@ -97,8 +119,15 @@ typedef struct LlmArch {
   bool positions;       /* learned, position_embd */
   bool scale_embedding; /* by the root of the width */
   bool scaled; /* embeddings and what each part adds are multiplied by numbers of the file, logits divided */
+  bool usual;  /* and the file may leave them out: MiniCPM's own */
   bool scaled_logits; /* logits alone, and they are multiplied */
-  bool parallel;      /* attention and feed-forward part read the same x, after one norm */
+  bool parallel;      /* attention and feed-forward part read the same x, after one norm or one each */
+  bool bare;          /* norms have no weights */
+  bool begin_norm;    /* one before the first layer */
+  bool late_norms;    /* of queries and keys: behind the rotation */
+  bool still_global;  /* where some layers have a window, the others do not rotate */
+  bool sigmoid;       /* shares of experts by a sigmoid, where the file does not say */
+  bool foreign;       /* the original calls its weights otherwise than llama's, so there are no adapters */
   bool renormalized;  /* the weights of the chosen experts add up to 1, where the file does not say */
   bool permuted; /* rows of the file's q and k are the original's with the halves of each head interleaved */
   int still_every;   /* of so many layers the last does not rotate; 0: all do */
@@ -121,10 +150,15 @@ typedef struct LlmNumbers {
   int64_t rotary; /* elements of a head that rotate */
   int64_t window; /* 0: none */
   int64_t experts, experts_used, expert_ffn, shared_ffn;
+  int64_t q_rank, kv_rank; /* of latent attention; 0: none */
+  int64_t key, value;      /* of a head as the products give it, before it is latent: head, value_head */
+  int64_t key_mla, value_mla, shared, dense, unread, groups, groups_used, gating; /* as the file says */
   int64_t renormalized; /* the weights of the chosen experts add up to 1 */
   int64_t types;        /* of tokens: the rows of their table; 0: there is none */
   int64_t pooling;      /* LlmPooling */
   double eps, scale, attention_cap, final_cap;
+  double clamp;        /* of queries, keys and values; 0: none */
+  double expert_scale; /* of what experts add, the shared one left out */
   double
       alibi; /* head i of n takes 2 ^ -(alibi (i + 1) / n) off for each token that a key is away; 0: none */
   double embedding_scale, residual_scale, logit_scale; /* 1: none */
@@ -142,6 +176,7 @@ typedef struct LlmLayer {
   TgPacked *packed[W_COUNT];         /* w are its values; NULL: w is a view of the file */
   LlmCache keys, values;
   bool windowed, still; /* still: positions do not rotate */
+  bool parallel;        /* the feed-forward part reads what attention reads */
 } LlmLayer;
 
 /* Factors of a position: x rotated = x * cos + swapped x * sin; (room, rotary) each. */
@@ -218,8 +253,8 @@ struct TgLlm {
   TgValue *gguf;
   TgTokenizer *tokenizer; /* NULL: the file has none */
   const LlmArch *arch;
-  LlmRope rope;        /* the row's, unless the file is in the original's order */
-  bool permuted, tied; /* tied: the head is the table of tokens */
+  LlmRope rope;                  /* the row's, unless the file is in the original's order */
+  bool permuted, parallel, tied; /* tied: the head is the table of tokens */
   const char *name, *architecture, *template_;
   char *path;
   LlmNumbers k;
@@ -274,7 +309,7 @@ int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]);
 /* file.c. A weight of the model as a whole, beside its layers'. */
 typedef enum LlmOwner {
   OWN_ALL,
-  OWN_POSITIONS,
+  OWN_POSITIONS, /* of rows with positions */
   OWN_BEGIN,
   OWN_ENCODERS,
   OWN_NORM,

@@ -114,15 +114,38 @@ static bool divisors_read(TgLlm *m, Rope *r, float **own) {
   return true;
 }
 
+/* YaRN makes what rotates longer as positions are nearer to each other; with latent attention it is all of a
+ * query and a key, so that their product is scaled instead. */
+static bool yarn_scale(TgLlm *m, Rope *r) {
+  double by = 0;
+  if (!real_of(m, "scaling.yarn_log_multiplier", 0, &by)) return false;
+  bool yarn = !strcmp(r->type, "yarn") && r->factor > 1;
+  if (!m->k.kv_rank && by != 0)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s.rope.scaling.yarn_log_multiplier is not known here",
+                    m->architecture);
+  if (m->k.kv_rank && yarn && by == 0)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: the file has no %s.rope.scaling.yarn_log_multiplier",
+                    m->architecture);
+  double mscale = 1 + (m->k.kv_rank ? by : 0.1) * log(r->factor);
+  if (yarn && m->k.kv_rank)
+    m->k.scale *= mscale * mscale;
+  else if (yarn)
+    r->attention *= mscale;
+  return true;
+}
+
 bool llm_rotations_make(TgLlm *m) {
   if (m->rope == ROPE_NONE) return true;
   Rope r = {.divisor = NULL};
   float *own = NULL;
-  bool ok = rope_read(m, &r) && divisors_read(m, &r, &own);
-  if (ok && !strcmp(r.type, "yarn") && r.factor > 1) r.attention *= 1 + 0.1 * log(r.factor);
+  bool ok = rope_read(m, &r) && yarn_scale(m, &r) && divisors_read(m, &r, &own);
   ok = ok && rotation_make(m, &r, &m->rotation);
-  if (ok && m->arch->local_base > 0) {
-    Rope local = {.base = m->arch->local_base, .factor = 1, .attention = 1, .type = "none"};
+  double base = m->arch->local_base;
+  ok = ok && real_of(m, "freq_base_swa", base, &base);
+  if (ok && base > 0 && !(base > 1))
+    ok = llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s.rope.freq_base_swa is %g", m->architecture, base);
+  if (ok && base > 0) {
+    Rope local = {.base = base, .factor = 1, .attention = 1, .type = "none"};
     ok = rotation_make(m, &local, &m->local_rotation);
   }
   tg_free(m->ctx, own);

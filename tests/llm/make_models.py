@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 
+from decoders import Pass, ROWS, make_decoder
 from quants import TYPES, blocks
 
 VOCABULARY, TOKENS = 20, 9
@@ -186,6 +187,10 @@ def feed_forward(m, w, x, i):
 
 
 def forward(m, ids):
+    if m.arch in ROWS:
+        latent = m.k.get("kv_rank")  # YaRN makes nothing longer there
+        longer = lambda k: 1 + 0.1 * math.log(k["factor"]) if k.get("scaling") == "yarn" and not latent else 1.0
+        return Pass(m, lambda x, k, pairs: rotate(x, k, frequencies(k, k.get("base", 10000.0)), pairs, longer(k))).logits(ids)
     w = {n: a.astype("f8") for n, a in m.w.items()}
     k, eps = m.k, m.k["eps"]
     x = w["token_embd.weight"][ids]
@@ -383,6 +388,15 @@ def make(arch, **numbers):
     return m
 
 
+def decoder(arch, **numbers):
+    m = make_decoder(Model(arch, **numbers), VOCABULARY)
+    for name, w in m.w.items():
+        if m.k.get("eights") and name.startswith("blk.") and w.ndim > 1 and w.shape[-1] % 32 == 0 and "gate_inp" not in name:
+            data, values = blocks(m.random, "Q8_0", w.size // w.shape[-1], w.shape[-1], 0.3)
+            m.raw[name], m.w[name] = (TYPES["Q8_0"][0], data), values.reshape(w.shape)
+    return m
+
+
 def quantise(m):
     """Each matrix of a layer in another type, the longest blocks that its rows have, until all were there"""
     left = list(TYPES)
@@ -412,16 +426,23 @@ def write(m, path):
              "kv_heads": "attention.head_count_kv", "head": "attention.key_length", "context": "context_length",
              "turned": "rope.dimension_count", "window": "attention.sliding_window", "experts": "expert_count",
              "used": "expert_used_count", "expert_ffn": "expert_feed_forward_length",
-             "shared_ffn": "expert_shared_feed_forward_length", "pooling": "pooling_type", "original": "rope.scaling.original_context_length"}
+             "shared_ffn": "expert_shared_feed_forward_length", "pooling": "pooling_type", "q_rank": "attention.q_lora_rank", "kv_rank": "attention.kv_lora_rank",
+             "key_mla": "attention.key_length_mla", "value_mla": "attention.value_length_mla", "value": "attention.value_length",
+             "shared": "expert_shared_count", "dense": "leading_dense_block_count", "unread": "nextn_predict_layers",
+             "groups": "expert_group_count", "groups_used": "expert_group_used_count", "gating": "expert_gating_func", "original": "rope.scaling.original_context_length"}
     reals = {"base": "rope.freq_base", "factor": "rope.scaling.factor", "attn_factor": "rope.scaling.attn_factor",
              "attention_cap": "attn_logit_softcapping", "final_cap": "final_logit_softcapping",
              "embedding_scale": "embedding_scale", "residual_scale": "residual_scale", "attention_scale": "attention.scale",
-             "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED + ENCODERS else "attention.layer_norm_rms_epsilon"}
+             "clamp": "attention.clamp_kqv", "alibi": "attention.max_alibi_bias", "expert_scale": "expert_weights_scale",
+             "log_mul": "rope.scaling.yarn_log_multiplier", "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED + ENCODERS or ROWS.get(a, {}).get("ln") else "attention.layer_norm_rms_epsilon"}
     for key, v in k.items():
         if key in names:
             whole(f"{a}.{names[key]}", v)
         if key in reals:
             real(f"{a}.{reals[key]}", v)
+    for key, name in ("parallel", "use_parallel_residual"), ("norm", "expert_weights_norm"):
+        if key in k:
+            kv.append(text(f"{a}.{name}") + struct.pack("<IB", 7, k[key]))
     if k.get("scaling"):
         words(f"{a}.rope.scaling.type", k["scaling"])
     many = lambda key, kind, v: kv.append(text(key) + struct.pack("<IIQ", 9, kind, v.size) + v.tobytes())
@@ -487,6 +508,35 @@ MODELS = {
     "starcoder2": make("starcoder2", tied=True, window=4),
     "nemotron": make("nemotron", turned=4),
     "gpt2": make("gpt2", kv_heads=4, head=4, tied=True, context=32),
+    "stablelm": decoder("stablelm", turned=4, head=8),
+    "stablelm-12b": decoder("stablelm", turned=2, head=4, each_norms=True, one_norm=True, parallel=True),
+    "phi2": decoder("phi2", kv_heads=4, head=4, turned=2),
+    "gptneox": decoder("gptneox", kv_heads=4, head=4, turned=2, parallel=True),
+    "gptneox-serial": decoder("gptneox", kv_heads=4, head=4, parallel=False),
+    "falcon": decoder("falcon", kv_heads=1, head=4, tied=True),
+    "falcon-40b": decoder("falcon", kv_heads=2, head=4, two_norms=True),
+    "bloom": decoder("bloom", heads=3, kv_heads=3, head=4, width=12, tied=True),
+    "mpt": decoder("mpt", kv_heads=4, head=4, alibi=6.0, clamp=0.5, no_bias=True, tied=True),
+    "mpt-learned": decoder("mpt", kv_heads=2, head=4, alibi=0.0, learned=True, all_norms=True, context=32),
+    "olmo": decoder("olmo", clamp=0.6),
+    "olmoe": decoder("olmoe", experts=5, used=2, expert_ffn=8),
+    "minicpm": decoder("minicpm", embedding_scale=3.0, residual_scale=0.7, logit_scale=2.0),
+    "minicpm-usual": decoder("minicpm"),
+    "deepseek": decoder("deepseek", experts=5, used=2, expert_ffn=8, shared=2, dense=1, expert_scale=1.0),
+    "deepseek2": decoder("deepseek2", kv_heads=1, head=12, value=8, key_mla=10, value_mla=6, still=6, own_value=6, turned=4, kv_rank=8, q_rank=10, layers=3,
+                         experts=8, used=3, expert_ffn=8, shared=1, dense=1, groups=4, groups_used=2, gating=2, picked=True, norm=True, expert_scale=2.5,
+                         scaling="yarn", factor=4.0, original=16, base=100.0, log_mul=0.1),
+    "deepseek2-lite": decoder("deepseek2", kv_heads=4, head=10, value=6, still=6, own_value=6, turned=4, kv_rank=8, experts=4, used=2, expert_ffn=8, shared=2,
+                              dense=1, expert_scale=1.0, scaling="yarn", factor=4.0, original=16, base=100.0, log_mul=0.0707),
+    "deepseek2-eights": decoder("deepseek2", width=32, heads=2, kv_heads=1, head=36, value=32, key_mla=36, value_mla=32, still=32, own_value=32, turned=4, kv_rank=32,
+                                experts=4, used=2, expert_ffn=32, shared=1, ffn=32, eights=True),
+    "glm4moe": decoder("glm4moe", head=8, turned=4, layers=3, experts=5, used=2, expert_ffn=8, shared=1, dense=1, picked=True, norm=True, expert_scale=1.5,
+                       head_norms=True, unread=1),
+    "ernie4_5": decoder("ernie4_5", tied=True),
+    "hunyuan-dense": decoder("hunyuan-dense"),
+    "exaone4": decoder("exaone4", layers=4, window=3, tied=True),
+    "exaone4-small": decoder("exaone4"),
+    "seed_oss": decoder("seed_oss"),
     "bert": make_encoder("bert"),
     "bert-quantised": make_encoder("bert", quantised=True, width=256, layers=3, ffn=32, heads=1, kv_heads=1, head=32, pooling=1),
     "bert-rank": make_encoder("bert", pooling=4),

@@ -67,7 +67,18 @@ static const char *const names[] = {"llama",         "llama-tied-linear",
                                     "olmo2",         "command-r",
                                     "cohere2",       "exaone",
                                     "internlm2",     "starcoder2",
-                                    "nemotron"};
+                                    "nemotron",      "stablelm",
+                                    "stablelm-12b",  "phi2",
+                                    "gptneox",       "gptneox-serial",
+                                    "falcon",        "falcon-40b",
+                                    "bloom",         "mpt",
+                                    "mpt-learned",   "olmo",
+                                    "olmoe",         "minicpm",
+                                    "minicpm-usual", "deepseek",
+                                    "deepseek2",     "deepseek2-lite",
+                                    "glm4moe",       "ernie4_5",
+                                    "hunyuan-dense", "exaone4",
+                                    "exaone4-small", "seed_oss"};
 
 enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512, VOCABULARY = 20 };
 
@@ -124,11 +135,11 @@ static void architecture(const char *name) {
  * packed in INTERP. */
 static void test_quantised(void **state) {
   (void)state;
-  static const char *const files[] = {"llama-quantised", "qwen3moe-quantised"};
+  static const char *const files[] = {"llama-quantised", "qwen3moe-quantised", "deepseek2-eights"};
   bool cpu = !strcmp(tg_default_device(C), "CPU");
   int32_t ids[MOST_TOKENS];
   float want[MOST_LOGITS];
-  for (int f = 0; f < 2; f++)
+  for (int f = 0; f < 3; f++)
     for (int64_t bits = 16; bits <= 32; bits += 16) {
       TgLlm *m = tg_llm_open(C, golden(files[f]), .context = 24, .block = 8, .activations = bits);
       if (!m) fail_msg("%s: %s", files[f], tg_errmsg(C));
@@ -864,6 +875,7 @@ int main(int argc, char **argv) {
   int failed = 0;
   const char *device = argc > 1 ? argv[1] : getenv("TG_DEV");
   setenv("TG_SPEC", "1", 0); /* a list of opts that is chosen and then refused is an error */
+  cmocka_set_test_filter(getenv("TG_TEST"));
   if (device && (strstr(device, "CUDA") || strstr(device, "METAL"))) {
     named = device;
     return on_named();

@@ -11,6 +11,7 @@ import sys
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from safetensors.torch import load_file, save_file
+import transformers
 from transformers import (BertConfig, BertForSequenceClassification, BertModel, NomicBertConfig, NomicBertModel, XLMRobertaConfig, XLMRobertaForSequenceClassification, XLMRobertaModel,
                           Cohere2Config, Cohere2ForCausalLM, CohereConfig, CohereForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GemmaConfig, GemmaForCausalLM, Glm4Config,
                           Glm4ForCausalLM, GPT2Config, GPT2LMHeadModel, GptOssConfig, GptOssForCausalLM, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
@@ -101,6 +102,29 @@ MODELS = {
 }
 
 
+C = lambda name: (getattr(transformers, name + "ForCausalLM"), getattr(transformers, name + "Config"))
+LATENT = dict(kv_lora_rank=8, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=6, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=8,
+              first_k_dense_replace=1, num_key_value_heads=4, rms_norm_eps=1e-5)
+MLA_YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=0.707, mscale_all_dim=0.707)
+NO_FFN = ("falcon", "falcon-40b", "bloom")
+MODELS.update({
+    "stablelm": (*C("StableLm"), dict(use_qkv_bias=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)), lambda: byte_level(LLAMA3)),
+    "stablelm-12b": (*C("StableLm"), dict(qk_layernorm=True, use_parallel_residual=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)), lambda: byte_level(LLAMA3)),
+    "phi": (*C("Phi"), dict(num_key_value_heads=4), lambda: byte_level()),
+    "gpt-neox": (*C("GPTNeoX"), dict(rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)), lambda: byte_level()),
+    "falcon": (*C("Falcon"), dict(new_decoder_architecture=False), lambda: byte_level()),
+    "falcon-40b": (*C("Falcon"), dict(new_decoder_architecture=True, num_kv_heads=2), lambda: byte_level()),
+    "bloom": (*C("Bloom"), {}, lambda: byte_level()),
+    "olmo": (*C("Olmo"), dict(clip_qkv=0.6, pad_token_id=0), lambda: byte_level()),
+    "olmoe": (*C("Olmoe"), dict(num_experts=5, num_experts_per_tok=2, pad_token_id=0), lambda: byte_level()),
+    "deepseek-v2": (*C("DeepseekV2"), dict(**LATENT, q_lora_rank=None, n_group=1, topk_group=1, topk_method="greedy", n_shared_experts=2, routed_scaling_factor=1.0, rope_parameters=MLA_YARN), lambda: byte_level(LLAMA3)),
+    "deepseek-v3": (*C("DeepseekV3"), dict(**LATENT, q_lora_rank=10, n_group=4, topk_group=2, n_shared_experts=1, routed_scaling_factor=2.5), lambda: byte_level(LLAMA3)),
+    "glm4-moe": (*C("Glm4Moe"), dict(n_routed_experts=5, num_experts_per_tok=2, moe_intermediate_size=8, first_k_dense_replace=1, head_dim=8, attention_bias=True, use_qk_norm=True, routed_scaling_factor=1.5, pad_token_id=0), lambda: byte_level(LLAMA3)),
+    "ernie4-5": (*C("Ernie4_5"), dict(head_dim=6), lambda: byte_level()),
+    "hunyuan": (*C("HunYuanDenseV1"), dict(head_dim=6, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)), lambda: byte_level()),
+    "exaone4": (*C("Exaone4"), dict(num_hidden_layers=4, sliding_window=4, tie_word_embeddings=True), lambda: byte_level()),
+    "seed-oss": (*C("SeedOss"), dict(head_dim=6, attention_dropout=0.0, residual_dropout=0.0), lambda: byte_level(LLAMA3)),
+})
 ENCODERS = {
     "bert": (BertModel, BertConfig, {}, words, "cls_token"),
     "bert-rank": (BertForSequenceClassification, BertConfig, dict(num_labels=1), words, None),
@@ -174,12 +198,16 @@ def make(name, folder):
     torch.manual_seed(sum(map(ord, name)))
     t = PreTrainedTokenizerFast(tokenizer_object=tokenizer(), bos_token="<|begin|>", eos_token="<|end|>")
     t.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
-    m = kind(config(**{**({} if name == "gpt2" else SMALL), **more}, vocab_size=len(t), attn_implementation="eager")).eval()
+    small = {} if name == "gpt2" else {k: v for k, v in SMALL.items() if k != "intermediate_size" or name not in NO_FFN}
+    m = kind(config(**{**small, **more}, vocab_size=len(t), attn_implementation="eager")).eval()
     with torch.no_grad():
         for n, p in m.named_parameters():
             norm = "norm" in n or "ln_" in n
             v = torch.randn(p.shape) * (0.2 if norm else 0.35) + (1 if norm and "bias" not in n and "gemma" not in name and name != "nemotron" else 0)
             p.copy_(v.half())  # the frequencies stay f32
+        for n, b in m.named_buffers():
+            if "e_score_correction_bias" in n:
+                b.copy_(torch.randn(b.shape).half() * 0.2)
         packed = mxfp4(m) if "mxfp4" in name else {}
         ids = torch.randint(0, len(t), (1, 9))
         logits = m(ids).logits[0]

@@ -632,9 +632,12 @@ static void folder(const char *name) {
 static void test_folders(void **state) {
   (void)state;
   static const char *const kinds[] = {
-      "granite", "olmo2",   "cohere",        "cohere2", "starcoder2", "nemotron", "llama", "mistral",
-      "mixtral", "smollm3", "qwen2",         "qwen3",   "qwen2moe",   "qwen3moe", "phi3",  "glm4",
-      "gpt2",    "gpt-oss", "gpt-oss-mxfp4", "gemma",   "gemma2",     "gemma3"};
+      "granite", "olmo2",    "cohere",       "cohere2",     "starcoder2",    "nemotron", "llama",
+      "mistral", "mixtral",  "smollm3",      "qwen2",       "qwen3",         "qwen2moe", "qwen3moe",
+      "phi3",    "glm4",     "gpt2",         "gpt-oss",     "gpt-oss-mxfp4", "gemma",    "gemma2",
+      "gemma3",  "stablelm", "stablelm-12b", "phi",         "gpt-neox",      "falcon",   "falcon-40b",
+      "bloom",   "olmo",     "olmoe",        "deepseek-v2", "deepseek-v3",   "glm4-moe", "ernie4-5",
+      "hunyuan", "exaone4",  "seed-oss"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     folder(kinds[i]);
 }

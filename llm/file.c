@@ -139,7 +139,8 @@ static bool shares_read(TgLlm *m) {
   if (k->expert_scale == 0) k->expert_scale = 1;
   if (!k->shared_ffn) k->shared_ffn = k->expert_ffn * k->shared;
   if (k->groups > 1 && (k->gating != GATING_SIGMOID || k->experts % k->groups || k->experts / k->groups < 2 ||
-                        k->groups_used < 1 || k->groups_used > k->groups))
+                        k->groups_used < 1 || k->groups_used > k->groups ||
+                        k->groups_used * (k->experts / k->groups) < k->experts_used))
     return llm_fail(
         m->ctx, TG_ERR_VALUE,
         "llm: %s.expert_group_count is %lld, %lld of them used: %lld experts in groups are known here "

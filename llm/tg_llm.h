@@ -71,9 +71,9 @@ TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbyt
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
-/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), smollm3, qwen2, qwen3,
- * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, granite, granitemoe, olmo2, command-r,
- * cohere2, exaone, internlm2, starcoder2, nemotron, gpt2. Weights are views of the file, or
+/* ---- models: those that tg_llm_architecture names: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its
+ * experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and others that go on with texts, and encoders, which
+ * turn them into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2. Weights are views of the file, or
  * packed (.activations): quantised values are computed where a product needs them. Keys and values of the
  * tokens so far are kept in a cache. A step is a captured program (tg_jit): the first two of each size are
  * planned and compiled, later ones are replayed. */

@@ -737,7 +737,14 @@ static void test_replay(void **state) {
 /* ---- limits and wrong calls */
 static void test_limits(void **state) {
   (void)state;
+  static const char *const foreign[] = {"phi2", "gptneox", "falcon", "bloom", "mpt", "deepseek2"};
   int32_t ids[32] = {0}, wrong[] = {1, 20};
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+    TgLlm *m = opened(golden(foreign[i]), 4, TG_F32);
+    assert_null(tg_lora_new(m));
+    assert_non_null(strstr(tg_errmsg(C), "models of its kind have no adapters here")), tg_clear_error(C);
+    tg_llm_free(m);
+  }
   int64_t n = 0;
   TgLlm *m = opened(golden("llama"), 4, TG_F32);
   assert_null(tg_llm_logits(m));
@@ -800,6 +807,41 @@ static void test_hostile(void **state) {
   refused("llama-yarn", "yarn", "yawn", 0, "'yawn'");
   refused("llama-experts", "llama.expert_used_count", "\x9", 27, "experts, and used ones");
   refused("llama", "llama.embedding_length", "\x6", 22, "llama.embedding_length is no whole number");
+  refused("deepseek2", "deepseek2.attention.kv_lora_rank", "\x9", 36,
+          "elements of a key, and of a latent one: 12 and 13");
+  refused("deepseek2", "deepseek2.attention.head_count_kv", "\2", 37,
+          "heads of keys, and those of latent attention: 2 and 1");
+  refused("deepseek2", "deepseek2.attention.kv_lora_rank", "deepseek2.attention.kv_lora_rang", 0,
+          "latent attention, and its rank: 1 and 0");
+  refused("deepseek2", "deepseek2.attention.value_length", "\7", 36,
+          "elements of a value, and of a latent one: 7 and 8");
+  refused("deepseek2", "deepseek2.expert_group_used_count", "\5", 37,
+          "expert_group_count is 4, 5 of them used");
+  refused("deepseek2", "deepseek2.expert_group_used_count", "\1", 37,
+          "expert_group_count is 4, 1 of them used");
+  refused("deepseek2", "deepseek2.expert_gating_func", "\1", 32, "known here with a sigmoid alone");
+  refused("deepseek2", "deepseek2.expert_gating_func", "\4", 32, "expert_gating_func is 4");
+  refused("deepseek2", "deepseek2.rope.scaling.yarn_log_multiplier",
+          "deepseek2.rope.scaling.yarn_log_multiplied", 0, "no deepseek2.rope.scaling.yarn_log_multiplier");
+  refused("deepseek2-lite", "deepseek2.attention.head_count_kv", "\1", 37,
+          "those of latent attention: 1 and 4");
+  refused("glm4moe", "glm4moe.leading_dense_block_count", "\3", 37,
+          "layers, and those without experts: 2 and 3");
+  refused("glm4moe", "glm4moe.leading_dense_block_count", "\0", 37, "no tensor 'blk.0.ffn_gate_inp.weight'");
+  refused("glm4moe", "glm4moe.nextn_predict_layers", "\3", 32, "those that predict further tokens: 3 and 3");
+  refused("glm4moe", "glm4moe.expert_shared_count", "\2", 31,
+          "'blk.1.ffn_gate_shexp.weight' is (8, 16), where the model has (16, 16)");
+  refused("gemma2", "gemma2.final_logit_softcapping", "gemma2.rope.dimension_sections", 0,
+          "gemma2.rope.dimension_sections: a model with it is not known here");
+  refused("gemma2", "gemma2.attn_logit_softcapping", "gemma2.attention.output_scale", 0,
+          "gemma2.attention.output_scale: a model with it is not known here");
+  refused("llama-window", "llama.attention.sliding_window", "llama.router_logit_softcapping", 0,
+          "llama.router_logit_softcapping: a model with it is not known here");
+  refused("falcon-40b", "blk.1.attn_norm_2.bias", "blk.1.attn_norm_9.bias", 0,
+          "no tensor 'blk.1.attn_norm_2.bias'");
+  refused("bloom", "token_embd_norm.weight", "token_embd_nerm.weight", 0,
+          "no tensor 'token_embd_norm.weight'");
+  refused("olmo", "blk.1.ffn_up.weight", "output_norm.weight ", 0, "no tensor 'blk.1.ffn_up.weight'");
 }
 
 /* ---- memory that ends: each allocation fails in turn, and all is given back */

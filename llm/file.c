@@ -266,7 +266,8 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
                            [SIZE_KV_RANK_ROTARY] = k->kv_rank + k->rotary,
                            [SIZE_STILL] = still,
                            [SIZE_VALUE] = k->value,
-                           [SIZE_STILL_VALUES] = k->heads * (still + k->value)};
+                           [SIZE_STILL_VALUES] = k->heads * (still + k->value),
+                           [SIZE_DENSE] = k->between};
   return sizes[s];
 }
 
@@ -449,6 +450,8 @@ static const LlmOwnWeight own_weights[] = {
     {"output", OWN_HEAD, AT(head), AT(head_bias), {SIZE_VOCABULARY, SIZE_WIDTH}},
     {"cls", OWN_ENCODERS, AT(cls), AT(cls_bias), {SIZE_WIDTH, SIZE_WIDTH}},
     {"cls.output", OWN_ENCODERS, AT(cls_out), AT(cls_out_bias), {SIZE_ONE, SIZE_WIDTH}},
+    {"dense_2", OWN_ENCODERS, AT(dense_in), 0, {SIZE_DENSE, SIZE_WIDTH}},
+    {"dense_3", OWN_ENCODERS, AT(dense_out), 0, {SIZE_WIDTH, SIZE_DENSE}},
     {"rope_freqs", OWN_ROPE, AT(rope_factors), 0, {SIZE_HALF_ROTARY}},
     {"rope_factors_long", OWN_ROPE, AT(rope_long), 0, {SIZE_HALF_ROTARY}},
     {"rope_factors_short", OWN_SHORT, AT(rope_short), 0, {SIZE_HALF_ROTARY}}};
@@ -468,9 +471,12 @@ static Need need_of(const TgLlm *m, const LlmOwnWeight *w, bool bias) {
   switch (w->who) {
   case OWN_ALL: return MUST;
   case OWN_POSITIONS: return a->positions ? MUST : a->rope == ROPE_NONE && !a->encoder ? MAY : NOT;
-  case OWN_BEGIN: return !a->encoder && !a->begin_norm ? NOT : bias ? MAY : MUST;
+  case OWN_BEGIN: return !a->begin_norm ? NOT : bias ? MAY : MUST;
   case OWN_ENCODERS: return a->encoder ? MAY : NOT;
-  case OWN_NORM: return a->encoder || a->bare ? NOT : !bias || (a->biases & BIT(W_ATTN_NORM)) ? MUST : MAY;
+  case OWN_NORM:
+    return !(a->weights & (BIT(W_ATTN_NORM) | BIT(W_ATTN_POST_NORM))) ? NOT
+           : !bias || (a->biases & BIT(W_ATTN_NORM))                  ? MUST
+                                                                      : MAY;
   case OWN_HEAD: return a->encoder ? NOT : MAY;
   case OWN_SHORT: return m->rope_long ? MUST : MAY;
   default: return MAY;
@@ -507,12 +513,16 @@ bool llm_weights_find(TgLlm *m) {
   LlmNumbers *k = &m->k;
   k->vocabulary = rows_of(m, "token_embd.weight");
   k->types = rows_of(m, "token_types.weight");
+  k->between = rows_of(m, "dense_2.weight");
   for (int i = 0; i < OWN_WEIGHTS; i++)
     for (int bias = 0; bias <= (own_weights[i].bias != 0); bias++)
       own_find(&f, &own_weights[i], bias);
   for (int64_t i = 0; i < k->layers && f.ok; i++)
     layer_find(&f, i);
   if (!all_used(&f) || !windows_read(m) || !rank_fits(m)) return false;
+  if (!m->dense_in != !m->dense_out)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: the file has no tensor 'dense_%d.weight'",
+                    m->dense_in ? 3 : 2);
   bool any = false;
   for (int64_t i = 0; i < k->layers; i++)
     any |= m->layer[i].windowed;

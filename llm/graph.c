@@ -185,8 +185,15 @@ static TgTensor *keys_at(const TgLlm *m, int64_t seen) {
 /* Which of `seen` keys a token may see: (1 or texts, 1, 1, 1 or each, seen). NULL: all of them. */
 static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, LlmRows r, int64_t seen) {
   bool windowed = l->windowed && m->k.window < m->room;
-  if (r.extent)
-    return tg_reshape(tg_lt(keys_at(m, seen), tg_slice(r.extent, 0, 0, 1)), TG_SHAPE(1, 1, 1, 1, seen));
+  if (r.extent) {
+    TgTensor *end = tg_slice(r.extent, 0, 0, 1), *there = tg_lt(keys_at(m, seen), end);
+    there = tg_reshape(there, TG_SHAPE(1, 1, 1, 1, seen));
+    if (!windowed) return there;
+    TgTensor *query =
+        tg_minimum(queries_at(m, r), tg_sub_scalar(end, 1)); /* what fills up sees something, too */
+    TgTensor *away = tg_abs(tg_sub(query, keys_at(m, seen)));
+    return tg_mul(there, tg_le_scalar(away, (double)(m->k.window / 2))); /* half of it to each side */
+  }
   if (r.each == 1 && !windowed && !r.at) return NULL;
   TgTensor *key = keys_at(m, seen), *query = queries_at(m, r), *mask = tg_le(key, query);
   return windowed ? tg_mul(mask, tg_gt(tg_add_scalar(key, (double)m->k.window), query)) : mask;
@@ -420,9 +427,10 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   if (m->arch->encoder) r = (LlmRows){.texts = 1, .each = part->n, .whole = true, .extent = in[1]};
   TgTensor *x = part->first ? in[0] : llm_embedded(m, in[0], r);
   x = llm_layers(m, x, r, part->first, part->last);
-  if (m->arch->encoder)
-    x = part->last == m->k.layers && m->k.pooling == POOL_RANK ? ranked(m, x) : x;
-  else if (part->hidden)
+  if (m->arch->encoder) {
+    if (part->last == m->k.layers && m->norm) x = normed(m, x, m->norm, m->norm_bias);
+    if (part->last == m->k.layers && m->k.pooling == POOL_RANK) x = ranked(m, x);
+  } else if (part->hidden)
     x = begun(m, x, m->norm, m->norm_bias);
   else if (part->last == m->k.layers && part->many)
     x = llm_logits_of(m, x, r);

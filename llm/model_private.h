@@ -78,7 +78,8 @@ typedef enum LlmSize {
   SIZE_KV_RANK_ROTARY,
   SIZE_STILL,
   SIZE_VALUE,
-  SIZE_STILL_VALUES
+  SIZE_STILL_VALUES,
+  SIZE_DENSE
 } LlmSize;
 
 /* dims: row-major, as (out, in) */
@@ -114,7 +115,7 @@ typedef struct LlmArch {
   const char *name;
   LlmRope rope;         /* the two elements that rotate together: neighbours, or a half apart */
   LlmActivation act;    /* of the feed-forward part */
-  bool encoder;         /* tokens see what follows them too; norms after each sum; no head */
+  bool encoder;         /* tokens see what follows them too; no head */
   bool layer_norm;      /* mean and variance; else root mean square */
   bool positions;       /* learned, position_embd */
   bool scale_embedding; /* by the root of the width */
@@ -156,6 +157,7 @@ typedef struct LlmNumbers {
   int64_t renormalized; /* the weights of the chosen experts add up to 1 */
   int64_t types;        /* of tokens: the rows of their table; 0: there is none */
   int64_t pooling;      /* LlmPooling */
+  int64_t between;      /* elements between the two matrices behind pooling */
   double eps, scale, attention_cap, final_cap;
   double clamp;        /* of queries, keys and values; 0: none */
   double expert_scale; /* of what experts add, the shared one left out */
@@ -262,7 +264,8 @@ struct TgLlm {
   TgTensor *embedding, *types, *positions, *embedding_norm, *embedding_norm_bias;
   TgTensor *norm, *norm_bias, *head, *head_bias, *rope_factors, *rope_long, *rope_short;
   TgTensor *cls, *cls_bias, *cls_out, *cls_out_bias; /* a reranker's head */
-  TgPacked *packed_head;                             /* as of a layer */
+  TgTensor *dense_in, *dense_out; /* what an encoder does to what pooling gave; NULL: nothing */
+  TgPacked *packed_head;          /* as of a layer */
   LlmRotation rotation, local_rotation;
   TgTensor *slopes; /* of each head: what a key loses for each token that it is away; NULL: none */
   TgDType cache;

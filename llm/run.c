@@ -236,6 +236,25 @@ static bool can_embed(TgLlm *m) {
                   m->architecture);
 }
 
+/* What an encoder does to the vector that pooling gave: two products. */
+static bool behind_pooling(TgLlm *m, double *sum) {
+  int64_t width = m->k.width;
+  float *v = m->dense_in ? tg_alloc(m->ctx, (size_t)width * sizeof *v) : NULL;
+  bool ok = false;
+  if (!m->dense_in) return true;
+  for (int64_t i = 0; v && i < width; i++)
+    v[i] = (float)sum[i];
+  if (v) TG_SCOPE(m->ctx) {
+      TgTensor *x = tg_from(m->ctx, v, TG_F32, TG_SHAPE(1, width));
+      x = tg_linear(tg_linear(x, tg_cast(m->dense_in, TG_F32), NULL), tg_cast(m->dense_out, TG_F32), NULL);
+      ok = !tg_read(x, v, (size_t)width * sizeof *v);
+    }
+  for (int64_t i = 0; ok && i < width; i++)
+    sum[i] = (double)v[i];
+  tg_free(m->ctx, v);
+  return ok;
+}
+
 TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
   if (!m) return TG_ERR_NOMEM;
   if (!out) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_embed: nowhere to write to");
@@ -243,9 +262,10 @@ TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
     return tg_error(m->ctx);
   double *sum = tg_alloc(m->ctx, (size_t)m->k.width * sizeof *sum), length = 0;
   float *rows = tg_alloc(m->ctx, (size_t)(m->block * m->k.width) * sizeof *rows);
-  bool ok = sum && rows && embedded(m, ids, n, rows, sum);
+  bool ok = sum && rows && embedded(m, ids, n, rows, sum) && behind_pooling(m, sum);
   for (int64_t i = 0; ok && i < m->k.width; i++)
     length += sum[i] * sum[i];
+  if (ok && !isfinite(length)) ok = llm_fail(m->ctx, TG_ERR_VALUE, "llm_embed: the vector is not finite");
   for (int64_t i = 0; ok && i < m->k.width; i++)
     out[i] = (float)(length > 0 ? sum[i] / sqrt(length) : 0);
   tg_free(m->ctx, sum), tg_free(m->ctx, rows);

@@ -73,7 +73,7 @@ TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
 /* ---- models: those that tg_llm_architecture names: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its
  * experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and others that go on with texts, and encoders, which
- * turn them into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2. Weights are views of the file, or
+ * turn them into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2, gemma-embedding. Weights are views of the file, or
  * packed (.activations): quantised values are computed where a product needs them. Keys and values of the
  * tokens so far are kept in a cache. A step is a captured program (tg_jit): the first two of each size are
  * planned and compiled, later ones are replayed. */
@@ -141,7 +141,7 @@ TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
 TG_API TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n);
 /* A text as a direction: `width` numbers, of its n tokens after the last norm what pooling says (the mean, the
  * first, the last), of length 1. The sequence has these tokens afterwards (an encoder's has none), and no
- * logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; the file has no pooling; a reranker. */
+ * logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; the file has no pooling; a reranker; it is not finite. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
 /* How well a document answers a query, as a reranker says it: a number that is larger for better ones. tokens: of
  * both, with what stands around them; may be NULL. TG_ERR_VALUE: the model is none, or has no tokenizer; TG_ERR_LIMIT: both are more than the context. */

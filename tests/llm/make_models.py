@@ -117,12 +117,12 @@ def attention(m, w, x, i, norm):
     q, key, v = q.reshape(n, H, D), key.reshape(n, K, D), v.reshape(n, K, D)
     if p + "attn_q_norm.weight" in w and m.arch != "olmo2":
         q, key = rms(q, w[p + "attn_q_norm.weight"], k["eps"]), rms(key, w[p + "attn_k_norm.weight"], k["eps"])
-    every = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4}.get(m.arch)
+    every = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "gemma-embedding": 6}.get(m.arch)
     windowed = k.get("window") and not (every and i % every == every - 1)
     still = m.arch in ("smollm3", "cohere2") and i % 4 == 3
     if m.arch != "gpt2" and not still:
         pairs = m.arch in ("llama", "glm4", "smollm3", "granite", "granitemoe", "command-r", "cohere2", "internlm2")
-        if m.arch == "gemma3" and windowed:
+        if m.arch in ("gemma3", "gemma-embedding") and windowed:
             f = frequencies({**k, "scaling": None}, 10000.0)
         else:
             f = frequencies(k, k.get("base", 10000.0))
@@ -142,6 +142,8 @@ def attention(m, w, x, i, norm):
     hidden = of > at
     if windowed:
         hidden |= at - of >= k["window"]
+    if m.arch == "gemma-embedding":  # both sides are seen, half a window of each
+        hidden = np.abs(at - of) > (k["window"] // 2 if windowed else n)
     score = np.where(hidden, -np.inf, score)
     if p + "attn_sinks.weight" in w:  # a key more, of which nothing comes
         sink = np.broadcast_to(w[p + "attn_sinks.weight"][:, None, None], (H, n, 1))
@@ -152,7 +154,7 @@ def attention(m, w, x, i, norm):
 
 def feed_forward(m, w, x, i):
     k, p = m.k, f"blk.{i}."
-    act = gelu if m.arch in ("gemma", "gemma2", "gemma3", "gpt2", "starcoder2") else silu
+    act = gelu if m.arch in ("gemma", "gemma2", "gemma3", "gemma-embedding", "gpt2", "starcoder2") else silu
     if m.arch == "nemotron":
         act = lambda v: np.maximum(v, 0) ** 2
     lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
@@ -227,7 +229,7 @@ def forward(m, ids):
     return y
 
 
-ENCODERS = ("bert", "nomic-bert", "jina-bert-v2")
+ENCODERS = ("bert", "nomic-bert", "jina-bert-v2", "gemma-embedding")
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + ["\u2581" + w for w in ("aa", "bb", "cc", "dd")]
 PAIR, SECOND = [2, 4, 6, 3, 5, 3], 4  # [CLS] aa cc [SEP] bb [SEP]
 
@@ -245,6 +247,14 @@ def encode(m, ids, second):
     w = {n: a.astype("f8") for n, a in m.w.items()}
     k, n = m.k, len(ids)
     H, D, F = k["heads"], k["head"], k["ffn"]
+    if m.arch == "gemma-embedding":
+        norm = lambda name, v: rms(v, w[name + ".weight"], k["eps"])
+        x = w["token_embd.weight"][ids] * math.sqrt(k["width"])
+        for i in range(k["layers"]):
+            p = f"blk.{i}."
+            x = x + norm(p + "post_attention_norm", attention(m, w, norm(p + "attn_norm", x), i, norm))
+            x = x + norm(p + "post_ffw_norm", feed_forward(m, w, norm(p + "ffn_norm", x), i))
+        return norm("output_norm", x)
     norm = lambda name, v: layer_norm(v, w[name + ".weight"], w[name + ".bias"], k["eps"])
     x = w["token_embd.weight"][ids] + w["token_types.weight"][(np.arange(n) >= second).astype(int)]
     if m.arch == "bert":
@@ -351,11 +361,11 @@ def make(arch, **numbers):
         m.add(p + "attn_output.weight", d, q)
         if arch in ("qwen2", "qwen2moe", "glm4", "gpt-oss", "starcoder2"):
             vector(p + "attn_q.bias", q, 0), vector(p + "attn_k.bias", kv, 0), vector(p + "attn_v.bias", kv, 0)
-        if arch in ("qwen3", "qwen3moe", "gemma3"):
+        if arch in ("qwen3", "qwen3moe", "gemma3", "gemma-embedding"):
             vector(p + "attn_q_norm.weight", k["head"]), vector(p + "attn_k_norm.weight", k["head"])
         if arch == "olmo2":
             vector(p + "attn_q_norm.weight", q), vector(p + "attn_k_norm.weight", kv)
-        if arch in ("gemma2", "gemma3", "glm4", "olmo2"):
+        if arch in ("gemma2", "gemma3", "gemma-embedding", "glm4", "olmo2"):
             vector(p + "post_attention_norm.weight", d), vector(p + "post_ffw_norm.weight", d)
         if arch == "gpt-oss":
             e, g = k["experts"], k["expert_ffn"]
@@ -383,6 +393,8 @@ def make(arch, **numbers):
             m.add(p + "ffn_gate.weight", f, d)
         m.add(p + "ffn_up.weight", 2 * f if arch in ("phi3", "glm4") else f, d)
         m.add(p + "ffn_down.weight", d, f)
+    if k.get("between"):
+        m.add("dense_2.weight", k["between"], d), m.add("dense_3.weight", d, k["between"])
     if k.get("quantised"):
         quantise(m)
     return m
@@ -434,7 +446,7 @@ def write(m, path):
              "attention_cap": "attn_logit_softcapping", "final_cap": "final_logit_softcapping",
              "embedding_scale": "embedding_scale", "residual_scale": "residual_scale", "attention_scale": "attention.scale",
              "clamp": "attention.clamp_kqv", "alibi": "attention.max_alibi_bias", "expert_scale": "expert_weights_scale",
-             "log_mul": "rope.scaling.yarn_log_multiplier", "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED + ENCODERS or ROWS.get(a, {}).get("ln") else "attention.layer_norm_rms_epsilon"}
+             "log_mul": "rope.scaling.yarn_log_multiplier", "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED + ENCODERS[:3] or ROWS.get(a, {}).get("ln") else "attention.layer_norm_rms_epsilon"}
     for key, v in k.items():
         if key in names:
             whole(f"{a}.{names[key]}", v)
@@ -451,6 +463,8 @@ def write(m, path):
         kv.append(text(f"{a}.attention.causal") + struct.pack("<IB", 7, 0))
         x = encode(m, ids, len(ids))
         e = np.stack((x.mean(0), x[0], x[-1]))
+        if "dense_2.weight" in m.w:
+            e = e @ m.w["dense_2.weight"].astype("f8").T @ m.w["dense_3.weight"].astype("f8").T
         many("test.embeddings", 6, (e / np.linalg.norm(e, axis=1)[:, None]).astype("<f4"))
     else:
         many("test.logits", 6, forward(m, ids).astype("<f4"))
@@ -537,6 +551,7 @@ MODELS = {
     "exaone4": decoder("exaone4", layers=4, window=3, tied=True),
     "exaone4-small": decoder("exaone4"),
     "seed_oss": decoder("seed_oss"),
+    "gemma-embedding": make("gemma-embedding", layers=7, window=5, width=8, ffn=12, heads=2, kv_heads=1, base=5000.0, tokens=20, pooling=1, between=10),
     "bert": make_encoder("bert"),
     "bert-quantised": make_encoder("bert", quantised=True, width=256, layers=3, ffn=32, heads=1, kv_heads=1, head=32, pooling=1),
     "bert-rank": make_encoder("bert", pooling=4),

@@ -32,8 +32,9 @@ static const char *golden(const char *name) {
   return path;
 }
 
-static const char *const files[] = {"bert",         "nomic-bert",         "nomic-bert-long",
-                                    "jina-bert-v2", "jina-bert-v2-norms", "bert-quantised"};
+static const char *const files[] = {"bert",          "nomic-bert",         "nomic-bert-long",
+                                    "jina-bert-v2",  "jina-bert-v2-norms", "gemma-embedding",
+                                    "bert-quantised"};
 static const char *const poolings[] = {"mean", "cls", "last"};
 
 enum { FILES = sizeof files / sizeof *files, MOST_TOKENS = 640, MOST_WIDTH = 256 };
@@ -245,6 +246,9 @@ static void test_damaged(void **state) {
           "'blk.0.ffn_gate.weight' is (20, 16), where the model has (7, 16)");
   refused("jina-bert-v2-norms", "feed_forward_length", 23, "\7", 1, "no tensor 'blk.0.ffn_gate.weight'");
   refused("bert", "token_types.weight", 0, "output_norm.weig", 16, "is none that bert has here");
+  refused("gemma-embedding", "dense_3.weight", 0, "dense_9.weight", 14, "'dense_9.weight' is none that");
+  refused("gemma-embedding", "output_norm.weight", 0, "output_nerm.weight", 18,
+          "no tensor 'output_norm.weight'");
   changed("bert", "bert.pooling_type", 21, "\0", 1);
   TgLlm *m = tg_llm_open(C, "test_llm_encoder.gguf");
   float v[16];

@@ -68,7 +68,7 @@ class Pass:
     def heads(self, p, x, still):
         k, row, n = self.k, self.row, len(x)
         H, K, D = k["heads"], k["kv_heads"], k["head"]
-        if row.get("fused"):
+        if row.get("fused") or k.get("fused"):
             q, key, v = np.split(self.lin(p + "attn_qkv", x), [H * D, H * D + K * D], axis=1)
         else:
             q, key, v = (self.lin(p + "attn_" + c, x) for c in "qkv")
@@ -215,7 +215,7 @@ def make_decoder(m, vocabulary):
                 matrix("attn_kv_b", H * (S + V), R)
             matrix("attn_output", d, H * V)
         else:
-            if row.get("fused"):
+            if row.get("fused") or k.get("fused"):
                 matrix("attn_qkv", q + 2 * kv, d, everywhere)
             else:
                 bias = everywhere or row.get("qkv_biased")

@@ -525,6 +525,7 @@ MODELS = {
     "stablelm": decoder("stablelm", turned=4, head=8),
     "stablelm-12b": decoder("stablelm", turned=2, head=4, each_norms=True, one_norm=True, parallel=True),
     "phi2": decoder("phi2", kv_heads=4, head=4, turned=2),
+    "phi2-joined": decoder("phi2", kv_heads=4, head=4, turned=2, fused=True),
     "gptneox": decoder("gptneox", kv_heads=4, head=4, turned=2, parallel=True),
     "gptneox-serial": decoder("gptneox", kv_heads=4, head=4, parallel=False),
     "falcon": decoder("falcon", kv_heads=1, head=4, tied=True),

@@ -518,12 +518,32 @@ static void bytes_spoil(Part *b) {
   }
 }
 
-static const char *const goldens[] = {
-    "llama",        "llama-yarn", "llama-experts",  "qwen2",      "qwen2moe",
-    "gemma3",       "phi3",       "phi3-long",      "glm4",       "gpt2",
-    "gpt-oss",      "smollm3",    "bert",           "nomic-bert", "jina-bert-v2-norms",
-    "stablelm-12b", "gptneox",    "falcon-40b",     "bloom",      "mpt",
-    "olmo",         "deepseek2",  "deepseek2-lite", "glm4moe",    "exaone4"};
+static const char *const goldens[] = {"llama",
+                                      "llama-yarn",
+                                      "llama-experts",
+                                      "qwen2",
+                                      "qwen2moe",
+                                      "gemma3",
+                                      "phi3",
+                                      "phi3-long",
+                                      "glm4",
+                                      "gpt2",
+                                      "gpt-oss",
+                                      "smollm3",
+                                      "bert",
+                                      "nomic-bert",
+                                      "jina-bert-v2-norms",
+                                      "gemma-embedding",
+                                      "stablelm-12b",
+                                      "gptneox",
+                                      "falcon-40b",
+                                      "bloom",
+                                      "mpt",
+                                      "olmo",
+                                      "deepseek2",
+                                      "deepseek2-lite",
+                                      "glm4moe",
+                                      "exaone4"};
 
 enum { GOLDENS = sizeof goldens / sizeof *goldens, KINDS = 4 };
 

@@ -21,6 +21,8 @@ from transformers import (BertConfig, BertForSequenceClassification, BertModel, 
 
 TEXTS = ["Once upon a time, there was a dog.", " two  blanks\n\nand 12345 don't", "Ünïcode \u4f60\u597d \U0001f600!", "<|end|> is no end", ""]
 LEARN = ["the dog and the cat sat on the mat, and the dog ran", "once upon a time there was a time of dogs", "123 456 don't we'll I'm"] * 3
+DEEPSEEK3 = [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+             "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 WORD = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 GPT4O = WORD + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -30,7 +32,7 @@ QWEN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 def byte_level(split=None, digits=False, ignore_merges=False):
     t = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not split)
-    first = [pre_tokenizers.Split(Regex(split), "isolated")] if split else [pre_tokenizers.Digits(individual_digits=True)] if digits else []
+    first = [pre_tokenizers.Split(Regex(s), "isolated") for s in ([split] if isinstance(split, str) else split)] if split else [pre_tokenizers.Digits(individual_digits=True)] if digits else []
     t.pre_tokenizer = pre_tokenizers.Sequence(first + [last]) if first else last
     t.decoder = decoders.ByteLevel()
     t.train_from_iterator(LEARN, trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
@@ -118,7 +120,7 @@ MODELS.update({
     "olmo": (*C("Olmo"), dict(clip_qkv=0.6, pad_token_id=0), lambda: byte_level()),
     "olmoe": (*C("Olmoe"), dict(num_experts=5, num_experts_per_tok=2, pad_token_id=0), lambda: byte_level()),
     "deepseek-v2": (*C("DeepseekV2"), dict(**LATENT, q_lora_rank=None, n_group=1, topk_group=1, topk_method="greedy", n_shared_experts=2, routed_scaling_factor=1.0, rope_parameters=MLA_YARN), lambda: byte_level(LLAMA3)),
-    "deepseek-v3": (*C("DeepseekV3"), dict(**LATENT, q_lora_rank=10, n_group=4, topk_group=2, n_shared_experts=1, routed_scaling_factor=2.5), lambda: byte_level(LLAMA3)),
+    "deepseek-v3": (*C("DeepseekV3"), dict(**LATENT, q_lora_rank=10, n_group=4, topk_group=2, n_shared_experts=1, routed_scaling_factor=2.5), lambda: byte_level(DEEPSEEK3)),
     "glm4-moe": (*C("Glm4Moe"), dict(n_routed_experts=5, num_experts_per_tok=2, moe_intermediate_size=8, first_k_dense_replace=1, head_dim=8, attention_bias=True, use_qk_norm=True, routed_scaling_factor=1.5, pad_token_id=0), lambda: byte_level(LLAMA3)),
     "ernie4-5": (*C("Ernie4_5"), dict(head_dim=6), lambda: byte_level()),
     "hunyuan": (*C("HunYuanDenseV1"), dict(head_dim=6, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)), lambda: byte_level()),

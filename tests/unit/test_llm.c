@@ -500,6 +500,32 @@ static void test_cache(void **state) {
   tg_clear_error(C);
 }
 
+/* Whole texts, without a cache: the loss is the one that the expected logits have. */
+static void test_losses(void **state) {
+  (void)state;
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS], loss = 0;
+  if (strcmp(tg_default_device(C), "CPU")) skip(); /* slow elsewhere, and the same graph */
+  for (int i = 0; i < NAMES; i++) {
+    TgLlm *m = opened(golden(names[i]), 4, TG_F32);
+    int64_t n = expected(m, ids, want) - 1, v = tg_llm_about(m).vocabulary;
+    double sum = 0;
+    for (int64_t t = 0; t < n; t++) {
+      double all = 0;
+      for (int64_t j = 0; j < v; j++)
+        all += exp((double)want[t * v + j]);
+      sum += log(all) - (double)want[t * v + ids[t + 1]];
+    }
+    TG_SCOPE(C) {
+      TgTensor *x = tg_from(C, ids, TG_I32, TG_SHAPE(1, n)), *y = tg_from(C, ids + 1, TG_I32, TG_SHAPE(1, n));
+      if (tg_read(tg_llm_loss(m, x, y), &loss, sizeof loss)) fail_msg("%s: %s", names[i], tg_errmsg(C));
+    }
+    if (!(fabs((double)loss - sum / (double)n) < 1e-4))
+      fail_msg("%s: a loss of %g, not %g", names[i], (double)loss, sum / (double)n);
+    tg_llm_free(m);
+  }
+}
+
 /* ---- stories260K */
 static int32_t best(const float *l, int64_t n) {
   int32_t id = 0;
@@ -910,11 +936,11 @@ static void test_memory(void **state) {
       cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_many),                                     \
       cmocka_unit_test(test_quantised),     cmocka_unit_test(test_reaches),                                  \
       cmocka_unit_test(test_rows),          cmocka_unit_test(test_settled),                                  \
-      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                    \
-      cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
-      cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \
-      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
-      cmocka_unit_test(test_memory),                                                                         \
+      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_losses),                                   \
+      cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
+      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \
+      cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
+      cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 

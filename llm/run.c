@@ -47,6 +47,9 @@ static LlmStep *step_for(TgLlm *m, int64_t count) {
 /* Whether these tokens can follow in a sequence; else an error. */
 static bool follows(TgLlm *m, const LlmSequence *s, const char *what, const int32_t *ids, int64_t n) {
   if (n < 1 || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "%s: no tokens", what);
+  if (n > m->context && !s->nids)
+    return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens are more than the context of %lld", what,
+                    (long long)n, (long long)m->context);
   if (n > m->context - s->nids)
     return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens after %lld are more than the context of %lld",
                     what, (long long)n, (long long)s->nids, (long long)m->context);

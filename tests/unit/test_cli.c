@@ -623,7 +623,7 @@ static void test_embed(void **state) {
   assert_int_equal(run(TG "embed %s --pooling max a", bert), 2), says("--pooling");
   assert_int_equal(run(TG "embed %s a", rank), 1), says("the model is a reranker");
   assert_int_equal(run("yes a | head -100 | tr '\\n' ' ' | " TG "embed %s", bert), 1);
-  says("102 tokens after 0 are more than the context of 64");
+  says("102 tokens are more than the context of 64");
   assert_int_equal(run("echo a | " TG "chat %s", bert), 1);
   says("bert is an encoder and generates nothing: tg embed makes embeddings");
   assert_int_equal(run(TG "run %s --prompt a", rank), 1), says("tg serve ranks texts with it (/v1/rerank)");

@@ -155,7 +155,7 @@ static void test_limits(void **state) {
   TgLlm *m = tg_llm_open(C, golden("bert"), .context = 4096);
   assert_int_equal(tg_llm_about(m).context, 64); /* there are so many positions */
   assert_int_equal(tg_llm_embed(m, ids, 64, v), TG_OK);
-  error_is(tg_llm_embed(m, ids, 65, v), TG_ERR_LIMIT, "65 tokens after 0 are more than the context of 64");
+  error_is(tg_llm_embed(m, ids, 65, v), TG_ERR_LIMIT, "65 tokens are more than the context of 64");
   error_is(tg_llm_embed(m, (int32_t[]){20}, 1, v), TG_ERR_VALUE, "token 20 of 20");
   error_is(tg_llm_embed(m, ids, 1, NULL), TG_ERR_VALUE, "nowhere");
   error_is(tg_llm_eval(m, ids, 1), TG_ERR_VALUE, "llm_eval: bert is an encoder: it has embeddings");

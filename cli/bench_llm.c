@@ -125,7 +125,8 @@ static int run_llm(const void *options, char **argument, int n) {
   if (!llm_session_open(&s, argument[0], &o->llm, o->sequences, o->sequences > 1 ? o->sequences : 0))
     return CLI_FAILED;
   int rc = CLI_FAILED;
-  if (fits(o, &s)) rc = bench(o, &s, argument[0]) ? CLI_OK : cli_fail(s.ctx, "bench llm");
+  if (llm_session_generates(&s, argument[0]) && fits(o, &s))
+    rc = bench(o, &s, argument[0]) ? CLI_OK : cli_fail(s.ctx, "bench llm");
   llm_session_close(&s);
   return rc;
 }

@@ -374,6 +374,7 @@ static int run_chat(const void *options, char **argument, int n) {
   int wrong = llm_choices_refuse(&o->llm);
   if (wrong) return wrong;
   if (!llm_session_open(&c.s, argument[0], &o->llm, 1, 0)) return CLI_FAILED;
+  if (!llm_session_generates(&c.s, argument[0])) return llm_session_close(&c.s), CLI_FAILED;
   bool live = isatty(0) && isatty(1);
   int rc = CLI_FAILED;
   if (live) llm_session_say(&c.s, argument[0], cli_now() - begin);

@@ -105,7 +105,7 @@ bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int6
   bool ok = s->ctx && !tg_error(s->ctx);
   if (ok)
     s->m = tg_llm_open(s->ctx, path, .context = o->context, .cache_type = o->cache, .sequences = sequences,
-                       .batch = batch, .activations = o->activations);
+                       .batch = batch, .activations = o->activations, .pooling = o->pooling);
   ok = s->m != NULL;
   for (int i = 0; ok && i < o->lora.n; i++)
     ok = lora_open(s, o->lora.at[i]);
@@ -130,6 +130,13 @@ void llm_session_close(LlmSession *s) {
   tg_llm_free(s->m);
   tg_close(s->ctx);
   *s = (LlmSession){.o = s->o};
+}
+
+bool llm_session_generates(const LlmSession *s, const char *path) {
+  TgLlmAbout a = tg_llm_about(s->m);
+  if (!a.encoder) return true;
+  return cli_refuse(0, cli_running(), "%s: %s is an encoder and generates nothing: %s", path, a.architecture,
+                    a.ranks ? "tg serve ranks texts with it (/v1/rerank)" : "tg embed makes embeddings");
 }
 
 void llm_session_say(const LlmSession *s, const char *path, double seconds) {
@@ -199,6 +206,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o) {
   LlmSession s;
   double begin = cli_now();
   if (!llm_session_open(&s, path, o, 1, 0)) return CLI_FAILED;
+  if (!llm_session_generates(&s, path)) return llm_session_close(&s), CLI_FAILED;
   llm_session_say(&s, path, cli_now() - begin);
   llm_catch_interrupt(SIGINT);
   bool ok = llm_reply(&s, prompt, strlen(prompt), false, to_stdout, &s);

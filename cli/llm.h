@@ -8,7 +8,7 @@
 typedef struct LlmChoices {
   int64_t context, tokens, top_k, seed, threads, activations;
   double temperature, top_p, min_p, repeat;
-  const char *device, *cache, *grammar, *schema;
+  const char *device, *cache, *grammar, *schema, *pooling;
   CliTexts stop, lora;
 } LlmChoices;
 
@@ -43,6 +43,8 @@ int llm_choices_refuse(const LlmChoices *o);
 /* batch: of TgLlmOptions. false: it was said why */
 bool llm_session_open(LlmSession *s, const char *path, const LlmChoices *o, int64_t sequences, int64_t batch);
 void llm_session_close(LlmSession *s);
+/* Whether the model goes on with texts; else it was said that it does not, and what does. */
+bool llm_session_generates(const LlmSession *s, const char *path);
 /* One line about the model, after it was opened in so many seconds. */
 void llm_session_say(const LlmSession *s, const char *path, double seconds);
 
@@ -74,6 +76,10 @@ typedef struct LlmAsk {
 } LlmAsk;
 
 typedef struct LlmReply LlmReply;
+/* Whether a text has far more tokens than the context has room for, which is an error. */
+bool llm_is_too_long(LlmSession *s, const char *prompt, size_t n, bool special);
+/* The ids of a text, with what begins and ends it where the model wants that, to be freed; NULL: an error. */
+int32_t *llm_text_ids(LlmSession *s, const char *text, size_t n, int64_t *count);
 /* The ids of a prompt, to be freed; NULL: an error. BOS is put before it unless the text has it. */
 int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool special, int64_t *count);
 LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask); /* NULL: an error in the context */
@@ -113,6 +119,8 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
   CLI_TEXT_OF(T, field, "cache", "f32|f16|bf16|q8_0", "what a model keeps keys and values as (f32)")
 #define LLM_ACTIVATIONS_OF(T, field)                                                                         \
   CLI_WHOLE_OF(T, field, "activations", 8, 32, "bits of what weights are multiplied with: 8, 16 or 32 (16)")
+#define LLM_POOLING_OF(T, field)                                                                             \
+  CLI_TEXT_OF(T, field, "pooling", "mean|cls|last", "what embeddings are made of (as the file says)")
 #define LLM_OPTIONS_OF(T, field)                                                                             \
   CLI_WHOLE_OF(T, field.context, "context", 1, 1 << 24, "tokens of context (the model's, at most 4096)"),    \
       CLI_WHOLE_OF(T, field.tokens, "tokens", 1, INT32_MAX,                                                  \

@@ -10,7 +10,7 @@
 /* ---- the commands */
 /* clang-format off */
 #define COMMANDS(F) \
-  F(demo) F(train_lora) F(train) F(run) F(compile) F(chat) F(serve) F(merge) F(fetch) F(info) F(profile) F(explain) F(viz) F(bisect) F(launch) F(devices) F(plan) F(opt) F(source) F(bench_lower) F(bench_tensor) F(bench_net) \
+  F(demo) F(train_lora) F(train) F(run) F(compile) F(chat) F(serve) F(embed) F(merge) F(fetch) F(info) F(profile) F(explain) F(viz) F(bisect) F(launch) F(devices) F(plan) F(opt) F(source) F(bench_lower) F(bench_tensor) F(bench_net) \
   F(bench_ops) F(bench_llm) F(completion) F(manual)
 /* clang-format on */
 #define DECLARED(name) extern const CliCommand command_##name;

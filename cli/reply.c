@@ -79,7 +79,7 @@ struct LlmReply {
 /* Whether a text has far more tokens than the context has room for, so that a text of any length takes no
  * longer to refuse than a few times the context takes. Beginnings of it are tried, each twice as long as the
  * one before: tokens depend on what is near, so one that has twice as many as fit is of no text that fits. */
-static bool is_too_long(LlmSession *s, const char *prompt, size_t n, bool special) {
+bool llm_is_too_long(LlmSession *s, const char *prompt, size_t n, bool special) {
   int64_t context = tg_llm_about(s->m).context;
   for (size_t part = 16 * (size_t)context; part < n; part *= 2) {
     size_t end = part;
@@ -97,19 +97,30 @@ static bool is_too_long(LlmSession *s, const char *prompt, size_t n, bool specia
   return false;
 }
 
-int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool special, int64_t *count) {
-  size_t bos_n = 0;
-  const char *bos = tg_token_text(s->tokenizer, tg_token_special(s->tokenizer, TG_TOKEN_BOS), &bos_n);
-  bool has = special && bos && bos_n && n >= bos_n && !memcmp(prompt, bos, bos_n);
-  if (is_too_long(s, prompt, n, special)) return NULL;
-  *count = tg_tokenize(s->tokenizer, prompt, n, NULL, 0, .special = special, .ends = !has);
+/* The ids of a text, with room for one more. */
+static int32_t *ids_of(LlmSession *s, const char *text, size_t n, bool special, bool ends, int64_t *count) {
+  if (llm_is_too_long(s, text, n, special)) return NULL;
+  *count = tg_tokenize(s->tokenizer, text, n, NULL, 0, .special = special, .ends = ends);
   if (*count < 0) return NULL;
   int32_t *ids = malloc(((size_t)*count + 2) * sizeof *ids);
   if (!ids) {
     tg_set_error(s->ctx, TG_ERR_NOMEM, "out of memory");
     return NULL;
   }
-  tg_tokenize(s->tokenizer, prompt, n, ids, (size_t)*count, .special = special, .ends = !has);
+  tg_tokenize(s->tokenizer, text, n, ids, (size_t)*count, .special = special, .ends = ends);
+  return ids;
+}
+
+int32_t *llm_text_ids(LlmSession *s, const char *text, size_t n, int64_t *count) {
+  return ids_of(s, text, n, false, true, count);
+}
+
+int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool special, int64_t *count) {
+  size_t bos_n = 0;
+  const char *bos = tg_token_text(s->tokenizer, tg_token_special(s->tokenizer, TG_TOKEN_BOS), &bos_n);
+  bool has = special && bos && bos_n && n >= bos_n && !memcmp(prompt, bos, bos_n);
+  int32_t *ids = ids_of(s, prompt, n, special, !has, count);
+  if (!ids) return NULL;
   if (*count && ids[*count - 1] == tg_token_special(s->tokenizer, TG_TOKEN_EOS) && !has)
     --*count; /* it goes on */
   if (!*count) {

@@ -79,6 +79,8 @@ static int32_t *ids_asked(Model *m, const Ask *a, size_t at, int64_t *count) {
     return text ? llm_prompt_ids(&m->s, text, n, true, count) : NULL;
   }
   json_t *from = json_array_get(a->prompt, at);
+  if (json_is_string(from) && a->route == ROUTE_EMBED)
+    return llm_text_ids(&m->s, json_string_value(from), json_string_length(from), count);
   if (json_is_string(from))
     return llm_prompt_ids(&m->s, json_string_value(from), json_string_length(from), false, count);
   *count = (int64_t)json_array_size(from);
@@ -233,11 +235,24 @@ static void give_up(Serving *v, Slot *s) {
   refuse(v, m, j);
 }
 
+/* Whether the model does what is asked; else an error in the context. */
+static bool is_done_here(const Model *m, Route route) {
+  TgLlmAbout a = tg_llm_about(m->s.m);
+  if (a.ranks == (route == ROUTE_RANK) && (!a.encoder || route == ROUTE_EMBED || route == ROUTE_RANK))
+    return true;
+  tg_set_error(m->s.ctx, TG_ERR_VALUE,
+               a.ranks               ? "the model is a reranker: ask /v1/rerank"
+               : route == ROUTE_RANK ? "the model is no reranker"
+                                     : "the model is an encoder and generates nothing: ask /v1/embeddings");
+  return false;
+}
+
 static void take(Serving *v, Job *j) {
   Model *m = model_of(v, &j->ask);
   int64_t n = 0;
-  int32_t *ids = ids_asked(m, &j->ask, 0, &n);
-  if (!ids) {
+  bool done = is_done_here(m, j->route), ranks = j->route == ROUTE_RANK;
+  int32_t *ids = done && !ranks ? ids_asked(m, &j->ask, 0, &n) : NULL;
+  if (!done || (!ids && !ranks)) {
     refuse(v, m, j);
     return;
   }
@@ -248,7 +263,7 @@ static void take(Serving *v, Job *j) {
   s->n = n;
   bool ok = answer_begin(&s->answer, j, m->name, ++v->made);
   s->answer.prompt = n;
-  if (ok && j->route == ROUTE_EMBED) return;
+  if (ok && (j->route == ROUTE_EMBED || ranks)) return;
   s->sampler = ok ? sampler_for(m, &j->ask) : NULL;
   if (!s->sampler || !grammar_for(m, s) || !choice_begin(m, s))
     give_up(v, s);
@@ -280,8 +295,24 @@ static bool embed(Model *m, Slot *s) {
   return ok;
 }
 
-static void embed_step(Serving *v, Model *m, Slot *s) {
-  if (!embed(m, s)) {
+/* The next of the documents that are ranked. false: an error. */
+static bool rank(Model *m, Slot *s) {
+  const json_t *query = s->job->ask.query;
+  const json_t *document = json_array_get(s->job->ask.prompt, (size_t)s->answer.choice);
+  const char *q = json_string_value(query), *d = json_string_value(document);
+  size_t nq = json_string_length(query), nd = json_string_length(document);
+  float score;
+  int64_t tokens;
+  if (llm_is_too_long(&m->s, q, nq, false) || llm_is_too_long(&m->s, d, nd, false)) return false;
+  if (tg_llm_use(m->s.m, s - m->slot) || tg_llm_rank(m->s.m, q, nq, d, nd, &score, &tokens)) return false;
+  s->answer.prompt += tokens;
+  answer_score(&s->answer, (double)score);
+  return true;
+}
+
+/* One text, or one document. */
+static void text_step(Serving *v, Model *m, Slot *s) {
+  if (!(s->job->route == ROUTE_RANK ? rank(m, s) : embed(m, s))) {
     give_up(v, s);
     return;
   }
@@ -319,8 +350,8 @@ static void went_on(Serving *v, Model *m, Slot *s, LlmEnd end) {
 /* A block of the prompt, or a token where they are made one by one. */
 static void step(Serving *v, Model *m, Slot *s) {
   m->s.rates = (LlmRates){.tokens = 0};
-  if (s->job->route == ROUTE_EMBED)
-    embed_step(v, m, s);
+  if (s->job->route == ROUTE_EMBED || s->job->route == ROUTE_RANK)
+    text_step(v, m, s);
   else
     went_on(v, m, s, llm_reply_step(s->reply));
 }
@@ -509,6 +540,7 @@ static const CliOption options[] = {
     CLI_FLAG_OF(ServeOptions, reuse, "reuse",
                 "take all that the cache has of a prompt: sooner, but texts may differ in rare cases"),
     CLI_WHOLE_OF(ServeOptions, queue, "queue", 1, 100000, "requests that may wait (64)"),
+    LLM_POOLING_OF(ServeOptions, llm.pooling),
     LLM_OPTIONS_OF(ServeOptions, llm)};
 
 const CliCommand command_serve = {
@@ -520,12 +552,13 @@ const CliCommand command_serve = {
     CLI_TAKES(ServeOptions, options),
     .defaults = &defaults,
     .run = run_serve,
-    .more = "GET / is a page to chat, /health, /metrics (Prometheus) and /v1/models say what there is; POST "
-            "/v1/chat/completions and /v1/completions reply, in a stream where it is asked for. What a "
-            "request leaves "
-            "out is as the options say, so the same request gives the same text, whatever else is asked. A "
-            "model is "
-            "called as its file; where there is one, any name will do. Encryption is left to a proxy."};
+    .more =
+        "GET / is a page to chat, /health, /metrics (Prometheus) and /v1/models say what there is; POST "
+        "/v1/chat/completions and /v1/completions reply, in a stream where it is asked for; /v1/embeddings "
+        "turns texts into vectors, and /v1/rerank orders documents by a reranker. What a request leaves out "
+        "is as the options say, so the same request gives the same text, whatever else is asked. A "
+        "model is "
+        "called as its file; where there is one, any name will do. Encryption is left to a proxy."};
 #else
 static int run_serve(const void *options, char **argument, int n) {
   (void)options, (void)argument, (void)n;

@@ -15,7 +15,7 @@ typedef struct ServeOptions {
 } ServeOptions;
 
 /* ---- requests */
-typedef enum Route { ROUTE_CHAT, ROUTE_TEXT, ROUTE_EMBED } Route;
+typedef enum Route { ROUTE_CHAT, ROUTE_TEXT, ROUTE_EMBED, ROUTE_RANK } Route;
 
 enum { MOST_CHOICES = 16, MOST_LOGPROBS = 20, MOST_INPUTS = 2048 };
 
@@ -25,8 +25,10 @@ typedef struct Ask {
   json_t *json;
   const char *model; /* NULL: any */
   json_t *messages, *tools;
-  json_t *prompt;                 /* of a completion, of embeddings: a list of texts, or of lists of ids */
-  json_t *schema;                 /* NULL: none */
+  json_t *prompt; /* of a completion, of embeddings: a list of texts, or of lists of ids; the documents */
+  json_t *query;  /* that documents are ranked for */
+  int64_t best;   /* so many of the documents are wanted */
+  json_t *schema; /* NULL: none */
   const char *grammar;            /* NULL: none */
   int64_t tokens, n, seed, top_k; /* n: choices of each prompt */
   double temperature, top_p, min_p, repeat, presence, frequency;
@@ -126,6 +128,7 @@ void answer_flush(Answer *a); /* of a stream: what there is goes out */
 void answer_choice(Answer *a, LlmEnd end);
 void answer_end(Answer *a);                               /* the job ends with it */
 void answer_vector(Answer *a, const float *v, int64_t n); /* the next embedding */
+void answer_score(Answer *a, double score);               /* of the next document */
 void answer_free(Answer *a);                              /* of one that did not end */
 
 /* Bytes that need not be UTF-8, as a text: U+FFFD stands for each sequence that is none. */

@@ -179,6 +179,24 @@ static void inputs(Reader *r) {
   r->a->base64 = form && !strcmp(form, "base64");
 }
 
+/* A query, and documents: texts, or objects with one, as they are ranked for it. */
+static void documents(Reader *r) {
+  json_t *list = member(r, "documents"), *each;
+  size_t i;
+  r->a->query = member(r, "query");
+  r->a->best = INT64_MAX;
+  if (!json_is_string(r->a->query)) wrong(r, "query", "is a text");
+  bool ok = json_array_size(list) && json_array_size(list) <= MOST_INPUTS;
+  json_array_foreach(list, i, each) {
+    json_t *text = json_object_get(each, "text");
+    if (text) json_array_set(list, i, text);
+    ok = ok && json_is_string(text ? text : each);
+  }
+  if (!ok) wrong(r, "documents", "is a list of texts, 2048 at most");
+  whole(r, "top_n", 1, INT64_MAX, &r->a->best);
+  r->a->prompt = list;
+}
+
 /* ---- tools */
 /* Which of them is called, and whether one is, is the model's choice: a template can only leave them out. */
 static void tools(Reader *r) {
@@ -241,6 +259,7 @@ static const struct {
             {"cache_prompt", NULL}, /* llama.cpp's and ollama's clients send these */
             {"keep_alive", NULL},
             {"echo", "false"},
+            {"return_documents", "false"},
             {"best_of", "1"},
             {"suffix", "\"\""},
             {"parallel_tool_calls", "true"},
@@ -305,9 +324,12 @@ static void all(Reader *r) {
     messages(r), tools(r);
   else if (a->route == ROUTE_TEXT)
     texts(r, "prompt");
-  else
+  else if (a->route == ROUTE_EMBED)
     inputs(r);
-  if (a->route != ROUTE_EMBED) options(r), logprobs(r), stops(r), biases(r), format(r);
+  else
+    documents(r);
+  if (a->route == ROUTE_CHAT || a->route == ROUTE_TEXT)
+    options(r), logprobs(r), stops(r), biases(r), format(r);
   if (a->route == ROUTE_TEXT && (int64_t)json_array_size(a->prompt) * a->n > MOST_INPUTS)
     wrong(r, "n", "times the prompts is more than 2048");
   refuse_others(r);

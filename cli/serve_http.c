@@ -398,7 +398,8 @@ static const Place places[] = {{"GET", "/", .open = true, .say = say_page},
                                {"GET", "/v1/models/", .more = true, .say = say_model},
                                {"POST", "/v1/chat/completions", .route = ROUTE_CHAT},
                                {"POST", "/v1/completions", .route = ROUTE_TEXT},
-                               {"POST", "/v1/embeddings", .route = ROUTE_EMBED}};
+                               {"POST", "/v1/embeddings", .route = ROUTE_EMBED},
+                               {"POST", "/v1/rerank", .route = ROUTE_RANK}};
 
 static bool is_at(const Place *p, const char *url) {
   size_t n = strlen(p->path);

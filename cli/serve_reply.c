@@ -9,7 +9,7 @@
 #include <time.h>
 
 bool answer_begin(Answer *a, Job *j, const char *model, int64_t number) {
-  static const char *const heads[] = {"chatcmpl", "cmpl", "emb"};
+  static const char *const heads[] = {"chatcmpl", "cmpl", "emb", "rank"};
   const char *head = heads[j->route];
   *a = (Answer){.j = j, .model = model, .created = (int64_t)time(NULL)};
   snprintf(a->id, sizeof a->id, "%s-%llx-%lld", head, (unsigned long long)a->created, (long long)number);
@@ -358,9 +358,41 @@ static void vectors_end(Answer *a) {
   put_json(a, all, "", "\n");
 }
 
+/* ---- documents, the best first */
+void answer_score(Answer *a, double score) {
+  json_array_append_new(a->choices,
+                        json_pack("{s:I, s:f}", "index", (json_int_t)a->choice++, "relevance_score", score));
+}
+
+static int by_score(const void *a, const void *b) {
+  json_t *const *x = a, *const *y = b;
+  double p = json_real_value(json_object_get(*x, "relevance_score"));
+  double q = json_real_value(json_object_get(*y, "relevance_score"));
+  json_int_t i = json_integer_value(json_object_get(*x, "index")),
+             k = json_integer_value(json_object_get(*y, "index"));
+  return p != q ? (p < q) - (p > q) : (i > k) - (i < k);
+}
+
+static void scores_end(Answer *a) {
+  size_t n = json_array_size(a->choices), most = (size_t)a->j->ask.best;
+  json_t **each = malloc((n + 1) * sizeof *each), *list = json_array();
+  for (size_t i = 0; each && i < n; i++)
+    each[i] = json_array_get(a->choices, i);
+  if (each) qsort(each, n, sizeof *each, by_score);
+  for (size_t i = 0; each && i < n && i < most; i++)
+    json_array_append(list, each[i]);
+  free(each);
+  json_t *all =
+      json_pack("{s:s, s:s, s:o, s:{s:I, s:I}}", "object", "list", "model", a->model, "results", list,
+                "usage", "prompt_tokens", (json_int_t)a->prompt, "total_tokens", (json_int_t)a->prompt);
+  put_json(a, all, "", "\n");
+}
+
 void answer_end(Answer *a) {
   if (a->j->route == ROUTE_EMBED)
     vectors_end(a);
+  else if (a->j->route == ROUTE_RANK)
+    scores_end(a);
   else if (a->j->ask.stream) {
     if (a->j->ask.usage) {
       json_t *last = whole_of(a, json_array(), true);

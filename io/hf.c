@@ -114,7 +114,64 @@ static const HfType types[] = {
      .halves = true,
      .names = hf_names_of_gpt2},
     {.type = "nemotron", .arch = "nemotron", .act = "relu2", .ones = true, .halves = true},
-    {.type = "gpt2", .arch = "gpt2", .act = "gelu_new", .columns = true, .names = hf_names_of_gpt2},
+    {.type = "gpt2",
+     .arch = "gpt2",
+     .act = "gelu_new",
+     .columns = true,
+     .unrotated = true,
+     .names = hf_names_of_gpt2},
+    {.type = "stablelm", .arch = "stablelm", .act = "silu", .halves = true},
+    {.type = "phi", .arch = "phi2", .act = "gelu_new", .halves = true, .names = hf_names_of_phi},
+    {.type = "gpt_neox",
+     .arch = "gptneox",
+     .act = "gelu",
+     .halves = true,
+     .joined = true,
+     .names = hf_names_of_joined},
+    {.type = "falcon",
+     .arch = "falcon",
+     .act = "gelu",
+     .halves = true,
+     .joined = true,
+     .names = hf_names_of_joined},
+    {.type = "bloom",
+     .arch = "bloom",
+     .act = "gelu",
+     .unrotated = true,
+     .joined = true,
+     .names = hf_names_of_joined},
+    {.type = "olmo", .arch = "olmo", .act = "silu", .halves = true},
+    {.type = "olmoe", .arch = "olmoe", .act = "silu", .halves = true},
+    {.type = "deepseek_v2", .arch = "deepseek2", .act = "silu", .latent = true, .names = hf_names_of_latent},
+    {.type = "deepseek_v3", .arch = "deepseek2", .act = "silu", .latent = true, .names = hf_names_of_latent},
+    {.type = "glm4_moe", .arch = "glm4moe", .act = "silu", .halves = true, .names = hf_names_of_between},
+    {.type = "ernie4_5", .arch = "ernie4_5", .act = "silu"},
+    {.type = "hunyuan_v1_dense",
+     .arch = "hunyuan-dense",
+     .act = "silu",
+     .halves = true,
+     .names = hf_names_of_late},
+    {.type = "exaone4", .arch = "exaone4", .act = "silu", .halves = true, .names = hf_names_of_gemma},
+    {.type = "seed_oss", .arch = "seed_oss", .act = "silu", .halves = true, .names = hf_names_of_between},
+    {.type = "bert",
+     .arch = "bert",
+     .act = "gelu",
+     .encoder = true,
+     .unrotated = true,
+     .names = hf_names_of_bert},
+    {.type = "xlm-roberta",
+     .arch = "bert",
+     .act = "gelu",
+     .encoder = true,
+     .padded = true,
+     .unrotated = true,
+     .names = hf_names_of_bert},
+    {.type = "nomic_bert",
+     .arch = "nomic-bert",
+     .act = "silu|swiglu",
+     .encoder = true,
+     .halves = true,
+     .names = hf_names_of_bert},
     {.type = "gemma", .arch = "gemma", .act = "gelu_pytorch_tanh", .ones = true, .halves = true},
     {.type = "gemma2",
      .arch = "gemma2",
@@ -131,19 +188,36 @@ static const HfType types[] = {
 
 /* What must be so where a file says it, since nothing here can be otherwise: a number, a bool, or how long a
  * list is. */
-static const struct {
+typedef struct Fixed {
   const char *key;
   double value;
-} fixed[] = {{"decoder_sparse_step", 1},
-             {"mlp_only_layers", 0},
-             {"no_rope_layer_interval", 4},
-             {"add_cross_attention", 0},
-             {"scale_attn_by_inverse_layer_idx", 0},
-             {"scale_attn_weights", 1},
-             {"use_bidirectional_attention", 0},
-             {"use_qk_norm", 0},
-             {"swiglu_limit", 7},
-             {"swiglu_alpha", 1.702}};
+} Fixed;
+
+static const Fixed fixed[] = {{"decoder_sparse_step", 1},
+                              {"mlp_only_layers", 0},
+                              {"no_rope_layer_interval", 4},
+                              {"add_cross_attention", 0},
+                              {"scale_attn_by_inverse_layer_idx", 0},
+                              {"scale_attn_weights", 1},
+                              {"use_bidirectional_attention", 0},
+                              {"apply_residual_connection_post_layernorm", 0},
+                              {"parallel_attn", 1},
+                              {"alibi", 0},
+                              {"rope_interleave", 1},
+                              {"swiglu_limit", 7},
+                              {"swiglu_alpha", 1.702}};
+
+static const Fixed fixed_of_cohere[] = {{"use_qk_norm", 0}};
+
+static const Fixed fixed_of_encoders[] = {{"is_decoder", 0},
+                                          {"causal", 0},
+                                          {"prenorm", 0},
+                                          {"use_rms_norm", 0},
+                                          {"parallel_block", 0},
+                                          {"moe_every_n_layers", 0},
+                                          {"rotary_emb_fraction", 1},
+                                          {"rotary_emb_interleaved", 0},
+                                          {"rotary_emb_scale_base", 0}};
 
 typedef struct Number {
   const char *hf, *gguf; /* "%s" of gguf: the architecture */
@@ -157,6 +231,7 @@ static const Number numbers[] = {
     {"num_attention_heads", "attention.head_count", false},
     {"num_key_value_heads", "attention.head_count_kv", false},
     {"head_dim", "attention.key_length", false},
+    {"v_head_dim", "attention.value_length", false},
     {"head_dim", "attention.value_length", false},
     {"intermediate_size", "feed_forward_length", false},
     {"num_experts", "expert_count", false},
@@ -164,6 +239,15 @@ static const Number numbers[] = {
     {"num_experts_per_tok", "expert_used_count", false},
     {"moe_intermediate_size", "expert_feed_forward_length", false},
     {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", false},
+    {"n_routed_experts", "expert_count", false},
+    {"n_shared_experts", "expert_shared_count", false},
+    {"first_k_dense_replace", "leading_dense_block_count", false},
+    {"n_group", "expert_group_count", false},
+    {"topk_group", "expert_group_used_count", false},
+    {"kv_lora_rank", "attention.kv_lora_rank", false},
+    {"q_lora_rank", "attention.q_lora_rank", false},
+    {"routed_scaling_factor", "expert_weights_scale", true},
+    {"clip_qkv", "attention.clamp_kqv", true},
     {"n_embd", "embedding_length", false},
     {"n_layer", "block_count", false},
     {"n_positions", "context_length", false},
@@ -207,19 +291,36 @@ static bool numbers_put(HfFolder *f) {
   return true;
 }
 
+int64_t hf_int_of(const HfFolder *f, const char *key, int64_t otherwise) {
+  const json_t *v = json_object_get(f->config, key);
+  return json_is_integer(v) ? json_integer_value(v) : otherwise;
+}
+
 static double as_number(const json_t *v) {
   if (json_is_array(v)) return (double)json_array_size(v);
   return json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
 }
 
+static bool all_hold(const HfFolder *f, const Fixed *all, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const json_t *v = json_object_get(f->config, all[i].key);
+    if (v && !json_is_null(v) && as_number(v) != all[i].value)
+      return hf_bad(f, "config.json: %s is otherwise than what is known here", all[i].key);
+  }
+  return true;
+}
+
 static bool fixed_hold(const HfFolder *f) {
   size_t i;
   json_t *rotates;
-  for (i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-    const json_t *v = json_object_get(f->config, fixed[i].key);
-    if (v && !json_is_null(v) && as_number(v) != fixed[i].value)
-      return hf_bad(f, "config.json: %s is otherwise than what is known here", fixed[i].key);
-  }
+  const char *positions = hf_text_of(f->config, "position_embedding_type", "absolute");
+  if (!all_hold(f, fixed, sizeof fixed / sizeof *fixed)) return false;
+  if (!strncmp(f->type->type, "cohere", 6) && !all_hold(f, fixed_of_cohere, 1)) return false;
+  if (f->type->encoder &&
+      !all_hold(f, fixed_of_encoders, sizeof fixed_of_encoders / sizeof *fixed_of_encoders))
+    return false;
+  if (strcmp(positions, "absolute"))
+    return hf_bad(f, "config.json: position_embedding_type '%.60s' is not known here", positions);
   json_array_foreach(json_object_get(f->config, "no_rope_layers"), i, rotates) {
     if ((as_number(rotates) != 0) != (i % 4 != 3))
       return hf_bad(f, "config.json: %s is otherwise than what is known here", "no_rope_layers");
@@ -234,6 +335,16 @@ static bool defaults_put(HfFolder *f) {
                *norm = json_object_get(f->config, "norm_topk_prob");
   if (json_is_integer(width) && !json_is_integer(inner) && json_integer_value(width) < 1 << 26 &&
       !hf_kv_int(f, key_of(f, "feed_forward_length", key), 4 * json_integer_value(width)))
+    return false;
+  const json_t *parallel = json_object_get(f->config, "use_parallel_residual");
+  if (json_is_boolean(parallel) &&
+      !hf_kv_bool(f, key_of(f, "use_parallel_residual", key), json_is_true(parallel)))
+    return false;
+  const char *score =
+      hf_text_of(f->config, "scoring_func", strcmp(f->type->type, "deepseek_v3") ? NULL : "sigmoid");
+  if (score && strcmp(score, "sigmoid") && strcmp(score, "softmax"))
+    return hf_bad(f, "config.json: scoring_func '%.40s' is not known here", score);
+  if (score && !hf_kv_int(f, key_of(f, "expert_gating_func", key), strcmp(score, "sigmoid") ? 1 : 2))
     return false;
   return !json_is_boolean(norm) || hf_kv_bool(f, key_of(f, "expert_weights_norm", key), json_is_true(norm));
 }
@@ -305,8 +416,12 @@ static bool scaling_put(HfFolder *f, const json_t *s, const char *type) {
   double original = real_in(s, "original_max_position_embeddings", trained);
   double usual = factor > 1 ? 1 + 0.1 * log(factor) : 1; /* what YaRN multiplies by, where no file says it */
   bool yarn = !strcmp(type, "yarn");
-  if (yarn && json_is_number(json_object_get(s, "mscale")))
-    return hf_bad(f, "config.json: rope_scaling with %s is not known here", "mscale");
+  double all = real_in(s, "mscale_all_dim", 0), mscale = real_in(s, "mscale", f->type->latent ? all : 0);
+  if (yarn && (f->type->latent ? mscale != all || all == 0 : mscale != 0 || all != 0))
+    return hf_bad(f, "config.json: rope_scaling with %s is not known here", "such an mscale");
+  if (yarn && f->type->latent &&
+      !hf_kv_real(f, key_of(f, "rope.scaling.yarn_log_multiplier", key), 0.1 * all))
+    return false;
   return hf_kv_text(f, key_of(f, "rope.scaling.type", key), type) &&
          hf_kv_real(f, key_of(f, "rope.scaling.factor", key), factor) &&
          hf_kv_real(f, key_of(f, "rope.scaling.original_context_length", key), original) &&
@@ -325,21 +440,100 @@ static bool rope_put(HfFolder *f) {
   if (json_object_get(p, "full_attention"))
     p = json_object_get(p, "full_attention"); /* the others' is the row's */
   if (json_is_object(p)) s = p;
-  double base = real_in(p, "rope_theta", real_in(c, "rope_theta", 10000));
-  double heads = real_in(c, "num_attention_heads", 1),
-         head = real_in(c, "head_dim", real_in(c, "hidden_size", 0) / heads);
-  double part = real_in(p, "partial_rotary_factor", real_in(c, "partial_rotary_factor", 1));
+  double base = real_in(p, "rope_theta", real_in(c, "rope_theta", real_in(c, "rotary_emb_base", 10000)));
+  double heads = real_in(c, "num_attention_heads", real_in(c, "n_head", 1));
+  double head = real_in(c, f->type->latent ? "qk_rope_head_dim" : "head_dim",
+                        real_in(c, "hidden_size", real_in(c, "n_embd", 0)) / heads);
+  double part =
+      real_in(p, "partial_rotary_factor", real_in(c, "partial_rotary_factor", real_in(c, "rotary_pct", 1)));
   int64_t rotary = (int64_t)(head * part);
   const char *type = hf_text_of(s, "rope_type", hf_text_of(s, "type", "default"));
+  if (!strcmp(type, "dynamic") && real_in(s, "alpha", 0) > 0 && rotary > 2)
+    base *= pow(real_in(s, "alpha", 0), (double)rotary / (double)(rotary - 2));
   if (!hf_kv_real(f, key_of(f, "rope.freq_base", key), base) ||
       !hf_kv_int(f, key_of(f, "rope.dimension_count", key), rotary) ||
       !hf_kv_bool(f, key_of(f, "rope.halves", key), f->type->halves))
     return false;
   if (!strcmp(type, "default")) return true;
   if (!strcmp(type, "llama3")) return llama3_put(f, s, base, rotary);
+  double alpha = real_in(s, "alpha", 0);
+  if (!strcmp(type, "dynamic") && alpha > 0) return true; /* base has it */
   if (strcmp(type, "linear") && strcmp(type, "yarn"))
     return hf_bad(f, "config.json: rope_scaling of the kind %.40s is not known here", type);
   return scaling_put(f, s, type);
+}
+
+/* ---- numbers that some kinds leave out, or mean otherwise */
+static void int_set(const HfFolder *f, const char *key, int64_t v) {
+  json_object_set_new(f->config, key, json_integer(v));
+}
+
+/* Falcon's, Bloom's: how many keys heads share, and sizes that follow from others. */
+static void joined_complete(const HfFolder *f) {
+  int64_t heads = hf_int_of(f, "num_attention_heads", hf_int_of(f, "n_head", 0));
+  int64_t inner =
+      hf_int_of(f, "ffn_hidden_size", 4 * hf_int_of(f, "hidden_size", hf_int_of(f, "n_embed", 0)));
+  bool one = json_is_true(json_object_get(f->config, "multi_query"));
+  bool many = json_is_true(json_object_get(f->config, "new_decoder_architecture"));
+  if (!json_object_get(f->config, "intermediate_size")) int_set(f, "intermediate_size", inner);
+  if (!json_object_get(f->config, "max_position_embeddings"))
+    int_set(f, "max_position_embeddings", hf_int_of(f, "seq_length", 2048));
+  int_set(f, "num_key_value_heads", many ? hf_int_of(f, "num_kv_heads", heads) : one ? 1 : heads);
+}
+
+static void latent_complete(const HfFolder *f) {
+  int64_t rotary = hf_int_of(f, "qk_rope_head_dim", 0), still = hf_int_of(f, "qk_nope_head_dim", 0);
+  int_set(f, "num_key_value_heads", hf_int_of(f, "num_attention_heads", 0));
+  int_set(f, "head_dim", rotary + still);
+}
+
+static void config_complete(const HfFolder *f) {
+  if (f->type->joined) joined_complete(f);
+  if (f->type->latent) latent_complete(f);
+}
+
+/* ---- encoders */
+/* How many texts' positions are left where they are counted from behind the padding, or were trained. */
+static bool positions_fit(HfFolder *f) {
+  json_t *c = f->config, *trained = json_object_get(c, "max_trained_positions");
+  json_int_t most = json_integer_value(json_object_get(c, "max_position_embeddings"));
+  if (f->type->padded && most > 0)
+    json_object_set_new(c, "max_position_embeddings",
+                        json_integer(most - 1 - json_integer_value(json_object_get(c, "pad_token_id"))));
+  if (f->type->encoder && json_is_integer(trained)) json_object_set(c, "n_positions", trained);
+  return true;
+}
+
+/* What sentence-transformers makes of a text's tokens, by its files beside the model's. */
+static bool pooling_put(HfFolder *f) {
+  static const char *const kinds[] = {NULL, "pooling_mode_mean_tokens", "pooling_mode_cls_token",
+                                      "pooling_mode_lasttoken"};
+  char key[128];
+  json_t *c = NULL, *v;
+  const char *name;
+  int64_t kind = f->ranks ? 4 : 0;
+  bool ok = hf_json_read(f, "1_Pooling/config.json", false, 0, &c);
+  if (ok && hf_is_there(f, "2_Dense/config.json"))
+    ok = hf_bad(f, "2_Dense%s: a layer after pooling is not known here", "");
+  json_object_foreach(c, name, v) {
+    int k = 3;
+    if (!ok || strncmp(name, "pooling_mode_", 13) || !json_is_true(v)) continue;
+    while (k && strcmp(kinds[k], name))
+      k--;
+    if (!k || kind) ok = hf_bad(f, "1_Pooling/config.json: %.60s is not known here, or not alone", name);
+    kind = k;
+  }
+  ok = ok && (!kind || hf_kv_int(f, key_of(f, "pooling_type", key), kind));
+  json_decref(c);
+  return ok;
+}
+
+/* Whether act is one of those that `usual` lists. */
+static bool is_one_of(const char *act, const char *usual) {
+  size_t n = strlen(act);
+  for (const char *at = usual; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+    if (strcspn(at, "|") == n && !memcmp(at, act, n)) return true;
+  return false;
 }
 
 static bool config_put(HfFolder *f) {
@@ -351,12 +545,15 @@ static bool config_put(HfFolder *f) {
   const char *usual = f->type->act;
   const char *act = hf_text_of(f->config, "hidden_activation", hf_text_of(f->config, "hidden_act", usual));
   act = hf_text_of(f->config, "activation_function", act);
-  if (strcmp(act, usual) && !(f->type->ones && !strncmp(act, "gelu", 4)))
+  if (act != usual && !is_one_of(act, usual) && !(f->type->ones && !strncmp(act, "gelu", 4)))
     return hf_bad(f, "config.json: hidden_act '%.40s' is not known here", act);
   const char *slash = strrchr(f->path, '/');
-  return fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
+  const char *kind = json_string_value(json_array_get(json_object_get(f->config, "architectures"), 0));
+  f->ranks = f->type->encoder && kind && strstr(kind, "ForSequenceClassification");
+  config_complete(f);
+  return positions_fit(f) && fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
          hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
-         defaults_put(f) && windows_put(f) && (!strcmp(f->arch, "gpt2") || rope_put(f));
+         defaults_put(f) && windows_put(f) && pooling_put(f) && (f->type->unrotated || rope_put(f));
 }
 
 /* ---- the whole */

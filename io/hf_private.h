@@ -18,11 +18,18 @@ typedef struct HfNamed {
 } HfNamed;
 
 /* hf_tensors.c. What kinds of models call their layers' tensors; {NULL, NULL} ends a list. */
-extern const HfNamed hf_names_of_gemma[], hf_names_of_glm[], hf_names_of_oss[], hf_names_of_gpt2[];
+extern const HfNamed hf_names_of_gemma[], hf_names_of_glm[], hf_names_of_oss[], hf_names_of_gpt2[],
+    hf_names_of_bert[], hf_names_of_between[], hf_names_of_phi[], hf_names_of_joined[], hf_names_of_latent[],
+    hf_names_of_late[];
 
 /* What model_type says: a row of the table in hf.c. */
 typedef struct HfType {
-  const char *type, *arch, *act; /* arch: the name in gguf files */
+  const char *type, *arch, *act; /* arch: the name in gguf files; act: "a|b": either */
+  bool encoder;                  /* of whole texts */
+  bool padded;                   /* positions are counted from behind the padding token's number */
+  bool unrotated;                /* positions do not rotate */
+  bool joined;                   /* a group's queries, its key and its value are rows of one matrix */
+  bool latent;                   /* keys and values come of a narrow product */
   bool ones;                     /* norms multiply by 1 + weight */
   bool halves;                   /* elements a half apart rotate together; else neighbours */
   bool columns;                  /* matrices are (in, out) */
@@ -44,6 +51,7 @@ typedef struct HfFolder {
   json_t *config, *tokenizer, *about; /* about: tokenizer_config.json; NULL: none */
   HfPairs kv, tensors;
   const HfType *type;
+  bool ranks; /* an encoder with the head of a classifier */
   HfPart *part;
   size_t nparts, parts_cap;
 } HfFolder;
@@ -71,6 +79,8 @@ const char *hf_text_of(const json_t *o, const char *key, const char *otherwise);
 /* hf_tensors.c: safetensors -> f->tensors. */
 bool hf_tensors_put(HfFolder *f);
 void hf_parts_free(HfFolder *f);
+/* hf.c: a whole number of config.json, or what stands in for it */
+int64_t hf_int_of(const HfFolder *f, const char *key, int64_t otherwise);
 
 /* tokenizer.json -> tokenizer.ggml.*; nothing where there is none. */
 bool hf_tokenizer_put(HfFolder *f);

@@ -20,6 +20,31 @@ static const HfNamed of_model[] = {{"model.embed_tokens.weight", "token_embd.wei
                                    {"wpe.weight", "position_embd.weight"},
                                    {"ln_f.weight", "output_norm.weight"},
                                    {"ln_f.bias", "output_norm.bias"},
+                                   {"lm_head.bias", "output.bias"},
+                                   {"model.final_layernorm.weight", "output_norm.weight"},
+                                   {"model.final_layernorm.bias", "output_norm.bias"},
+                                   {"gpt_neox.embed_in.weight", "token_embd.weight"},
+                                   {"gpt_neox.final_layer_norm.weight", "output_norm.weight"},
+                                   {"gpt_neox.final_layer_norm.bias", "output_norm.bias"},
+                                   {"embed_out.weight", "output.weight"},
+                                   {"transformer.word_embeddings.weight", "token_embd.weight"},
+                                   {"transformer.word_embeddings_layernorm.weight", "token_embd_norm.weight"},
+                                   {"transformer.word_embeddings_layernorm.bias", "token_embd_norm.bias"},
+                                   {"embeddings.word_embeddings.weight", "token_embd.weight"},
+                                   {"embeddings.position_embeddings.weight", "position_embd.weight"},
+                                   {"embeddings.token_type_embeddings.weight", "token_types.weight"},
+                                   {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
+                                   {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
+                                   {"emb_ln.weight", "token_embd_norm.weight"},
+                                   {"emb_ln.bias", "token_embd_norm.bias"},
+                                   {"pooler.dense.weight", "cls.weight"},
+                                   {"pooler.dense.bias", "cls.bias"},
+                                   {"classifier.weight", "cls.output.weight"},
+                                   {"classifier.bias", "cls.output.bias"},
+                                   {"classifier.dense.weight", "cls.weight"},
+                                   {"classifier.dense.bias", "cls.bias"},
+                                   {"classifier.out_proj.weight", "cls.output.weight"},
+                                   {"classifier.out_proj.bias", "cls.output.bias"},
                                    {NULL, NULL}};
 
 static const HfNamed of_layer[] = {{"input_layernorm", "attn_norm"},
@@ -42,6 +67,9 @@ static const HfNamed of_layer[] = {{"input_layernorm", "attn_norm"},
                                    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+                                   {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+                                   {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+                                   {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
                                    {NULL, NULL}};
 
 /* Of models with norms before and after each part. */
@@ -53,10 +81,52 @@ const HfNamed hf_names_of_glm[] = {{"post_self_attn_layernorm", "post_attention_
                                    {"post_mlp_layernorm", "post_ffw_norm"},
                                    {NULL, NULL}};
 const HfNamed hf_names_of_oss[] = {{"post_attention_layernorm", "post_attention_norm"}, {NULL, NULL}};
+const HfNamed hf_names_of_between[] = {{"post_attention_layernorm", "post_attention_norm"}, {NULL, NULL}};
+const HfNamed hf_names_of_phi[] = {
+    {"self_attn.dense", "attn_output"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"}, {NULL, NULL}};
+const HfNamed hf_names_of_late[] = {
+    {"self_attn.query_layernorm", "attn_q_norm"}, {"self_attn.key_layernorm", "attn_k_norm"}, {NULL, NULL}};
+/* GPT-NeoX's, Falcon's and Bloom's. */
+const HfNamed hf_names_of_joined[] = {{"attention.query_key_value", "attn_qkv"},
+                                      {"attention.dense", "attn_output"},
+                                      {"self_attention.query_key_value", "attn_qkv"},
+                                      {"self_attention.dense", "attn_output"},
+                                      {"mlp.dense_h_to_4h", "ffn_up"},
+                                      {"mlp.dense_4h_to_h", "ffn_down"},
+                                      {"ln_attn", "attn_norm_2"},
+                                      {"ln_mlp", "attn_norm"},
+                                      {NULL, NULL}};
+const HfNamed hf_names_of_latent[] = {{"self_attn.q_a_proj", "attn_q_a"},
+                                      {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+                                      {"self_attn.q_b_proj", "attn_q_b"},
+                                      {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+                                      {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+                                      {"self_attn.kv_b_proj", "attn_kv_b"},
+                                      {NULL, NULL}};
 const HfNamed hf_names_of_gpt2[] = {
     {"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv"}, {"attn.c_proj", "attn_output"},
     {"ln_2", "ffn_norm"},  {"mlp.c_fc", "ffn_up"},      {"mlp.c_proj", "ffn_down"},
     {NULL, NULL}};
+
+/* Of encoders: BERT's, and nomic's by both of its names. */
+const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
+                                    {"attention.self.key", "attn_k"},
+                                    {"attention.self.value", "attn_v"},
+                                    {"attention.output.dense", "attn_output"},
+                                    {"attention.output.LayerNorm", "attn_output_norm"},
+                                    {"intermediate.dense", "ffn_up"},
+                                    {"output.dense", "ffn_down"},
+                                    {"output.LayerNorm", "layer_output_norm"},
+                                    {"attn.Wqkv", "attn_qkv"},
+                                    {"attn.out_proj", "attn_output"},
+                                    {"norm1", "attn_output_norm"},
+                                    {"norm2", "layer_output_norm"},
+                                    {"mlp.fc11", "ffn_up"},
+                                    {"mlp.fc12", "ffn_gate"},
+                                    {"mlp.fc2", "ffn_down"},
+                                    {"post_attention_layernorm", "attn_output_norm"},
+                                    {"post_mlp_layernorm", "layer_output_norm"},
+                                    {NULL, NULL}};
 
 /* An expert's matrices, each a tensor of its own. */
 static const HfNamed of_expert[] = {{"gate_proj.weight", "ffn_gate_exps.weight"},
@@ -80,7 +150,9 @@ typedef struct Place {
 } Place;
 
 static bool place_of(const char *name, Place *p) {
-  static const char *const begins[] = {"model.layers.", "transformer.h.", "h."};
+  static const char *const begins[] = {"model.layers.",   "transformer.h.",  "h.",
+                                       "encoder.layer.",  "encoder.layers.", "layers.",
+                                       "gpt_neox.layers."};
   for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
     size_t n = strlen(begins[i]);
     if (strncmp(name, begins[i], n)) continue;
@@ -103,6 +175,7 @@ static bool translated(const HfFolder *f, const char *name, char to[64]) {
   const char *plain = named(of_model, name, strlen(name));
   if (plain) return snprintf(to, 64, "%s", plain) < 64;
   if (!place_of(name, &p)) return false;
+  if (!strcmp(p.rest, "mlp.gate.e_score_correction_bias")) return name_put(to, &p, "exp_probs_b", ".bias");
   if (!strcmp(p.rest, "self_attn.sinks")) return name_put(to, &p, "attn_sinks", ".weight");
   const char *dot = strrchr(p.rest, '.');
   if (!dot || (strcmp(dot, ".weight") && strcmp(dot, ".bias"))) return false;
@@ -139,6 +212,34 @@ static bool expert_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
                          : NULL;
   *is = part != NULL;
   return !part || (name_put(to, &p, part, "") && part_put(f, to, strtol(at + 9, NULL, 10), t));
+}
+
+/* "self_attn.q_layernorm.norms.3.weight": the norm of a head, a part too. */
+static bool head_norm_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
+  static const char *const begins[] = {"self_attn.q_layernorm.norms.", "self_attn.k_layernorm.norms."};
+  Place p;
+  char to[64];
+  for (int i = 0; i < 2 && place_of(name, &p); i++) {
+    size_t n = strlen(begins[i]);
+    if (strncmp(p.rest, begins[i], n)) continue;
+    *is = true;
+    return name_put(to, &p, i ? "attn_k_norm" : "attn_q_norm", ".weight") &&
+           part_put(f, to, strtol(p.rest + n, NULL, 10), t);
+  }
+  return true;
+}
+
+/* Groups of rows, each some heads' queries, then a key's and a value's: all queries, then all keys, then all
+ * values. */
+static TgTensor *joined_parted(const HfFolder *f, TgTensor *t) {
+  int64_t heads = hf_int_of(f, "num_attention_heads", hf_int_of(f, "n_head", 0));
+  int64_t groups = hf_int_of(f, "num_key_value_heads", heads), each = groups > 0 ? heads / groups + 2 : 0;
+  if (each < 3 || tg_dim(t, 0) % (groups * each)) return t; /* its shape says what is wrong */
+  TgTensor *all = tg_unflatten(t, 0, 3, (const int64_t[]){groups, each, tg_dim(t, 0) / (groups * each)}),
+           *part[3];
+  for (int64_t i = 0; i < 3; i++)
+    part[i] = tg_flatten(tg_slice(all, 1, i ? each - 3 + i : 0, i ? each - 2 + i : each - 2), 0, 2);
+  return tg_cat(part, 3, 0);
 }
 
 /* ---- gpt-oss: of rows the even ones are gates, the odd ones what they multiply */
@@ -283,25 +384,47 @@ static bool parts_put(HfFolder *f) {
 }
 
 /* ---- one tensor of a file */
+/* Of an encoder: heads that complete texts, and, unless it ranks them, what the first token becomes for that. */
+static bool is_unread(const HfFolder *f, const char *name) {
+  static const char *const begins[] = {"embeddings.position_ids", "cls.", "lm_head."};
+  if (!f->type->encoder) return false;
+  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+    if (!strncmp(name, begins[i], strlen(begins[i]))) return true;
+  return !f->ranks && !strncmp(name, "pooler.", 7);
+}
+
 /* What a file has besides: heads that are the table of tokens, and constants. */
 static bool is_passed_over(const HfFolder *f, const char *name) {
   Place p;
+  if (is_unread(f, name)) return true;
+  if (hf_int_of(f, "num_nextn_predict_layers", 0) > 0 && place_of(name, &p) &&
+      strtol(p.layer, NULL, 10) >= hf_int_of(f, "num_hidden_layers", 0))
+    return true; /* it predicts further tokens */
   bool tied = json_is_true(json_object_get(f->config, "tie_word_embeddings"));
-  bool constant = f->type->columns && place_of(name, &p) &&
-                  (!strcmp(p.rest, "attn.bias") || !strcmp(p.rest, "attn.masked_bias"));
+  bool constant = (f->type->columns || f->type->joined) && place_of(name, &p) &&
+                  (!strcmp(p.rest, "attn.bias") || !strcmp(p.rest, "attn.masked_bias") ||
+                   !strcmp(p.rest, "attention.bias") || !strcmp(p.rest, "attention.masked_bias"));
   return (tied && !strcmp(name, "lm_head.weight")) || constant || strstr(name, "rotary_emb.inv_freq");
 }
 
 static bool tensor_take(HfFolder *f, const char *name, TgTensor *t) {
   char to[64];
   bool is = false;
+  if (f->type->encoder && !strncmp(name, "bert.", 5)) name += 5;
+  if (f->type->encoder && !strncmp(name, "roberta.", 8)) name += 8;
   if (is_passed_over(f, name)) return true;
   if (!expert_take(f, name, t, &is)) return false;
   if (!is && !oss_take(f, name, t, &is)) return false;
+  if (!is && !head_norm_take(f, name, t, &is)) return false;
   if (is) return true;
   if (!translated(f, name, to)) return hf_bad(f, "tensor '%.120s' is none that is known here", name);
   if (f->type->ones && strstr(to, "norm.weight")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
+  if (f->type->joined && strstr(to, "attn_qkv")) return copy_put(f, to, joined_parted(f, t));
   if (f->type->columns && tg_ndim(t) == 2 && !strncmp(to, "blk.", 4)) t = tg_transpose(t, 0, 1);
+  json_int_t padding = json_integer_value(json_object_get(f->config, "pad_token_id"));
+  if (f->type->padded && !strncmp(to, "position_embd", 13) && tg_ndim(t) == 2 && padding >= 0 &&
+      padding + 1 < tg_dim(t, 0))
+    t = tg_slice(t, 0, padding + 1, tg_dim(t, 0));
   if (strstr(to, "inp_shexp") && tg_ndim(t) == 2) t = tg_flatten(t, 0, 1);
   return hf_tensor_put(f, to, t);
 }

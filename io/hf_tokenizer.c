@@ -170,10 +170,42 @@ static bool scores_of(HfFolder *f, const json_t *model, Vocabulary *v) {
   return true;
 }
 
+/* Several patterns, one after the other, that have a name: how the first three begin. */
+static const struct {
+  const char *begin[3], *name;
+} several[] = {
+    {{"\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", "[!\"#$%&'()*+,"}, "deepseek-v3"},
+    {{"[\r\n]", "\\s?[A-Za-z\u00b5\u00c0-", "\\s?[!-/:-~"}, "deepseek-llm"}};
+
+static const char *regex_of(const json_t *part) {
+  const char *type = hf_text_of(part, "type", "");
+  return strcmp(type, "Split") ? NULL : hf_text_of(json_object_get(part, "pattern"), "Regex", NULL);
+}
+
+/* The name of a list of patterns, or the only one itself; NULL: there is none, or they are not known. */
+static const char *patterns_of(const json_t *pre, size_t *n) {
+  const json_t *list = json_object_get(pre, "pretokenizers");
+  const char *regex[8] = {regex_of(pre)};
+  *n = regex[0] != NULL;
+  for (size_t i = 0; i < json_array_size(list) && *n < 8; i++)
+    if (regex_of(json_array_get(list, i))) regex[(*n)++] = regex_of(json_array_get(list, i));
+  if (*n < 2) return regex[0];
+  for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
+    size_t same = 0;
+    while (same < 3 && same < *n &&
+           !strncmp(regex[same], several[i].begin[same], strlen(several[i].begin[same])))
+      same++;
+    if (same == 3) return several[i].name;
+  }
+  return NULL;
+}
+
 /* How texts are cut before tokens are joined: a name, or the pattern itself. */
 static bool patterns_put(HfFolder *f) {
-  const json_t *pre = json_object_get(f->tokenizer, "pre_tokenizer"), *split = part_of(pre, "Split");
-  const char *pattern = json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
+  const json_t *pre = json_object_get(f->tokenizer, "pre_tokenizer");
+  size_t n = 0;
+  const char *pattern = patterns_of(pre, &n);
+  if (n > 1 && !pattern) return hf_bad(f, "tokenizer.json: several patterns that are not known here%s", "");
   if (!pattern) pattern = has_kind(pre, "Digits") ? "smollm" : "gpt-2";
   bool whole = json_is_true(json_object_get(json_object_get(f->tokenizer, "model"), "ignore_merges"));
   return hf_kv_text(f, "tokenizer.ggml.pre", pattern) && hf_kv_bool(f, "tokenizer.ggml.ignore_merges", whole);

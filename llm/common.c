@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 bool llm_fail(TgContext *ctx, TgStatus status, const char *format, ...) {
-  char text[500];
+  char text[900];
   va_list list;
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);

@@ -5,7 +5,7 @@
  * head runs on some rows at a time, since logits are the largest values that there are. */
 #include "model_private.h"
 
-enum { ROWS_AT_ONCE = 256, MOST_OF_LAYER = 2 * W_COUNT, MOST_OF_ENDS = 5 };
+enum { ROWS_AT_ONCE = 256, MOST_OF_LAYER = 2 * W_COUNT, MOST_OF_ENDS = 8 };
 
 /* One layer, or some rows of the head, or what comes before the layers. */
 typedef struct LearnPart {
@@ -49,6 +49,8 @@ static void first_params(LearnPart *p) {
   if (p->s->lora) return;
   param_put(p, p->s->m->embedding);
   param_put(p, p->s->m->positions);
+  param_put(p, p->s->m->embedding_norm);
+  param_put(p, p->s->m->embedding_norm_bias);
 }
 
 static void head_params(LearnPart *p) {
@@ -57,6 +59,7 @@ static void head_params(LearnPart *p) {
   param_put(p, m->norm);
   param_put(p, m->norm_bias);
   param_put(p, m->head);
+  param_put(p, m->head_bias);
 }
 
 /* ---- programs */
@@ -412,6 +415,7 @@ TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double 
 }
 
 static bool can_learn(const TgLlm *m, const TgLora *l) {
+  if (!llm_generates(m, "llm_learner")) return false;
   for (const TgLora *other = m->loras; other; other = other->next)
     if (other != l && other->dropout > 0)
       return llm_fail(m->ctx, TG_ERR_VALUE, "llm_learner: another adapter of the model has dropout");

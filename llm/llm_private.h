@@ -36,6 +36,8 @@ size_t llm_utf8_tail(const char *p, size_t n);
 uint64_t llm_hash(const void *p, size_t n);
 
 TgContext *llm_context(const TgLlm *m); /* model.c */
+/* model.c. Whether it goes on with texts: an encoder does not, which is an error. */
+bool llm_generates(const TgLlm *m, const char *what);
 
 /* ---- key-values. A key that is there with the wrong kind is an error; `fallback` where it is not there. */
 const TgValue *llm_kv(const TgValue *gguf, const char *key);

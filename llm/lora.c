@@ -124,11 +124,11 @@ static bool is_chosen(const Module *p, const char *name, size_t n) {
 }
 
 /* The weights that a list of names stands for; 0: an error. */
-static unsigned weights_chosen(const TgLlm *m, const char *list) {
-  unsigned all = 0;
+static uint64_t weights_chosen(const TgLlm *m, const char *list) {
+  uint64_t all = 0;
   for (const char *at = list; *at;) {
     size_t n = strcspn(at, ",");
-    unsigned these = 0;
+    uint64_t these = 0;
     bool known = false;
     for (int i = 0; i < MODULES; i++)
       if (is_chosen(&modules[i], at, n)) {
@@ -149,7 +149,14 @@ static unsigned weights_chosen(const TgLlm *m, const char *list) {
   return all;
 }
 
+static bool can_adapt(const TgLlm *m) {
+  return (!m->arch->encoder && !m->arch->foreign) ||
+         llm_fail(m->ctx, TG_ERR_VALUE, "lora: %s: %s have no adapters here", m->arch->name,
+                  m->arch->encoder ? "encoders" : "models of its kind");
+}
+
 static bool options_fit(const TgLlm *m, const TgLoraOptions *o) {
+  if (!can_adapt(m)) return false;
   if (m->k.layers > LORA_LAYERS)
     return llm_fail(m->ctx, TG_ERR_LIMIT, "lora: a model of %lld layers: at most %d have adapters",
                     (long long)m->k.layers, LORA_LAYERS);
@@ -165,7 +172,7 @@ TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *given) {
   if (!m || tg_options_read(m->ctx, "lora_new", "TgLoraOptions", &o, sizeof o, given)) return NULL;
   o.rank = TG_OPTION(o, rank, 8);
   o.alpha = TG_OPTION(o, alpha, 16);
-  unsigned chosen = options_fit(m, &o) ? weights_chosen(m, o.modules ? o.modules : "q,v") : 0;
+  uint64_t chosen = options_fit(m, &o) ? weights_chosen(m, o.modules ? o.modules : "q,v") : 0;
   TgLora *l = chosen ? lora_new(m) : NULL;
   if (!l) return NULL;
   l->alpha = o.alpha;
@@ -174,7 +181,7 @@ TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *given) {
   bool ok = true;
   for (int64_t i = 0; ok && i < m->k.layers; i++)
     for (int w = 0; ok && w < W_COUNT; w++)
-      if (chosen & BIT(w)) TG_SCOPE(m->ctx) {
+      if ((chosen & BIT(w)) && m->layer[i].w[w]) TG_SCOPE(m->ctx) {
           ok = pair_new(l, i, (LlmWeight)w, o.rank);
         }
   if (ok) return lora_join(l), l;
@@ -449,7 +456,7 @@ TgLora *tg_lora_load(TgLlm *m, const char *path, double scale) {
   if (!m) return NULL;
   if (!path || !isfinite(scale))
     return tg_set_error(m->ctx, TG_ERR_VALUE, "lora_load: no path, or scale"), NULL;
-  TgLora *l = paths_of(m->ctx, path, &p) ? lora_new(m) : NULL;
+  TgLora *l = can_adapt(m) && paths_of(m->ctx, path, &p) ? lora_new(m) : NULL;
   if (!l) return NULL;
   l->scale = scale;
   if (config_read(l, p.config) && tensors_load(l, p.tensors)) return lora_join(l), l;

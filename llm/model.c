@@ -24,6 +24,17 @@ static bool cache_kind(TgLlm *m, const char *name) {
   return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %.30s: it is f32, f16, bf16 or q8_0", name);
 }
 
+/* What embeddings are made of, where the file is not to say it. */
+static bool pooling_kind(TgLlm *m, const char *name) {
+  static const char *const kinds[] = {[POOL_MEAN] = "mean", [POOL_FIRST] = "cls", [POOL_LAST] = "last"};
+  if (!name) return true;
+  if (m->k.pooling == POOL_RANK)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: pooling '%.30s': the model is a reranker", name);
+  for (int i = POOL_MEAN; i <= POOL_LAST; i++)
+    if (!strcmp(kinds[i], name)) return (m->k.pooling = i), true;
+  return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: pooling '%.30s': it is mean, cls or last", name);
+}
+
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   TgLlmOptions o;
   if (tg_options_read(m->ctx, "llm_open", "TgLlmOptions", &o, sizeof o, given)) return false;
@@ -32,6 +43,7 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   m->block = o.block ? o.block : USUAL_BLOCK;
   m->cache = o.cache ? o.cache : TG_F32;
   m->activations = o.activations ? o.activations : 16;
+  if (!pooling_kind(m, o.pooling)) return false;
   m->sequences = o.sequences ? o.sequences : 1;
   if (m->activations != 8 && m->activations != 16 && m->activations != 32)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: activations of %lld bits: they have 8, 16 or 32",
@@ -45,7 +57,8 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   m->batch = o.batch;
   const char *device = tg_device(m->embedding);
   m->units = m->activations < 32 && (strstr(device, "CUDA") || strstr(device, "METAL"));
-  if (m->positions && m->context > m->k.trained) m->context = m->k.trained;
+  if ((m->positions || m->arch->encoder) && m->context > m->k.trained) m->context = m->k.trained;
+  if (m->arch->encoder) m->block = m->context, m->batch = 0; /* a text is read at once */
   if (m->block > m->context) m->block = m->context;
   m->room = m->context + m->block;
   return cache_kind(m, o.cache_type ? o.cache_type : tg_dtype_name(m->cache));
@@ -68,6 +81,7 @@ TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user, bool invariant) {
 }
 
 static bool caches_make(TgLlm *m) {
+  if (m->arch->encoder) return true;
   for (int64_t i = 0; i < m->k.layers; i++) {
     LlmLayer *l = &m->layer[i];
     if (!llm_cache_make(m, &l->keys, m->k.head) || !llm_cache_make(m, &l->values, m->k.value_head))
@@ -86,7 +100,7 @@ static bool parts_make(TgLlm *m, LlmStep *s) {
     *p = (LlmPart){.m = m, .n = s->n, .first = i * layers, .last = (i + 1) * layers, .many = s->many};
     if (!(p->jit = llm_jit(m->ctx, llm_part, p, invariant))) return false;
   }
-  if (s->many) return true;
+  if (s->many || m->arch->encoder) return true;
   s->hidden = s->part[s->nparts - 1];
   s->hidden.hidden = true;
   return (s->hidden.jit = llm_jit(m->ctx, llm_part, &s->hidden, false)) != NULL;
@@ -98,8 +112,8 @@ static bool sequences_make(TgLlm *m) {
   for (int64_t i = 0; i < m->sequences; i++) {
     LlmSequence *s = &m->sequence[i];
     s->ids = tg_alloc(m->ctx, (size_t)m->room * sizeof *s->ids);
-    s->logits = tg_alloc(m->ctx, (size_t)m->k.vocabulary * sizeof *s->logits);
-    if (!s->ids || !s->logits) return false;
+    if (!m->arch->encoder) s->logits = tg_alloc(m->ctx, (size_t)m->k.vocabulary * sizeof *s->logits);
+    if (!s->ids || (!s->logits && !m->arch->encoder)) return false;
   }
   return true;
 }
@@ -130,9 +144,24 @@ static bool several_make(TgLlm *m) {
   return true;
 }
 
+/* Programs of an encoder, for texts of all of the context, and of powers of 2 below it. */
+static bool whole_steps_make(TgLlm *m) {
+  int64_t below = SMALL_BLOCK;
+  while (2 * below < m->context)
+    below *= 2;
+  for (int64_t n = m->context; n == m->context || n >= SMALL_BLOCK; n = n == m->context ? below : n / 2) {
+    LlmStep *s = &m->step[m->nsteps++];
+    s->n = n;
+    if (!parts_make(m, s)) return false;
+    if (n <= SMALL_BLOCK) break;
+  }
+  return true;
+}
+
 /* Programs of whole blocks, small blocks and single tokens, the largest first. */
 static bool steps_make(TgLlm *m) {
-  const int64_t sizes[MOST_STEPS] = {m->block, SMALL_BLOCK, 1};
+  if (m->arch->encoder) return whole_steps_make(m);
+  const int64_t sizes[] = {m->block, SMALL_BLOCK, 1};
   m->position = tg_variable(m->ctx, "position", 0, m->context - 1);
   if (m->sequences > 1) {
     m->which = tg_variable(m->ctx, "sequence", 0, m->sequences - 1);
@@ -141,7 +170,7 @@ static bool steps_make(TgLlm *m) {
     m->copy = llm_jit(m->ctx, llm_copy, m, false);
     if (!m->which || !m->other || !m->length || !m->copy) return false;
   }
-  for (int i = 0; i < MOST_STEPS; i++) {
+  for (int i = 0; i < 3; i++) {
     if (m->nsteps && sizes[i] >= m->step[m->nsteps - 1].n) continue;
     LlmStep *s = &m->step[m->nsteps++];
     s->n = sizes[i];
@@ -163,7 +192,7 @@ static bool open_all(TgLlm *m, const TgLlmOptions *o) {
   if (!(m->layer = tg_alloc(ctx, (size_t)m->k.layers * sizeof *m->layer))) return false;
   if (!llm_weights_find(m) || !options_read(m, o) || !llm_pack(m)) return false;
   batch_choose(m);
-  if (!llm_rotations_make(m) || !caches_make(m) || !steps_make(m)) return false;
+  if (!llm_rotations_make(m) || !llm_slopes_make(m) || !caches_make(m) || !steps_make(m)) return false;
   m->wanted = tg_alloc(ctx, (size_t)m->block * sizeof *m->wanted);
   return m->wanted && sequences_make(m);
 }
@@ -225,7 +254,7 @@ void tg_llm_free(TgLlm *m) {
   for (int64_t i = 0; m->layer && i < m->k.layers; i++)
     llm_cache_free(&m->layer[i].keys), llm_cache_free(&m->layer[i].values);
   tg_release(m->rotation.cos), tg_release(m->rotation.sin);
-  tg_release(m->local_rotation.cos), tg_release(m->local_rotation.sin);
+  tg_release(m->local_rotation.cos), tg_release(m->local_rotation.sin), tg_release(m->slopes);
   tg_tokenizer_free(m->tokenizer);
   llm_pack_free(m);
   tg_value_free(m->gguf);
@@ -240,6 +269,13 @@ const float *tg_llm_logits(const TgLlm *m) { return m && m->now->has_logits ? m-
 const int32_t *tg_llm_ids(const TgLlm *m, int64_t *n) {
   if (n) *n = m ? m->now->nids : 0;
   return m ? m->now->ids : NULL;
+}
+
+bool llm_generates(const TgLlm *m, const char *what) {
+  if (!m->arch->encoder) return true;
+  return llm_fail(m->ctx, TG_ERR_VALUE, "%s: %s is an encoder: it %s, and goes on with no text", what,
+                  m->architecture,
+                  m->k.pooling == POOL_RANK ? "ranks texts (llm_rank)" : "has embeddings (llm_embed)");
 }
 
 TgContext *llm_context(const TgLlm *m) { return m->ctx; }
@@ -263,6 +299,8 @@ TgLlmAbout tg_llm_about(const TgLlm *m) {
   a.sequences = m->sequences;
   a.block = m->block;
   a.batch = m->batch;
+  a.encoder = m->arch->encoder;
+  a.ranks = m->k.pooling == POOL_RANK;
   a.width = m->k.width;
   a.vocabulary = m->k.vocabulary;
   a.cache_bytes = 0;

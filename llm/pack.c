@@ -34,7 +34,7 @@ bool llm_pack(TgLlm *m) {
   char name[80];
   const char *device = tg_device(m->embedding);
   if (m->activations == 32 || !device || strcmp(device, "CPU")) return true;
-  bool ok = pack(m, m->tied ? "token_embd.weight" : "output.weight", &m->head, &m->packed_head);
+  bool ok = !m->head || pack(m, m->tied ? "token_embd.weight" : "output.weight", &m->head, &m->packed_head);
   for (int64_t i = 0; ok && i < m->k.layers; i++)
     for (int w = 0; ok && w < W_COUNT; w++) {
       snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)i, llm_weights_of_layer[w].name);

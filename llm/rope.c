@@ -1,4 +1,4 @@
-/* rope.c: how positions rotate queries and keys. In: base, scaling and factors of the file. Out: two tables, a
+/* rope.c: how positions rotate queries and keys, or what they take off their product. In: base, scaling and factors of the file. Out: two tables, a
  * row for each position. Element i of a head rotates by position * frequency, and its partner with it; a
  * scaling makes frequencies lower, so that positions beyond those of the training rotate as far as those in it.
  * Computed here in double, once. */
@@ -114,17 +114,56 @@ static bool divisors_read(TgLlm *m, Rope *r, float **own) {
   return true;
 }
 
+/* YaRN makes what rotates longer as positions are nearer to each other; with latent attention it is all of a
+ * query and a key, so that their product is scaled instead. */
+static bool yarn_scale(TgLlm *m, Rope *r) {
+  double by = 0;
+  if (!real_of(m, "scaling.yarn_log_multiplier", 0, &by)) return false;
+  bool yarn = !strcmp(r->type, "yarn") && r->factor > 1;
+  if (!m->k.kv_rank && by != 0)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s.rope.scaling.yarn_log_multiplier is not known here",
+                    m->architecture);
+  if (m->k.kv_rank && yarn && by == 0)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: the file has no %s.rope.scaling.yarn_log_multiplier",
+                    m->architecture);
+  double mscale = 1 + (m->k.kv_rank ? by : 0.1) * log(r->factor);
+  if (yarn && m->k.kv_rank)
+    m->k.scale *= mscale * mscale;
+  else if (yarn)
+    r->attention *= mscale;
+  return true;
+}
+
 bool llm_rotations_make(TgLlm *m) {
   if (m->rope == ROPE_NONE) return true;
   Rope r = {.divisor = NULL};
   float *own = NULL;
-  bool ok = rope_read(m, &r) && divisors_read(m, &r, &own);
-  if (ok && !strcmp(r.type, "yarn") && r.factor > 1) r.attention *= 1 + 0.1 * log(r.factor);
+  bool ok = rope_read(m, &r) && yarn_scale(m, &r) && divisors_read(m, &r, &own);
   ok = ok && rotation_make(m, &r, &m->rotation);
-  if (ok && m->arch->local_base > 0) {
-    Rope local = {.base = m->arch->local_base, .factor = 1, .attention = 1, .type = "none"};
+  double base = m->arch->local_base;
+  ok = ok && real_of(m, "freq_base_swa", base, &base);
+  if (ok && base > 0 && !(base > 1))
+    ok = llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s.rope.freq_base_swa is %g", m->architecture, base);
+  if (ok && base > 0) {
+    Rope local = {.base = base, .factor = 1, .attention = 1, .type = "none"};
     ok = rotation_make(m, &local, &m->local_rotation);
   }
   tg_free(m->ctx, own);
   return ok;
+}
+
+/* Heads up to a power of 2 take slopes in a row; those that are left the ones between them. */
+bool llm_slopes_make(TgLlm *m) {
+  enum { MOST_HEADS = 4096 };
+
+  float slope[MOST_HEADS];
+  int64_t heads = m->k.heads, even = 1;
+  if (!(m->k.alibi > 0)) return true;
+  while (2 * even <= heads)
+    even *= 2;
+  for (int64_t i = 0; i < heads; i++) {
+    double place = i < even ? (double)(i + 1) : (double)(i - even) + 0.5;
+    slope[i] = (float)pow(2, -m->k.alibi * place / (double)even);
+  }
+  return (m->slopes = tg_keep(tg_from(m->ctx, slope, TG_F32, TG_SHAPE(heads)))) != NULL;
 }

@@ -47,6 +47,9 @@ static LlmStep *step_for(TgLlm *m, int64_t count) {
 /* Whether these tokens can follow in a sequence; else an error. */
 static bool follows(TgLlm *m, const LlmSequence *s, const char *what, const int32_t *ids, int64_t n) {
   if (n < 1 || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "%s: no tokens", what);
+  if (n > m->context && !s->nids)
+    return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens are more than the context of %lld", what,
+                    (long long)n, (long long)m->context);
   if (n > m->context - s->nids)
     return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens after %lld are more than the context of %lld",
                     what, (long long)n, (long long)s->nids, (long long)m->context);
@@ -59,6 +62,7 @@ static bool follows(TgLlm *m, const LlmSequence *s, const char *what, const int3
 
 TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   if (!m) return TG_ERR_NOMEM;
+  if (!llm_generates(m, "llm_eval")) return tg_error(m->ctx);
   if (!follows(m, m->now, "llm_eval", ids, n)) return tg_error(m->ctx);
   for (int64_t at = 0; at < n;) {
     LlmStep *s = step_for(m, n - at);
@@ -148,6 +152,7 @@ static void several_done(TgLlm *m, const int32_t *sequences, const int32_t *ids,
 }
 
 static bool several_fit(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n) {
+  if (!llm_generates(m, "llm_eval_many")) return false;
   if (!m->batch) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: the model was opened without a batch");
   if (n < 1 || !sequences || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: no tokens");
   for (int64_t i = 0; i < n; i++) {
@@ -177,33 +182,144 @@ TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids
   return ok ? TG_OK : tg_error(m->ctx);
 }
 
-/* ---- embeddings: the mean of the tokens, of length 1 */
-static bool means_add(TgLlm *m, const int32_t *ids, int64_t n, float *hidden, double *sum) {
+/* ---- embeddings, and what an encoder says */
+/* A text that an encoder reads as a whole: the smallest program that it fits into, filled up with its last token,
+ * which nobody sees. second: where the second of two texts begins. */
+static bool whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, float *out) {
+  LlmStep *s = &m->step[m->nsteps - 1];
+  while (s->n < n)
+    s--;
+  for (int64_t i = 0; i < s->n; i++)
+    m->wanted[i] = ids[i < n ? i : n - 1];
+  bool ok = false;
+  TG_SCOPE(m->ctx) {
+    TgTensor *x = tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n));
+    TgTensor *extent = tg_from(m->ctx, (int32_t[]){(int32_t)n, (int32_t)second}, TG_I32, TG_SHAPE(2));
+    ok = x && extent;
+    for (int64_t i = 0; ok && i < s->nparts; i++)
+      ok = !tg_cancelled(m->ctx) && !tg_jit_run(s->part[i].jit, (TgTensor *[]){x, extent}, 2, &x, 1);
+    ok = ok && !tg_read(x, out, tg_nbytes(x));
+  }
+  return ok;
+}
+
+/* To sum what pooling takes of rows at .. at + count - 1 of n. */
+static void pooled(const TgLlm *m, const float *rows, int64_t at, int64_t count, int64_t n, double *sum) {
   int64_t width = m->k.width;
+  for (int64_t i = 0; i < count; i++) {
+    bool first = at + i == 0, last = at + i == n - 1;
+    if (!(m->k.pooling == POOL_MEAN || (m->k.pooling == POOL_FIRST ? first : last))) continue;
+    for (int64_t j = 0; j < width; j++)
+      sum[j] += (double)rows[i * width + j];
+  }
+}
+
+static bool embedded(TgLlm *m, const int32_t *ids, int64_t n, float *rows, double *sum) {
+  if (m->arch->encoder) {
+    if (!whole_run(m, ids, n, n, rows)) return false;
+    pooled(m, rows, 0, n, n, sum);
+    return true;
+  }
   for (int64_t at = 0; at < n;) {
     LlmStep *s = step_for(m, n - at);
     int64_t count = n - at < s->n ? n - at : s->n;
-    if (!step_run(m, s, ids + at, count, hidden)) return false;
-    for (int64_t i = 0; i < count * width; i++)
-      sum[i % width] += (double)hidden[i];
+    if (!step_run(m, s, ids + at, count, rows)) return false;
+    pooled(m, rows, at, count, n, sum);
     at += count;
   }
   return true;
 }
 
+static bool can_embed(TgLlm *m) {
+  if (m->k.pooling == POOL_RANK)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_embed: the model is a reranker (llm_rank)");
+  return m->k.pooling != POOL_NONE ||
+         llm_fail(m->ctx, TG_ERR_VALUE,
+                  "llm_embed: %s.pooling_type is 0: say what a text's tokens become (.pooling)",
+                  m->architecture);
+}
+
+/* What an encoder does to the vector that pooling gave: two products. */
+static bool behind_pooling(TgLlm *m, double *sum) {
+  int64_t width = m->k.width;
+  float *v = m->dense_in ? tg_alloc(m->ctx, (size_t)width * sizeof *v) : NULL;
+  bool ok = false;
+  if (!m->dense_in) return true;
+  for (int64_t i = 0; v && i < width; i++)
+    v[i] = (float)sum[i];
+  if (v) TG_SCOPE(m->ctx) {
+      TgTensor *x = tg_from(m->ctx, v, TG_F32, TG_SHAPE(1, width));
+      x = tg_linear(tg_linear(x, tg_cast(m->dense_in, TG_F32), NULL), tg_cast(m->dense_out, TG_F32), NULL);
+      ok = !tg_read(x, v, (size_t)width * sizeof *v);
+    }
+  for (int64_t i = 0; ok && i < width; i++)
+    sum[i] = (double)v[i];
+  tg_free(m->ctx, v);
+  return ok;
+}
+
 TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
   if (!m) return TG_ERR_NOMEM;
   if (!out) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_embed: nowhere to write to");
-  if (tg_llm_rewind(m, 0) || !follows(m, m->now, "llm_embed", ids, n)) return tg_error(m->ctx);
+  if (!can_embed(m) || tg_llm_rewind(m, 0) || !follows(m, m->now, "llm_embed", ids, n))
+    return tg_error(m->ctx);
   double *sum = tg_alloc(m->ctx, (size_t)m->k.width * sizeof *sum), length = 0;
-  float *hidden = tg_alloc(m->ctx, (size_t)(m->block * m->k.width) * sizeof *hidden);
-  bool ok = sum && hidden && means_add(m, ids, n, hidden, sum);
+  float *rows = tg_alloc(m->ctx, (size_t)(m->block * m->k.width) * sizeof *rows);
+  bool ok = sum && rows && embedded(m, ids, n, rows, sum) && behind_pooling(m, sum);
   for (int64_t i = 0; ok && i < m->k.width; i++)
     length += sum[i] * sum[i];
+  if (ok && !isfinite(length)) ok = llm_fail(m->ctx, TG_ERR_VALUE, "llm_embed: the vector is not finite");
   for (int64_t i = 0; ok && i < m->k.width; i++)
     out[i] = (float)(length > 0 ? sum[i] / sqrt(length) : 0);
-  tg_free(m->ctx, sum), tg_free(m->ctx, hidden);
+  tg_free(m->ctx, sum), tg_free(m->ctx, rows);
   m->now->has_logits = false;
+  return ok ? TG_OK : tg_error(m->ctx);
+}
+
+/* A text behind *n ids, without what begins and ends it; then *n are there, or would be. */
+static bool text_put(TgLlm *m, const char *text, size_t nbytes, int32_t *ids, int64_t *n) {
+  int64_t room = m->context > *n ? m->context - *n : 0;
+  int64_t count = tg_tokenize(m->tokenizer, text, nbytes, ids + m->context - room, (size_t)room);
+  *n += count;
+  return count >= 0;
+}
+
+static void token_put(TgLlm *m, int32_t id, int32_t *ids, int64_t *n) {
+  if (id >= 0 && *n < m->context) ids[*n] = id;
+  *n += id >= 0;
+}
+
+/* Both texts with what stands between them: BERT's words have one token there, the others two. */
+static bool pair_ids(TgLlm *m, const char *query, size_t nquery, const char *document, size_t ndocument,
+                     int32_t *ids, int64_t *n, int64_t *second) {
+  const TgTokenizer *t = m->tokenizer;
+  token_put(m, t->bos, ids, n);
+  if (!text_put(m, query, nquery, ids, n)) return false;
+  token_put(m, t->eos, ids, n);
+  *second = *n;
+  if (t->kind != LLM_WORDS) token_put(m, t->eos, ids, n);
+  if (!text_put(m, document, ndocument, ids, n)) return false;
+  token_put(m, t->eos, ids, n);
+  return *n <= m->context ||
+         llm_fail(m->ctx, TG_ERR_LIMIT,
+                  "llm_rank: a query and a document of %lld tokens are more than the context of %lld",
+                  (long long)*n, (long long)m->context);
+}
+
+TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document, size_t ndocument,
+                     float *score, int64_t *tokens) {
+  if (!m) return TG_ERR_NOMEM;
+  if (m->k.pooling != POOL_RANK || !m->tokenizer || !query || !document || !score)
+    return tg_set_error(m->ctx, TG_ERR_VALUE,
+                        m->k.pooling != POOL_RANK ? "llm_rank: the model is no reranker"
+                        : m->tokenizer            ? "llm_rank: a query, a document and a place for the score"
+                                                  : "llm_rank: the model has no tokenizer");
+  int64_t n = 0, second = 0;
+  int32_t *ids = tg_alloc(m->ctx, (size_t)m->context * sizeof *ids);
+  bool ok = ids && pair_ids(m, query, nquery, document, ndocument, ids, &n, &second) &&
+            whole_run(m, ids, n, second, score);
+  tg_free(m->ctx, ids);
+  if (tokens) *tokens = n;
   return ok ? TG_OK : tg_error(m->ctx);
 }
 

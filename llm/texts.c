@@ -272,6 +272,7 @@ TgDataset tg_llm_dataset_opt(TgLlm *m, const char *path, const TgLlmDatasetOptio
   TgLlmAbout a = tg_llm_about(m);
   TgContext *ctx = m ? llm_context(m) : NULL;
   if (!m || tg_options_read(ctx, "llm_dataset", "TgLlmDatasetOptions", &o, sizeof o, given)) return none;
+  if (!llm_generates(m, "llm_dataset")) return none;
   if (!o.length) o.length = a.context < 256 ? a.context : 256;
   if (!path || o.length < 1 || o.length > a.context) {
     llm_fail(ctx, TG_ERR_VALUE, "llm_dataset: items of %lld tokens, where the context is of %lld",

@@ -71,9 +71,9 @@ TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbyt
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
-/* ---- models: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its experts), smollm3, qwen2, qwen3,
- * qwen2moe, qwen3moe, gpt-oss, gemma, gemma2, gemma3, phi3, glm4, granite, granitemoe, olmo2, command-r,
- * cohere2, exaone, internlm2, starcoder2, nemotron, gpt2. Weights are views of the file, or
+/* ---- models: those that tg_llm_architecture names: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its
+ * experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and others that go on with texts, and encoders, which
+ * turn them into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2, gemma-embedding. Weights are views of the file, or
  * packed (.activations): quantised values are computed where a product needs them. Keys and values of the
  * tokens so far are kept in a cache. A step is a captured program (tg_jit): the first two of each size are
  * planned and compiled, later ones are replayed. */
@@ -88,7 +88,9 @@ typedef struct TgLlm TgLlm;
  * 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what they are
  * multiplied with is rounded to 16 bits below the largest of 32 numbers; 8: to 8 bits, which is what
  * llama.cpp does and half the work; on a GPU, with 8 and 16, a prompt's tokens are multiplied as f16 by
- * its matrix units; 32: f32, and weights stay views of the file. */
+ * its matrix units; 32: f32, and weights stay views of the file. pooling: what tg_llm_embed makes of a text,
+ * "mean", "cls" or "last"; NULL: what the file says, else the mean. Of an encoder texts are read at once, so
+ * block, batch and caches mean nothing to it, and the context is at most that of the training. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -97,6 +99,7 @@ typedef struct TgLlmOptions {
   int64_t sequences, batch;
   const char *cache_type;
   int64_t activations;
+  const char *pooling;
   int end_;
 } TgLlmOptions;
 
@@ -107,12 +110,14 @@ TG_API const char *tg_llm_architecture(int i); /* those that there are; NULL pas
 TG_API TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o);
 TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
 
-/* name may be "", chat_template NULL; they live as long as the model. */
+/* name may be "", chat_template NULL; they live as long as the model. encoder: it has embeddings, or, where it
+ * ranks, tg_llm_rank, and generates nothing. */
 typedef struct TgLlmAbout {
   size_t size;
   const char *name, *architecture, *chat_template;
   int64_t parameters, context, trained_context, layers, width, vocabulary, cache_bytes, sequences, block,
       batch;
+  bool encoder, ranks;
 } TgLlmAbout;
 
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
@@ -134,9 +139,14 @@ TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
  * tg_llm_logits). Errors as tg_llm_eval, before anything is computed; TG_ERR_VALUE: a sequence that is
  * none, or twice. After TG_ERR_CANCELLED those of whole steps are done. */
 TG_API TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n);
-/* A text as a direction: `width` numbers, the mean of its n tokens after the last norm, of length 1. The
- * sequence has these tokens afterwards, and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval. */
+/* A text as a direction: `width` numbers, of its n tokens after the last norm what pooling says (the mean, the
+ * first, the last), of length 1. The sequence has these tokens afterwards (an encoder's has none), and no
+ * logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; the file has no pooling; a reranker; it is not finite. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
+/* How well a document answers a query, as a reranker says it: a number that is larger for better ones. tokens: of
+ * both, with what stands around them; may be NULL. TG_ERR_VALUE: the model is none, or has no tokenizer; TG_ERR_LIMIT: both are more than the context. */
+TG_API TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document,
+                            size_t ndocument, float *score, int64_t *tokens);
 /* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
  * NULL: there are none. */
 TG_API const float *tg_llm_logits(const TgLlm *m);

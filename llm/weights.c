@@ -3,13 +3,22 @@
 #include "model_private.h"
 #include <stdio.h>
 
+/* Weight or bias i of the whole. */
+static bool own_each(TgLlm *m, const LlmOwnWeight *own, bool bias, LlmWeightFn fn, void *user) {
+  char name[80];
+  TgTensor **at = llm_own_place(m, own, bias);
+  if (!*at || (at == &m->head && m->tied) || own->who >= OWN_ROPE) return true;
+  snprintf(name, sizeof name, "%s.%s", own->name, bias ? "bias" : "weight");
+  return fn(m, at, name, user);
+}
+
 bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user) {
   char name[80];
-  bool ok = fn(m, &m->embedding, "token_embd.weight", user) &&
-            (!m->positions || fn(m, &m->positions, "position_embd.weight", user)) &&
-            fn(m, &m->norm, "output_norm.weight", user) &&
-            (!m->norm_bias || fn(m, &m->norm_bias, "output_norm.bias", user)) &&
-            (m->tied || fn(m, &m->head, "output.weight", user));
+  bool ok = true;
+  const LlmOwnWeight *own;
+  for (int i = 0; ok && (own = llm_own_weight(i)); i++)
+    for (int bias = 0; ok && bias <= (own->bias != 0); bias++)
+      ok = own_each(m, own, bias, fn, user);
   for (int64_t i = 0; ok && i < m->k.layers; i++)
     for (int w = 0; ok && w < W_COUNT; w++)
       for (int bias = 0; ok && bias < 2; bias++) {

@@ -2,6 +2,8 @@
 """Writes tests/goldens/llm/*.gguf: tiny models with random weights, one for each architecture and each scaling of
 positions, and what they say. The key-values test.ids and test.logits are tokens, and the logits after each of them
 by a plain forward pass in NumPy, in f64, written from the descriptions of the architectures: no cache, no blocks.
+Encoders have test.ids and test.embeddings instead: the mean, the first and the last token's direction; rerankers
+test.score, of the texts "aa cc" and "bb" (words that their vocabulary has).
 
     python3 tests/llm/make_models.py tests/goldens/llm
 """
@@ -12,6 +14,7 @@ import sys
 
 import numpy as np
 
+from decoders import Pass, ROWS, make_decoder
 from quants import TYPES, blocks
 
 VOCABULARY, TOKENS = 20, 9
@@ -114,12 +117,12 @@ def attention(m, w, x, i, norm):
     q, key, v = q.reshape(n, H, D), key.reshape(n, K, D), v.reshape(n, K, D)
     if p + "attn_q_norm.weight" in w and m.arch != "olmo2":
         q, key = rms(q, w[p + "attn_q_norm.weight"], k["eps"]), rms(key, w[p + "attn_k_norm.weight"], k["eps"])
-    every = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4}.get(m.arch)
+    every = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "gemma-embedding": 6}.get(m.arch)
     windowed = k.get("window") and not (every and i % every == every - 1)
     still = m.arch in ("smollm3", "cohere2") and i % 4 == 3
     if m.arch != "gpt2" and not still:
         pairs = m.arch in ("llama", "glm4", "smollm3", "granite", "granitemoe", "command-r", "cohere2", "internlm2")
-        if m.arch == "gemma3" and windowed:
+        if m.arch in ("gemma3", "gemma-embedding") and windowed:
             f = frequencies({**k, "scaling": None}, 10000.0)
         else:
             f = frequencies(k, k.get("base", 10000.0))
@@ -139,6 +142,8 @@ def attention(m, w, x, i, norm):
     hidden = of > at
     if windowed:
         hidden |= at - of >= k["window"]
+    if m.arch == "gemma-embedding":  # both sides are seen, half a window of each
+        hidden = np.abs(at - of) > (k["window"] // 2 if windowed else n)
     score = np.where(hidden, -np.inf, score)
     if p + "attn_sinks.weight" in w:  # a key more, of which nothing comes
         sink = np.broadcast_to(w[p + "attn_sinks.weight"][:, None, None], (H, n, 1))
@@ -149,7 +154,7 @@ def attention(m, w, x, i, norm):
 
 def feed_forward(m, w, x, i):
     k, p = m.k, f"blk.{i}."
-    act = gelu if m.arch in ("gemma", "gemma2", "gemma3", "gpt2", "starcoder2") else silu
+    act = gelu if m.arch in ("gemma", "gemma2", "gemma3", "gemma-embedding", "gpt2", "starcoder2") else silu
     if m.arch == "nemotron":
         act = lambda v: np.maximum(v, 0) ** 2
     lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
@@ -184,6 +189,10 @@ def feed_forward(m, w, x, i):
 
 
 def forward(m, ids):
+    if m.arch in ROWS:
+        latent = m.k.get("kv_rank")  # YaRN makes nothing longer there
+        longer = lambda k: 1 + 0.1 * math.log(k["factor"]) if k.get("scaling") == "yarn" and not latent else 1.0
+        return Pass(m, lambda x, k, pairs: rotate(x, k, frequencies(k, k.get("base", 10000.0)), pairs, longer(k))).logits(ids)
     w = {n: a.astype("f8") for n, a in m.w.items()}
     k, eps = m.k, m.k["eps"]
     x = w["token_embd.weight"][ids]
@@ -220,6 +229,106 @@ def forward(m, ids):
     return y
 
 
+ENCODERS = ("bert", "nomic-bert", "jina-bert-v2", "gemma-embedding")
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + ["\u2581" + w for w in ("aa", "bb", "cc", "dd")]
+PAIR, SECOND = [2, 4, 6, 3, 5, 3], 4  # [CLS] aa cc [SEP] bb [SEP]
+
+
+def slopes(heads, bias=8.0):
+    """ALiBi's: a row of powers for as many heads as a power of 2 has, and for those that are left every second one of
+    the row for twice as many"""
+    n = 2 ** int(math.log2(heads))
+    row = [2 ** (-bias / n * (i + 1)) for i in range(n)]
+    return np.array(row + [2 ** (-bias / (2 * n) * (2 * i + 1)) for i in range(heads - n)])
+
+
+def encode(m, ids, second):
+    """(tokens, width)"""
+    w = {n: a.astype("f8") for n, a in m.w.items()}
+    k, n = m.k, len(ids)
+    H, D, F = k["heads"], k["head"], k["ffn"]
+    if m.arch == "gemma-embedding":
+        norm = lambda name, v: rms(v, w[name + ".weight"], k["eps"])
+        x = w["token_embd.weight"][ids] * math.sqrt(k["width"])
+        for i in range(k["layers"]):
+            p = f"blk.{i}."
+            x = x + norm(p + "post_attention_norm", attention(m, w, norm(p + "attn_norm", x), i, norm))
+            x = x + norm(p + "post_ffw_norm", feed_forward(m, w, norm(p + "ffn_norm", x), i))
+        return norm("output_norm", x)
+    norm = lambda name, v: layer_norm(v, w[name + ".weight"], w[name + ".bias"], k["eps"])
+    x = w["token_embd.weight"][ids] + w["token_types.weight"][(np.arange(n) >= second).astype(int)]
+    if m.arch == "bert":
+        x = x + w["position_embd.weight"][:n]
+    x = norm("token_embd_norm", x)
+    erf = np.vectorize(math.erf)
+    gelu_erf = lambda v: v / 2 * (1 + erf(v / math.sqrt(2)))
+    for i in range(k["layers"]):
+        p = f"blk.{i}."
+        lin = lambda name, v: v @ w[p + name + ".weight"].T + w.get(p + name + ".bias", 0)
+        q, key, v = np.split(lin("attn_qkv", x), 3, axis=1) if p + "attn_qkv.weight" in w else (lin("attn_q", x), lin("attn_k", x), lin("attn_v", x))
+        if p + "attn_q_norm.weight" in w:
+            q, key = norm(p + "attn_q_norm", q), norm(p + "attn_k_norm", key)
+        q, key, v = (t.reshape(n, H, D) for t in (q, key, v))
+        if m.arch == "nomic-bert":
+            f = frequencies(k, k.get("base", 10000.0))
+            q, key = rotate(q, k, f, False), rotate(key, k, f, False)
+        score = np.einsum("qhd,khd->hqk", q, key) / math.sqrt(D)
+        if m.arch == "jina-bert-v2":
+            score = score - slopes(H)[:, None, None] * np.abs(np.arange(n)[:, None] - np.arange(n)[None])
+        y = lin("attn_output", np.einsum("hqk,khd->qhd", softmax(score), v).reshape(n, H * D))
+        y = norm(p + "attn_output_norm", x + y)
+        if p + "attn_norm_2.weight" in w:
+            y = norm(p + "attn_norm_2", x + y)
+        up = lin("ffn_up", y)
+        if m.arch == "bert":
+            up = gelu_erf(up)
+        elif m.arch == "nomic-bert":
+            up = silu(lin("ffn_gate", y)) * up
+        elif up.shape[1] == 2 * F:
+            up = gelu_erf(up[:, :F]) * up[:, F:]
+        else:
+            up = gelu_erf(lin("ffn_gate", y)) * up
+        x = norm(p + "layer_output_norm", y + lin("ffn_down", up))
+    return x
+
+
+def make_encoder(arch, **numbers):
+    m = Model(arch, **{"kv_heads": 4, "head": 4, "types": 2, "pooling": 2, **numbers})
+    k = m.k
+    k["eps"] = 1e-12
+    d, f, q = k["width"], k["ffn"], k["heads"] * k["head"]
+    vector = lambda name, n, about=1.0: m.add(name, n, size=0.2, about=about, kind="<f4")
+    both = lambda name, n: (vector(name + ".weight", n), vector(name + ".bias", n, 0))
+    m.add("token_embd.weight", len(WORDS) if k["pooling"] == 4 else VOCABULARY, d)
+    m.add("token_types.weight", k["types"], d)
+    if arch == "bert":
+        m.add("position_embd.weight", k["context"], d)
+    both("token_embd_norm", d)
+    if k["pooling"] == 4:
+        m.add("cls.weight", d, d), vector("cls.bias", d, 0), m.add("cls.output.weight", 1, d), vector("cls.output.bias", 1, 0)
+    for i in range(k["layers"]):
+        p = f"blk.{i}."
+        matrix = lambda name, rows, columns: (m.add(p + name + ".weight", rows, columns), vector(p + name + ".bias", rows, 0) if arch != "nomic-bert" else 0)
+        if arch == "nomic-bert":
+            matrix("attn_qkv", 3 * q, d)
+        else:
+            matrix("attn_q", q, d), matrix("attn_k", q, d), matrix("attn_v", q, d)
+        matrix("attn_output", d, q)
+        both(p + "attn_output_norm", d), both(p + "layer_output_norm", d)
+        if k.get("qk_norms"):
+            both(p + "attn_q_norm", q), both(p + "attn_k_norm", q), both(p + "attn_norm_2", d)
+        if k.get("fused"):
+            m.add(p + "ffn_up.weight", 2 * f, d)
+        elif arch == "bert":
+            matrix("ffn_up", f, d)
+        else:
+            m.add(p + "ffn_up.weight", f, d), m.add(p + "ffn_gate.weight", f, d)
+        matrix("ffn_down", d, f)
+    if k.get("quantised"):
+        quantise(m)
+    return m
+
+
 def make(arch, **numbers):
     m = Model(arch, **numbers)
     k = m.k
@@ -252,11 +361,11 @@ def make(arch, **numbers):
         m.add(p + "attn_output.weight", d, q)
         if arch in ("qwen2", "qwen2moe", "glm4", "gpt-oss", "starcoder2"):
             vector(p + "attn_q.bias", q, 0), vector(p + "attn_k.bias", kv, 0), vector(p + "attn_v.bias", kv, 0)
-        if arch in ("qwen3", "qwen3moe", "gemma3"):
+        if arch in ("qwen3", "qwen3moe", "gemma3", "gemma-embedding"):
             vector(p + "attn_q_norm.weight", k["head"]), vector(p + "attn_k_norm.weight", k["head"])
         if arch == "olmo2":
             vector(p + "attn_q_norm.weight", q), vector(p + "attn_k_norm.weight", kv)
-        if arch in ("gemma2", "gemma3", "glm4", "olmo2"):
+        if arch in ("gemma2", "gemma3", "gemma-embedding", "glm4", "olmo2"):
             vector(p + "post_attention_norm.weight", d), vector(p + "post_ffw_norm.weight", d)
         if arch == "gpt-oss":
             e, g = k["experts"], k["expert_ffn"]
@@ -284,8 +393,19 @@ def make(arch, **numbers):
             m.add(p + "ffn_gate.weight", f, d)
         m.add(p + "ffn_up.weight", 2 * f if arch in ("phi3", "glm4") else f, d)
         m.add(p + "ffn_down.weight", d, f)
+    if k.get("between"):
+        m.add("dense_2.weight", k["between"], d), m.add("dense_3.weight", d, k["between"])
     if k.get("quantised"):
         quantise(m)
+    return m
+
+
+def decoder(arch, **numbers):
+    m = make_decoder(Model(arch, **numbers), VOCABULARY)
+    for name, w in m.w.items():
+        if m.k.get("eights") and name.startswith("blk.") and w.ndim > 1 and w.shape[-1] % 32 == 0 and "gate_inp" not in name:
+            data, values = blocks(m.random, "Q8_0", w.size // w.shape[-1], w.shape[-1], 0.3)
+            m.raw[name], m.w[name] = (TYPES["Q8_0"][0], data), values.reshape(w.shape)
     return m
 
 
@@ -304,13 +424,12 @@ def quantise(m):
 
 
 def text(s):
-    return struct.pack("<Q", len(s)) + s.encode()
+    return struct.pack("<Q", len(s.encode())) + s.encode()
 
 
 def write(m, path):
     k, a, kv = m.k, m.arch, []
-    ids = m.random.integers(0, VOCABULARY, TOKENS)
-    logits = forward(m, ids).astype("<f4")
+    ids = m.random.integers(0, len(m.w["token_embd.weight"]), k.get("tokens", TOKENS))
     whole = lambda key, v: kv.append(text(key) + struct.pack("<II", 4, v))
     real = lambda key, v: kv.append(text(key) + struct.pack("<If", 6, v))
     words = lambda key, v: kv.append(text(key) + struct.pack("<I", 8) + text(v))
@@ -319,20 +438,45 @@ def write(m, path):
              "kv_heads": "attention.head_count_kv", "head": "attention.key_length", "context": "context_length",
              "turned": "rope.dimension_count", "window": "attention.sliding_window", "experts": "expert_count",
              "used": "expert_used_count", "expert_ffn": "expert_feed_forward_length",
-             "shared_ffn": "expert_shared_feed_forward_length", "original": "rope.scaling.original_context_length"}
+             "shared_ffn": "expert_shared_feed_forward_length", "pooling": "pooling_type", "q_rank": "attention.q_lora_rank", "kv_rank": "attention.kv_lora_rank",
+             "key_mla": "attention.key_length_mla", "value_mla": "attention.value_length_mla", "value": "attention.value_length",
+             "shared": "expert_shared_count", "dense": "leading_dense_block_count", "unread": "nextn_predict_layers",
+             "groups": "expert_group_count", "groups_used": "expert_group_used_count", "gating": "expert_gating_func", "original": "rope.scaling.original_context_length"}
     reals = {"base": "rope.freq_base", "factor": "rope.scaling.factor", "attn_factor": "rope.scaling.attn_factor",
              "attention_cap": "attn_logit_softcapping", "final_cap": "final_logit_softcapping",
              "embedding_scale": "embedding_scale", "residual_scale": "residual_scale", "attention_scale": "attention.scale",
-             "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED else "attention.layer_norm_rms_epsilon"}
+             "clamp": "attention.clamp_kqv", "alibi": "attention.max_alibi_bias", "expert_scale": "expert_weights_scale",
+             "log_mul": "rope.scaling.yarn_log_multiplier", "logit_scale": "logit_scale", "eps": "attention.layer_norm_epsilon" if a in LAYER_NORMED + ENCODERS[:3] or ROWS.get(a, {}).get("ln") else "attention.layer_norm_rms_epsilon"}
     for key, v in k.items():
         if key in names:
             whole(f"{a}.{names[key]}", v)
         if key in reals:
             real(f"{a}.{reals[key]}", v)
+    for key, name in ("parallel", "use_parallel_residual"), ("norm", "expert_weights_norm"):
+        if key in k:
+            kv.append(text(f"{a}.{name}") + struct.pack("<IB", 7, k[key]))
     if k.get("scaling"):
         words(f"{a}.rope.scaling.type", k["scaling"])
-    kv.append(text("test.ids") + struct.pack("<IIQ", 9, 5, len(ids)) + ids.astype("<i4").tobytes())
-    kv.append(text("test.logits") + struct.pack("<IIQ", 9, 6, logits.size) + logits.tobytes())
+    many = lambda key, kind, v: kv.append(text(key) + struct.pack("<IIQ", 9, kind, v.size) + v.tobytes())
+    many("test.ids", 5, ids.astype("<i4"))
+    if a in ENCODERS:
+        kv.append(text(f"{a}.attention.causal") + struct.pack("<IB", 7, 0))
+        x = encode(m, ids, len(ids))
+        e = np.stack((x.mean(0), x[0], x[-1]))
+        if "dense_2.weight" in m.w:
+            e = e @ m.w["dense_2.weight"].astype("f8").T @ m.w["dense_3.weight"].astype("f8").T
+        many("test.embeddings", 6, (e / np.linalg.norm(e, axis=1)[:, None]).astype("<f4"))
+    else:
+        many("test.logits", 6, forward(m, ids).astype("<f4"))
+    if k.get("pooling") == 4:
+        w = {n: t.astype("f8") for n, t in m.w.items()}
+        first = np.tanh(w["cls.weight"] @ encode(m, PAIR, SECOND)[0] + w["cls.bias"])
+        many("test.score", 6, (w["cls.output.weight"] @ first + w["cls.output.bias"]).astype("<f4"))
+        words("tokenizer.ggml.model", "bert")
+        kv.append(text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(WORDS)) + b"".join(map(text, WORDS)))
+        many("tokenizer.ggml.token_type", 5, np.array([3, 3, 3, 3, 1, 1, 1, 1], "<i4"))
+        for key, i in ("cls", 2), ("seperator", 3), ("unknown", 1), ("padding", 0):
+            whole(f"tokenizer.ggml.{key}_token_id", i)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(m.w), len(kv)) + b"".join(kv)
     data, at = b"", 0
     for name, t in m.w.items():
@@ -378,6 +522,44 @@ MODELS = {
     "starcoder2": make("starcoder2", tied=True, window=4),
     "nemotron": make("nemotron", turned=4),
     "gpt2": make("gpt2", kv_heads=4, head=4, tied=True, context=32),
+    "stablelm": decoder("stablelm", turned=4, head=8),
+    "stablelm-12b": decoder("stablelm", turned=2, head=4, each_norms=True, one_norm=True, parallel=True),
+    "phi2": decoder("phi2", kv_heads=4, head=4, turned=2),
+    "phi2-joined": decoder("phi2", kv_heads=4, head=4, turned=2, fused=True),
+    "gptneox": decoder("gptneox", kv_heads=4, head=4, turned=2, parallel=True),
+    "gptneox-serial": decoder("gptneox", kv_heads=4, head=4, parallel=False),
+    "falcon": decoder("falcon", kv_heads=1, head=4, tied=True),
+    "falcon-40b": decoder("falcon", kv_heads=2, head=4, two_norms=True),
+    "bloom": decoder("bloom", heads=3, kv_heads=3, head=4, width=12, tied=True),
+    "mpt": decoder("mpt", kv_heads=4, head=4, alibi=6.0, clamp=0.5, no_bias=True, tied=True),
+    "mpt-learned": decoder("mpt", kv_heads=2, head=4, alibi=0.0, learned=True, all_norms=True, context=32),
+    "olmo": decoder("olmo", clamp=0.6),
+    "olmoe": decoder("olmoe", experts=5, used=2, expert_ffn=8),
+    "minicpm": decoder("minicpm", embedding_scale=3.0, residual_scale=0.7, logit_scale=2.0),
+    "minicpm-usual": decoder("minicpm"),
+    "deepseek": decoder("deepseek", experts=5, used=2, expert_ffn=8, shared=2, dense=1, expert_scale=1.0),
+    "deepseek2": decoder("deepseek2", kv_heads=1, head=12, value=8, key_mla=10, value_mla=6, still=6, own_value=6, turned=4, kv_rank=8, q_rank=10, layers=3,
+                         experts=8, used=3, expert_ffn=8, shared=1, dense=1, groups=4, groups_used=2, gating=2, picked=True, norm=True, expert_scale=2.5,
+                         scaling="yarn", factor=4.0, original=16, base=100.0, log_mul=0.1),
+    "deepseek2-lite": decoder("deepseek2", kv_heads=4, head=10, value=6, still=6, own_value=6, turned=4, kv_rank=8, experts=4, used=2, expert_ffn=8, shared=2,
+                              dense=1, expert_scale=1.0, scaling="yarn", factor=4.0, original=16, base=100.0, log_mul=0.0707),
+    "deepseek2-eights": decoder("deepseek2", width=32, heads=2, kv_heads=1, head=36, value=32, key_mla=36, value_mla=32, still=32, own_value=32, turned=4, kv_rank=32,
+                                experts=4, used=2, expert_ffn=32, shared=1, ffn=32, eights=True),
+    "glm4moe": decoder("glm4moe", head=8, turned=4, layers=3, experts=5, used=2, expert_ffn=8, shared=1, dense=1, picked=True, norm=True, expert_scale=1.5,
+                       head_norms=True, unread=1),
+    "ernie4_5": decoder("ernie4_5", tied=True),
+    "hunyuan-dense": decoder("hunyuan-dense"),
+    "exaone4": decoder("exaone4", layers=4, window=3, tied=True),
+    "exaone4-small": decoder("exaone4"),
+    "seed_oss": decoder("seed_oss"),
+    "gemma-embedding": make("gemma-embedding", layers=7, window=5, width=8, ffn=12, heads=2, kv_heads=1, base=5000.0, tokens=20, pooling=1, between=10),
+    "bert": make_encoder("bert"),
+    "bert-quantised": make_encoder("bert", quantised=True, width=256, layers=3, ffn=32, heads=1, kv_heads=1, head=32, pooling=1),
+    "bert-rank": make_encoder("bert", pooling=4),
+    "nomic-bert": make_encoder("nomic-bert", base=1000.0, tokens=20, pooling=1),
+    "nomic-bert-long": make_encoder("nomic-bert", context=640, tokens=600, layers=1, types=1, pooling=3),
+    "jina-bert-v2": make_encoder("jina-bert-v2", width=18, heads=3, kv_heads=3, head=6, tokens=20, pooling=1),
+    "jina-bert-v2-norms": make_encoder("jina-bert-v2", qk_norms=True, fused=True, pooling=1),
 }
 
 if __name__ == "__main__":

@@ -556,6 +556,36 @@ def test_packed():
         s.stop()
 
 
+def test_encoders():
+    """An encoder has embeddings, a reranker scores, and neither generates."""
+    folders = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "goldens", "llm", "hf")
+    want = json.load(open(os.path.join(folders, "bert-rank", "expected.json")))["pairs"]
+    s = Server("--slots", "3", models=[os.path.join(folders, n) for n in ("bert", "bert-rank")])
+    ask = lambda path, **asked: s.ask("POST", "/v1/" + path, asked)
+    try:
+        several = json.loads(ask("embeddings", model="bert", input=["a dog", "the cat sat", "a"])[1])["data"]
+        alone = [json.loads(ask("embeddings", model="bert", input=t)[1]) for t in ("a dog", "the cat sat", "a")]
+        assert [d["embedding"] for d in several] == [d["data"][0]["embedding"] for d in alone] and alone[2]["usage"]["prompt_tokens"] == 3
+        assert len({tuple(d["embedding"]) for d in several}) == 3 and len(several[0]["embedding"]) == 16
+        for p in want:
+            r = json.loads(ask("rerank", model="bert-rank", query=p["query"], documents=[p["document"], {"text": "mats"}, "a"])[1])
+            scores = {d["index"]: d["relevance_score"] for d in r["results"]}
+            assert abs(scores[0] - p["score"]) < 1e-4 * (1 + abs(p["score"])) and sorted(scores) == [0, 1, 2], (r, p)
+            assert [d["relevance_score"] for d in r["results"]] == sorted(scores.values(), reverse=True) and r["usage"]["total_tokens"] > p["tokens"]
+            best = json.loads(ask("rerank", model="bert-rank", query=p["query"], documents=[p["document"], "mats", "a"], top_n=2)[1])
+            assert best["results"] == r["results"][:2]
+        for path, word, asked in (("rerank", "'query'", dict(model="bert-rank", documents=["a"])), ("rerank", "'documents'", dict(model="bert-rank", query="a", documents=[])),
+                                  ("rerank", "'documents'", dict(model="bert-rank", query="a", documents=[[1]])), ("rerank", "'top_n'", dict(model="bert-rank", query="a", documents=["a"], top_n=0)),
+                                  ("rerank", "'return_documents'", dict(model="bert-rank", query="a", documents=["a"], return_documents=True)), ("rerank", "no reranker", dict(model="bert", query="a", documents=["a"])),
+                                  ("embeddings", "/v1/rerank", dict(model="bert-rank", input="a")), ("completions", "generates nothing", dict(model="bert", prompt="a")),
+                                  ("embeddings", "more than the context of 64", dict(model="bert", input="a " * 100)), ("rerank", "more than the context of 64", dict(model="bert-rank", query="a " * 40, documents=["a " * 40])),
+                                  ("rerank", "more than the context of 64", dict(model="bert-rank", query="a", documents=["a " * 1000000]))):
+            status, got, _ = ask(path, **asked)
+            assert status == 400 and word in json.loads(got)["error"]["message"], (path, asked, status, got)
+    finally:
+        s.stop()
+
+
 def main():
     global model
     with tempfile.TemporaryDirectory() as folder:
@@ -570,7 +600,7 @@ def main():
         except ImportError:
             print("no openai client in this Python: its test is left out")
         tests.append(("the server ends", server.stop))
-        tests += [(f.__name__, f) for f in (test_packed, test_key, test_queue, test_models, test_lora, test_end)]
+        tests += [(f.__name__, f) for f in (test_packed, test_encoders, test_key, test_queue, test_models, test_lora, test_end)]
         failed = 0
         for name, run in tests:
             try:

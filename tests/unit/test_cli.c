@@ -485,9 +485,13 @@ static void refused_models(void) {
 
   static const struct {
     const char *name, *line;
-  } command[] = {
-      {"chat", "chat %s"},           {"run", "run --prompt x %s"}, {"serve", "serve --port 0 %s"},
-      {"bench llm", "bench llm %s"}, {"merge", "merge %s x -o y"}, {"train lora", "train lora %s --data x"}};
+  } command[] = {{"chat", "chat %s"},
+                 {"run", "run --prompt x %s"},
+                 {"serve", "serve --port 0 %s"},
+                 {"bench llm", "bench llm %s"},
+                 {"embed", "embed %s x"},
+                 {"merge", "merge %s x -o y"},
+                 {"train lora", "train lora %s --data x"}};
 
   assert_int_equal(run("mkdir no_model; echo text > text.gguf; printf GGUF > cut.gguf"), 0);
   for (size_t f = 0; f < sizeof file / sizeof *file; f++)
@@ -604,6 +608,27 @@ static void test_chat(void **state) {
   says("\"test\":\"tg4\""), says("\"test\":\"tg4x3\"");
   assert_int_equal(run(TG "bench llm %s --generate 9999", m), 1);
   says("9999 tokens are more than the context of "); /* before anything is timed */
+}
+
+/* Texts as vectors: of arguments and of lines the same, and what an encoder does not do. */
+static void test_embed(void **state) {
+  (void)state;
+  device = "CPU";
+  const char *bert = TG_TESTS "/goldens/llm/hf/bert", *rank = TG_TESTS "/goldens/llm/hf/bert-rank";
+  assert_int_equal(run(TG "embed %s 'a dog' 'The cat sat' a > e1", bert), 0);
+  assert_int_equal(run("printf 'a dog\\nThe cat sat\\na' | " TG "embed %s > e2; wc -l < e2", bert), 0),
+      says("3");
+  same_files("e1", "e2");
+  assert_int_equal(run(TG "embed %s --pooling mean a > e2; cmp e1 e2", bert), 1);
+  assert_int_equal(run(TG "embed %s --pooling max a", bert), 2), says("--pooling");
+  assert_int_equal(run(TG "embed %s a", rank), 1), says("the model is a reranker");
+  assert_int_equal(run("yes a | head -100 | tr '\\n' ' ' | " TG "embed %s", bert), 1);
+  says("102 tokens are more than the context of 64");
+  assert_int_equal(run("echo a | " TG "chat %s", bert), 1);
+  says("bert is an encoder and generates nothing: tg embed makes embeddings");
+  assert_int_equal(run(TG "run %s --prompt a", rank), 1), says("tg serve ranks texts with it (/v1/rerank)");
+  assert_int_equal(run(TG "bench llm %s", bert), 1), says("generates nothing");
+  assert_int_equal(run(TG "train lora %s --data e1", bert), 1), says("bert is an encoder: it has embeddings");
 }
 
 /* An adapter that is learned, goes on after a checkpoint to the same bits, changes replies, and is merged. */
@@ -1123,35 +1148,22 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),
-                                     cmocka_unit_test(test_wrong_use),
-                                     cmocka_unit_test(test_completion),
-                                     cmocka_unit_test(test_json),
-                                     cmocka_unit_test(test_train),
-                                     cmocka_unit_test(test_bf16),
-                                     cmocka_unit_test(test_train_devices),
-                                     cmocka_unit_test(test_plan),
-                                     cmocka_unit_test(test_train_ranks),
-                                     cmocka_unit_test(test_interrupted),
-                                     cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_chat),
-                                     cmocka_unit_test(test_adapter),
-                                     cmocka_unit_test(test_full),
-                                     cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_profile),
-                                     cmocka_unit_test(test_programs_absent),
-                                     cmocka_unit_test(test_signals),
-                                     cmocka_unit_test(test_mistakes),
-                                     cmocka_unit_test(test_output_full),
-                                     cmocka_unit_test(test_profile_sum),
-                                     cmocka_unit_test(test_compile),
-                                     cmocka_unit_test(test_free_size),
-                                     cmocka_unit_test(test_boxes),
-                                     cmocka_unit_test(test_eval),
-                                     cmocka_unit_test(test_fetch),
-                                     cmocka_unit_test(test_streams_closed),
-                                     cmocka_unit_test(test_written_where),
-                                     cmocka_unit_test(test_run_devices)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
+      cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
+      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
+      cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
+      cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
+      cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
+      cmocka_unit_test(test_embed),         cmocka_unit_test(test_adapter),
+      cmocka_unit_test(test_full),          cmocka_unit_test(test_run),
+      cmocka_unit_test(test_profile),       cmocka_unit_test(test_programs_absent),
+      cmocka_unit_test(test_signals),       cmocka_unit_test(test_mistakes),
+      cmocka_unit_test(test_output_full),   cmocka_unit_test(test_profile_sum),
+      cmocka_unit_test(test_compile),       cmocka_unit_test(test_free_size),
+      cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
+      cmocka_unit_test(test_fetch),         cmocka_unit_test(test_streams_closed),
+      cmocka_unit_test(test_written_where), cmocka_unit_test(test_run_devices)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, begin, end);

@@ -53,21 +53,59 @@ static const char *golden(const char *name) {
   return path;
 }
 
-static const char *const names[] = {"llama",         "llama-tied-linear",
-                                    "llama-ntk",     "llama-yarn",
-                                    "llama-factors", "llama-window",
-                                    "llama-experts", "qwen2",
-                                    "qwen3",         "qwen2moe",
-                                    "qwen3moe",      "gpt-oss",
-                                    "smollm3",       "gemma",
-                                    "gemma2",        "gemma3",
-                                    "phi3",          "phi3-long",
-                                    "glm4",          "gpt2",
-                                    "granite",       "granitemoe",
-                                    "olmo2",         "command-r",
-                                    "cohere2",       "exaone",
-                                    "internlm2",     "starcoder2",
-                                    "nemotron"};
+static const char *const names[] = {"llama",
+                                    "llama-tied-linear",
+                                    "llama-ntk",
+                                    "llama-yarn",
+                                    "llama-factors",
+                                    "llama-window",
+                                    "llama-experts",
+                                    "qwen2",
+                                    "qwen3",
+                                    "qwen2moe",
+                                    "qwen3moe",
+                                    "gpt-oss",
+                                    "smollm3",
+                                    "gemma",
+                                    "gemma2",
+                                    "gemma3",
+                                    "phi3",
+                                    "phi3-long",
+                                    "glm4",
+                                    "gpt2",
+                                    "granite",
+                                    "granitemoe",
+                                    "olmo2",
+                                    "command-r",
+                                    "cohere2",
+                                    "exaone",
+                                    "internlm2",
+                                    "starcoder2",
+                                    "nemotron",
+                                    "stablelm",
+                                    "stablelm-12b",
+                                    "phi2",
+                                    "phi2-joined",
+                                    "gptneox",
+                                    "gptneox-serial",
+                                    "falcon",
+                                    "falcon-40b",
+                                    "bloom",
+                                    "mpt",
+                                    "mpt-learned",
+                                    "olmo",
+                                    "olmoe",
+                                    "minicpm",
+                                    "minicpm-usual",
+                                    "deepseek",
+                                    "deepseek2",
+                                    "deepseek2-lite",
+                                    "glm4moe",
+                                    "ernie4_5",
+                                    "hunyuan-dense",
+                                    "exaone4",
+                                    "exaone4-small",
+                                    "seed_oss"};
 
 enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512, VOCABULARY = 20 };
 
@@ -124,11 +162,11 @@ static void architecture(const char *name) {
  * packed in INTERP. */
 static void test_quantised(void **state) {
   (void)state;
-  static const char *const files[] = {"llama-quantised", "qwen3moe-quantised"};
+  static const char *const files[] = {"llama-quantised", "qwen3moe-quantised", "deepseek2-eights"};
   bool cpu = !strcmp(tg_default_device(C), "CPU");
   int32_t ids[MOST_TOKENS];
   float want[MOST_LOGITS];
-  for (int f = 0; f < 2; f++)
+  for (int f = 0; f < 3; f++)
     for (int64_t bits = 16; bits <= 32; bits += 16) {
       TgLlm *m = tg_llm_open(C, golden(files[f]), .context = 24, .block = 8, .activations = bits);
       if (!m) fail_msg("%s: %s", files[f], tg_errmsg(C));
@@ -462,6 +500,32 @@ static void test_cache(void **state) {
   tg_clear_error(C);
 }
 
+/* Whole texts, without a cache: the loss is the one that the expected logits have. */
+static void test_losses(void **state) {
+  (void)state;
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS], loss = 0;
+  if (strcmp(tg_default_device(C), "CPU")) skip(); /* slow elsewhere, and the same graph */
+  for (int i = 0; i < NAMES; i++) {
+    TgLlm *m = opened(golden(names[i]), 4, TG_F32);
+    int64_t n = expected(m, ids, want) - 1, v = tg_llm_about(m).vocabulary;
+    double sum = 0;
+    for (int64_t t = 0; t < n; t++) {
+      double all = 0;
+      for (int64_t j = 0; j < v; j++)
+        all += exp((double)want[t * v + j]);
+      sum += log(all) - (double)want[t * v + ids[t + 1]];
+    }
+    TG_SCOPE(C) {
+      TgTensor *x = tg_from(C, ids, TG_I32, TG_SHAPE(1, n)), *y = tg_from(C, ids + 1, TG_I32, TG_SHAPE(1, n));
+      if (tg_read(tg_llm_loss(m, x, y), &loss, sizeof loss)) fail_msg("%s: %s", names[i], tg_errmsg(C));
+    }
+    if (!(fabs((double)loss - sum / (double)n) < 1e-4))
+      fail_msg("%s: a loss of %g, not %g", names[i], (double)loss, sum / (double)n);
+    tg_llm_free(m);
+  }
+}
+
 /* ---- stories260K */
 static int32_t best(const float *l, int64_t n) {
   int32_t id = 0;
@@ -621,9 +685,12 @@ static void folder(const char *name) {
 static void test_folders(void **state) {
   (void)state;
   static const char *const kinds[] = {
-      "granite", "olmo2",   "cohere",        "cohere2", "starcoder2", "nemotron", "llama", "mistral",
-      "mixtral", "smollm3", "qwen2",         "qwen3",   "qwen2moe",   "qwen3moe", "phi3",  "glm4",
-      "gpt2",    "gpt-oss", "gpt-oss-mxfp4", "gemma",   "gemma2",     "gemma3"};
+      "granite", "olmo2",    "cohere",       "cohere2",     "starcoder2",    "nemotron", "llama",
+      "mistral", "mixtral",  "smollm3",      "qwen2",       "qwen3",         "qwen2moe", "qwen3moe",
+      "phi3",    "glm4",     "gpt2",         "gpt-oss",     "gpt-oss-mxfp4", "gemma",    "gemma2",
+      "gemma3",  "stablelm", "stablelm-12b", "phi",         "gpt-neox",      "falcon",   "falcon-40b",
+      "bloom",   "olmo",     "olmoe",        "deepseek-v2", "deepseek-v3",   "glm4-moe", "ernie4-5",
+      "hunyuan", "exaone4",  "seed-oss"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     folder(kinds[i]);
 }
@@ -723,7 +790,14 @@ static void test_replay(void **state) {
 /* ---- limits and wrong calls */
 static void test_limits(void **state) {
   (void)state;
+  static const char *const foreign[] = {"phi2", "gptneox", "falcon", "bloom", "mpt", "deepseek2"};
   int32_t ids[32] = {0}, wrong[] = {1, 20};
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+    TgLlm *m = opened(golden(foreign[i]), 4, TG_F32);
+    assert_null(tg_lora_new(m));
+    assert_non_null(strstr(tg_errmsg(C), "models of its kind have no adapters here")), tg_clear_error(C);
+    tg_llm_free(m);
+  }
   int64_t n = 0;
   TgLlm *m = opened(golden("llama"), 4, TG_F32);
   assert_null(tg_llm_logits(m));
@@ -786,6 +860,41 @@ static void test_hostile(void **state) {
   refused("llama-yarn", "yarn", "yawn", 0, "'yawn'");
   refused("llama-experts", "llama.expert_used_count", "\x9", 27, "experts, and used ones");
   refused("llama", "llama.embedding_length", "\x6", 22, "llama.embedding_length is no whole number");
+  refused("deepseek2", "deepseek2.attention.kv_lora_rank", "\x9", 36,
+          "elements of a key, and of a latent one: 12 and 13");
+  refused("deepseek2", "deepseek2.attention.head_count_kv", "\2", 37,
+          "heads of keys, and those of latent attention: 2 and 1");
+  refused("deepseek2", "deepseek2.attention.kv_lora_rank", "deepseek2.attention.kv_lora_rang", 0,
+          "latent attention, and its rank: 1 and 0");
+  refused("deepseek2", "deepseek2.attention.value_length", "\7", 36,
+          "elements of a value, and of a latent one: 7 and 8");
+  refused("deepseek2", "deepseek2.expert_group_used_count", "\5", 37,
+          "expert_group_count is 4, 5 of them used");
+  refused("deepseek2", "deepseek2.expert_group_used_count", "\1", 37,
+          "expert_group_count is 4, 1 of them used");
+  refused("deepseek2", "deepseek2.expert_gating_func", "\1", 32, "known here with a sigmoid alone");
+  refused("deepseek2", "deepseek2.expert_gating_func", "\4", 32, "expert_gating_func is 4");
+  refused("deepseek2", "deepseek2.rope.scaling.yarn_log_multiplier",
+          "deepseek2.rope.scaling.yarn_log_multiplied", 0, "no deepseek2.rope.scaling.yarn_log_multiplier");
+  refused("deepseek2-lite", "deepseek2.attention.head_count_kv", "\1", 37,
+          "those of latent attention: 1 and 4");
+  refused("glm4moe", "glm4moe.leading_dense_block_count", "\3", 37,
+          "layers, and those without experts: 2 and 3");
+  refused("glm4moe", "glm4moe.leading_dense_block_count", "\0", 37, "no tensor 'blk.0.ffn_gate_inp.weight'");
+  refused("glm4moe", "glm4moe.nextn_predict_layers", "\3", 32, "those that predict further tokens: 3 and 3");
+  refused("glm4moe", "glm4moe.expert_shared_count", "\2", 31,
+          "'blk.1.ffn_gate_shexp.weight' is (8, 16), where the model has (16, 16)");
+  refused("gemma2", "gemma2.final_logit_softcapping", "gemma2.rope.dimension_sections", 0,
+          "gemma2.rope.dimension_sections: a model with it is not known here");
+  refused("gemma2", "gemma2.attn_logit_softcapping", "gemma2.attention.output_scale", 0,
+          "gemma2.attention.output_scale: a model with it is not known here");
+  refused("llama-window", "llama.attention.sliding_window", "llama.router_logit_softcapping", 0,
+          "llama.router_logit_softcapping: a model with it is not known here");
+  refused("falcon-40b", "blk.1.attn_norm_2.bias", "blk.1.attn_norm_9.bias", 0,
+          "no tensor 'blk.1.attn_norm_2.bias'");
+  refused("bloom", "token_embd_norm.weight", "token_embd_nerm.weight", 0,
+          "no tensor 'token_embd_norm.weight'");
+  refused("olmo", "blk.1.ffn_up.weight", "output_norm.weight ", 0, "no tensor 'blk.1.ffn_up.weight'");
 }
 
 /* ---- memory that ends: each allocation fails in turn, and all is given back */
@@ -827,11 +936,11 @@ static void test_memory(void **state) {
       cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_many),                                     \
       cmocka_unit_test(test_quantised),     cmocka_unit_test(test_reaches),                                  \
       cmocka_unit_test(test_rows),          cmocka_unit_test(test_settled),                                  \
-      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_cache),                                    \
-      cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
-      cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \
-      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
-      cmocka_unit_test(test_memory),                                                                         \
+      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_losses),                                   \
+      cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
+      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \
+      cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
+      cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_it)
 
@@ -864,6 +973,7 @@ int main(int argc, char **argv) {
   int failed = 0;
   const char *device = argc > 1 ? argv[1] : getenv("TG_DEV");
   setenv("TG_SPEC", "1", 0); /* a list of opts that is chosen and then refused is an error */
+  cmocka_set_test_filter(getenv("TG_TEST"));
   if (device && (strstr(device, "CUDA") || strstr(device, "METAL"))) {
     named = device;
     return on_named();

@@ -157,10 +157,33 @@ static bool finite_all(const float *v, int64_t n) {
   return true;
 }
 
+/* A text twice: the same bits. */
+static void encoder_answers(TgLlm *m) {
+  enum { WIDEST = 4096 };
+
+  static float first[WIDEST], again[WIDEST];
+  static const int32_t ids[] = {0, 0, 0};
+  size_t width = (size_t)tg_llm_about(m).width;
+  bool ranks = tg_llm_about(m).ranks;
+  if (ranks) width = 1;
+  bool ok = width <= WIDEST;
+  for (int i = 0; ok && i < 2; i++) {
+    float *to = i ? again : first;
+    ok = !(ranks ? tg_llm_rank(m, "aa", 2, "bb", 2, to, NULL) : tg_llm_embed(m, ids, 3, to));
+  }
+  if (!ok && width <= WIDEST && !*tg_errmsg(C)) fail_msg("%s, %d: no vector and no error", doing, way);
+  if (ok && memcmp(first, again, width * sizeof *first)) fail_msg("%s, %d: another vector", doing, way);
+  tg_clear_error(C);
+}
+
 static void model_answers(TgLlm *m) {
   enum { ONES = 4, MOST = 512 };
 
   int64_t v = tg_llm_about(m).vocabulary;
+  if (tg_llm_about(m).encoder) {
+    encoder_answers(m);
+    return;
+  }
   int32_t ids[ONES];
   static float ones[MOST];
   for (int i = 0; i < ONES; i++)
@@ -495,8 +518,32 @@ static void bytes_spoil(Part *b) {
   }
 }
 
-static const char *const goldens[] = {"llama", "llama-yarn", "llama-experts", "qwen2", "qwen2moe", "gemma3",
-                                      "phi3",  "phi3-long",  "glm4",          "gpt2",  "gpt-oss",  "smollm3"};
+static const char *const goldens[] = {"llama",
+                                      "llama-yarn",
+                                      "llama-experts",
+                                      "qwen2",
+                                      "qwen2moe",
+                                      "gemma3",
+                                      "phi3",
+                                      "phi3-long",
+                                      "glm4",
+                                      "gpt2",
+                                      "gpt-oss",
+                                      "smollm3",
+                                      "bert",
+                                      "nomic-bert",
+                                      "jina-bert-v2-norms",
+                                      "gemma-embedding",
+                                      "stablelm-12b",
+                                      "gptneox",
+                                      "falcon-40b",
+                                      "bloom",
+                                      "mpt",
+                                      "olmo",
+                                      "deepseek2",
+                                      "deepseek2-lite",
+                                      "glm4moe",
+                                      "exaone4"};
 
 enum { GOLDENS = sizeof goldens / sizeof *goldens, KINDS = 4 };
 
@@ -690,9 +737,31 @@ static Part safetensors_damaged(const char *file, size_t n) {
   return to;
 }
 
-static const char *const folders[] = {"llama",   "mistral", "qwen2",    "gpt2",    "phi3",
-                                      "gemma3",  "mixtral", "qwen2moe", "gpt-oss", "gpt-oss-mxfp4",
-                                      "smollm3", "glm4",    "unigram",  "words"};
+static const char *const folders[] = {"llama",
+                                      "mistral",
+                                      "qwen2",
+                                      "gpt2",
+                                      "phi3",
+                                      "gemma3",
+                                      "mixtral",
+                                      "qwen2moe",
+                                      "gpt-oss",
+                                      "gpt-oss-mxfp4",
+                                      "smollm3",
+                                      "glm4",
+                                      "unigram",
+                                      "words",
+                                      "bert",
+                                      "xlm-roberta",
+                                      "xlm-roberta-rank",
+                                      "nomic-bert",
+                                      "stablelm-12b",
+                                      "falcon-40b",
+                                      "bloom",
+                                      "deepseek-v2",
+                                      "deepseek-v3",
+                                      "glm4-moe",
+                                      "hunyuan"};
 static const char *const files[] = {"config.json",
                                     "tokenizer.json",
                                     "tokenizer_config.json",

@@ -492,9 +492,10 @@ static void test_patterns(void **state) {
   static const struct {
     const char *pre;
     int64_t digits, camel; /* ids of "123456", of "aBcD" */
-  } rows[] = {{"gpt-2", 1, 1},  {"llama-bpe", 2, 1}, {"qwen2", 6, 1},
-              {"smollm", 6, 1}, {"tekken", 6, 3},    {"gpt-4o", 2, 3},
-              {"falcon", 2, 1}, {"kimi-k2", 2, 3},   {"deepseek-v3", 2, 1}};
+  } rows[] = {{"gpt-2", 1, 1},       {"llama-bpe", 2, 1},    {"qwen2", 6, 1},      {"smollm", 6, 1},
+              {"tekken", 6, 3},      {"gpt-4o", 2, 3},       {"falcon", 2, 1},     {"kimi-k2", 2, 3},
+              {"deepseek-v3", 2, 1}, {"deepseek-llm", 1, 1}, {"seed-coder", 6, 1}, {"hunyuan-dense", 2, 1},
+              {"hunyuan", 6, 1},     {"exaone4", 1, 1}};
 
   static const char *const tokens[] = {"1",      "2", "3", "4", "5", "6",  "12",  "123",  "45", "456",
                                        "123456", "a", "B", "c", "D", "aB", "aBc", "aBcD", "Bc"};

@@ -1,5 +1,5 @@
-/* embed.c: `tg embed`: texts as vectors. In: a language model's file; texts, as arguments or as lines of stdin.
- * Out: a line for each, its vector as JSON. */
+/* embed.c: `tg embed`: texts as vectors. In: a language model's file; texts, as arguments or as lines of
+ * stdin. Out: a line for each, its vector as JSON. */
 #define _POSIX_C_SOURCE 200809L
 #include "llm.h"
 #include <stdlib.h>

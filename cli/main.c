@@ -170,8 +170,8 @@ static const char *first_word(int i, const void *of) {
   return c ? word[i] : NULL;
 }
 
-/* The commands whose first word this is and that have a second one, `second` not among them unless it is NULL;
- * false: there are none. */
+/* The commands whose first word this is and that have a second one, `second` not among them unless it is
+ * NULL; false: there are none. */
 static bool group_said(FILE *to, const char *word, const char *second) {
   const CliCommand *c;
   bool any = false;
@@ -216,8 +216,9 @@ static int run(int argc, char **argv) {
   return c ? cli_run(c, argc - 1 - words, argv + 1 + words) : unknown(argc - 1, argv + 1);
 }
 
-/* The number of a stream that the caller has closed would be that of the next file that is opened, and what is
- * printed would go into it. So something takes the number that cannot be read, or not be written to. */
+/* The number of a stream that the caller has closed would be that of the next file that is opened, and
+ * what is printed would go into it. So something takes the number that cannot be read, or not be written
+ * to. */
 static void streams_open(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;

@@ -1,4 +1,5 @@
-/* hf_private.h: a folder as Hugging Face has them while it is read: hf.c (numbers, tensors), hf_tokenizer.c. */
+/* hf_private.h: a folder as Hugging Face has them while it is read: hf.c (numbers, tensors),
+ * hf_tokenizer.c. */
 #ifndef TG_HF_PRIVATE_H
 #define TG_HF_PRIVATE_H
 #include "io_private.h"

@@ -1,7 +1,7 @@
 /* hf_tensors.c: weights as Hugging Face has them. In: safetensors, in shards where
- * model.safetensors.index.json lists them. Out: tensors by the names of a gguf file of the same model: views of
- * the files, but for experts that are a tensor each, and packed ones in another order, which are put together
- * once, in memory. */
+ * model.safetensors.index.json lists them. Out: tensors by the names of a gguf file of the same model:
+ * views of the files, but for experts that are a tensor each, and packed ones in another order, which are
+ * put together once, in memory. */
 #include "hf_private.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,8 +273,8 @@ static OssEnd oss_end(const Place *p, bool *both) {
   return OSS_NONE;
 }
 
-/* Experts of all in one tensor: values (experts, in, out), biases (experts, out), or packed ones. *is: whether
- * it is such a tensor. */
+/* Experts of all in one tensor: values (experts, in, out), biases (experts, out), or packed ones. *is:
+ * whether it is such a tensor. */
 static bool oss_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
   Place p;
   char to[64];
@@ -384,7 +384,8 @@ static bool parts_put(HfFolder *f) {
 }
 
 /* ---- one tensor of a file */
-/* Of an encoder: heads that complete texts, and, unless it ranks them, what the first token becomes for that. */
+/* Of an encoder: heads that complete texts, and, unless it ranks them, what the first token becomes for
+ * that. */
 static bool is_unread(const HfFolder *f, const char *name) {
   static const char *const begins[] = {"embeddings.position_ids", "cls.", "lm_head."};
   if (!f->type->encoder) return false;

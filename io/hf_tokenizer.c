@@ -1,6 +1,6 @@
 /* hf_tokenizer.c: tokenizers as Hugging Face has them. In: tokenizer.json, tokenizer_config.json. Out: the
- * key-values tokenizer.ggml.* of a gguf file of the same model: kinds, vocabulary, merges or scores, patterns,
- * what begins and ends a text. */
+ * key-values tokenizer.ggml.* of a gguf file of the same model: kinds, vocabulary, merges or scores,
+ * patterns, what begins and ends a text. */
 #include "hf_private.h"
 #include <stdio.h>
 #include <stdlib.h>

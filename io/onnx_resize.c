@@ -93,8 +93,8 @@ static TgTensor *weights_of(OnnxCall *c, const double *v, TgDType d, int rank, c
 
 static int64_t common_factor(int64_t a, int64_t b) { return b ? common_factor(b, a % b) : a; }
 
-/* Places in an axis of `in` elements, one for each of `out` new ones: arithmetic, if some b has
- * at[i] = floor((a i + b) / d) for all of them, a / d = in / out, but at the ends; else what the table says. */
+/* Places in an axis of `in` elements, one for each of `out` new ones: arithmetic, if some b has at[i] =
+ * floor((a i + b) / d) for all of them, a / d = in / out, but at the ends; else what the table says. */
 static TgTensor *places_of(OnnxCall *c, const int64_t *at, int64_t in, int64_t out) {
   int64_t factor = common_factor(in, out), a = 2 * in / factor, d = 2 * out / factor, least = -d,
           most = 2 * d;

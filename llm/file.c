@@ -150,8 +150,8 @@ static bool shares_read(TgLlm *m) {
   return llm_kv_int(m->ctx, m->gguf, name, all, &k->renormalized);
 }
 
-/* Latent attention: of the keys and values a narrow vector is kept. Where the file has the products apart, that is
- * what heads see; else each has keys and values of its own. */
+/* Latent attention: of the keys and values a narrow vector is kept. Where the file has the products apart,
+ * that is what heads see; else each has keys and values of its own. */
 static bool latent_fits(TgLlm *m) {
   const LlmNumbers *k = &m->k;
   bool latent = m->arch->weights & BIT(W_KV_A), folded = k->key_mla > 0;

@@ -29,8 +29,8 @@ static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, Llm
   return normed(m, x, l->w[w], l->b[w]);
 }
 
-/* x (n, in) times w (out, in) by the matrix units of a GPU: products of f16, sums in f32. A row of x is divided
- * by its largest number first, so none is too large for f16. */
+/* x (n, in) times w (out, in) by the matrix units of a GPU: products of f16, sums in f32. A row of x is
+ * divided by its largest number first, so none is too large for f16. */
 static TgTensor *by_units(TgTensor *x, TgTensor *w) {
   TgTensor *most = tg_max(tg_abs(x), .axis = TG_AXES(-1), .keepdim = true);
   most = tg_where(tg_gt_scalar(most, 0), most, tg_scalar_like(most, 1));
@@ -120,10 +120,10 @@ static TgTensor *by_heads(TgTensor *x, TgTensor *w) {
   return tg_transpose(tg_matmul(tg_transpose(x, 0, 1), tg_cast(w, TG_F32)), 0, 1);
 }
 
-/* Latent attention. Of x comes a narrow vector c that all heads share, and a few elements that rotate. Each head's
- * key is a product of c and these elements, its value another product of c. Where the file has the products apart,
- * the first is done to the query instead and the second to what attention gives, so that c itself is key and value
- * of all heads; else they are done to c. */
+/* Latent attention. Of x comes a narrow vector c that all heads share, and a few elements that rotate.
+ * Each head's key is a product of c and these elements, its value another product of c. Where the file has
+ * the products apart, the first is done to the query instead and the second to what attention gives, so
+ * that c itself is key and value of all heads; else they are done to c. */
 static Heads latent_heads(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
   int64_t n = count(r), still = k->key - k->rotary;
@@ -337,7 +337,8 @@ static TgTensor *of_best_groups(const TgLlm *m, TgTensor *score) {
   return tg_flatten(tg_where(is, grouped, tg_scalar_like(grouped, -INFINITY)), 1, 2);
 }
 
-/* The share of each chosen expert (n, used), and which they are. What a bias adds counts for the choice alone. */
+/* The share of each chosen expert (n, used), and which they are. What a bias adds counts for the choice
+ * alone. */
 static TgTensor *shares_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, TgTensor **chosen, LlmRows r) {
   const LlmNumbers *k = &m->k;
   TgTensor *score = product(m, l, x, W_ROUTER, r), *bias = l->b[W_PICK_BIAS];

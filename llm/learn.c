@@ -1,8 +1,8 @@
-/* learn.c: a step of learning that does not hold a whole model's values. In: texts, and what is to be learned:
- * an adapter, or all weights. Out: the loss, and the parameters after the optimiser's step. Each layer is a
- * program forward and one backward, which computes the layer again from its input; so of all layers only
- * their inputs are kept, and what one decodes of its weights is given back before the next one runs. The
- * head runs on some rows at a time, since logits are the largest values that there are. */
+/* learn.c: a step of learning that does not hold a whole model's values. In: texts, and what is to be
+ * learned: an adapter, or all weights. Out: the loss, and the parameters after the optimiser's step. Each
+ * layer is a program forward and one backward, which computes the layer again from its input; so of all
+ * layers only their inputs are kept, and what one decodes of its weights is given back before the next one
+ * runs. The head runs on some rows at a time, since logits are the largest values that there are. */
 #include "model_private.h"
 
 enum { ROWS_AT_ONCE = 256, MOST_OF_LAYER = 2 * W_COUNT, MOST_OF_ENDS = 8 };

@@ -1,6 +1,6 @@
-/* model.c: a model opened. In: a gguf file, or a folder; options. Out: a model with its caches, and the programs
- * of its steps: of whole blocks, of small ones and of one token; and, of several sequences, of their next
- * tokens. What the file says is file.c's, what the steps do run.c's. */
+/* model.c: a model opened. In: a gguf file, or a folder; options. Out: a model with its caches, and the
+ * programs of its steps: of whole blocks, of small ones and of one token; and, of several sequences, of
+ * their next tokens. What the file says is file.c's, what the steps do run.c's. */
 #include "model_private.h"
 #include <sys/stat.h>
 
@@ -70,8 +70,8 @@ static void batch_choose(TgLlm *m) {
   if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
 }
 
-/* Weights are nearly all of the memory that a model takes, and blocks of several lengths read them: no kernel keeps
- * a copy of its own. */
+/* Weights are nearly all of the memory that a model takes, and blocks of several lengths read them: no
+ * kernel keeps a copy of its own. */
 TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user, bool invariant) {
   int had = tg_setting(ctx, "PREPACK", 0), order = tg_setting(ctx, "BATCH_INVARIANT", -1);
   if (invariant) tg_setting(ctx, "BATCH_INVARIANT", 1);

@@ -297,8 +297,8 @@ typedef struct LlmRows {
   int64_t texts, each;
   bool whole;           /* no cache: the tokens see each other */
   TgTensor *at, *which; /* i32 (texts): the position and the sequence of each; NULL: of `position`, `which` */
-  /* of an encoder, i32 (2): how many of the rows are there, the rest is seen by nobody, and where the second of
-   * two texts begins; NULL: all are there */
+  /* of an encoder, i32 (2): how many of the rows are there, the rest is seen by nobody, and where the
+   * second of two texts begins; NULL: all are there */
   TgTensor *extent;
   int64_t from; /* the first row is so far into its text */
 } LlmRows;
@@ -331,8 +331,8 @@ typedef struct LlmOwnWeight {
 const LlmOwnWeight *llm_own_weight(int i); /* NULL past the last */
 /* The place of weight or bias i; NULL: there is none. */
 TgTensor **llm_own_place(TgLlm *m, const LlmOwnWeight *w, bool bias);
-/* weights.c. Calls each weight's place, with its name in the file, until fn says false. Heads that are the table
- * of tokens stand for one. */
+/* weights.c. Calls each weight's place, with its name in the file, until fn says false. Heads that are the
+ * table of tokens stand for one. */
 typedef bool (*LlmWeightFn)(TgLlm *m, TgTensor **at, const char *name, void *user);
 bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user);
 void llm_weights_free(TgLlm *m); /* those of the model's own */
@@ -365,7 +365,7 @@ TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int6
 TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r);
 bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets); /* as tg_llm_loss takes them */
 /* graph.c. TgJitFn of a part; in: ids (n) or tokens (n, width), and for the last part the number of the
- * token whose logits are wanted (1), or, of several sequences, positions and sequences (n), or, of an encoder,
- * the extent of LlmRows; out: tokens, or logits, or what a reranker says (1) */
+ * token whose logits are wanted (1), or, of several sequences, positions and sequences (n), or, of an
+ * encoder, the extent of LlmRows; out: tokens, or logits, or what a reranker says (1) */
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 #endif

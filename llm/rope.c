@@ -1,7 +1,7 @@
-/* rope.c: how positions rotate queries and keys, or what they take off their product. In: base, scaling and factors of the file. Out: two tables, a
- * row for each position. Element i of a head rotates by position * frequency, and its partner with it; a
- * scaling makes frequencies lower, so that positions beyond those of the training rotate as far as those in it.
- * Computed here in double, once. */
+/* rope.c: how positions rotate queries and keys, or what they take off their product. In: base, scaling
+ * and factors of the file. Out: two tables, a row for each position. Element i of a head rotates by
+ * position * frequency, and its partner with it; a scaling makes frequencies lower, so that positions
+ * beyond those of the training rotate as far as those in it. Computed here in double, once. */
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>

@@ -117,10 +117,10 @@ static LlmStep *several_for(TgLlm *m, int64_t count) {
 }
 
 /* What a sequence computes must not depend on how many are beside it. Programs of fewer rows have the same
- * sums, but the compiler chose their order; so the first time that one runs with a reach, the largest does too,
- * and where a bit of its logits is another one it is not used again: what it has said so far was the same.
- * Each has a scope of its own, because handles of the first that read the cache would have it copied before
- * the second writes to it. */
+ * sums, but the compiler chose their order; so the first time that one runs with a reach, the largest does
+ * too, and where a bit of its logits is another one it is not used again: what it has said so far was the
+ * same. Each has a scope of its own, because handles of the first that read the cache would have it copied
+ * before the second writes to it. */
 static bool several_step(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count, Batch b) {
   LlmStep *s = several_for(m, count), *largest = &m->several[0];
   bool *agrees = &s->agrees[reach_of(m, sequences, count) / REACH_STEP];
@@ -183,8 +183,8 @@ TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids
 }
 
 /* ---- embeddings, and what an encoder says */
-/* A text that an encoder reads as a whole: the smallest program that it fits into, filled up with its last token,
- * which nobody sees. second: where the second of two texts begins. */
+/* A text that an encoder reads as a whole: the smallest program that it fits into, filled up with its last
+ * token, which nobody sees. second: where the second of two texts begins. */
 static bool whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, float *out) {
   LlmStep *s = &m->step[m->nsteps - 1];
   while (s->n < n)

@@ -71,12 +71,12 @@ TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbyt
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
-/* ---- models: those that tg_llm_architecture names: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by its
- * experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and others that go on with texts, and encoders, which
- * turn them into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2, gemma-embedding. Weights are views of the file, or
- * packed (.activations): quantised values are computed where a product needs them. Keys and values of the
- * tokens so far are kept in a cache. A step is a captured program (tg_jit): the first two of each size are
- * planned and compiled, later ones are replayed. */
+/* ---- models: those that tg_llm_architecture names: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by
+ * its experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and others that go on with texts, and
+ * encoders, which turn them into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2, gemma-
+ * embedding. Weights are views of the file, or packed (.activations): quantised values are computed where
+ * a product needs them. Keys and values of the tokens so far are kept in a cache. A step is a captured
+ * program (tg_jit): the first two of each size are planned and compiled, later ones are replayed. */
 typedef struct TgLlm TgLlm;
 
 /* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
@@ -110,8 +110,8 @@ TG_API const char *tg_llm_architecture(int i); /* those that there are; NULL pas
 TG_API TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o);
 TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
 
-/* name may be "", chat_template NULL; they live as long as the model. encoder: it has embeddings, or, where it
- * ranks, tg_llm_rank, and generates nothing. */
+/* name may be "", chat_template NULL; they live as long as the model. encoder: it has embeddings, or,
+ * where it ranks, tg_llm_rank, and generates nothing. */
 typedef struct TgLlmAbout {
   size_t size;
   const char *name, *architecture, *chat_template;
@@ -139,12 +139,14 @@ TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
  * tg_llm_logits). Errors as tg_llm_eval, before anything is computed; TG_ERR_VALUE: a sequence that is
  * none, or twice. After TG_ERR_CANCELLED those of whole steps are done. */
 TG_API TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n);
-/* A text as a direction: `width` numbers, of its n tokens after the last norm what pooling says (the mean, the
- * first, the last), of length 1. The sequence has these tokens afterwards (an encoder's has none), and no
- * logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; the file has no pooling; a reranker; it is not finite. */
+/* A text as a direction: `width` numbers, of its n tokens after the last norm what pooling says (the mean,
+ * the first, the last), of length 1. The sequence has these tokens afterwards (an encoder's has none), and
+ * no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; the file has no pooling; a reranker; it is not
+ * finite. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
-/* How well a document answers a query, as a reranker says it: a number that is larger for better ones. tokens: of
- * both, with what stands around them; may be NULL. TG_ERR_VALUE: the model is none, or has no tokenizer; TG_ERR_LIMIT: both are more than the context. */
+/* How well a document answers a query, as a reranker says it: a number that is larger for better ones.
+ * tokens: of both, with what stands around them; may be NULL. TG_ERR_VALUE: the model is none, or has no
+ * tokenizer; TG_ERR_LIMIT: both are more than the context. */
 TG_API TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document,
                             size_t ndocument, float *score, int64_t *tokens);
 /* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.

@@ -154,6 +154,15 @@ class Llm:
         lib.tg_llm_embed(self, ids, out)
         return list(out)
 
+    def rank(self, query, documents):
+        """How well each document answers the query, as a reranker says it: larger is better."""
+        asked, score, scores = query.encode(), (ctypes.c_float * 1)(), []
+        for text in documents:
+            document = text.encode()
+            lib.tg_llm_rank(self, asked, len(asked), document, len(document), score)
+            scores.append(score[0])
+        return scores
+
     def loss(self, ids, targets):
         """The mean cross entropy of whole texts, a tensor; targets -1 count for nothing."""
         return lib.tg_llm_loss(self, ids if isinstance(ids, Tensor) else Tensor(ids), targets if isinstance(targets, Tensor) else Tensor(targets))

@@ -3,7 +3,7 @@ import json
 import math
 import unittest
 
-from support import DATA, Case, needs_data, flat, needs_numpy, numpy
+from support import DATA, ROOT, Case, needs_data, flat, needs_numpy, numpy
 from tinygrad_c import ArgumentError, FileError, ShapeError, StateError, Tensor, TinyJit, dtypes, files, lib
 from tinygrad_c.nn import state
 from tinygrad_c.onnx import OnnxRunner
@@ -100,6 +100,17 @@ class Onnx(Case):
 
 
 class Language(Case):
+    def test_reranker(self):
+        from tinygrad_c import llm
+        folder = ROOT / "tests/goldens/llm/hf/xlm-roberta-rank"
+        pairs = json.loads((folder / "expected.json").read_text())["pairs"]
+        m = llm.Llm(folder)
+        for pair in pairs:
+            self.close(m.rank(pair["query"], [pair["document"]]), [pair["score"]], 1e-4)
+        self.assertEqual(m.rank("a dog", []), [])
+        with self.assertRaisesRegex(ArgumentError, "reranker"):
+            m.embed("a dog")
+
     @needs_data(*STORIES)
     def test_stories(self):
         from tinygrad_c import llm

@@ -602,7 +602,9 @@ static bool check_alu(Check *c, const UOp *u) {
   if (u->dtype != r || u->dtype == DT_VOID)
     return spec_broken(c, u, "gives %s, not %s", dt(u), dtype_name(r));
   if (u->op == OPS_LOOKUP4) return u->arg.ints->n == 16 || spec_broken(c, u, "a table of %d", u->arg.ints->n);
-  return no_arg(c, u);
+  bool bounds = op_arg((Ops)u->op) == ARG_BOUND;
+  return bounds ? u->arg.i == 0 || u->arg.i == 1 || spec_broken(c, u, "says %lld", (long long)u->arg.i)
+                : no_arg(c, u);
 }
 
 /* ---- the table */

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,9 +50,11 @@ class Case(unittest.TestCase):
 
 
 def python(text, timeout=120, **env):
-    """Runs a program in a Python of its own: (exit code, what it printed)."""
+    """Runs a program in a Python of its own: (exit code, what it printed). What a shell starts in the background ignores SIGINT; the program
+    does not."""
     done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": str(ROOT / "python"), **env}, timeout=timeout,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     return done.returncode, done.stdout
 
 

@@ -225,7 +225,9 @@ void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at) {
 
 UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at) {
   UOp *src[TG_MAX_RANK + 1] = {x};
-  if (!x || !at[0]) return NULL;
+  for (int d = 0; x && d < x->shape->n; d++)
+    if (!at[d]) return NULL;
+  if (!x) return NULL;
   for (int d = 0; d < x->shape->n && !elements(st, at[0]); d++)
     if (at[d]->devices) return uop_cast(st, at[d], (DType)x->dtype); /* nothing, but on devices */
   if (!elements(st, x) || !elements(st, at[0]))

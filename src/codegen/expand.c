@@ -343,7 +343,7 @@ static bool expand_node(Exp *x, UOp *u) {
   bool of_reg = u->op == OPS_INDEX && u->src[0]->op == OPS_DEFINE_REG;
   UOp *other = NULL, *index = of_reg ? NULL : u->op == OPS_INDEX ? u : gated_load(u, &other);
   Along way = index ? along(x, index, vec) : LANES_OTHER;
-  if (index && !other) other = uop_const_int(st, (DType)index->dtype, 0);
+  if (index && !other && !(other = uop_const_int(st, (DType)index->dtype, 0))) return false;
   do {
     UOp *src[64], *r = NULL;
     int lanes = 1;

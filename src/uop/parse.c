@@ -473,8 +473,8 @@ static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   case ARG_TIME:
   case ARG_NUMBER: return whole_number(p, &arg->i);
   case ARG_MATRIX: return matrix_row(p, &arg->i);
-  case ARG_GATED:
-  case ARG_BOUND: arg->i = 1; return accept_word(p, arg_word(form)) || expected(p, arg_word(form));
+  case ARG_GATED: arg->i = 1; return accept_word(p, arg_word(form)) || expected(p, "'gated'");
+  case ARG_BOUND: arg->i = 1; return accept_word(p, arg_word(form)) || expected(p, "'at_most_0'");
   case ARG_NONE: break;
   }
   return true;

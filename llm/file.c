@@ -150,8 +150,8 @@ static bool shares_read(TgLlm *m) {
   return llm_kv_int(m->ctx, m->gguf, name, all, &k->renormalized);
 }
 
-/* Latent attention: of the keys and values a narrow vector is kept. Where the file has the products apart,
- * that is what heads see; else each has keys and values of its own. */
+/* Latent attention: of the keys and values a narrow vector is kept. Where the file has their products as
+ * separate matrices, heads see that vector; else each head has keys and values of its own. */
 static bool latent_fits(TgLlm *m) {
   const LlmNumbers *k = &m->k;
   bool latent = m->arch->weights & BIT(W_KV_A), folded = k->key_mla > 0;
@@ -193,7 +193,8 @@ static bool pooling_read(TgLlm *m) {
   return true;
 }
 
-/* The two elements of a head that rotate together, in this file, and whether parts are side by side. */
+/* The two elements of a head that rotate together, in this file, and whether attention and the feed-forward
+ * part read the same x. */
 static bool rope_order(TgLlm *m) {
   char name[128];
   int64_t halves;

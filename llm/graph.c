@@ -122,8 +122,8 @@ static TgTensor *by_heads(TgTensor *x, TgTensor *w) {
 
 /* Latent attention. Of x comes a narrow vector c that all heads share, and a few elements that rotate.
  * Each head's key is a product of c and these elements, its value another product of c. Where the file has
- * the products apart, the first is done to the query instead and the second to what attention gives, so
- * that c itself is key and value of all heads; else they are done to c. */
+ * the two as separate matrices, the first is done to the query instead and the second to what attention
+ * gives, so that c itself is key and value of all heads; else they are done to c. */
 static Heads latent_heads(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
   int64_t n = count(r), still = k->key - k->rotary;

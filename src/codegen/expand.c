@@ -314,8 +314,8 @@ UOp *reg_piece(Exp *x, UOp *index, const int *chunk) {
 }
 
 /* ---- values */
-/* A constant that is chosen where the gate of a load is false: the load has it, so that nothing is chosen after.
- * NULL: u is no such choice. */
+/* The INDEX of u, where u chooses a constant, *other, wherever that INDEX' gate is false: then the load
+ * has the constant, and nothing is chosen after it. NULL: u is no such choice. */
 static UOp *gated_load(const UOp *u, UOp **other) {
   UOp *index = u->op == OPS_WHERE ? u->src[1] : NULL;
   bool fits = index && index->op == OPS_INDEX && index->arg.i && index->src[0]->op != OPS_DEFINE_REG &&

@@ -1,4 +1,4 @@
-/* expand_loads.c: what is read, for a chunk of each range. In: an INDEX of a statement that is being expanded.
+/* expand_loads.c: what is read, for a chunk of each range. In: an INDEX of a statement that is expanded.
  * Out: one scalar that all lanes share, one vector, vectors whose lanes are then taken out by shuffles, or a
  * LOAD for each lane. The one key fact: a vector reads nothing that none of its lanes reads, or what is known
  * to lie inside the memory. */
@@ -53,8 +53,8 @@ static UOp *load_at(Exp *x, UOp *memory, UOp *at, UOp *gate, UOp *other, int lan
   return uop_new(st, OPS_LOAD, (DType)memory->dtype, lanes, asks ? 2 : 1, of, ARG0);
 }
 
-/* Lanes from .. to of a load, all near each other. Of the other lanes it is known that they are not read: they
- * are `other`. */
+/* Lanes from .. to of a load, all near each other. It is known that the other lanes are not read: they are
+ * `other`. */
 typedef struct Near {
   int from, to;
   int64_t place[MAX_VECTOR], span; /* place[l]: elements behind the first that is read, of `span` */
@@ -71,10 +71,16 @@ static UOp *vector_at(Exp *x, UOp *memory, const Near *r, int64_t past, int lane
   return load_at(x, memory, at, r->gate, r->other, lanes);
 }
 
+/* None where there is no gate, or a constant. */
+static Clauses lane_clauses(UOp *gate) {
+  Clauses c = {0};
+  if (gate && !is_const(gate)) c.n = gate_clauses(gate, c.at);
+  return c;
+}
+
 /* Of the clauses that all lanes' gates had so far, those that this one has, too. */
 static void keep_shared(Clauses *shared, UOp *gate) {
-  Clauses own = {0}, both = {0};
-  if (gate && !is_const(gate)) own.n = gate_clauses(gate, own.at);
+  Clauses own = lane_clauses(gate), both = {0};
   for (int i = 0; i < shared->n; i++)
     if (clauses_have(&own, shared->at[i])) both.at[both.n++] = shared->at[i];
   *shared = both;
@@ -89,8 +95,11 @@ static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, UOp *other, int l
   *r = (Near){.from = lanes, .to = -1, .other = other};
   for (int l = 0; l < lanes && vectors; l++) {
     if (gate[l] && is_const(gate[l]) && !gate[l]->arg.v.i) continue;
-    if (!n && gate[l] && !is_const(gate[l])) shared->n = gate_clauses(gate[l], shared->at);
-    if (n && gate[l] != gate[r->from]) keep_shared(shared, gate[l]), r->masked = true;
+    if (n && gate[l] != gate[r->from]) {
+      if (!r->masked) *shared = lane_clauses(gate[r->from]);
+      keep_shared(shared, gate[l]);
+      r->masked = true;
+    }
     r->from = TG_MIN(r->from, l), r->to = l;
     if (n++ != r->to - r->from || !distance(x, at[l], at[r->from], &r->place[l])) return false;
     least = TG_MIN(least, r->place[l]), most = TG_MAX(most, r->place[l]);
@@ -107,7 +116,7 @@ static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, UOp *other, int l
   return true;
 }
 
-/* Whether so many elements, `past` elements after a place, lie in the memory wherever the gate lets them through. */
+/* Whether so many elements, `past` elements after a place, lie in the memory wherever the gate holds. */
 static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int64_t lanes) {
   UOp *from = simple(x, uop_alu2(x->k->st, OPS_ADD, at, uop_index_const(x->k->st, past)));
   return from && uop_within(from, gate, memory->arg.param.nelem - lanes + 1);
@@ -122,7 +131,8 @@ static UOp *only_near(Exp *x, UOp *v, int lanes, const Near *r) {
   return other ? shuffle(x, v, other, lanes, lane) : NULL;
 }
 
-/* Lanes that span less than a vector: two shorter ones, one that begins with them and one that ends with them. */
+/* Lanes that span less than a vector: two shorter ones, of which one begins with them and one ends with
+ * them. */
 static UOp *short_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   int64_t lane[MAX_VECTOR] = {0}, n = 1;
   while (2 * n <= r->span)
@@ -134,8 +144,8 @@ static UOp *short_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   return begin && end ? only_near(x, shuffle(x, begin, end, lanes, lane), lanes, r) : NULL;
 }
 
-/* Lanes near each other: the vectors that all of them lie in, of which shuffles take the lanes. The
- * last vector ends with the last element, so that nothing else is read; where these are fewer than a vector, it
+/* Lanes near each other: the vectors that all of them lie in, of which shuffles take the lanes. The last
+ * vector ends with the last element, so that nothing else is read. Where these are fewer than a vector, it
  * is one that stands inside the memory, or two shorter ones. NULL: out of memory. */
 static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   int64_t parts = (r->span + lanes - 1) / lanes, lane[MAX_VECTOR], back = 0;
@@ -162,12 +172,11 @@ static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   return whole || !all ? all : only_near(x, all, lanes, r);
 }
 
-/* The lanes of v where their gates hold, and the constant where they do not. What all gates ask decided v as a
- * whole. */
+/* The lanes of v where their gates hold, and the constant where they do not. What all gates ask was the
+ * gate of v as a whole. */
 static UOp *chosen(Exp *x, UOp *gate, UOp *v, const Near *r, const int *chunk) {
-  Clauses all = {0};
+  Clauses all = lane_clauses(gate);
   UOp *mask = NULL, *other = splat(x, r->other, v->lanes);
-  all.n = gate_clauses(gate, all.at);
   for (int i = 0; i < all.n; i++) {
     UOp *asks = chunk_value(x, all.at[i], chunk);
     if (!asks) return NULL;
@@ -200,9 +209,9 @@ UOp *make_load(Exp *x, UOp *index, UOp *other, const int *chunk, int lanes, Alon
   if (n == 1 || (cont && same_gate && !(lanes & (lanes - 1))))
     return load_at(x, index->src[0], at[0], gated ? gate[0] : NULL, other, n);
   Near near;
-  bool reads_more = false, is_near = are_near(x, at, gate, other, lanes, &near);
-  if (is_near && near.masked) reads_more = !is_inside(x, index->src[0], near.first, 0, near.gate, near.span);
-  if (is_near && !reads_more) found = near_load(x, index->src[0], lanes, &near);
+  if (are_near(x, at, gate, other, lanes, &near) &&
+      (!near.masked || is_inside(x, index->src[0], near.first, 0, near.gate, near.span)))
+    found = near_load(x, index->src[0], lanes, &near);
   if (found && near.masked) found = chosen(x, index->src[2], found, &near, chunk);
   if (found) return found;
   for (int l = 0; l < lanes; l++) {

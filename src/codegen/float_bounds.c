@@ -93,17 +93,19 @@ Bounds bounds_of(const UOp *u) { return find(u, NULL, MOST_DEEP); }
 /* ---- a value less a maximum. Before loops have their shapes, both are over whole loops. */
 enum { MOST_COMPARED = 200 };
 
-/* Whether u is what v is, in iterations of other loops: loop[i] of the maximum is `as[i]` in u. left: nodes that
- * may still be compared. */
+/* Whether u is what v is in some iteration: loop[i] of the maximum is `as[i]` wherever it stands in u. left:
+ * nodes that may still be compared. */
 static bool is_one_of(const UOp *u, const UOp *v, int n, UOp *const *loop, const UOp **as, int *left) {
+  bool moves = false;
   if (--*left < 0) return false;
-  for (int i = 0; i < n; i++)
-    if (loop[i] == v) {
-      bool fits = u->op == OPS_RANGE && u->src[0] == v->src[0] && (!as[i] || as[i] == u);
-      as[i] = u;
-      return fits;
-    }
-  if (u == v) return true;
+  for (int i = 0; i < n; i++) {
+    moves |= (v->ranges & loop[i]->ranges) != 0;
+    if (loop[i] != v) continue;
+    bool fits = u->op == OPS_RANGE && u->src[0] == v->src[0] && (!as[i] || as[i] == u);
+    as[i] = u;
+    return fits;
+  }
+  if (u == v && !moves) return true;
   if (u->op != v->op || u->dtype != v->dtype || u->nsrc != v->nsrc || u->op == OPS_RANGE ||
       u->arg.raw.a != v->arg.raw.a || u->arg.raw.b != v->arg.raw.b)
     return false;

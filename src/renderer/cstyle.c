@@ -97,8 +97,10 @@ static void load_or_const(C *c, const UOp *ix, const UOp *u, const UOp *other, i
   const char *type = cs_type(c, d, u->lanes), *all = cs_text(c, "zeros_%s", type);
   const char *m[26] = {['G' - 'A'] = cs_stored(d), ['V' - 'A'] = other ? cs_const(c, d, other->arg.v) : "0"};
   char bits[17];
-  if (other) snprintf(bits, sizeof bits, "%llx", (unsigned long long)other->arg.v.i);
-  if (other) all = cs_text(c, "all_%s_%s", type, bits);
+  if (other) { /* f16 and bf16 have one type of C, and other bits for a number */
+    snprintf(bits, sizeof bits, "%llx", (unsigned long long)other->arg.v.i);
+    all = cs_text(c, "all_%s_%s_%s", dtype_name(d), type, bits);
+  }
   cs_helper(c, all, "static const $G $F[$N] = {[0 ... $N - 1] = $V};", m, u->lanes);
   cs_put(c, "%s v%d = *(const %su *)(%s ? %s + %s : %s);\n", type, id, type, cs_ref(c, ix->src[2]),
          cs_ref(c, uop_base(ix->src[0])), cs_ref(c, ix->src[1]), all);

@@ -43,8 +43,8 @@ int64_t dim_max(UOpStore *st, int64_t d); /* bounds over all values of the varia
 int64_t dim_min(UOpStore *st, int64_t d);
 /* with the variables as they are bound; the maximum where one is not */
 int64_t dim_now(UOpStore *st, int64_t d);
-const DimVar *dim_unbound(const UOpStore *st,
-                          int64_t d); /* one of its variables that has no value, or NULL */
+/* one of its variables that has no value, or NULL */
+const DimVar *dim_unbound(const UOpStore *st, int64_t d);
 const Ints *dims_max(UOpStore *st, const Ints *shape);
 bool dims_symbolic(const Ints *shape);
 bool dim_le(UOpStore *st, int64_t a, int64_t b); /* a <= b whatever the variables are; false: not known */

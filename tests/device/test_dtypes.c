@@ -402,6 +402,32 @@ static void test_narrow_functions(void **state) { /* nothing is unsupported in a
   }
 }
 
+/* Dtypes of one size have one type in C, and other bits for the same number: a kernel that pads all of them with
+ * it adds up what each has for itself. */
+static void test_padding_of_one_size(void **state) {
+  (void)state;
+  static const TgDType pairs[][2] = {{TG_BF16, TG_F16}, {TG_F16, TG_BF16}, {TG_FP8E4M3, TG_FP8E5M2}};
+
+  enum { ROWS = 20, WIDTH = 21, EDGE = 2, ALL = (ROWS + 2 * EDGE) * (WIDTH + 2 * EDGE) };
+
+  EACH_DEVICE for (size_t k = 0; k < N(pairs); k++) TG_SCOPE(C) {
+    const int64_t edge[] = {EDGE, EDGE};
+    double got[ALL];
+    TgTensor *sum = NULL;
+    for (int i = 0; i < 2; i++) {
+      TgTensor *x = tg_full(C, TG_SHAPE(ROWS, WIDTH), 1 + i, .dtype = pairs[k][i]);
+      x = tg_pad_value(tg_contiguous(x), edge, edge, -1.5);
+      sum = sum ? tg_add(sum, tg_cast(x, TG_F32)) : tg_cast(x, TG_F32);
+    }
+    if (tg_read_f64(sum, got, ALL)) fail_msg("%s: %s", device, tg_errmsg(C));
+    for (int i = 0; i < ALL; i++) {
+      int row = i / (WIDTH + 2 * EDGE) - EDGE, column = i % (WIDTH + 2 * EDGE) - EDGE;
+      bool inside = row >= 0 && row < ROWS && column >= 0 && column < WIDTH;
+      if (got[i] != (inside ? 3 : -3)) fail_msg("%s: %g at %d of pair %zu", device, got[i], i, k);
+    }
+  }
+}
+
 /* ---- integers keep their width: C's promotion to int never shows */
 static void test_integers(void **state) {
   (void)state;
@@ -669,11 +695,16 @@ static void test_file_view(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_promotion),        cmocka_unit_test(test_casts),
-      cmocka_unit_test(test_shorthands),       cmocka_unit_test(test_narrow_arithmetic),
-      cmocka_unit_test(test_narrow_functions), cmocka_unit_test(test_integers),
-      cmocka_unit_test(test_folding),          cmocka_unit_test(test_accumulators),
-      cmocka_unit_test(test_bitcast),          cmocka_unit_test(test_file_view)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_promotion),
+                                     cmocka_unit_test(test_casts),
+                                     cmocka_unit_test(test_shorthands),
+                                     cmocka_unit_test(test_narrow_arithmetic),
+                                     cmocka_unit_test(test_narrow_functions),
+                                     cmocka_unit_test(test_integers),
+                                     cmocka_unit_test(test_folding),
+                                     cmocka_unit_test(test_accumulators),
+                                     cmocka_unit_test(test_bitcast),
+                                     cmocka_unit_test(test_file_view),
+                                     cmocka_unit_test(test_padding_of_one_size)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
